@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use epitome_store::place;
 use epitome_store::session::format_of;
 
-use crate::named;
+use crate::find_agent;
 use crate::session_file::{SessionFile, stem};
 use crate::unread::Unread;
 
@@ -23,7 +23,7 @@ pub fn below(folder: &Path) -> Vec<SessionFile> {
     files.sort();
     let found = files.into_iter().filter_map(|path| {
         let format = format_of(&place::open(&path).ok()?)?;
-        if named(format.name).is_some_and(|agent| agent.is_part(&path)) {
+        if find_agent(format.name).is_some_and(|agent| agent.is_part(&path)) {
             return None;
         }
         let id = stem(&path).into_owned();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use aho_corasick::AhoCorasick;
 use epitome_error::{Error, ErrorKind, Result};
-use epitome_formats::named;
+use epitome_formats::find_format;
 use epitome_model::{Ref, Source};
 use epitome_store::archive::SessionKey;
 use epitome_store::place::{self, is_database};
@@ -20,7 +20,7 @@ use crate::environment::Environment;
 use crate::find::{all, companions_of};
 use crate::session_file::SessionFile;
 use crate::unread::Unread;
-use crate::{AGENTS, named as agent_named};
+use crate::{AGENTS, find_agent};
 
 /// The number of bytes at the beginning of a session that contain its id.
 const HEAD: u64 = 64 << 10;
@@ -169,10 +169,10 @@ fn by_name(sessions: Vec<SessionFile>) -> BTreeMap<SessionKey, Vec<PathBuf>> {
     let mut by_name: BTreeMap<SessionKey, Vec<PathBuf>> = BTreeMap::new();
     for session in sessions {
         // Nothing was ever removed from sessions of a read-only format.
-        if named(session.agent).is_some_and(|format| writer(format).is_err()) {
+        if find_format(session.agent).is_some_and(|format| writer(format).is_err()) {
             continue;
         }
-        let Some(agent) = agent_named(session.agent) else { continue };
+        let Some(agent) = find_agent(session.agent) else { continue };
         for companion in companions_of(Some(agent), &session.path) {
             let id = match rows::split(&companion) {
                 Some((_, id)) => id.to_owned(),

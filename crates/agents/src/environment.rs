@@ -20,7 +20,7 @@ pub struct Environment {
 
 impl Environment {
     /// The environment of a user whose home is `home`, with no variable set.
-    pub fn of_home(home: &Path) -> Environment {
+    pub fn from_home(home: &Path) -> Environment {
         Environment {
             home: home.to_owned(),
             config: home.join(".config"),

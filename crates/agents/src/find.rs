@@ -22,7 +22,7 @@ use crate::agent::{Agent, AgentLock, HookTarget, Resume};
 use crate::environment::Environment;
 use crate::session_file::SessionFile;
 use crate::unread::Unread;
-use crate::{AGENTS, named};
+use crate::{AGENTS, find_agent};
 
 /// The result of looking a session up by a text that the user typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub fn folders(environment: &Environment) -> Vec<PathBuf> {
 }
 
 /// The session that a user means by a path, an id, or the prefix of an id.
-pub fn meant(environment: &Environment, text: &str, agent: Option<&str>) -> SessionMatch {
+pub fn find_session(environment: &Environment, text: &str, agent: Option<&str>) -> SessionMatch {
     let path = Path::new(text);
     if is_database(path) {
         return in_named_database(path, "");
@@ -92,7 +92,7 @@ pub fn meant(environment: &Environment, text: &str, agent: Option<&str>) -> Sess
         return SessionMatch::File(path.to_owned());
     }
     let is_meant = |file: &SessionFile| {
-        let by_id = named(file.agent).is_some_and(|agent| agent.matches(&file.id, text));
+        let by_id = find_agent(file.agent).is_some_and(|agent| agent.matches(&file.id, text));
         by_id || file.stem().starts_with(text)
     };
     let mut found: Vec<SessionFile> =
@@ -126,9 +126,9 @@ pub fn files_of(environment: &Environment, generation: &Generation) -> Vec<PathB
         if session.id == generation.session {
             found.push(session.path);
         } else if Some(&*session.id) == whole {
-            found.extend(companions_of(named(session.agent), &session.path));
+            found.extend(companions_of(find_agent(session.agent), &session.path));
         } else if session.id == id {
-            let companions = companions_of(named(session.agent), &session.path).into_iter();
+            let companions = companions_of(find_agent(session.agent), &session.path).into_iter();
             found.extend(companions.filter(|path| path.to_string_lossy().contains(part)));
         }
     }
@@ -162,7 +162,7 @@ fn of_place(place: &Place, session: &Path, unread: &mut Unread) -> Vec<PathBuf> 
         Place::Rows(rows) => rows.companions(),
         Place::Spread(spread) => spread.companions(),
         Place::File(_) => match format_at(session) {
-            Some(format) => named(format.name)
+            Some(format) => find_agent(format.name)
                 .map(|agent| agent.sub_agents(session, unread))
                 .unwrap_or_default(),
             // The file is damaged or missing. Files of sub-agents may still exist, and each agent
@@ -185,7 +185,7 @@ pub(crate) fn companions_of(agent: Option<&dyn Agent>, session: &Path) -> Vec<Pa
 
 /// The agent that wrote a session file, recognised by its first bytes.
 pub fn agent_of(session: &Path) -> Option<&'static dyn Agent> {
-    named(format_at(session)?.name)
+    find_agent(format_at(session)?.name)
 }
 
 /// The format of a file. Of a compressed file only the beginning is decompressed.
@@ -218,12 +218,12 @@ pub fn sub_agents(session: &Path) -> usize {
 }
 
 /// The agents that can resume sessions which other programs wrote, and how.
-pub fn resumed() -> impl Iterator<Item = (&'static dyn Agent, Resume)> {
+pub fn resumable_agents() -> impl Iterator<Item = (&'static dyn Agent, Resume)> {
     AGENTS.iter().filter_map(|agent| Some((*agent, agent.resume()?)))
 }
 
 /// The agents with a hook for the end of a session, and that hook.
-pub fn hooked() -> impl Iterator<Item = (&'static dyn Agent, HookTarget)> {
+pub fn agents_with_hooks() -> impl Iterator<Item = (&'static dyn Agent, HookTarget)> {
     AGENTS.iter().filter_map(|agent| Some((*agent, agent.hook()?)))
 }
 

@@ -60,8 +60,9 @@ pub use below::below;
 pub use census::{Census, Presence, places};
 pub use environment::Environment;
 pub use find::{
-    FoundSessions, SessionMatch, agent_of, all, check_places, companions, companions_at, files_of,
-    folders, forget, hooked, lock, meant, resumed, sessions, sub_agents, users, users_at,
+    FoundSessions, SessionMatch, agent_of, agents_with_hooks, all, check_places, companions,
+    companions_at, files_of, find_session, folders, forget, lock, resumable_agents, sessions,
+    sub_agents, users, users_at,
 };
 pub use model_address::{Launch, LaunchFile, McpArguments, ModelAddress};
 pub use process::is_running;
@@ -91,12 +92,12 @@ pub static AGENTS: &[&dyn Agent] = &[
 /// ```
 /// assert_eq!(epitome_agents::project_folder_name("/home/dev/my_app"), "-home-dev-my-app");
 /// ```
-pub fn dashed(path: &str) -> String {
+pub fn project_folder_name(path: &str) -> String {
     claude::dashed(path)
 }
 
 /// The agent with a name, such as `claude`.
-pub fn named(name: &str) -> Option<&'static dyn Agent> {
+pub fn find_agent(name: &str) -> Option<&'static dyn Agent> {
     AGENTS.iter().copied().find(|agent| agent.name() == name)
 }
 
@@ -129,14 +130,14 @@ mod tests {
 
     #[test]
     fn no_two_agents_share_a_folder_of_sessions_or_of_settings() {
-        let environment = Environment::of_home("/home/ada".as_ref());
+        let environment = Environment::from_home("/home/ada".as_ref());
         let folders: BTreeSet<PathBuf> =
             AGENTS.iter().map(|agent| agent.folder(&environment)).collect();
         assert_eq!(folders.len(), AGENTS.len(), "{folders:?}");
-        let settings: BTreeSet<PathBuf> = hooked()
+        let settings: BTreeSet<PathBuf> = agents_with_hooks()
             .map(|(_, target)| (target.settings)(&environment).join(target.hook.file))
             .collect();
-        assert_eq!(settings.len(), hooked().count(), "{settings:?}");
+        assert_eq!(settings.len(), agents_with_hooks().count(), "{settings:?}");
     }
 
     #[test]
@@ -150,7 +151,7 @@ mod tests {
     #[test]
     fn every_hook_is_written_in_the_words_of_its_agent() {
         let mut written = String::new();
-        for (agent, HookTarget { hook, .. }) in hooked() {
+        for (agent, HookTarget { hook, .. }) in agents_with_hooks() {
             let text = match hook.setting {
                 Setting::Listed { list, entry } => {
                     format!("{} += {}\n", list.join("."), entry("/bin/epitome hook"))

@@ -109,7 +109,7 @@ mod tests {
             ("/o.db", &["/o.db"]),
             (":memory:", &[]),
         ] {
-            let mut environment = Environment::of_home("/u".as_ref());
+            let mut environment = Environment::from_home("/u".as_ref());
             environment.variables.insert(DATABASE.to_owned(), value.into());
             let found = databases(&OpenCode, DATABASE, &environment, &mut Unread::default());
             assert_eq!(found, expect.iter().map(PathBuf::from).collect::<Vec<_>>(), "{value}");
@@ -124,7 +124,7 @@ mod tests {
         for name in ["opencode.db", "opencode-dev.db", "opencode.db-wal", "other.db"] {
             std::fs::write(folder.join(name), "").expect("a file");
         }
-        let environment = Environment::of_home(home.path());
+        let environment = Environment::from_home(home.path());
         let mut found = databases(&OpenCode, DATABASE, &environment, &mut Unread::default());
         found.sort();
         assert_eq!(found, ["opencode-dev.db", "opencode.db"].map(|name| folder.join(name)));

@@ -92,7 +92,7 @@ mod tests {
         let time = "2026-11-20T23:12:03.5Z".parse::<jiff::Timestamp>().expect("a time");
         let time = time.to_zoned(jiff::tz::TimeZone::UTC);
         let new = NewSession { id: "i", cwd: "/p".as_ref(), time: &time };
-        let mut environment = Environment::of_home("/u".as_ref());
+        let mut environment = Environment::from_home("/u".as_ref());
         let expect = "/u/.pi/agent/sessions/--p--/2026-11-20T23-12-03-500Z_i.jsonl";
         assert_eq!(place(&environment, &new).expect("a place"), Path::new(expect));
         environment.variables.insert(SESSIONS.to_owned(), "/s".into());

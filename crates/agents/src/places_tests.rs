@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::{AGENTS, Agent, Environment, Unread, hooked, resume_line};
+use crate::{AGENTS, Agent, Environment, Unread, agents_with_hooks, resume_line};
 
 /// The rest of each line of an agent that begins with `word`.
 fn places(agent: &str, word: &str) -> Vec<String> {
@@ -23,7 +23,7 @@ fn paths(agent: &dyn Agent, word: &str) -> Vec<(PathBuf, Environment)> {
     let parse = |line: String| {
         let mut words = line.split(' ');
         let path = words.next().expect("a path").into();
-        let mut environment = Environment::of_home("/u".as_ref());
+        let mut environment = Environment::from_home("/u".as_ref());
         for word in words {
             let (name, value) = word.split_once('=').expect("a variable and its value");
             assert!(agent.variables().contains(&name), "{name} is not declared");
@@ -48,7 +48,7 @@ fn agents_keep_sessions_where_their_variables_say() {
 #[test]
 fn the_sessions_of_an_agent_are_the_files_of_its_own_layout() {
     let home = tempfile::tempdir().expect("a folder");
-    let environment = Environment::of_home(home.path());
+    let environment = Environment::from_home(home.path());
     let write = |path: &Path| {
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
         std::fs::write(path, "{}\n").expect("a file");
@@ -76,7 +76,7 @@ fn the_sessions_of_an_agent_are_the_files_of_its_own_layout() {
 fn a_hook_is_written_into_the_settings_of_its_agent() {
     for agent in AGENTS {
         let cases = paths(*agent, "hook");
-        let target = hooked().find(|(other, _)| other.name() == agent.name());
+        let target = agents_with_hooks().find(|(other, _)| other.name() == agent.name());
         assert_eq!(target.is_some(), !cases.is_empty(), "{}", agent.name());
         let Some((_, target)) = target else { continue };
         for (file, environment) in cases {

@@ -76,7 +76,7 @@ impl SessionFile {
         };
         let found = sessions.into_iter().map(|it| {
             let path = rows::address(database, &it.id, "");
-            let rows::Stored { id, parent, modified, size, told } = it;
+            let rows::StoredSession { id, parent, modified, size, told } = it;
             (parent, SessionFile { path, agent: kind.agent, id, modified, size, told })
         });
         found.collect()

@@ -23,7 +23,7 @@ impl Rule {
     }
 
     /// The rule for the tool with this name.
-    pub fn named<'r>(rules: &'r [Rule], name: &str) -> Option<&'r Rule> {
+    pub fn find<'r>(rules: &'r [Rule], name: &str) -> Option<&'r Rule> {
         rules.iter().find(|rule| {
             let mut names = rule.names.split_ascii_whitespace();
             names.any(|own| own.eq_ignore_ascii_case(name))
@@ -126,7 +126,7 @@ pub fn known_at(
     arguments: &Range<usize>,
     span: &dyn Fn(&Range<usize>) -> Span,
 ) -> ClassifiedCall {
-    let rule = Rule::named(rules, name);
+    let rule = Rule::find(rules, name);
     let roles = rule.map(|rule| rule.roles);
     let mut found = Found { text, span, roles, target: None, part: None, fields: Vec::new() };
     // Malformed JSON yields the fields before the error, or none.

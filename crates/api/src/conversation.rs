@@ -313,7 +313,7 @@ impl<'t> Conversation<'t> {
 
     /// A value that epitome does not understand, unchanged, if the API accepts it. Otherwise the
     /// value is left out and counted.
-    pub fn carried(&mut self, span: Span) -> Option<TextOrImage<'t>> {
+    pub fn opaque_value(&mut self, span: Span) -> Option<TextOrImage<'t>> {
         let raw = self.raw(span);
         if Document::parse(raw.as_bytes()).is_ok_and(|document| (self.carries)(&document.root)) {
             return Some(TextOrImage::Carried(raw));
@@ -336,14 +336,14 @@ impl<'t> Conversation<'t> {
                 Part::Text(text) if self.is_blank(text) => {}
                 Part::Text(text) => pieces.push(TextOrImage::Text(self.text(text))),
                 Part::Image(image) => pieces.extend(self.picture(image)),
-                Part::Opaque(span) => pieces.extend(self.carried(*span)),
+                Part::Opaque(span) => pieces.extend(self.opaque_value(*span)),
             }
         }
         pieces
     }
 
     /// The text and pictures of messages.
-    pub fn words(&mut self, words: &[InputBlock<'t>]) -> Vec<TextOrImage<'t>> {
+    pub fn text_and_images(&mut self, words: &[InputBlock<'t>]) -> Vec<TextOrImage<'t>> {
         let mut pieces = Vec::new();
         for word in words {
             match word.block {
@@ -352,7 +352,7 @@ impl<'t> Conversation<'t> {
                 }
                 Block::Image(image) => pieces.extend(self.picture(image)),
                 Block::Thinking(_) => self.leave(LeftBehind::Reasoning),
-                Block::Opaque(span) => pieces.extend(self.carried(*span)),
+                Block::Opaque(span) => pieces.extend(self.opaque_value(*span)),
                 _ => self.leave(LeftBehind::Opaque),
             }
         }

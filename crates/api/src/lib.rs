@@ -83,7 +83,7 @@ use std::fmt;
 use epitome_json::Value;
 use epitome_model::{Source, Transcript};
 
-use message::{Checked, Replacements};
+use message::{CheckResult, Replacements};
 use response::Parsed;
 use stream::Assembler;
 
@@ -106,7 +106,7 @@ pub struct Api {
     /// The service's own endpoint.
     pub endpoint: Endpoint,
     /// Checks one message of a body; fails if any part of it is unknown.
-    pub(crate) check_message: fn(&Value<'_>, &mut Replacements) -> Checked,
+    pub(crate) check_message: fn(&Value<'_>, &mut Replacements) -> CheckResult,
     /// Reads the messages of a body.
     pub(crate) read_messages: fn(&mut Body<'_>, &[Value<'_>]),
     /// The members of a body that the options need, each followed by a comma. The second argument
@@ -191,6 +191,6 @@ pub static APIS: &[Api] =
 /// let api = epitome_api::find_api("gemini").expect("an alias of gemini-api");
 /// assert_eq!(api.name, "gemini-api");
 /// ```
-pub fn named(name: &str) -> Option<&'static Api> {
+pub fn find_api(name: &str) -> Option<&'static Api> {
     APIS.iter().find(|api| api.names().any(|it| it == name))
 }

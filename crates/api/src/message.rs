@@ -70,10 +70,10 @@ impl fmt::Display for NotUnderstood {
 impl std::error::Error for NotUnderstood {}
 
 /// The result of checking one part of a message.
-pub type Checked = Result<(), NotUnderstood>;
+pub type CheckResult = Result<(), NotUnderstood>;
 
 /// Fails with a reason.
-pub fn no<T>(what: impl fmt::Display) -> Result<T, NotUnderstood> {
+pub fn reject<T>(what: impl fmt::Display) -> Result<T, NotUnderstood> {
     Err(NotUnderstood(what.to_string()))
 }
 
@@ -137,7 +137,7 @@ impl Api {
     pub fn message<'m>(&self, message: &'m str) -> Result<Message<'m>, NotUnderstood> {
         let document = parse(message)?;
         if !document.root.is_object() {
-            return no("no object");
+            return reject("no object");
         }
         let mut instead = Replacements::default();
         (self.check_message)(&document.root, &mut instead)?;
@@ -159,40 +159,40 @@ impl Api {
 
 fn parse(text: &str) -> Result<Document<'_>, NotUnderstood> {
     Document::parse(text.as_bytes())
-        .or_else(|bad| no(format_args!("no JSON: {} at byte {}", bad.what, bad.offset)))
+        .or_else(|bad| reject(format_args!("no JSON: {} at byte {}", bad.what, bad.offset)))
 }
 
 /// Checks that the role is one of `known`, and returns it.
 pub fn role(message: &Value<'_>, known: &[&'static str]) -> Result<&'static str, NotUnderstood> {
-    let Some(role) = message.get("role") else { return no("no `role`") };
+    let Some(role) = message.get("role") else { return reject("no `role`") };
     let word = role.text().unwrap_or_default();
     match known.iter().find(|known| **known == word) {
         Some(known) => Ok(known),
-        None => no(format_args!("the role {}", abbreviate(role))),
+        None => reject(format_args!("the role {}", abbreviate(role))),
     }
 }
 
 /// Checks that no content of a value is under a key outside of `has_only`, and that no key repeats.
-pub fn has_only(value: &Value<'_>, has_only: &[&str]) -> Checked {
+pub fn has_only(value: &Value<'_>, has_only: &[&str]) -> CheckResult {
     let mut seen = HashSet::new();
     if let Some((key, _)) = value.members().iter().find(|(key, _)| !seen.insert(key)) {
-        return no(format_args!("`{}` twice", epitome_model::short(key, 40)));
+        return reject(format_args!("`{}` twice", epitome_model::short(key, 40)));
     }
     let foreign = value.members().iter().find(|(key, member)| {
         SAYING.contains(&&**key) && !has_only.contains(&&**key) && !is_nothing(member)
     });
     match foreign {
-        Some((key, _)) => no(format_args!("`{key}`")),
+        Some((key, _)) => reject(format_args!("`{key}`")),
         None => Ok(()),
     }
 }
 
 /// Checks that a member is a string.
-pub fn text(value: &Value<'_>, key: &str) -> Checked {
+pub fn text(value: &Value<'_>, key: &str) -> CheckResult {
     match value.get(key) {
         Some(text) if text.is_text() => Ok(()),
-        Some(_) => no(format_args!("a `{key}` that is not a string")),
-        None => no(format_args!("no `{key}`")),
+        Some(_) => reject(format_args!("a `{key}` that is not a string")),
+        None => reject(format_args!("no `{key}`")),
     }
 }
 
@@ -200,26 +200,35 @@ pub fn text(value: &Value<'_>, key: &str) -> Checked {
 pub fn object<'v, 'd>(value: &'v Value<'d>, key: &str) -> Result<&'v Value<'d>, NotUnderstood> {
     match value.get(key) {
         Some(object) if object.is_object() => Ok(object),
-        Some(_) => no(format_args!("a `{key}` that is not an object")),
-        None => no(format_args!("no `{key}`")),
+        Some(_) => reject(format_args!("a `{key}` that is not an object")),
+        None => reject(format_args!("no `{key}`")),
     }
 }
 
 /// Checks that a member is a string, or a list of objects that `each` accepts.
-pub fn words(value: &Value<'_>, key: &str, each: impl FnMut(&Value<'_>) -> Checked) -> Checked {
+pub fn check_text(
+    value: &Value<'_>,
+    key: &str,
+    each: impl FnMut(&Value<'_>) -> CheckResult,
+) -> CheckResult {
     match value.get(key) {
         Some(content) if content.is_text() => Ok(()),
         Some(content) if content.is_list() => list(content, key, each),
-        Some(content) => no(format_args!("a `{key}` that is {}", abbreviate(content))),
-        None => no(format_args!("no `{key}`")),
+        Some(content) => reject(format_args!("a `{key}` that is {}", abbreviate(content))),
+        None => reject(format_args!("no `{key}`")),
     }
 }
 
 /// Checks that the elements of a list are objects that `each` accepts.
-pub fn list(list: &Value<'_>, key: &str, mut each: impl FnMut(&Value<'_>) -> Checked) -> Checked {
+pub fn list(
+    list: &Value<'_>,
+    key: &str,
+    mut each: impl FnMut(&Value<'_>) -> CheckResult,
+) -> CheckResult {
     for (idx, element) in list.list().iter().enumerate() {
-        let understood = if element.is_object() { each(element) } else { no(abbreviate(element)) };
-        understood.or_else(|NotUnderstood(why)| no(format_args!("{why} in `{key}.{idx}`")))?;
+        let understood =
+            if element.is_object() { each(element) } else { reject(abbreviate(element)) };
+        understood.or_else(|NotUnderstood(why)| reject(format_args!("{why} in `{key}.{idx}`")))?;
     }
     Ok(())
 }
@@ -227,8 +236,8 @@ pub fn list(list: &Value<'_>, key: &str, mut each: impl FnMut(&Value<'_>) -> Che
 /// An error that says that the `type` of a value is unknown.
 pub fn kind<T>(value: &Value<'_>) -> Result<T, NotUnderstood> {
     match value.get("type") {
-        Some(kind) => no(format_args!("the type {}", abbreviate(kind))),
-        None => no("no `type`"),
+        Some(kind) => reject(format_args!("the type {}", abbreviate(kind))),
+        None => reject("no `type`"),
     }
 }
 

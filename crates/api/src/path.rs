@@ -22,7 +22,7 @@ impl Api {
     /// assert_eq!((api.name, purpose), ("anthropic", Purpose::Count));
     /// assert!(Api::from_path("/v1/models").is_none());
     /// ```
-    pub fn of_path(path: &str) -> Option<(&'static Api, Purpose)> {
+    pub fn from_path(path: &str) -> Option<(&'static Api, Purpose)> {
         // The path of Gemini's API names a model: `models/MODEL:generateContent`.
         let (path, model) = match path.rsplit_once("/models/") {
             Some((before, named)) => (before, Some(named)),
@@ -98,7 +98,7 @@ mod tests {
             ("", None),
         ];
         for (path, expect) in cases {
-            let found = Api::of_path(path).map(|(api, purpose)| (api.name, purpose));
+            let found = Api::from_path(path).map(|(api, purpose)| (api.name, purpose));
             assert_eq!(found, expect, "{path}");
         }
     }

@@ -39,12 +39,16 @@ pub trait Sessions: Send + Sync + 'static {
     /// # Errors
     ///
     /// The reason for the user.
-    fn start(&self, folder: &Path, id: Option<&str>, servers: &[Server])
-    -> Result<Started, String>;
+    fn start(
+        &self,
+        folder: &Path,
+        id: Option<&str>,
+        servers: &[Server],
+    ) -> Result<StartedSession, String>;
 }
 
 /// An agent, and the events to show first.
-pub struct Started {
+pub struct StartedSession {
     /// The agent.
     pub agent: Agent,
     /// The id of the agent's session.

@@ -323,7 +323,7 @@ impl Agent {
         let model = self.model.clone();
         let prices = self.prices.clone();
         thread::spawn(move || {
-            let tools = place.offered(in_task);
+            let tools = place.request_tools(in_task);
             let outgoing = Outgoing { transcript: &transcript, source: &source, summary };
             let asked = Request { outgoing, tools: &tools, max_tokens: MAX_TOKENS };
             let deltas = report.clone();

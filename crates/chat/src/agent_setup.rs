@@ -47,7 +47,7 @@ impl Changes for AgentSetup {
         let mut session = self.session.task(config);
         let place = agent.workplace();
         let recipe = self.recipe.clone();
-        let models = self.models.borrowed();
+        let models = self.models.as_models();
         let context = session.context(config, recipe, models, self.options.window, place);
         let context = context.and_then(|mut context| {
             let text = task_prompt(&Prompt::new(place).text);
@@ -227,7 +227,7 @@ impl AgentSetup {
             |_| String::new(),
             |stories| {
                 let Some(story) = stories.first() else { return String::new() };
-                if is_page { Html::whole(story, Vec::new()).page(0) } else { markdown(story) }
+                if is_page { Html::single_page(story, Vec::new()).page(0) } else { markdown(story) }
             },
         )?;
         // In an editor, the session's folder is not the program's current one.
@@ -269,7 +269,7 @@ fn context_of(
 ) -> Result<Context> {
     agent.workplace_mut().refresh_tools();
     let place = agent.workplace();
-    let models = models.borrowed();
+    let models = models.as_models();
     session.context(&options.config, recipe.clone(), models, options.window, place)
 }
 

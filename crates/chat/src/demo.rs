@@ -16,7 +16,7 @@ use epitome_model::Tokens;
 use epitome_passes::{Recipe, built_in};
 
 use crate::agent::{Agent, Front};
-use crate::machine::{Ended, Event, Input, Limits, Machine};
+use crate::machine::{Event, Input, Limits, Machine, TurnEnd};
 use crate::notices::{change, losses};
 use crate::permissions::{Access, Answer, Permissions};
 use crate::session::setup;
@@ -170,7 +170,7 @@ impl Demo<'_> {
         let mut front = Printed { print: &mut *self.print, ended: None };
         self.agent.turn(message, &mut front)?;
         let ended = front.ended;
-        self.expect(ended == Some(Ended::Answered), "the model answers")?;
+        self.expect(ended == Some(TurnEnd::Answered), "the model answers")?;
         self.window();
         Ok(())
     }
@@ -241,7 +241,7 @@ fn recipe(name: &str) -> Result<Recipe> {
 /// Prints events, and allows every call, because the folder belongs to the demo.
 struct Printed<'p> {
     print: &'p mut dyn FnMut(&Line),
-    ended: Option<Ended>,
+    ended: Option<TurnEnd>,
 }
 
 impl Front for Printed<'_> {

@@ -26,7 +26,7 @@ use crate::tools::Question;
 
 pub use calls::{INTERRUPTED, NOT_RUN};
 pub use commands::OutsideChange;
-pub use event::{Cost, Ended, Event, LoadedFile, LoadedKind, Retrying};
+pub use event::{Cost, Event, LoadedFile, LoadedKind, Retrying, TurnEnd};
 
 use background::Background;
 use calls::OpenCall;
@@ -376,7 +376,7 @@ impl Machine {
                 self.drain()?;
             }
             if let Some(over) = self.over_budget().filter(|_| self.wanted) {
-                return self.end(Ended::Budget, Some(over));
+                return self.end(TurnEnd::Budget, Some(over));
             }
             if let Some(focus) = self.compaction.take() {
                 self.background = None;
@@ -434,7 +434,7 @@ impl Machine {
     }
 
     /// Ends the turn: the next input is the user's.
-    fn end(&mut self, why: Ended, reason: Option<String>) -> Result<()> {
+    fn end(&mut self, why: TurnEnd, reason: Option<String>) -> Result<()> {
         self.state = State::Idle;
         self.wanted = false;
         self.recovery = None;
@@ -445,7 +445,7 @@ impl Machine {
         // Messages that were typed in the meantime begin the next turn, unless the user interrupted
         // this one.
         let is_asked = !self.typed.is_empty() || self.compaction.is_some();
-        if is_asked && why == Ended::Answered {
+        if is_asked && why == TurnEnd::Answered {
             self.continuations = 0;
             return self.advance();
         }

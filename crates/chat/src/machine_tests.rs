@@ -1,6 +1,6 @@
 //! The loop of the agent: tables of cases, and arbitrary orders of inputs.
 
-use epitome_api::named;
+use epitome_api::find_api;
 use epitome_engine::Setup;
 use epitome_llm::Response;
 use epitome_model::{Block, Tokens, Transcript};
@@ -147,7 +147,7 @@ impl Play {
         transcript.context().flat_map(|(_, entry)| entry.blocks.iter().map(text)).collect()
     }
 
-    fn ended(&self) -> Option<(Ended, String)> {
+    fn ended(&self) -> Option<(TurnEnd, String)> {
         self.shown.iter().rev().find_map(|event| match event {
             Event::Done { ended, reason, .. } => Some((*ended, reason.clone().unwrap_or_default())),
             _ => None,
@@ -164,7 +164,7 @@ fn accepted(context: &Context) {
     }
     for api in ["anthropic", "openai-chat", "openai-responses", "gemini-api"] {
         let body = outgoing.body(api).unwrap().body;
-        let format = named(api).unwrap().format;
+        let format = find_api(api).unwrap().format;
         let body = body.into_bytes();
         let read = (format.read)(&body, &mut ());
         let violations = format.invariants.check(&read, &body);
@@ -181,7 +181,7 @@ fn prepared_by(n: u64, mut prepared: Box<Preparation>) -> Input {
 
 fn response(content: &Value, stop: &str) -> Response {
     let body = json!({"content": content, "stop_reason": stop});
-    named("anthropic").unwrap().response(body.to_string().as_bytes()).unwrap()
+    find_api("anthropic").unwrap().response(body.to_string().as_bytes()).unwrap()
 }
 
 fn says(text: &str) -> Response {
@@ -250,7 +250,7 @@ fn calls_of_one_answer_run_together_and_what_was_typed_comes_behind_their_result
     let denied = "b: Not permitted: the user does not allow to run ls.";
     assert_eq!(play.texts(), ["go", "a?", "b?", denied, "a: text of a", "meanwhile"]);
     play.answers(says("done"));
-    assert_eq!(play.ended(), Some((Ended::Answered, String::new())));
+    assert_eq!(play.ended(), Some((TurnEnd::Answered, String::new())));
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn an_interrupted_request_keeps_what_was_said_and_its_late_answer_is_ignored() {
     let request = play.sent();
     play.input(Input::Text(request, "I will".to_owned()));
     play.input(Input::Cancel);
-    assert_eq!(play.ended(), Some((Ended::Interrupted, "interrupted".to_owned())));
+    assert_eq!(play.ended(), Some((TurnEnd::Interrupted, "interrupted".to_owned())));
     play.input(Input::Text(request, " do it".to_owned()));
     play.input(Input::Response(request, Box::new(says("I will do it")), None));
     assert_eq!(play.texts(), ["go", "I will"]);
@@ -356,7 +356,7 @@ fn answers_that_were_cut_off_go_on_three_times() {
         play.answers(response(&json!([{"type": "text", "text": format!("{n} ")}]), "max_tokens"));
     }
     let reason = "the answer was cut off at the limit of its length several times";
-    assert_eq!(play.ended(), Some((Ended::Failed, reason.to_owned())));
+    assert_eq!(play.ended(), Some((TurnEnd::Failed, reason.to_owned())));
     assert_eq!(play.texts().iter().filter(|text| *text == GO_ON).count(), 3);
     let Some(Event::Done { answer, .. }) = play.shown.last() else { panic!("not done") };
     assert_eq!(answer, "0 1 2 3 ");
@@ -378,7 +378,7 @@ fn what_is_no_answer_ends_the_turn_with_a_reason() {
                 play.input(Input::Failed(request, failure));
             }
         }
-        assert_eq!(play.ended(), Some((Ended::Failed, expect.to_owned())));
+        assert_eq!(play.ended(), Some((TurnEnd::Failed, expect.to_owned())));
         assert!(play.machine.is_idle());
     }
 }
@@ -393,7 +393,7 @@ fn no_request_is_sent_once_the_budget_is_spent() {
     play.answers(says("second"));
     play.user("three");
     let ended = play.ended().unwrap();
-    assert_eq!(ended.0, Ended::Budget, "{ended:?}");
+    assert_eq!(ended.0, TurnEnd::Budget, "{ended:?}");
     assert!(play.actions.is_empty() && play.machine.is_idle());
     play.machine.set_budget(None);
     play.user("four");
@@ -429,7 +429,7 @@ fn a_refused_request_is_sent_again_smaller_and_only_once() {
     assert_ne!(again, request);
     play.input(Input::Failed(again, too_long()));
     let (ended, reason) = play.ended().unwrap();
-    assert_eq!(ended, Ended::Failed);
+    assert_eq!(ended, TurnEnd::Failed);
     assert!(reason.starts_with("the context cannot be made to fit: "), "{reason}");
 }
 

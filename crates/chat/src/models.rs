@@ -53,7 +53,7 @@ impl ChatModels {
     }
 
     /// Both models, borrowed.
-    pub fn borrowed(&self) -> Models<'_> {
+    pub fn as_models(&self) -> Models<'_> {
         Models { answers: &*self.answers, summarises: &*self.summarises }
     }
 }

@@ -6,7 +6,7 @@ use epitome_engine::{Content, Context};
 use epitome_model::{Tokens, plural, short};
 use epitome_passes::{Event, EventReason, SaidText, response_name};
 
-use crate::machine::{Ended, Event as Shown, LoadedFile, LoadedKind};
+use crate::machine::{Event as Shown, LoadedFile, LoadedKind, TurnEnd};
 
 /// The maximum number of names of one kind on a line.
 const NAMES: usize = 6;
@@ -47,7 +47,7 @@ pub fn aside(event: &Shown) -> Option<String> {
         Shown::Loaded { files } => Some(loaded(files)),
         Shown::Retry(retrying) => Some(retrying.to_string()),
         Shown::Notice { text } => Some(text.clone()),
-        Shown::Done { ended: Ended::Failed | Ended::Budget, reason, .. } => reason.clone(),
+        Shown::Done { ended: TurnEnd::Failed | TurnEnd::Budget, reason, .. } => reason.clone(),
         _ => None,
     }
 }

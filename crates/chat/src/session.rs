@@ -18,7 +18,7 @@ use epitome_passes::Recipe;
 use epitome_tokens::O200k;
 
 use crate::prompt::PROJECT;
-use crate::tools::{Workplace, offered};
+use crate::tools::{Workplace, request_tools};
 
 /// The prefix of the ids of chats. The time follows.
 const CHAT: &str = "chat-";
@@ -137,7 +137,7 @@ impl ChatFile {
             model: Some(models.answers.name().to_string()),
             recipe: Some(recipe.name.to_string()),
         };
-        let tools = place.offered(self.is_task);
+        let tools = place.request_tools(self.is_task);
         if self.hold.is_some() {
             let setup = setup_with(&tools, recipe, models, window).with_id(&*self.id);
             let mut context = live::open(&self.path, setup)?;
@@ -183,7 +183,7 @@ impl<'m> Models<'m> {
 
 /// The setup of a chat's context. The tools are counted, and the model writes its own summaries.
 pub fn setup(recipe: Recipe, model: &dyn Model, window: Option<Tokens>) -> Setup {
-    setup_with(&offered(), recipe, Models::one(model), window)
+    setup_with(&request_tools(), recipe, Models::one(model), window)
 }
 
 fn setup_with(

@@ -19,7 +19,7 @@ use crate::session::ChatFile;
 use crate::tools::Workplace;
 
 /// An agent, and the inputs from which it was made.
-pub struct Started {
+pub struct StartedChat {
     /// The agent.
     pub agent: Agent,
     /// What changes the agent on commands of the user.
@@ -28,7 +28,7 @@ pub struct Started {
     pub notices: Vec<Event>,
 }
 
-impl Started {
+impl StartedChat {
     /// The event that names the session.
     pub fn event(&self) -> Event {
         self.setup.event()
@@ -52,7 +52,7 @@ impl ChatOptions {
     ///
     /// `Usage`, `Settings` and `Recipe` for options and settings that cannot be used; `NotFound`
     /// and `Locked` for a session; `Disk` if its log cannot be written.
-    pub fn start(&self, more: &[Server], waits: &dyn Fn(Wait<'_>)) -> Result<Started> {
+    pub fn start(&self, more: &[Server], waits: &dyn Fn(Wait<'_>)) -> Result<StartedChat> {
         self.check()?;
         let rules = self.rules()?;
         let ChatOptions { config, settings, .. } = self;
@@ -76,7 +76,7 @@ impl ChatOptions {
         notices.extend(of_servers);
         let before = session.origin().cwd.clone();
         let mut context =
-            session.context(config, recipe.clone(), models.borrowed(), self.window, &place)?;
+            session.context(config, recipe.clone(), models.as_models(), self.window, &place)?;
         if !session.is_new() {
             notices.extend(renewed(&mut context, before.as_deref(), &place)?);
         }
@@ -99,7 +99,7 @@ impl ChatOptions {
         agent.set_models(models.answers.clone(), models.summarises.clone());
         let options = self.clone();
         let setup = AgentSetup { options, session, recipe, models, tasks: Vec::new() };
-        Ok(Started { agent, setup, notices })
+        Ok(StartedChat { agent, setup, notices })
     }
 
     /// The settings files of the project, for the user.

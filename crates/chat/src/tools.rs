@@ -65,7 +65,7 @@ pub struct Tool {
     pub access: fn(&Workplace, &str) -> Result<Access, String>,
     /// The file changes that a call would make if it ran now; `None` for a tool that changes no
     /// files.
-    pub planned: Option<Planned>,
+    pub planned: Option<PlanChanges>,
     /// Runs a call.
     ///
     /// # Errors
@@ -75,7 +75,7 @@ pub struct Tool {
 }
 
 /// The changes of a call with these arguments, or why it cannot be run.
-pub type Planned = fn(&Workplace, &str) -> Result<Vec<FileChange>, String>;
+pub type PlanChanges = fn(&Workplace, &str) -> Result<Vec<FileChange>, String>;
 
 /// The part of a result that is shown while it is folded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,19 +108,19 @@ pub static TOOLS: &[Tool] = &[
 ];
 
 /// The tool with a name.
-pub fn named(name: &str) -> Option<&'static Tool> {
+pub fn find_tool(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.name == name)
 }
 
 /// The kind of the tool with a name.
 pub fn kind_of(name: &str) -> ToolKind {
-    named(name).map_or(ToolKind::Other, |tool| tool.kind)
+    find_tool(name).map_or(ToolKind::Other, |tool| tool.kind)
 }
 
 /// A description of a call: its most important arguments, or all of them if those say nothing.
 pub fn subject(tool: &str, arguments: &str) -> String {
     let parsed = serde_json::from_str(arguments).ok();
-    let subject = parsed.and_then(|arguments| (named(tool)?.subject)(&arguments));
+    let subject = parsed.and_then(|arguments| (find_tool(tool)?.subject)(&arguments));
     subject.unwrap_or_else(|| arguments.to_owned())
 }
 
@@ -145,7 +145,7 @@ fn described_part(arguments: &Value, part: &str) -> Option<String> {
 }
 
 /// All tools, in the form for a request.
-pub fn offered() -> Vec<epitome_api::Tool<'static>> {
+pub fn request_tools() -> Vec<epitome_api::Tool<'static>> {
     let offered = TOOLS.iter().map(|tool| epitome_api::Tool {
         name: tool.name,
         description: tool.description,
@@ -156,7 +156,7 @@ pub fn offered() -> Vec<epitome_api::Tool<'static>> {
 
 /// The tools of a task, which has no user to ask and cannot begin further tasks.
 pub fn offered_in_tasks() -> Vec<epitome_api::Tool<'static>> {
-    offered().into_iter().filter(|tool| ![TASK, ASK].contains(&tool.name)).collect()
+    request_tools().into_iter().filter(|tool| ![TASK, ASK].contains(&tool.name)).collect()
 }
 
 /// A callback for the output of a running tool: the seconds since it began, and the last lines of
@@ -247,8 +247,8 @@ impl Workplace {
     }
 
     /// All tools, in the form for a request, for a session or a task.
-    pub fn offered(&self, in_task: bool) -> Vec<epitome_api::Tool<'_>> {
-        let mut all = if in_task { offered_in_tasks() } else { offered() };
+    pub fn request_tools(&self, in_task: bool) -> Vec<epitome_api::Tool<'_>> {
+        let mut all = if in_task { offered_in_tasks() } else { request_tools() };
         all.extend(self.offered.iter().map(|tool| epitome_api::Tool {
             name: &tool.name,
             description: &tool.description,
@@ -299,7 +299,7 @@ impl Workplace {
 }
 
 fn find(called: &ResponseCall) -> Result<&'static Tool, String> {
-    named(&called.name).ok_or_else(|| {
+    find_tool(&called.name).ok_or_else(|| {
         let names: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
         format!("there is no tool `{}`: there are {}", called.name, names.join(", "))
     })

@@ -25,5 +25,5 @@ mod theme;
 pub use draw::draw;
 pub use preview::Preview;
 pub use state::{Effect, Happening, State};
-pub use terminal::{Started, Stopper, run};
+pub use terminal::{ChatScreen, Stopper, run};
 pub use theme::Theme;

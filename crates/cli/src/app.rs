@@ -12,14 +12,14 @@ use epitome::ops::OpenSession;
 use epitome::redact::Screen;
 use epitome::{Config, Settings};
 use epitome_model::Counter;
-use epitome_render::{inert_json, styled};
+use epitome_render::{inert_json, keep_styles};
 use epitome_tokens::{Estimate, O200k};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::failure::{Failure, Result};
-use crate::fold::folded;
+use crate::fold::fold_lines;
 use crate::progress::Progress;
 use crate::text::{self, DIM, YELLOW, visible};
 
@@ -106,13 +106,13 @@ impl App {
     /// variables.
     pub fn at_home(&self, folder: &Path) -> App {
         let global = Global { agent: None, json: false, set: Vec::new(), ..self.global.clone() };
-        let config = Config::of_home(folder);
+        let config = Config::from_home(folder);
         let settings = OnceLock::new();
         App { global, config, settings, captured: None, progress: Arc::default() }
     }
 
     /// Runs a command, and returns what it prints. Nothing reaches the terminal.
-    pub fn captured(&self, run: impl FnOnce(&App) -> Result<()>) -> Printed {
+    pub fn run_captured(&self, run: impl FnOnce(&App) -> Result<()>) -> Printed {
         let captured = Arc::new(Mutex::new(Captured::default()));
         let done = run(&App { captured: Some(captured.clone()), ..self.clone() });
         let Captured { out, all } = std::mem::take(&mut *locked(&captured));
@@ -173,12 +173,12 @@ impl App {
     /// Prints on standard output; styles are removed if it is not a terminal.
     pub fn print(&self, text: &str) -> Result<()> {
         if let Some(captured) = &self.captured {
-            locked(captured).print(styled(text).as_bytes());
+            locked(captured).print(keep_styles(text).as_bytes());
             return Ok(());
         }
         let stdout = std::io::stdout().lock();
         let mut out = AutoStream::new(stdout, self.global.color.choice());
-        out.write_all(styled(text).as_bytes())?;
+        out.write_all(keep_styles(text).as_bytes())?;
         Ok(out.flush()?)
     }
 
@@ -189,7 +189,7 @@ impl App {
             asked => asked,
         };
         let mut out = AutoStream::new(Vec::new(), choice);
-        out.write_all(styled(text).as_bytes()).expect("memory takes all");
+        out.write_all(keep_styles(text).as_bytes()).expect("memory takes all");
         out.into_inner()
     }
 
@@ -240,7 +240,7 @@ impl App {
     /// Like [`page`](App::page), with long lines wrapped between words on a terminal.
     pub fn page_folded(&self, text: &str) -> Result<()> {
         match self.is_terminal() {
-            true => self.page(&folded(text, text::columns())),
+            true => self.page(&fold_lines(text, text::columns())),
             false => self.page(text),
         }
     }
@@ -259,13 +259,13 @@ impl App {
     /// Warns, before a session is replaced, that other programs can write to it.
     pub fn warn_of_writers(&self, session: &OpenSession<'_>) {
         for users in session.users_by_file() {
-            self.warn(Failure::forced(&users).as_deref());
+            self.warn(Failure::force_warning(&users).as_deref());
         }
     }
 
     /// Warns about paths that are listed as parts of a session and are not files.
     pub fn warn_of_no_parts(&self, session: &OpenSession<'_>) {
-        for path in session.no_parts() {
+        for path in session.missing_files() {
             let what = "not a file, so not part of the session; left unchanged";
             self.warn(Some(&format!("{}: {what}", path.display())));
         }
@@ -300,7 +300,7 @@ impl App {
     pub fn note(&self, text: &str) {
         let text = format!("{text}\n");
         match &self.captured {
-            Some(captured) => locked(captured).all.extend_from_slice(styled(&text).as_bytes()),
+            Some(captured) => locked(captured).all.extend_from_slice(keep_styles(&text).as_bytes()),
             None => print_error(&text, self.global.color),
         }
     }
@@ -358,7 +358,7 @@ impl Captured {
 pub fn print_error(text: &str, color: Color) {
     let stderr = std::io::stderr().lock();
     let mut out = AutoStream::new(stderr, color.choice());
-    out.write_all(styled(text).as_bytes()).and_then(|()| out.flush()).ok();
+    out.write_all(keep_styles(text).as_bytes()).and_then(|()| out.flush()).ok();
 }
 
 impl Color {

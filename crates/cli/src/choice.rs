@@ -55,7 +55,7 @@ pub fn one_of<T>() -> impl TypedValueParser<Value = T>
 where
     T: JsonSchema + DeserializeOwned + Clone + Send + Sync + 'static,
 {
-    let words = values::words::<T>().into_iter();
+    let words = values::accepted_values::<T>().into_iter();
     let words = words.map(|(word, about)| {
         PossibleValue::new(&*word.leak()).help(about.trim_end_matches('.').to_owned())
     });

@@ -13,7 +13,7 @@ pub fn can_ask() -> bool {
 
 /// Asks the user whether to continue, unless `yes` is set. Returns an error if the answer is not
 /// yes, or if the user cannot be asked.
-pub fn agreed(app: &App, yes: bool, question: &str) -> Result<()> {
+pub fn ask_to_continue(app: &App, yes: bool, question: &str) -> Result<()> {
     if yes {
         return Ok(());
     }

@@ -67,7 +67,7 @@ impl Failure {
 
     /// The warning that `--force` prints before it replaces a session that agents can write to;
     /// `None` if no such agent runs.
-    pub fn forced(users: &[User]) -> Option<String> {
+    pub fn force_warning(users: &[User]) -> Option<String> {
         let writing: Vec<String> =
             users.iter().filter(|it| it.writes).map(name_of_process).collect();
         (!writing.is_empty()).then(|| {

@@ -5,12 +5,12 @@ use epitome_render::{Breaks, Run, wrap};
 /// Wraps lines that are longer than `columns` between words. A continuation line has the style of
 /// its line. It is indented like its line, or like the text after the label of its line. Only
 /// blanks at a break are dropped.
-pub fn folded(text: &str, columns: usize) -> String {
+pub fn fold_lines(text: &str, columns: usize) -> String {
     text.split_inclusive('\n').map(|line| folded_line(line, columns)).collect()
 }
 
 /// Wraps one line with styles into lines of at most `columns`.
-pub fn wrapped(line: &str, columns: usize) -> Vec<String> {
+pub fn wrap_line(line: &str, columns: usize) -> Vec<String> {
     let lines = wrap(&runs(line), columns, Breaks::Words, &[], &[]);
     lines.iter().map(|runs| written(runs)).collect()
 }
@@ -95,7 +95,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, columns: usize, expect: &str) {
-        assert_eq!(folded(text, columns), expect);
+        assert_eq!(fold_lines(text, columns), expect);
     }
 
     #[test]
@@ -126,9 +126,9 @@ mod tests {
     fn words_are_wrapped() {
         let text = "one \x1b[1mtwo\x1b[0m three 日本語日本語 x";
         let expect = ["one \x1b[1mtwo\x1b[0m", "three", "日本語日", "本語 x"];
-        assert_eq!(wrapped(text, 8), expect);
-        assert_eq!(wrapped("ab cde fg h", 5), ["ab", "cde", "fg h"]);
-        assert_eq!(wrapped("a  b", 80), ["a  b"]);
-        assert_eq!(wrapped("", 80), [""]);
+        assert_eq!(wrap_line(text, 8), expect);
+        assert_eq!(wrap_line("ab cde fg h", 5), ["ab", "cde", "fg h"]);
+        assert_eq!(wrap_line("a  b", 80), ["a  b"]);
+        assert_eq!(wrap_line("", 80), [""]);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use epitome::ops::{CompactionLosses, LossGroup, LossMembers, LossReport, Piece, WayBack};
+use epitome::ops::{CompactionLosses, LossGroup, LossMembers, LossReport, Piece, RecoveryCommand};
 use epitome_model::Tokens;
 
 use crate::text::{BOLD, DIM, YELLOW, field, one_line, path};
@@ -74,7 +74,7 @@ fn body(compaction: &CompactionLosses, all: bool) -> String {
             list.group(&group);
         }
     }
-    list.way_back(compaction);
+    list.recovery_command(compaction);
     list.text
 }
 
@@ -160,16 +160,16 @@ impl List {
     }
 
     /// Adds the command that puts a piece back, or that prints it.
-    fn way_back(&mut self, compaction: &CompactionLosses) {
+    fn recovery_command(&mut self, compaction: &CompactionLosses) {
         if self.listed == 0 {
             return;
         }
-        match compaction.way_back() {
-            Some(WayBack::Restore(command)) => {
+        match compaction.recovery_command() {
+            Some(RecoveryCommand::Restore(command)) => {
                 let when = if compaction.is_planned() { " afterwards" } else { "" };
                 self.line(&format!("Put one back{when}: {}", field(&command)));
             }
-            Some(WayBack::Show(command)) => {
+            Some(RecoveryCommand::Show(command)) => {
                 let why = compaction.why_not_restored();
                 let command = field(&command);
                 self.line(&format!("None can be put back alone ({why}). Read one: {command}"));

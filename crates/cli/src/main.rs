@@ -106,7 +106,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let command = overview::grouped(Cli::command());
+    let command = overview::group_commands(Cli::command());
     let line: Vec<OsString> = std::env::args_os().collect();
     let matches = command.clone().try_get_matches_from(&line);
     let matches = matches.unwrap_or_else(|err| usage::with_tips(err, &command, &line).exit());

@@ -40,7 +40,7 @@ const TEMPLATE: &str =
 const NAME: usize = 13;
 
 /// The command line, with the list of commands in groups.
-pub fn grouped(command: Command) -> Command {
+pub fn group_commands(command: Command) -> Command {
     let groups = groups(&command);
     // clap's own list of commands is left out.
     let about = "{about-with-newline}\n{usage-heading} {usage}\n\n";
@@ -53,7 +53,7 @@ pub fn grouped(command: Command) -> Command {
 /// The output of `epitome` alone.
 pub fn overview(command: &Command) -> String {
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-    let about = text::wrapped(&about, text::columns()).join("\n");
+    let about = text::wrap_line(&about, text::columns()).join("\n");
     let groups = groups(command);
     format!("{about}\n\n{groups}{BOLD}Get started:{BOLD:#}\n{GET_STARTED}")
 }
@@ -66,7 +66,7 @@ fn groups(command: &Command) -> String {
         for name in names {
             let of_name = command.find_subcommand(name).and_then(Command::get_about);
             let about = of_name.map(ToString::to_string).unwrap_or_default();
-            for (n, line) in text::wrapped(&about, width).into_iter().enumerate() {
+            for (n, line) in text::wrap_line(&about, width).into_iter().enumerate() {
                 let _ = writeln!(text, "  {:NAME$}{line}", if n == 0 { name } else { "" });
             }
         }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use epitome::compaction::{Saving, Savings};
-use epitome::ops::{Change, CompactReport, CompactedFile, FaultFound, Outcome, WayTaken};
+use epitome::ops::{Change, CompactReport, CompactedFile, FaultFound, Outcome, WrittenWay};
 use epitome_formats::Native;
 use epitome_model::{Bytes, Tokens};
 use epitome_passes::KeepRule;
@@ -36,7 +36,7 @@ pub fn render(report: &CompactReport, may_matter: Option<&[String]>) -> String {
     let name = text::path(Path::new(&file.session));
     let _ = writeln!(text, "{BOLD}{verb}{BOLD:#}  {name}");
     let mut facts = vec![format!("{} · recipe {}", file.agent, field(&report.recipe))];
-    let appended = matches!(file.way, Some(WayTaken::Native | WayTaken::Summary))
+    let appended = matches!(file.way, Some(WrittenWay::Native | WrittenWay::Summary))
         && file.outcome != Outcome::Nothing;
     facts.extend(appended.then(|| how_appended(file)));
     facts.extend(file.generation.map(|number| format!("generation {number}")));
@@ -83,9 +83,9 @@ pub fn render(report: &CompactReport, may_matter: Option<&[String]>) -> String {
 
 /// Describes how the agent's own format holds the compaction: in a new record, or by marks.
 fn how_appended(file: &CompactedFile) -> String {
-    let native = epitome_formats::named(file.agent).and_then(|format| format.native);
+    let native = epitome_formats::find_format(file.agent).and_then(|format| format.native);
     match (file.way, native) {
-        (Some(WayTaken::Native), Some(Native::Mark(_))) => {
+        (Some(WrittenWay::Native), Some(Native::Mark(_))) => {
             format!("by marks of {}'s own", file.agent)
         }
         (Some(_) | None, Some(_) | None) => format!("in a record of {}'s own", file.agent),
@@ -139,7 +139,7 @@ impl Lines {
         let most = text::width().map_or(usize::MAX, |all| all.saturating_sub(width + 2).max(20));
         let mut text = String::new();
         for (label, line) in &self.0 {
-            for (n, line) in text::wrapped(line, most).into_iter().enumerate() {
+            for (n, line) in text::wrap_line(line, most).into_iter().enumerate() {
                 let label = if n == 0 { label } else { "" };
                 let _ = writeln!(text, "{DIM}{label:width$}{DIM:#}  {line}");
             }
@@ -229,7 +229,7 @@ fn edits(file: &CompactedFile) -> String {
 /// If a file grows, says why, and how it can be made smaller.
 fn grows(file: &CompactedFile) -> Vec<String> {
     let Change { before, after } = file.disk_bytes;
-    let is_appended = file.way == Some(WayTaken::Native) && file.outcome != Outcome::Nothing;
+    let is_appended = file.way == Some(WrittenWay::Native) && file.outcome != Outcome::Nothing;
     let told = format!("the file grows: {} gets a record; --rewrite shrinks both", file.agent);
     (is_appended && after > before).then_some(told).into_iter().collect()
 }

@@ -13,7 +13,7 @@ use epitome::history::ShownSource;
 use epitome::ops::is_run_in;
 use epitome::storage::{load, writer};
 use epitome::{History, Loaded, Version};
-use epitome_formats::named;
+use epitome_formats::find_format;
 use epitome_model::Tokens;
 use epitome_passes::Target;
 
@@ -85,7 +85,7 @@ pub fn file(app: &App, name: &OsStr) -> Result<PathBuf> {
     if name.is_empty() {
         return Err(Failure::usage("the name of the session is empty"));
     }
-    match agents::meant(&app.config.agents, name, app.agent()) {
+    match agents::find_session(&app.config.agents, name, app.agent()) {
         SessionMatch::File(path) => Ok(path),
         SessionMatch::AnyOf(found) => Err(ambiguous(name, &found)),
         SessionMatch::Nothing => {
@@ -115,7 +115,7 @@ fn not_read(err: epitome::Error) -> String {
 
 /// Returns an error if epitome never writes sessions of an agent.
 fn check_written(agent: &str) -> Result<()> {
-    named(agent).map_or(Ok(()), |format| Ok(writer(format).map(|_| ())?))
+    find_format(agent).map_or(Ok(()), |format| Ok(writer(format).map(|_| ())?))
 }
 
 /// All of standard input.
@@ -146,7 +146,7 @@ impl State {
         let config = &app.config;
         let version = self.version();
         let history = match input {
-            Input::Stdin => History::of_bytes(config, read_stdin()?, app.agent(), version)?,
+            Input::Stdin => History::from_bytes(config, read_stdin()?, app.agent(), version)?,
             Input::File(path) => History::open(config, path, app.agent(), version)?,
         };
         note_missing(app, input, history.missing.iter().map(String::as_str));

@@ -10,7 +10,7 @@ pub use epitome_model::{percent_change as change, plural as count};
 pub use epitome_render::{cut_to_width as cut, visible};
 use jiff::Timestamp;
 
-pub use crate::fold::wrapped;
+pub use crate::fold::wrap_line;
 
 pub const BOLD: Style = Style::new().bold();
 pub const DIM: Style = Style::new().dimmed();
@@ -135,7 +135,7 @@ pub fn width() -> Option<usize> {
 }
 
 /// A text of a session on one line of at most `columns` columns.
-pub fn fitted(text: &str, columns: usize) -> String {
+pub fn fit_line(text: &str, columns: usize) -> String {
     cut(&one_line(text, 1_000), columns)
 }
 
@@ -159,10 +159,10 @@ mod tests {
 
     #[test]
     fn what_is_fitted_is_measured_in_columns() {
-        assert_eq!(fitted("one\ttwo\nthree", 9), "one two…");
-        assert_eq!(fitted("日本語日本語", 7), "日本語…");
-        assert_eq!(fitted("日本語日本語", 12), "日本語日本語");
-        assert_eq!(fitted("a\u{1b}[2Jb", 40), "a␛[2Jb");
+        assert_eq!(fit_line("one\ttwo\nthree", 9), "one two…");
+        assert_eq!(fit_line("日本語日本語", 7), "日本語…");
+        assert_eq!(fit_line("日本語日本語", 12), "日本語日本語");
+        assert_eq!(fit_line("a\u{1b}[2Jb", 40), "a␛[2Jb");
     }
 
     #[test]

@@ -77,7 +77,7 @@ fn is_option(missing: &str, long: &str) -> bool {
 /// Tips on what the user may have meant by an unknown option.
 fn of_unknown(called: Option<&Command>, word: &str) -> Vec<String> {
     let name = called.map(Command::get_name);
-    let is_agent = epitome_formats::named(word).is_some();
+    let is_agent = epitome_formats::find_format(word).is_some();
     match (name, word) {
         (_, "-v" | "--verbose") => vec![
             "`epitome --version` prints the version".to_owned(),

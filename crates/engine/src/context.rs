@@ -33,7 +33,7 @@ use std::fmt;
 
 use epitome_api::SummaryAs;
 use epitome_error::Result;
-use epitome_formats::epitome::{Undone, undo};
+use epitome_formats::epitome::{UndoReason, undo};
 use epitome_model::{Tokens, Transcript};
 use epitome_passes::{
     AskTotals, Event, EventReason, FactIndex, Machine, NextStep, NoReply, Reply, SeenLines,
@@ -590,7 +590,7 @@ impl Context {
         self.drop_question();
         let from = self.log.bytes().len();
         self.log.gather();
-        let mut steps = (0..self.log.log().steps()).map(|_| undo(Undone::Asked));
+        let mut steps = (0..self.log.log().steps()).map(|_| undo(UndoReason::UserRequest));
         let undone = steps.try_for_each(|line| self.log.append(line.as_bytes()));
         if let Err(err) = undone.and_then(|()| self.log.write_gathered()) {
             self.log.forget(from);
@@ -608,7 +608,7 @@ impl Context {
     /// Takes back the last step of the attempt, which did not help.
     fn take_back_step(&mut self) -> Result<()> {
         self.drop_question();
-        self.log.append(undo(Undone::Refused).as_bytes())?;
+        self.log.append(undo(UndoReason::NoGain).as_bytes())?;
         if let Some(steps) = &mut self.attempt.steps {
             steps.push(PreparedStep::TakeBack);
         }
@@ -618,7 +618,7 @@ impl Context {
 
     /// After an undo, keeps the context from being compacted again at once.
     fn hold_after_undo(&mut self) {
-        let Some(sent) = self.log.log().undone() else { return };
+        let Some(sent) = self.log.log().entries_at_undo() else { return };
         let items = self.transcript().context.iter().take(sent);
         let then: Tokens = items.map(|&item| self.counts.item(item)).sum();
         self.machine.suspend_after_undo(self.setup.overhead + then);

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
-use epitome::archive::{Generation, Hash, WayBack};
+use epitome::archive::{Generation, Hash, UndoData};
 use epitome::compaction::PreparedCompaction;
 use epitome::storage::{Blobs, RestoreTarget, Spliced, restore};
 use epitome::{Error, Loaded};
@@ -97,7 +97,7 @@ fn back(bencher: Bencher<'_, '_>) {
         (Hash::compute(&raw), raw)
     });
     let removed = Removed(removed.collect());
-    let way = WayBack::between(&session.source, &spliced).expect("memory is read");
+    let way = UndoData::between(&session.source, &spliced).expect("memory is read");
     let generations = [generation(way)];
     let after = spliced.read(0..Source::len(&spliced)).into_owned();
     bencher.counter(BytesCount::of_slice(bytes())).bench(|| {
@@ -116,7 +116,7 @@ impl Blobs for Removed {
     }
 }
 
-fn generation(way: WayBack) -> Generation {
+fn generation(way: UndoData) -> Generation {
     Generation {
         number: 1,
         agent: "claude".into(),

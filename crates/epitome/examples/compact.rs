@@ -22,18 +22,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     let original = fs::read(Path::new(&session))?;
     fs::write(&copy, &original)?;
 
-    let config = Config::of_home(home.path());
+    let config = Config::from_home(home.path());
     let run = config.begin_run("the example");
     let recipe = built_in("epitome").ok_or("a recipe of this name")?;
     let counter = O200k::new();
     let compact = Compact::new(&recipe, &counter, &run);
 
-    let plan = compact.plan(&OpenSession::at(&config, &copy), |_, _| {})?;
+    let plan = compact.plan(&OpenSession::new(&config, &copy), |_, _| {})?;
     println!("planned: {:?} tokens", plan.tokens());
-    compact.run(&OpenSession::at(&config, &copy))?;
+    compact.run(&OpenSession::new(&config, &copy))?;
     println!("bytes: {} of {}", fs::metadata(&copy)?.len(), original.len());
 
-    Restore::default().run(&OpenSession::at(&config, &copy))?;
+    Restore::default().run(&OpenSession::new(&config, &copy))?;
     assert!(fs::read(&copy)? == original, "every byte is back");
     println!("restored: every byte is back");
     Ok(())

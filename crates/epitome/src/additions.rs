@@ -52,7 +52,7 @@ impl AdditionKind {
     }
 
     fn target(self, agent: &str) -> Option<AdditionTarget> {
-        let agent = epitome_agents::named(agent)?;
+        let agent = epitome_agents::find_agent(agent)?;
         match self {
             AdditionKind::Mcp => agent.mcp(),
             AdditionKind::StatusLine => agent.status_line(),
@@ -91,7 +91,7 @@ pub struct Remove {
 
 /// What was added to an agent's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Installed {
+pub struct InstalledAddition {
     /// The agent.
     pub agent: String,
     /// What was added.
@@ -107,13 +107,13 @@ pub struct Installed {
 /// # Errors
 ///
 /// `Unreadable`, `NewerFormat`, and errors of reading the settings.
-pub fn installed(config: &Config) -> Result<Vec<Installed>> {
+pub fn list_installed(config: &Config) -> Result<Vec<InstalledAddition>> {
     let record = Record::load(config)?;
     let installed = record.added.iter().map(|added| {
         let change = back(added)?;
         let is_there = matches!(change, FileChange::Text { .. } | FileChange::Gone { .. });
         let Added { agent, kind, file, .. } = added.clone();
-        Ok(Installed { agent, kind, file, is_there })
+        Ok(InstalledAddition { agent, kind, file, is_there })
     });
     installed.collect()
 }

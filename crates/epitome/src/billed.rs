@@ -15,7 +15,7 @@ use rayon::prelude::*;
 
 use crate::compact::PreparedCompaction;
 use crate::config::Config;
-use crate::restore::{Damage, RestoreTarget, Restored, restore_from};
+use crate::restore::{Damage, RestoreOutcome, RestoreTarget, restore_from};
 use crate::session::Loaded;
 use crate::source::Spliced;
 
@@ -111,7 +111,7 @@ fn calibration_before<S: Source>(
         Damage::Refuse,
     )
     .ok()?;
-    if !matches!(way.outcome, Restored::Exact { .. }) {
+    if !matches!(way.outcome, RestoreOutcome::Exact { .. }) {
         return None;
     }
     let before = Spliced::new(&session.source, way.splices).ok()?;

@@ -17,7 +17,7 @@ pub use epitome_engine::stored::{
 };
 pub use size::pack_len;
 
-use crate::archive::{About, Archive, CompactionInfo, Digest, Draft, Generation, Hash, WayBack};
+use crate::archive::{About, Archive, CompactionInfo, Digest, Draft, Generation, Hash, UndoData};
 use crate::error::{Error, ErrorKind, Result};
 use crate::reference::{GitObjects, Reference, blob_id};
 use crate::restore::Blobs;
@@ -108,13 +108,13 @@ fn archive_and_prove<S: Source>(
     let _span = debug_span!("session.archive", format, edits = planned.plan.edits.len()).entered();
     let key = key_of(planned.session, path);
     let spliced = planned.spliced()?;
-    let way_back = WayBack::between(&planned.session.source, &spliced)?;
+    let undo_data = UndoData::between(&planned.session.source, &spliced)?;
     let mut pack = archive.begin(&key)?;
     let source = &planned.session.source;
     put_all(planned, counter, |span, about| pack.put(&source.at(span), about()).map(drop))?;
     // If a read failed, the pack has other bytes than the session, and must not be kept.
     if_read(source, Ok(()))?;
-    let generation = pack.commit(draft(planned, path, way_back, info))?;
+    let generation = pack.commit(draft(planned, path, undo_data, info))?;
     if let Err(err) = prove(&spliced, &generation, &archive.blobs(&key)) {
         archive.withdraw(&generation);
         return Err(err);
@@ -126,7 +126,7 @@ fn archive_and_prove<S: Source>(
 fn draft<S>(
     planned: &PreparedCompaction<'_, S>,
     path: &Path,
-    way_back: WayBack,
+    undo_data: UndoData,
     info: CompactionInfo,
 ) -> Draft {
     let by_pass = planned.plan.by_pass().into_iter();
@@ -139,13 +139,13 @@ fn draft<S>(
         run: info.run,
         part_of: info.part_of,
         parts: info.parts,
-        before: way_back.before,
-        after: way_back.after,
-        records: way_back.records,
+        before: undo_data.before,
+        after: undo_data.after,
+        records: undo_data.records,
         tokens_before: planned.plan.tokens_before,
         tokens_after: planned.tokens_after,
         edits: by_pass.map(|(pass, n)| (pass.to_owned(), n)).collect(),
-        shared: Some(way_back.shared),
+        shared: Some(undo_data.shared),
     }
 }
 

@@ -123,7 +123,7 @@ impl Config {
     /// assert!(claude.folder(&config.agents).ends_with("ada/.claude/projects"));
     /// assert!(config.home.ends_with("ada/.local/share/epitome"));
     /// ```
-    pub fn of_home(home: &Path) -> Config {
+    pub fn from_home(home: &Path) -> Config {
         let data = home.join(".local/share");
         let settings = home.join(".config");
         Config { here: home.to_owned(), ..Config::from_folders(home, &data, &settings, |_| None) }

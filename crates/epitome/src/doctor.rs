@@ -123,8 +123,8 @@ fn checkup_with(
     version: impl Fn(&dyn Agent) -> Option<String> + Sync,
 ) -> Result<Checkup> {
     let found = agents::all(&config.agents, None);
-    let hooks = hooks::installed(config)?;
-    let additions = additions::installed(config)?;
+    let hooks = hooks::list_installed(config)?;
+    let additions = additions::list_installed(config)?;
     // Programs take a moment to start: they are run at the same time.
     let versions: Vec<Option<String>> = thread::scope(|scope| {
         let version = &version;

@@ -94,7 +94,7 @@ impl SummaryJob {
             writer,
         };
         let begun = request
-            .begin(|end| end, |items, kept| format.said_before(source, items, kept))
+            .begin(|end| end, |items, kept| format.originals_before(source, items, kept))
             .map_err(refused)?;
         Ok(begun.map(|StartedSummary { writing, .. }| SummaryJob { writing }))
     }

@@ -188,7 +188,7 @@ pub(crate) fn unneeded(
     blobs: &dyn Blobs,
 ) -> Result<BTreeSet<u64>> {
     let (backs, compactions): (Vec<Generation>, Vec<Generation>) =
-        generations.iter().cloned().partition(Generation::is_way_back);
+        generations.iter().cloned().partition(Generation::is_restore);
     let walked = walk(current, &compactions, blobs)?;
     let restored = Spliced::new(current, walked.splices)?;
     let mut unneeded = BTreeSet::new();
@@ -222,7 +222,7 @@ pub(crate) fn unneeded(
     }
     // A restore that was archived as a generation: the file before it is there again, or still is.
     let lens: Vec<u64> = backs.iter().flat_map(|it| [it.before.len, it.after.len]).collect();
-    let digests = Digest::of_prefixes(current, &lens)?;
+    let digests = Digest::from_prefixes(current, &lens)?;
     let is_before = backs.iter().filter(|it| {
         it.before.len > 0 && digests.contains(&it.before) && !digests.contains(&it.after)
     });

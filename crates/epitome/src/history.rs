@@ -13,7 +13,7 @@ use epitome_model::{Block, Output, Part, ReadFailure, Source, Span, Transcript, 
 use epitome_redact::Redactor;
 use epitome_store::archive::Archive;
 use epitome_store::original::{Original, original, stubs_left};
-use epitome_store::state::Packs;
+use epitome_store::state::PackFingerprint;
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -22,7 +22,7 @@ use crate::config::Config;
 use crate::error::{Error, Result, causes};
 use crate::ops::archived::key_in_archive;
 use crate::place::Place;
-use crate::redact::{Redacted, Screen, SessionScreen, redacted};
+use crate::redact::{RedactedSession, Screen, SessionScreen, redact_session};
 use crate::session::Loaded;
 use crate::source::{FileSource, Spliced};
 
@@ -143,7 +143,7 @@ impl History {
         agent: Option<&str>,
         version: Version,
     ) -> Result<History> {
-        History::at(config, &Place::parse(path), path, agent, version)
+        History::open_place(config, &Place::parse(path), path, agent, version)
     }
 
     /// Opens and reads a session whose place is known already. `path` is its address.
@@ -151,7 +151,7 @@ impl History {
     /// # Errors
     ///
     /// The errors of [`History::open`].
-    pub fn at(
+    pub fn open_place(
         config: &Config,
         place: &Place,
         path: &Path,
@@ -171,7 +171,7 @@ impl History {
     /// # Errors
     ///
     /// The errors of [`Loaded::read`].
-    pub fn of_bytes(
+    pub fn from_bytes(
         config: &Config,
         bytes: Vec<u8>,
         agent: Option<&str>,
@@ -274,9 +274,9 @@ impl History {
     /// # Errors
     ///
     /// The errors of [`redact_session`].
-    pub fn redacted(&self, redactor: &mut Redactor<'_>) -> Result<Redacted<'_>> {
+    pub fn redact(&self, redactor: &mut Redactor<'_>) -> Result<RedactedSession<'_>> {
         self.teach(redactor);
-        redacted(&self.session, redactor)
+        redact_session(&self.session, redactor)
     }
 }
 
@@ -295,7 +295,7 @@ impl PastCompaction {
 /// A number that is different whenever the archive contains something else for a session. No file
 /// is opened for it.
 pub fn archive_stamp(config: &Config, agent: &str, id: &str) -> u64 {
-    Packs::list(&config.archive(), &SessionKey::new(agent, id)).stamp()
+    PackFingerprint::list(&config.archive(), &SessionKey::new(agent, id)).stamp()
 }
 
 /// An error and its causes in one sentence.

@@ -15,14 +15,15 @@ mod uninstall;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use epitome_agents::{HookTarget, hooked};
+use epitome_agents::{HookTarget, agents_with_hooks};
 use epitome_formats::{Hook, Setting, command};
 
 pub use branch::{Branch, top};
 pub use purge::Purge;
 pub use record::{LeftOut, Rule};
 pub use run::{
-    Deferred, Ended, defer, deferred, ended, is_free, keep, log, rules_of, session_of, wait,
+    DeferredSession, EndedSession, defer, is_free, keep, log, parse_ended_session, rules_of,
+    session_of, take_ready, wait,
 };
 pub use uninstall::{FileChange, Uninstall};
 
@@ -30,7 +31,7 @@ use crate::archive::GcMode;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::regular;
-use crate::render::Rendered;
+use crate::render::RenderForm;
 use crate::store::{disk, one_name, write_over_with};
 use record::{Installed, Record, difference, hash, lock, missing};
 use settings::put;
@@ -42,7 +43,7 @@ pub struct HookRequest {
     /// Only sessions that are run in this folder or below it. `None`: all sessions.
     pub project: Option<PathBuf>,
     /// The forms to write. If empty, HTML.
-    pub formats: Vec<Rendered>,
+    pub formats: Vec<RenderForm>,
     /// The folder to write to.
     pub out: Option<PathBuf>,
     /// The branch of the project's repository to commit to.
@@ -71,7 +72,7 @@ pub struct Install {
 
 /// The agents whose settings support a session-end hook.
 pub fn agents() -> impl Iterator<Item = &'static str> {
-    hooked().map(|(agent, _)| agent.name())
+    agents_with_hooks().map(|(agent, _)| agent.name())
 }
 
 /// The rules that are installed.
@@ -99,7 +100,7 @@ pub struct InstalledHook {
 /// # Errors
 ///
 /// `Unreadable`, `NewerFormat`, and errors of reading the settings.
-pub fn installed(config: &Config) -> Result<Vec<InstalledHook>> {
+pub fn list_installed(config: &Config) -> Result<Vec<InstalledHook>> {
     let record = Record::load(config)?;
     let installed = record.installed.iter().map(|it| {
         let is_there = matches!(back(it)?, FileChange::Text { .. } | FileChange::Gone { .. });
@@ -295,7 +296,11 @@ fn rule(config: &Config, agent: &str, wish: &HookRequest, record: &Record) -> Re
     Ok(Rule {
         agent: agent.to_owned(),
         project,
-        formats: if wish.formats.is_empty() { vec![Rendered::Html] } else { wish.formats.clone() },
+        formats: if wish.formats.is_empty() {
+            vec![RenderForm::Html]
+        } else {
+            wish.formats.clone()
+        },
         made: earlier.map_or_else(|| missing(&out), |rule| rule.made.clone()),
         out,
         compact: wish.compact.clone(),
@@ -329,7 +334,7 @@ fn is_same(one: &Rule, other: &Rule) -> bool {
 }
 
 fn hook(agent: &str) -> Result<HookTarget> {
-    epitome_agents::named(agent).and_then(|agent| agent.hook()).ok_or_else(|| {
+    epitome_agents::find_agent(agent).and_then(|agent| agent.hook()).ok_or_else(|| {
         let known = agents().collect::<Vec<_>>().join(", ");
         let what = format!("{agent} cannot run epitome when a session ends");
         Error::new(ErrorKind::Refused, what).with_hint(format!("these can: {known}"))

@@ -93,7 +93,7 @@ pub use settings::{McpServer, Settings};
 /// The archive: removed bytes in generations, references to them, and garbage collection.
 pub mod archive {
     pub use epitome_store::archive::*;
-    pub use epitome_store::carry::{ImportReport, Imported, Unjoined};
+    pub use epitome_store::carry::{ImportReport, ImportedPack, RejectedPack};
     pub use epitome_store::reference::{FileState, GitObjects, Reference, blob_id};
 
     pub use crate::garbage::collect_garbage;
@@ -124,14 +124,16 @@ pub mod storage {
     pub use epitome_store::place::exists;
     pub use epitome_store::regular;
     pub use epitome_store::restore::{
-        Blobs, Damage, Restoration, RestoreTarget, Restored, check_stubs, restore, restore_block,
-        restore_from,
+        Blobs, Damage, Restoration, RestoreOutcome, RestoreTarget, check_stubs, restore,
+        restore_block, restore_from,
     };
     pub use epitome_store::rows::{Rows, SessionRow, vacuum};
     pub use epitome_store::session::{format_of, key_of, load, load_at, writer};
     pub use epitome_store::source::{FileSource, Spliced};
     pub use epitome_store::state::compactions;
-    pub use epitome_store::store::{Hold, Replaced, Session, Store, User, users_of, write_new};
+    pub use epitome_store::store::{
+        Hold, ReplaceReport, Session, Store, User, users_of, write_new,
+    };
 }
 
 /// The examples of `docs/library.md` are tests.

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-use epitome_formats::named;
+use epitome_formats::find_format;
 use epitome_llm::Catalogue;
 use epitome_model::{
     Applied, Bytes, Role, Source, Tokens, Transcript, request_sizes, turns, weigh,
@@ -29,7 +29,7 @@ use crate::regular;
 use crate::rows::{self, SessionRow};
 use crate::session::{Loaded, writer};
 use crate::source::FileSource;
-use crate::state::{self, Packs};
+use crate::state::{self, PackFingerprint};
 use crate::store::disk;
 use epitome_agents::SessionFile;
 use epitome_engine::stored::default_way_saving;
@@ -40,7 +40,7 @@ pub use usage::DayUsage;
 
 /// A session in the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedSession {
     /// The file of the session, or its rows in a database.
     pub file: SessionFile,
     /// What was read of the session, or the reason why it cannot be read.
@@ -49,7 +49,7 @@ pub struct Listed {
     pub compactions: u64,
 }
 
-impl Listed {
+impl ListedSession {
     /// Whether a compaction is in effect.
     pub fn is_compacted(&self) -> bool {
         self.seen.as_ref().is_ok_and(|seen| seen.in_effect > 0)
@@ -58,7 +58,7 @@ impl Listed {
     /// The tokens that compacting the session would save; `None` if it cannot be read or is
     /// read-only.
     pub fn saving(&self) -> Option<Tokens> {
-        let is_written = named(self.file.agent).is_none_or(|format| writer(format).is_ok());
+        let is_written = find_format(self.file.agent).is_none_or(|format| writer(format).is_ok());
         self.seen.as_ref().ok().filter(|_| is_written).map(|seen| seen.saving)
     }
 
@@ -115,7 +115,7 @@ pub struct SessionInfo {
     /// The context window of that model in tokens, if the table of models has it.
     pub window: Option<Tokens>,
     /// What the compactions that are in effect have saved.
-    pub saved: Option<Saved>,
+    pub saved: Option<SavedAmounts>,
     /// The length of the session, if it was read.
     size: Option<Bytes>,
     /// The number of compactions that are in effect; 0 after a restore.
@@ -126,7 +126,7 @@ pub struct SessionInfo {
     /// The key of the session in the archive.
     key: SessionKey,
     /// The packs that the archive contained for the session when it was read.
-    packs: Packs,
+    packs: PackFingerprint,
 }
 
 /// The maximum number of points in [`SessionInfo::course`].
@@ -134,7 +134,7 @@ pub const COURSE: usize = 32;
 
 /// What the compactions of a session saved, without those of its sub-agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Saved {
+pub struct SavedAmounts {
     /// The tokens that a resume sent before and after each compaction, in sum.
     pub context: Change<Tokens>,
     /// The length of the session before and after each compaction, in sum.
@@ -182,12 +182,12 @@ pub fn list(
     files: Vec<SessionFile>,
     recipe: &Recipe,
     looked: impl Fn() + Sync,
-) -> Vec<Listed> {
+) -> Vec<ListedSession> {
     let path = config.list_cache();
     let screen = Screen::new(config);
     let looking = ListContext::new(config, recipe, &screen);
     let mut cache = Cache::load(&path, &looking);
-    let listed: Vec<(Listed, Option<(String, CachedListing)>)> = files
+    let listed: Vec<(ListedSession, Option<(String, CachedListing)>)> = files
         .into_par_iter()
         .map(|file| {
             let listed = look_unless_known(&cache, &looking, file);
@@ -217,7 +217,7 @@ pub fn listed_before(
     config: &Config,
     files: &[SessionFile],
     recipe: &Recipe,
-) -> Vec<Option<Listed>> {
+) -> Vec<Option<ListedSession>> {
     let screen = Screen::new(config);
     let cache = Cache::load(&config.list_cache(), &ListContext::new(config, recipe, &screen));
     files.par_iter().map(|file| cache.look_up(config, file)).collect()
@@ -228,10 +228,10 @@ fn look_unless_known(
     cache: &Cache,
     looking: &ListContext<'_>,
     mut file: SessionFile,
-) -> (Listed, Option<(String, CachedListing)>) {
+) -> (ListedSession, Option<(String, CachedListing)>) {
     if let Some(told) = file.told.take() {
         let seen = Ok(glance(&file, told, looking.screen));
-        return (Listed::new(file, seen), None);
+        return (ListedSession::new(file, seen), None);
     }
     if let Some(listed) = cache.look_up(looking.config, &file) {
         return (listed, None);
@@ -240,7 +240,7 @@ fn look_unless_known(
     let name = file.path.to_string_lossy().into_owned();
     let seen = look(looking, &file.path);
     let new = Some((name, CachedListing { stamp, seen: seen.clone() }));
-    (Listed::new(file, seen), new)
+    (ListedSession::new(file, seen), new)
 }
 
 /// What compacting a session would save of its context; `None` if the session cannot be read.
@@ -267,7 +267,7 @@ fn look(looking: &ListContext<'_>, path: &Path) -> std::result::Result<SessionIn
         0 => Vec::new(),
         _ => state::in_effect(&config.archive(), &key, source).map_err(|err| reason(&err))?,
     };
-    let in_effect: Vec<_> = in_effect.iter().filter(|it| !it.is_way_back()).collect();
+    let in_effect: Vec<_> = in_effect.iter().filter(|it| !it.is_restore()).collect();
     let restored = packs.count > 0 && in_effect.is_empty() && is_restored(config, &key, source);
     let model = last_model(transcript);
     Ok(SessionInfo {
@@ -282,7 +282,7 @@ fn look(looking: &ListContext<'_>, path: &Path) -> std::result::Result<SessionIn
         turns: Some(turns(transcript, source).len() as u64),
         usage: Some(usage::usage(transcript, prices.as_ref(), screen)),
         model: model.map(|model| usage::name(model, screen)),
-        window: model.and_then(|model| Some(prices.as_ref()?.named(model)?.window)),
+        window: model.and_then(|model| Some(prices.as_ref()?.find(model)?.window)),
         saved: saved(&config.archive(), &key, &in_effect),
         size: Some(Bytes(Source::len(source))),
         in_effect: in_effect.len() as u64,
@@ -322,14 +322,14 @@ fn last_model(transcript: &Transcript) -> Option<&str> {
 }
 
 /// What the compactions that are in effect saved.
-fn saved(archive: &Archive, key: &SessionKey, in_effect: &[&Generation]) -> Option<Saved> {
+fn saved(archive: &Archive, key: &SessionKey, in_effect: &[&Generation]) -> Option<SavedAmounts> {
     if in_effect.is_empty() {
         return None;
     }
     let generations = in_effect.iter();
     let bytes_before = generations.clone().map(|it| Bytes(it.before.len));
     let bytes_after = generations.clone().map(|it| Bytes(it.after.len));
-    Some(Saved {
+    Some(SavedAmounts {
         context: Change {
             before: generations.clone().map(|it| it.tokens_before).sum(),
             after: generations.map(|it| it.tokens_after).sum(),
@@ -342,9 +342,9 @@ fn saved(archive: &Archive, key: &SessionKey, in_effect: &[&Generation]) -> Opti
 /// Whether a session begins with the file before its first compaction. False if that is unknown.
 fn is_restored(config: &Config, key: &SessionKey, source: &FileSource) -> bool {
     let Ok(generations) = config.archive().generations(key) else { return false };
-    let first = generations.whole.iter().find(|it| !it.is_way_back()).map(|it| it.before);
+    let first = generations.whole.iter().find(|it| !it.is_restore()).map(|it| it.before);
     let Some(before) = first else { return false };
-    Digest::of_prefixes(source, &[before.len]).is_ok_and(|found| found == [before])
+    Digest::from_prefixes(source, &[before.len]).is_ok_and(|found| found == [before])
 }
 
 /// The entry of a read-only session, made from its row in a database.
@@ -372,7 +372,7 @@ fn glance(file: &SessionFile, told: SessionRow, screen: &Screen) -> SessionInfo 
         in_effect: 0,
         restored: false,
         key,
-        packs: Packs::default(),
+        packs: PackFingerprint::default(),
     }
 }
 
@@ -394,8 +394,8 @@ fn reason(err: &crate::error::Error) -> String {
     deepest.to_string().trim_end_matches(&path).to_owned()
 }
 
-fn packs(config: &Config, key: &SessionKey) -> Packs {
-    Packs::list(&config.archive(), key)
+fn packs(config: &Config, key: &SessionKey) -> PackFingerprint {
+    PackFingerprint::list(&config.archive(), key)
 }
 
 /// The size and time of a file, by which a change is recognised.
@@ -435,19 +435,19 @@ struct Cache {
     seen: HashMap<String, CachedListing>,
 }
 
-impl Listed {
-    fn new(file: SessionFile, seen: std::result::Result<SessionInfo, String>) -> Listed {
+impl ListedSession {
+    fn new(file: SessionFile, seen: std::result::Result<SessionInfo, String>) -> ListedSession {
         let compactions = seen.as_ref().map_or(0, |seen| seen.packs.count);
-        Listed { file, seen, compactions }
+        ListedSession { file, seen, compactions }
     }
 }
 
 impl Cache {
     /// The cached entry of a file, if neither the file nor its packs in the archive have changed.
     /// Comparing the file is not enough: a restored file has its former size and time.
-    fn look_up(&self, config: &Config, file: &SessionFile) -> Option<Listed> {
+    fn look_up(&self, config: &Config, file: &SessionFile) -> Option<ListedSession> {
         let seen = self.seen.get(&*file.path.to_string_lossy())?;
-        let listed = Listed::new(file.clone(), seen.seen.clone());
+        let listed = ListedSession::new(file.clone(), seen.seen.clone());
         (seen.stamp == Stamp::from_file(file) && listed.is_current(config)).then_some(listed)
     }
 
@@ -505,7 +505,7 @@ mod tests {
     #[test]
     fn what_is_only_read_has_no_saving() {
         let dir = tempfile::tempdir().expect("a folder");
-        let config = Config::of_home(dir.path());
+        let config = Config::from_home(dir.path());
         fs::create_dir(dir.path().join("s")).expect("a folder");
         fs::write(dir.path().join("s/a.jsonl"), fixtures::get("pi", "pricing").bytes())
             .expect("a file");
@@ -517,14 +517,14 @@ mod tests {
         let read_only = epitome_formats::FORMATS.iter().find(|format| writer(format).is_err());
         listed.file.agent = read_only.expect("there is one").name;
         assert_eq!(listed.saving(), None);
-        let unreadable = Listed { seen: Err("the file is empty".to_owned()), ..listed };
+        let unreadable = ListedSession { seen: Err("the file is empty".to_owned()), ..listed };
         assert_eq!((unreadable.saving(), unreadable.saves_half()), (None, false));
     }
 
     #[test]
     fn what_is_known_is_told_without_reading() {
         let dir = tempfile::tempdir().expect("a folder");
-        let mut config = Config::of_home(dir.path());
+        let mut config = Config::from_home(dir.path());
         config.home = dir.path().join("epitome");
         fs::create_dir(dir.path().join("s")).expect("a folder");
         let path = dir.path().join("s/a.jsonl");
@@ -548,7 +548,7 @@ mod tests {
         let session = dir.path().join("s.jsonl");
         fs::write(&session, "x").expect("a file");
         let recipe = epitome_passes::built_in("epitome").expect("a recipe");
-        let config = Config::of_home(dir.path());
+        let config = Config::from_home(dir.path());
         let screen = Screen::new(&config);
         let looking = ListContext::new(&config, &recipe, &screen);
         let mut cache = Cache::load(&path, &looking);
@@ -575,7 +575,7 @@ mod tests {
     #[test]
     fn titles_are_shown_and_stored_without_secrets() {
         let dir = tempfile::tempdir().expect("a folder");
-        let config = Config::of_home(dir.path());
+        let config = Config::from_home(dir.path());
         let token = fixtures::planted::like("ghp_[A-Za-z0-9]{36}", 5);
         fs::create_dir(dir.path().join("s")).expect("a folder");
         let path = dir.path().join("s/a.jsonl");

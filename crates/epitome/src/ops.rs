@@ -48,8 +48,8 @@ pub use change::Change;
 pub use compact::Compact;
 pub use inspect::{Inspect, Inspection, InspectionFit, OriginalState};
 pub use losses::{
-    AgainTotal, Amount, CompactedBy, CompactionLosses, FactTotals, LossGroup, LossMembers,
-    LossReport, Piece, WayBack, planned_losses, planned_losses_in_short, session_losses,
+    AgainTotal, CompactedBy, CompactionLosses, FactTotals, LossAmount, LossGroup, LossMembers,
+    LossReport, Piece, RecoveryCommand, planned_losses, planned_losses_in_short, session_losses,
     session_text,
 };
 pub(crate) use open::is_no_part;
@@ -57,11 +57,11 @@ pub use open::{OpenSession, is_run_in};
 pub(crate) use quote::timestamp;
 pub use quote::{CompactionPrice, PROMPT, RecordedRequest, compaction_prices};
 pub use report::{
-    CompactReport, CompactedFile, FaultFound, Fitted, KeptBecause, Outcome, RuleKept, UserFound,
-    WayTaken,
+    BillingFit, CompactReport, CompactedFile, FaultFound, KeptBecause, Outcome, RuleCount,
+    UserFound, WrittenWay,
 };
 pub use restore::{Restore, What, archive_way_back};
-pub use restored::{GivenBack, How, RestoreReport, RestoredFile};
+pub use restored::{FileRestore, How, RestoreReport, RestoredFile};
 pub use show::{ArchivedText, archived_text};
 pub use sizes::SizeRow;
 pub use summary::{AUTO, AskedModels, ModelEvent, ModelRequest, Questions, SummaryFrom, WouldAsk};

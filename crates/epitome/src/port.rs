@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use epitome_agents as agents;
 use epitome_agents::{Agent, NewSession, Resume};
 use epitome_api::{LeftBehind, RequestBody};
-use epitome_formats::Given;
+use epitome_formats::NewSessionValues;
 use epitome_model::Source;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Unit, Zoned};
@@ -22,7 +22,7 @@ use crate::store::{disk, write_new};
 const CHUNK: u64 = 1 << 20;
 
 /// A session that was made for another agent and is not on disk yet.
-pub struct Ported {
+pub struct PortedSession {
     /// The agent that the session is made for.
     pub agent: &'static dyn Agent,
     /// How that agent resumes the session.
@@ -36,7 +36,7 @@ pub struct Ported {
     time: Zoned,
 }
 
-impl Ported {
+impl PortedSession {
     /// Makes a session for `agent` from another session. It will be run in the folder `cwd`; `None`
     /// means the folder in which the original was run if the session records it, otherwise the
     /// current folder.
@@ -72,7 +72,7 @@ impl Ported {
         session: &Loaded<S>,
         agent: &'static dyn Agent,
         cwd: Option<&Path>,
-    ) -> Result<Ported> {
+    ) -> Result<PortedSession> {
         let Some((make, resume)) = agent.format().make.zip(agent.resume()) else {
             let what = format!("no session can be made for {}", agent.name());
             return Err(Error::new(ErrorKind::Refused, what));
@@ -83,14 +83,14 @@ impl Ported {
         let id = id(time, source, agent.name());
         let utc = time.round(Unit::Millisecond).unwrap_or(time).to_zoned(TimeZone::UTC);
         let said = utc.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string();
-        let given = Given {
+        let given = NewSessionValues {
             id: &id,
             cwd: &cwd.to_string_lossy(),
             time: &said,
             millis: time.as_millisecond(),
         };
         let made = make(transcript, source, &given);
-        let ported = Ported { agent, resume, id, cwd, made, time: utc };
+        let ported = PortedSession { agent, resume, id, cwd, made, time: utc };
         ported.check()?;
         Ok(ported)
     }

@@ -203,7 +203,7 @@ mod tests {
         let catalogue = Catalogue::built_in();
         let [before, after] = requests
             .map(|(input, cached)| NextRequest { input: Tokens(input), cached: Tokens(cached) });
-        let known = catalogue.named(model).expect("it is in the table");
+        let known = catalogue.find(model).expect("it is in the table");
         Quote::new(known, true, CacheState::after(seconds), Change { before, after })
     }
 

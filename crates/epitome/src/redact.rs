@@ -18,7 +18,7 @@ use crate::settings::Settings;
 use crate::source::Spliced;
 
 /// A session whose secrets were replaced by placeholders.
-pub struct Redacted<'a> {
+pub struct RedactedSession<'a> {
     /// The redacted session, in memory only. The original is unchanged.
     pub session: Loaded<Spliced<'a>>,
     /// Where each rule matched, in the order of the session, without the matched text.
@@ -40,7 +40,7 @@ pub fn rules(config: &Config, files: &[PathBuf]) -> Result<Rules> {
     for path in own.iter().chain(files) {
         let text = text_of(path, own.as_ref() == Some(path))
             .map_err(|err| Error::reading(err, "the file of rules", path))?;
-        let more = Rules::parse(&text).and_then(Rules::checked).map_err(|err| {
+        let more = Rules::parse(&text).and_then(Rules::into_checked).map_err(|err| {
             Error::new(ErrorKind::Refused, "the rules cannot be used").because(err).at(path)
         })?;
         rules = rules.merge(more);
@@ -150,7 +150,7 @@ impl Screen {
     }
 
     /// A screen for one session: a secret that is found once is hidden wherever it occurs.
-    pub fn of_session(&self, source: &dyn Source) -> SessionScreen<'_> {
+    pub fn session_screen(&self, source: &dyn Source) -> SessionScreen<'_> {
         let mut redactor = self.redactor();
         if let Some(redactor) = &mut redactor {
             redactor.learn(source);
@@ -245,10 +245,10 @@ fn without_cut_token(text: &str) -> Cow<'_, str> {
 /// # Errors
 ///
 /// `Refused` if the replacements cannot be applied to the session, which does not happen.
-pub fn redacted<'a, S: Source>(
+pub fn redact_session<'a, S: Source>(
     session: &'a Loaded<S>,
     redactor: &mut Redactor<'_>,
-) -> Result<Redacted<'a>> {
+) -> Result<RedactedSession<'a>> {
     let splices = redactor.splices(&session.source, &sealed(&session.transcript));
     let source = Spliced::new(&session.source, splices)?;
     let mut faults = Vec::new();
@@ -257,7 +257,7 @@ pub fn redacted<'a, S: Source>(
         transcript.context.clone_from(&session.transcript.context);
     }
     let session = Loaded { format: session.format, source, transcript, faults };
-    Ok(Redacted { session, found: redactor.found().to_vec() })
+    Ok(RedactedSession { session, found: redactor.found().to_vec() })
 }
 
 /// The spans that must not be edited, in order and disjoint: reasoning, which may be signed, and

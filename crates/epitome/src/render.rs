@@ -21,7 +21,7 @@ use epitome_passes::{Recipe, for_reading};
 use epitome_redact::{Finder, Found, Redactor};
 use epitome_render::{Changes, Detail, Past, PastCompaction, Prices, Story, StorySession};
 
-pub use folder::{Rendered, facts_of, rebuild_index, render_into, repair, update_index, upsert};
+pub use folder::{RenderForm, facts_of, rebuild_index, render_into, repair, update_index, upsert};
 pub(crate) use folder::{ours, rendered_in};
 
 use crate::archive::Archive;
@@ -31,7 +31,7 @@ use crate::error::{Error, Result};
 use crate::history::{History, ShownSource, Version};
 use crate::ops::is_no_part;
 use crate::place::Place;
-use crate::redact::redacted;
+use crate::redact::redact_session;
 use crate::session::Loaded;
 use crate::source::Spliced;
 use epitome_agents as agents;
@@ -105,7 +105,7 @@ impl RenderSource {
     ///
     /// The errors of [`History::open`], for the sub-agents' sessions, too.
     pub fn open(config: &Config, path: &Path, agent: Option<&str>) -> Result<RenderSource> {
-        RenderSource::of_version(config, path, agent, Version::AsItWas)
+        RenderSource::open_version(config, path, agent, Version::AsItWas)
     }
 
     /// Like [`open`](RenderSource::open), in the state `version`.
@@ -113,7 +113,7 @@ impl RenderSource {
     /// # Errors
     ///
     /// The errors of [`RenderSource::open`].
-    pub fn of_version(
+    pub fn open_version(
         config: &Config,
         path: &Path,
         agent: Option<&str>,
@@ -137,13 +137,13 @@ impl RenderSource {
     /// # Errors
     ///
     /// The errors of [`History::from_bytes`].
-    pub fn of_bytes(
+    pub fn from_bytes(
         config: &Config,
         bytes: Vec<u8>,
         agent: Option<&str>,
         version: Version,
     ) -> Result<RenderSource> {
-        let history = History::of_bytes(config, bytes, agent, version)?;
+        let history = History::from_bytes(config, bytes, agent, version)?;
         Ok(RenderSource { session: Member { path: None, history }, sub_agents: Vec::new() })
     }
 
@@ -188,7 +188,7 @@ impl RenderSource {
         for member in &members {
             without.push(match &mut redactor {
                 Some(redactor) => {
-                    Seen::Redacted(Box::new(redacted(member.loaded(), redactor)?.session))
+                    Seen::Redacted(Box::new(redact_session(member.loaded(), redactor)?.session))
                 }
                 None => Seen::Whole(member.loaded()),
             });

@@ -103,7 +103,7 @@ pub enum RunMatch {
 
 impl RunLog {
     /// The run whose id begins with `id`.
-    pub fn named(self, id: &str) -> RunMatch {
+    pub fn find(self, id: &str) -> RunMatch {
         let mut found: Vec<LoggedRun> = self.runs;
         found.retain(|it| it.id.starts_with(id));
         match (found.len(), id.is_empty()) {
@@ -168,7 +168,7 @@ pub fn runs(config: &Config) -> Result<RunLog> {
             match &generation.run {
                 Some(run) => of_runs.entry(run.clone()).or_default().push(generation),
                 // A restore is not a compaction.
-                None if generation.is_way_back() => {}
+                None if generation.is_restore() => {}
                 None => log.without_run += 1,
             }
         }
@@ -359,7 +359,7 @@ pub fn archived_sessions(
             continue;
         }
         let Generations { whole: generations, damaged, .. } = archive.generations(&key)?;
-        let made = generations.iter().filter(|it| !it.is_way_back() && wanted(it));
+        let made = generations.iter().filter(|it| !it.is_restore() && wanted(it));
         let made: Vec<&Generation> = made.collect();
         for it in &made {
             chosen.insert(it.part_of.clone().unwrap_or_else(|| key.clone()));
@@ -416,7 +416,7 @@ mod tests {
             unread: Vec::new(),
             unread_sessions: Vec::new(),
         };
-        let named = |id: &str| match log.clone().named(id) {
+        let named = |id: &str| match log.clone().find(id) {
             RunMatch::Run(run) => vec![run.id],
             RunMatch::AnyOf(runs) => runs.into_iter().map(|run| format!("{}?", run.id)).collect(),
             RunMatch::Nothing => Vec::new(),

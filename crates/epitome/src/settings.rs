@@ -232,7 +232,7 @@ impl fmt::Display for SettingSource {
 }
 
 fn find_key(name: &str, place: &SettingSource) -> Result<&'static Key> {
-    keys::named(name).ok_or_else(|| {
+    keys::find(name).ok_or_else(|| {
         let near = nearest(name, KEYS.iter().map(|key| key.name.as_str()));
         unknown(place, name, near)
     })

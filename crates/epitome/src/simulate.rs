@@ -28,9 +28,9 @@ use crate::session::Loaded;
 use counts::Remembering;
 
 pub use facts::{KnownFact, known_facts};
-pub use forced::Forced;
+pub use forced::ForcedCut;
 pub use gate::{Condition, Gate, GateError};
-pub use recorded::Recorded;
+pub use recorded::RecordedCost;
 pub use replay::LiveCall;
 pub use report::{RecipeReport, SessionReport, SimulateReport};
 
@@ -72,13 +72,13 @@ pub struct Simulate {
 
 /// The result of simulating a session.
 #[derive(Clone, Debug)]
-pub struct Simulated {
+pub struct SimulatedSession {
     /// The report of the session.
     pub report: SessionReport,
     /// For each recipe, the calls of the session; the first list is without compaction.
     pub live: Vec<Vec<LiveCall>>,
     /// For each recipe, the forced compactions; the first list, without compaction, is empty.
-    pub forced: Vec<Vec<Forced>>,
+    pub forced: Vec<Vec<ForcedCut>>,
 }
 
 impl Simulate {
@@ -87,7 +87,11 @@ impl Simulate {
     /// # Errors
     ///
     /// The errors of a context in memory, which would be bugs.
-    pub fn session<S: Source>(&self, name: &str, session: &Loaded<S>) -> crate::Result<Simulated> {
+    pub fn session<S: Source>(
+        &self,
+        name: &str,
+        session: &Loaded<S>,
+    ) -> crate::Result<SimulatedSession> {
         let transcript = &session.transcript;
         let source = &session.source;
         let counter = Remembering::new(self.counter());
@@ -118,7 +122,7 @@ impl Simulate {
             &forced,
             &live,
         );
-        Ok(Simulated { report, live, forced })
+        Ok(SimulatedSession { report, live, forced })
     }
 
     fn counter(&self) -> &'static dyn Counter {
@@ -127,7 +131,7 @@ impl Simulate {
 
     /// The prices for a session of this model.
     fn price(&self, model: Option<&str>) -> &ListedModel {
-        let named = |name: &str| self.prices.named(name);
+        let named = |name: &str| self.prices.find(name);
         let chosen = self.model.as_deref().or(model).and_then(named);
         chosen.or_else(|| named(PRICED_AS)).expect("the built-in table has it")
     }

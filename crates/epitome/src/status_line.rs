@@ -64,7 +64,7 @@ pub fn status_line(config: &Config, status: &Status) -> Result<StatusLine> {
     let prices = catalogue(config)?;
     let session = status.session.as_deref().map(Path::new);
     let last = || last_context(session?);
-    let named = || Some(prices.named(status.model.as_deref()?)?.window);
+    let named = || Some(prices.find(status.model.as_deref()?)?.window);
     let (today, is_partial) = today::spent(config, &prices);
     let size = session.and_then(|path| std::fs::metadata(path).ok()).map(|meta| meta.len());
     let saved = session.and_then(|path| Saved::load(config, path));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use epitome_agents::{SessionFile, sessions};
-use epitome_formats::named;
+use epitome_formats::find_format;
 use epitome_model::{Bytes, Tokens, Turns, units};
 
 use crate::config::Config;
@@ -72,7 +72,7 @@ impl<'a> Watch<'a> {
     /// The sessions that can be compacted, including those that are not over yet.
     pub fn sessions(&self) -> Vec<SessionFile> {
         let mut found = sessions(&self.config.agents, self.agent);
-        found.retain(|file| named(file.agent).is_some_and(|format| writer(format).is_ok()));
+        found.retain(|file| find_format(file.agent).is_some_and(|format| writer(format).is_ok()));
         found
     }
 
@@ -90,7 +90,7 @@ impl<'a> Watch<'a> {
         dry_run: bool,
         mut compact: impl FnMut(&Path, Option<Share>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let deferred = if dry_run { Vec::new() } else { hooks::deferred(self.config) };
+        let deferred = if dry_run { Vec::new() } else { hooks::take_ready(self.config) };
         deferred.iter().try_for_each(|later| compact(&later.session, None))?;
         for file in self.sessions() {
             let stamp = (file.size.0, file.modified);
@@ -148,7 +148,7 @@ impl Trigger {
             age: now.duration_since(file.modified).unwrap_or_default(),
             in_use: false,
         };
-        let session = OpenSession::at(config, &file.path);
+        let session = OpenSession::new(config, &file.path);
         let cheap = self.judge(&facts);
         let is_run_in = |project| session.is_run_in(project).unwrap_or(false);
         if !matches!(cheap, Verdict::Due | Verdict::Read) || !project.is_none_or(is_run_in) {
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn what_was_looked_at_is_left_until_it_changes() {
         let dir = tempfile::tempdir().expect("a folder");
-        let mut config = Config::of_home(dir.path());
+        let mut config = Config::from_home(dir.path());
         config.home = dir.path().join("epitome");
         let folder = dir.path().join("pi");
         let variable = "PI_CODING_AGENT_SESSION_DIR".to_owned();
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(look(), once);
         assert_eq!(look(), []);
         let (session_file, agent) = (path.clone(), "pi".to_owned());
-        let deferred = hooks::Deferred { session: session_file, agent, process: None };
+        let deferred = hooks::DeferredSession { session: session_file, agent, process: None };
         hooks::defer(&config, &deferred).expect("it can be written");
         assert_eq!(look(), [(path.clone(), None)]);
         fs::write(&path, [&*session, b"\n"].concat()).expect("a session");

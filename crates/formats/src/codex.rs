@@ -24,7 +24,7 @@ pub use origin::{Base, Origin, origin};
 use epitome_json::write::{BlockRemainder, Shapes, literal};
 use epitome_model::encode;
 
-use crate::{Append, CopiesBehind, Format, Native, Write};
+use crate::{Append, AppendedHiddenFields, Format, Native, Write};
 
 /// Codex's rollouts, with or without numbers of records.
 pub const FORMAT: Format = Format {
@@ -33,7 +33,7 @@ pub const FORMAT: Format = Format {
         passed_over: |_| None,
         reaches: |_, _| true,
         cuts: false,
-        copies: CopiesBehind::AreNotSaid,
+        copies: AppendedHiddenFields::Omitted,
         said: None,
         // Appending is the default, because Codex keeps an index of offsets into the file.
         by_default: true,

@@ -8,8 +8,8 @@ mod originals;
 mod read;
 mod record;
 
-pub use append::{Batch, Undone, back, batch, continuing, undo};
-pub use originals::{as_said, first_said};
+pub use append::{Batch, UndoReason, batch, continuing, rewind, undo};
+pub use originals::{all_originals, originals_in_context};
 pub use read::{Log, id, last_origin, origin};
 pub use record::{
     MessagePart, Origin, Speaker, add_line, blocks_of, header, line, origin_line, said_again,
@@ -17,7 +17,7 @@ pub use record::{
 
 use epitome_json::write::{self, BlockRemainder, Shapes};
 
-use crate::{Append, CopiesBehind, Format, Native, Write};
+use crate::{Append, AppendedHiddenFields, Format, Native, Write};
 
 /// Logs of live contexts.
 pub const FORMAT: Format = Format {
@@ -26,8 +26,8 @@ pub const FORMAT: Format = Format {
         passed_over: |_| None,
         reaches: append::reaches,
         cuts: true,
-        copies: CopiesBehind::AreNotSaid,
-        said: Some(originals::said_before),
+        copies: AppendedHiddenFields::Omitted,
+        said: Some(originals::originals_before),
         // Appending is the only mode: existing lines of a log never change.
         by_default: true,
     })),

@@ -25,7 +25,7 @@ impl<T> Default for List<T> {
 
 impl<T> List<T> {
     /// The elements, if the value is an array.
-    pub fn of_array(&self, line: &[u8]) -> Option<&[T]> {
+    pub fn array_items(&self, line: &[u8]) -> Option<&[T]> {
         let is_array = self.whole.as_ref().is_some_and(|place| line[place.start] == b'[');
         is_array.then_some(&self.items)
     }

@@ -14,7 +14,7 @@ mod read;
 mod tools;
 mod write;
 
-use crate::{Append, CopiesBehind, Format, Native};
+use crate::{Append, AppendedHiddenFields, Format, Native};
 pub use additions::MCP;
 pub use hook::HOOK;
 
@@ -25,7 +25,7 @@ pub const FORMAT: Format = Format {
         passed_over: |_| None,
         reaches: |_, _| true,
         cuts: false,
-        copies: CopiesBehind::GoAlong,
+        copies: AppendedHiddenFields::Included,
         said: None,
         // Rewriting is the default: no other file has offsets into this one, and it makes the file
         // much smaller, while a resume sends the same.

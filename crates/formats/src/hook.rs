@@ -32,7 +32,7 @@ pub enum Setting {
 
 /// A session that ended, as reported by its agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ended {
+pub struct EndedSession {
     /// The id of the session.
     pub id: Option<String>,
     /// The path of the session's file.
@@ -46,9 +46,9 @@ pub struct Ended {
 /// Parses what a hook receives: a JSON object with Claude Code's keys, which Codex and Gemini CLI
 /// adopted (<https://code.claude.com/docs/en/hooks>) and epitome's own files use. `None` if it is
 /// not such an object.
-pub fn ended(input: &[u8]) -> Option<Ended> {
+pub fn parse_ended_session(input: &[u8]) -> Option<EndedSession> {
     let input: Value = serde_json::from_slice(input).ok()?;
-    let ended = Ended {
+    let ended = EndedSession {
         id: text(&input["session_id"]),
         file: text(&input["transcript_path"]),
         cwd: text(&input["cwd"]),
@@ -112,14 +112,18 @@ mod tests {
 
     #[test]
     fn what_an_agent_tells_is_read() {
-        let of = |text: &str| ended(text.as_bytes());
+        let of = |text: &str| parse_ended_session(text.as_bytes());
         let whole = r#"{"session_id":"a","transcript_path":"/s.jsonl","cwd":"/p","pid":7,
                         "hook_event_name":"SessionEnd","reason":"other"}"#;
         let some = |text: &str| Some(text.to_owned());
-        let expect =
-            Ended { id: some("a"), file: some("/s.jsonl"), cwd: some("/p"), process: Some(7) };
+        let expect = EndedSession {
+            id: some("a"),
+            file: some("/s.jsonl"),
+            cwd: some("/p"),
+            process: Some(7),
+        };
         assert_eq!(of(whole), Some(expect));
-        let expect = Ended { id: some("a"), ..Ended::default() };
+        let expect = EndedSession { id: some("a"), ..EndedSession::default() };
         assert_eq!(of(r#"{"session_id":"a","transcript_path":null,"pid":-1}"#), Some(expect));
         for text in ["", "{}", "[]", "nothing", r#"{"session_id":"","cwd":"/p"}"#] {
             assert_eq!(of(text), None, "{text}");

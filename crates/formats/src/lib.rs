@@ -72,9 +72,9 @@ mod unknown;
 pub use addition::{Addition, AdditionForm};
 pub use carrier::Capabilities;
 pub use epitome_json::write::{Unwritable, Write};
-pub use hook::{Ended, Hook, Setting, command, ended};
+pub use hook::{EndedSession, Hook, Setting, command, parse_ended_session};
 pub use lines::{Line, lines};
-pub use port::Given;
+pub use port::NewSessionValues;
 pub use session::Loaded;
 pub use splice::Spliced;
 
@@ -148,7 +148,7 @@ impl Format {
     /// The original items for a summary of the context before `kept`: the items to summarise, and
     /// all items before `kept`, as [`FindOriginals`] returns them. If the session keeps no
     /// originals, `items`, the current ones, are returned for both.
-    pub fn said_before(
+    pub fn originals_before(
         &self,
         source: &dyn Source,
         items: &[usize],
@@ -216,7 +216,7 @@ impl Format {
 }
 
 /// Makes a session with the content of a transcript's context.
-pub type Make = fn(&Transcript, &dyn Source, &Given<'_>) -> RequestBody;
+pub type Make = fn(&Transcript, &dyn Source, &NewSessionValues<'_>) -> RequestBody;
 
 /// Whether epitome writes sessions of a format.
 #[derive(Clone, Copy, Debug)]
@@ -261,7 +261,7 @@ impl Native {
 #[derive(Clone, Copy)]
 pub struct Append {
     /// Turns edits of what a resume sends into bytes to append.
-    pub write: WriteBehind,
+    pub write: WriteAppended,
     /// Returns why the agent would ignore such records in a session; `None` if it would not.
     pub passed_over: fn(&Transcript) -> Option<&'static str>,
     /// Returns whether such records can replace an item.
@@ -269,29 +269,29 @@ pub struct Append {
     /// Whether such records can remove entries from the middle of the context.
     pub cuts: bool,
     /// What happens to the hidden fields of a record that is appended again.
-    pub copies: CopiesBehind,
+    pub copies: AppendedHiddenFields,
     /// Finds the original entries of a history, if the session keeps them next to edited ones.
-    pub said: Option<SaidBefore>,
+    pub said: Option<FindOriginals>,
     /// Whether this is the default way to compact a session.
     pub by_default: bool,
 }
 
 /// What happens to the hidden fields of an entry that is appended again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CopiesBehind {
+pub enum AppendedHiddenFields {
     /// The fields are left out: only what a model sees is appended.
-    AreNotSaid,
+    Omitted,
     /// The fields are included: the whole record is appended, with the edits of its fields applied.
-    GoAlong,
+    Included,
 }
 
 /// Returns the original items to summarise (the context before `kept`), and all original items
 /// before `kept`, including those that earlier summaries replaced: indices into
 /// `Transcript::items`.
-pub type SaidBefore = fn(&dyn Source, kept: &[usize]) -> (Vec<usize>, Vec<usize>);
+pub type FindOriginals = fn(&dyn Source, kept: &[usize]) -> (Vec<usize>, Vec<usize>);
 
 /// Turns edits into bytes to append to a file.
-pub type WriteBehind = fn(&Transcript, &dyn Source, &[Edit]) -> Result<Vec<u8>, Unwritable>;
+pub type WriteAppended = fn(&Transcript, &dyn Source, &[Edit]) -> Result<Vec<u8>, Unwritable>;
 
 /// A mark in the record of a result, which makes the agent send a fixed text instead of the result.
 /// The result itself stays in the file.
@@ -362,6 +362,6 @@ pub fn stores() -> impl Iterator<Item = &'static Files> {
 }
 
 /// The format with this name.
-pub fn named(name: &str) -> Option<&'static Format> {
+pub fn find_format(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name)
 }

@@ -14,7 +14,7 @@ pub use hook::HOOK;
 
 use epitome_json::write::{self, BlockRemainder, Shapes};
 
-use crate::{Append, CopiesBehind, Format, Native, Write};
+use crate::{Append, AppendedHiddenFields, Format, Native, Write};
 
 /// pi's sessions, versions 1 to 3.
 pub const FORMAT: Format = Format {
@@ -23,7 +23,7 @@ pub const FORMAT: Format = Format {
         passed_over: append::passed_over,
         reaches: append::reaches,
         cuts: false,
-        copies: CopiesBehind::AreNotSaid,
+        copies: AppendedHiddenFields::Omitted,
         said: None,
         // Rewriting is the default: versions of pi before 1.0 ignore appended records and would
         // send everything again.

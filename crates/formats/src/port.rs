@@ -12,7 +12,7 @@ use epitome_model::Ref;
 
 /// The values of the new session that do not come from the old one.
 #[derive(Clone, Copy, Debug)]
-pub struct Given<'a> {
+pub struct NewSessionValues<'a> {
     /// The id of the new session, a UUID.
     pub id: &'a str,
     /// The working directory of the new session.

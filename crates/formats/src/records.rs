@@ -51,12 +51,12 @@ pub struct RecordContent {
     /// Parts of the record that no model sees.
     pub copies: Vec<HiddenField>,
     /// The effect of the record on the context, unless the agent sets the context at the end.
-    pub sent: Sent,
+    pub effect: ContextEffect,
 }
 
 /// The effect of a record on the context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Sent {
+pub enum ContextEffect {
     /// The record has no effect, or none that is known before the last record.
     #[default]
     Nowhere,
@@ -156,7 +156,7 @@ impl<'f> SessionReader<'f> {
 
     /// Adds a record: an item for each of its entries, or one hidden record if it has none.
     pub fn add<A: Records>(&mut self, at: &Place<'_>, record: Record, content: RecordContent) {
-        let RecordContent { entries, mut copies, sent } = content;
+        let RecordContent { entries, mut copies, effect } = content;
         if entries.is_empty() {
             self.transcript.items.push(Item::Hidden(HiddenRecord { record, copies }));
             return;
@@ -170,7 +170,7 @@ impl<'f> SessionReader<'f> {
                 entry.copies.append(&mut copies);
             }
             self.title_from::<A>(&entry, at);
-            self.send(sent);
+            self.send(effect);
             self.transcript.items.push(Item::Entry(Box::new(entry)));
         }
     }
@@ -228,7 +228,7 @@ impl<'f> SessionReader<'f> {
 
     /// Reports an id that was used before, of a record that is in no tree. Ids in the tree are
     /// checked at the end.
-    pub fn id(&mut self, id: &str) {
+    pub fn check_id(&mut self, id: &str) {
         if !self.ids.insert(id.into()) {
             self.fault(format!("the id {id} repeats"));
         }
@@ -277,19 +277,19 @@ impl<'f> SessionReader<'f> {
     }
 
     /// Adds the next item to the context.
-    fn send(&mut self, sent: Sent) {
+    fn send(&mut self, effect: ContextEffect) {
         let item = self.next();
-        match sent {
-            Sent::Nowhere => {}
-            Sent::Adds => self.transcript.context.push(item),
-            Sent::Prompt => match self.prompt {
+        match effect {
+            ContextEffect::Nowhere => {}
+            ContextEffect::Adds => self.transcript.context.push(item),
+            ContextEffect::Prompt => match self.prompt {
                 Some(place) => self.transcript.context[place] = item,
                 None => {
                     self.transcript.context.insert(0, item);
                     self.prompt = Some(0);
                 }
             },
-            Sent::Compacts => {
+            ContextEffect::Compacts => {
                 self.forget();
                 self.transcript.context.push(item);
             }

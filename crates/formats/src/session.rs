@@ -6,7 +6,7 @@ use tracing::debug_span;
 use tracing::field::Empty;
 
 use crate::splice::if_read;
-use crate::{FORMATS, Format, Write, Writing, named, sniff};
+use crate::{FORMATS, Format, Write, Writing, find_format, sniff};
 
 /// The number of bytes at the beginning of a file that are read to recognise its format. The second
 /// number is used if the first records are long.
@@ -45,7 +45,7 @@ fn parsed(source: &dyn Source, agent: Option<&str>) -> Result<Parsed> {
     let span = debug_span!("session.read", bytes = source.len(), format = Empty);
     let _span = span.clone().entered();
     let format = match agent {
-        Some(name) => named(name).ok_or_else(|| unknown_agent(name))?,
+        Some(name) => find_format(name).ok_or_else(|| unknown_agent(name))?,
         None => format_of(source).ok_or_else(|| unknown(source))?,
     };
     span.record("format", format.name);
@@ -124,11 +124,11 @@ mod tests {
 
     #[test]
     fn a_format_that_is_only_read_says_why() {
-        let format = named("copilot").expect("a format that is only read");
+        let format = find_format("copilot").expect("a format that is only read");
         let err = writer(format).expect_err("it is only read");
         assert_eq!(err.kind(), ErrorKind::ReadOnly);
         let Writing::ReadOnly(why) = format.writing else { panic!("{err}") };
         assert!(err.to_string().ends_with(why), "{err}");
-        assert!(writer(named("pi").expect("a format that is written")).is_ok());
+        assert!(writer(find_format("pi").expect("a format that is written")).is_ok());
     }
 }

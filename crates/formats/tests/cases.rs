@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use epitome_formats::{FORMATS, named};
+use epitome_formats::{FORMATS, find_format};
 use epitome_model::{
     Block, Entry, Fault, HiddenRecord, Item, Part, Source, Text, Transcript, short,
 };
@@ -16,7 +16,7 @@ fn every_case_is_understood_as_it_is_written_down() {
     assert!(!cases.is_empty(), "the cases are part of the repository");
     for case in cases {
         let bytes = fs::read(&case.session).expect("a session");
-        let format = named(&case.format).expect("the folder is named for a format");
+        let format = find_format(&case.format).expect("the folder is named for a format");
         let known = FORMATS.iter().filter(|it| (it.sniff)(&bytes)).map(|it| it.name);
         let known: Vec<&str> = known.filter(|name| !is_asked_later(format.name, name)).collect();
         assert_eq!(known, [format.name], "{}: one format knows it, and no other", case.name);

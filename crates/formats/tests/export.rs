@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use epitome_api::{APIS, LeftBehind, RequestBody};
-use epitome_formats::named;
+use epitome_formats::find_format;
 use epitome_model::{Block, Role, Source, Transcript};
 use proptest::prelude::*;
 use serde_json::json;
@@ -35,7 +35,7 @@ fn exported_parts(transcript: &Transcript, source: &dyn Source) -> (Vec<String>,
 }
 
 fn check(format: &str, bytes: &[u8]) {
-    let format = named(format).expect("a format");
+    let format = find_format(format).expect("a format");
     let transcript = (format.read)(&bytes, &mut ());
     let (words, pairs) = exported_parts(&transcript, &bytes);
     for wire in APIS {
@@ -91,7 +91,7 @@ fn recorded_sessions_arrive_whole() {
 fn reasoning_goes_where_it_came_from() {
     for (from, mark) in [("anthropic", "c2lnbmVk"), ("openai-responses", "c2VhbGVk")] {
         let bytes = fixtures::case(from, "request").bytes();
-        let transcript = (named(from).expect("a format").read)(&bytes, &mut ());
+        let transcript = (find_format(from).expect("a format").read)(&bytes, &mut ());
         for wire in APIS {
             let made = (wire.make)(&transcript, &bytes);
             let kept = wire.format.name == from;
@@ -124,7 +124,7 @@ fn what_stays_behind_is_counted() {
         session.push_str(&format!("{line}\n"));
     }
     let bytes = session.into_bytes();
-    let transcript = (named("pi").expect("a format").read)(&bytes, &mut ());
+    let transcript = (find_format("pi").expect("a format").read)(&bytes, &mut ());
     for wire in APIS {
         let made = (wire.make)(&transcript, &bytes);
         let left: Vec<(LeftBehind, u64)> = made.left.into_iter().collect();

@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use epitome_api::{LeftBehind, RequestBody};
-use epitome_formats::{FORMATS, Format, Given, Make, named};
+use epitome_formats::{FORMATS, Format, Make, NewSessionValues, find_format};
 use epitome_model::{Block, Call, Output, Part, Role, Source, Transcript, decode};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-const GIVEN: Given<'static> = Given {
+const GIVEN: NewSessionValues<'static> = NewSessionValues {
     id: "01a1fb3b-31f2-7601-bb99-e47e04b7ff1d",
     cwd: "/home/dev/project",
     time: "2026-11-21T12:00:00.000Z",
@@ -126,7 +126,7 @@ fn texts(call: &Call, source: &dyn Source) -> BTreeSet<String> {
 }
 
 fn check(format: &str, bytes: &[u8]) {
-    let format = named(format).expect("a format");
+    let format = find_format(format).expect("a format");
     let transcript = (format.read)(&bytes, &mut ());
     let expect = ported_parts(&transcript, &bytes, &transcript.head.prompt);
     for (target, make) in targets() {
@@ -221,7 +221,7 @@ fn pi(messages: &[Value]) -> Vec<u8> {
 
 /// The calls of a session as ported to another agent: names and arguments.
 fn calls(target: &str, format: &str, bytes: &[u8]) -> Vec<(String, Value)> {
-    let transcript = (named(format).expect("a format").read)(&bytes, &mut ());
+    let transcript = (find_format(format).expect("a format").read)(&bytes, &mut ());
     let (target, make) = targets().find(|(it, _)| it.name == target).expect("a target");
     let made = make(&transcript, &bytes, &GIVEN);
     let body = made.body.into_bytes();
@@ -331,7 +331,7 @@ fn codex_is_told_how_long_results_are_and_what_to_show() {
         json!({"role": "toolResult", "toolCallId": "c", "content": [text(&"x".repeat(9_000))]}),
         json!({"role": "user", "content": "thanks"}),
     ]);
-    let transcript = (named("pi").expect("a format").read)(&bytes, &mut ());
+    let transcript = (find_format("pi").expect("a format").read)(&bytes, &mut ());
     let (_, make) = targets().find(|(it, _)| it.name == "codex").expect("a target");
     let made = make(&transcript, &bytes, &GIVEN);
     let lines: Vec<Value> =
@@ -378,7 +378,7 @@ fn what_stays_behind_is_counted() {
         json!({"role": "toolResult", "toolCallId": "lost", "content": []}),
         json!({"role": "user", "content": [picture, torn, {"type": "sound"}, text("go on")]}),
     ]);
-    let transcript = (named("pi").expect("a format").read)(&bytes, &mut ());
+    let transcript = (find_format("pi").expect("a format").read)(&bytes, &mut ());
     for (target, make) in targets() {
         let made = make(&transcript, &bytes, &GIVEN);
         let expect = BTreeMap::from([
@@ -409,7 +409,7 @@ fn a_sealed_history_is_told() {
     let history = json!({"message": "", "replacement_history": [user, sealed]});
     let record = json!({"timestamp": GIVEN.time, "type": "compacted", "payload": history});
     let bytes = format!("{meta}\n{record}\n").into_bytes();
-    let transcript = (named("codex").expect("a format").read)(&bytes, &mut ());
+    let transcript = (find_format("codex").expect("a format").read)(&bytes, &mut ());
     for (target, make) in targets() {
         let made = make(&transcript, &bytes, &GIVEN);
         assert_eq!(made.left, BTreeMap::from([(LeftBehind::Sealed, 1)]), "{}", target.name);

@@ -1,12 +1,12 @@
 //! Records of newer versions are read as far as they are known; each unknown kind is reported once.
 
-use epitome_formats::named;
+use epitome_formats::find_format;
 use epitome_model::Fault;
 
 /// The faults of a session, as `line: what`.
 fn check(format: &str, session: &str, expect: &[&str]) {
     let mut faults: Vec<Fault> = Vec::new();
-    (named(format).expect("a format").read)(&session.as_bytes().to_vec(), &mut faults);
+    (find_format(format).expect("a format").read)(&session.as_bytes().to_vec(), &mut faults);
     let told: Vec<String> = faults.iter().map(|it| format!("{}: {}", it.line, it.what)).collect();
     assert_eq!(told, expect, "{session}");
 }
@@ -143,6 +143,6 @@ fn names_of_kinds_do_no_harm() {
         kinds.join("\n")
     );
     let mut faults: Vec<Fault> = Vec::new();
-    (named("pi").expect("a format").read)(&session.into_bytes(), &mut faults);
+    (find_format("pi").expect("a format").read)(&session.into_bytes(), &mut faults);
     assert_eq!(faults.len(), 64, "a session of nothing but new kinds does not drown what is said");
 }

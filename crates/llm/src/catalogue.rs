@@ -116,7 +116,7 @@ impl Catalogue {
 
     /// Looks a model up by its name alone, as sessions record it. If several providers have the
     /// model, uses the first row of the table and assumes that its price is the same everywhere.
-    pub fn named(&self, model: &str) -> Option<&ListedModel> {
+    pub fn find(&self, model: &str) -> Option<&ListedModel> {
         let (_, last) = model.rsplit_once('/').unwrap_or(("", model));
         let mut models = self.models.iter();
         let whole = models.clone().find(|known| is_called(&known.name.model, model));
@@ -125,7 +125,7 @@ impl Catalogue {
 
     /// The cost of one request at list prices. `None` if the table does not have the model.
     pub fn cost(&self, model: &str, used: &TokenUsage) -> Option<MicroDollars> {
-        Some(self.named(model)?.cost(used))
+        Some(self.find(model)?.cost(used))
     }
 }
 
@@ -219,7 +219,7 @@ struct Dollars {
 
 impl Row {
     fn into_model(self) -> Result<ListedModel, CatalogueError> {
-        let Some(provider) = Provider::named(&self.provider) else {
+        let Some(provider) = Provider::find(&self.provider) else {
             return Err(CatalogueError(format!("unknown provider {}", self.provider)));
         };
         Ok(ListedModel {
@@ -302,7 +302,7 @@ mod tests {
         ];
         let catalogue = Catalogue::built_in();
         for (name, expect) in cases {
-            let known = catalogue.named(name).map(|known| &*known.name.model);
+            let known = catalogue.find(name).map(|known| &*known.name.model);
             assert_eq!(known, expect, "{name}");
         }
     }
@@ -316,7 +316,7 @@ mod tests {
         let count = Catalogue::built_in().models().count();
         let both = Catalogue::built_in().with(Catalogue::parse(own).expect("a table"));
         assert_eq!((both.models().count(), both.date()), (count + 1, "2027-01-01"));
-        let known = both.named("llama-3.1-8b-instant").expect("it is in both");
+        let known = both.find("llama-3.1-8b-instant").expect("it is in both");
         assert_eq!(known.window, Tokens(8));
         assert_eq!(known.price.cached, MicroDollars(1_000_000));
     }

@@ -99,11 +99,11 @@ impl Catalogue {
     ///
     /// [`NameError`] if the name has no provider and is not in the table.
     pub fn resolve(&self, text: &str) -> Result<ModelName, NameError> {
-        text.parse().or_else(|err| self.named(text).map(|known| known.name.clone()).ok_or(err))
+        text.parse().or_else(|err| self.find(text).map(|known| known.name.clone()).ok_or(err))
     }
 
     fn session(&self, model: &str, provider: Option<Provider>) -> Option<ModelName> {
-        let other = self.named(model).map(|known| known.name.provider);
+        let other = self.find(model).map(|known| known.name.provider);
         match provider {
             // The session's model belongs to another provider.
             Some(provider) if other.is_some_and(|other| other != provider) => None,

@@ -72,7 +72,7 @@ impl ClientSetup {
 
     /// Sets another base URL than the provider's own.
     #[must_use]
-    pub fn at(mut self, address: impl Into<String>) -> ClientSetup {
+    pub fn with_address(mut self, address: impl Into<String>) -> ClientSetup {
         self.address = Some(address.into());
         self
     }
@@ -80,7 +80,7 @@ impl ClientSetup {
     /// Sets another timeout than five minutes: for a whole response, or for each chunk of a
     /// streamed one.
     #[must_use]
-    pub fn within(mut self, timeout: Duration) -> ClientSetup {
+    pub fn with_timeout(mut self, timeout: Duration) -> ClientSetup {
         self.timeout = timeout;
         self
     }
@@ -451,7 +451,7 @@ mod tests {
             let mut setup = ClientSetup::new(name.parse().expect("a name"), &catalogue);
             setup = setup.with_key(key);
             if let Some(address) = address {
-                setup = setup.at(address);
+                setup = setup.with_address(address);
             }
             let told = Client::new(setup).map_or_else(|err| err.to_string(), |_| "none".into());
             assert!(told.contains(expect), "{name} {address:?}: {told}");

@@ -52,7 +52,7 @@ impl Provider {
     }
 
     /// The provider of this name; `gemini` is Google.
-    pub fn named(name: &str) -> Option<Provider> {
+    pub fn find(name: &str) -> Option<Provider> {
         let name = if name == "gemini" { "google" } else { name };
         Provider::ALL.into_iter().find(|provider| provider.name() == name)
     }
@@ -135,7 +135,7 @@ impl FromStr for ModelName {
     fn from_str(text: &str) -> Result<ModelName, NameError> {
         let wrong = || NameError(text.to_owned());
         let (provider, model) = text.split_once('/').ok_or_else(wrong)?;
-        let provider = Provider::named(provider).ok_or_else(wrong)?;
+        let provider = Provider::find(provider).ok_or_else(wrong)?;
         if model.is_empty()
             || !model.chars().all(may_be_in_name)
             || model.contains("..")

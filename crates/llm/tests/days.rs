@@ -34,7 +34,7 @@ fn ask() -> Ask {
 fn client(model: &str, server: &Rough, timeout: Duration) -> Client {
     let name: ModelName = model.parse().expect("a name");
     let setup = ClientSetup::new(name, &Catalogue::built_in());
-    let setup = setup.with_key(Key::new(KEY)).at(server.url()).within(timeout);
+    let setup = setup.with_key(Key::new(KEY)).with_address(server.url()).with_timeout(timeout);
     Client::new(setup).expect("a client")
 }
 
@@ -176,7 +176,7 @@ fn nobody_there_is_told_without_the_address() {
     let setup = ClientSetup::new(name, &Catalogue::built_in()).with_key(Key::new(KEY));
     // No process listens on a port that the system has just assigned and released.
     let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
-    let client = Client::new(setup.at(format!("http://{}", free.expect("a port"))));
+    let client = Client::new(setup.with_address(format!("http://{}", free.expect("a port"))));
     let failure = client.expect("a client").ask(&ask(), &Stop::default());
     let failure = failure.expect_err("nobody is there");
     assert!(matches!(failure, Failure::Unreachable(_)), "{failure:?}");
@@ -531,7 +531,7 @@ fn a_request_is_signed_with_its_body_and_sent_to_another_endpoint() {
         members: r#""anthropic_version":"bedrock-2023-05-31","#,
         ..anthropic::ENDPOINT
     };
-    let setup = ClientSetup::new(name, &Catalogue::built_in()).at(server.url());
+    let setup = ClientSetup::new(name, &Catalogue::built_in()).with_address(server.url());
     let client = Client::new(setup.with_auth(Signature).with_endpoint(bedrock));
     let reply = client.expect("a client").ask(&ask(), &Stop::default()).expect("a reply");
     assert_eq!(reply.text, "All is well.");

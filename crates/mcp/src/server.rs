@@ -41,7 +41,7 @@ impl Server {
 impl Inner {
     /// The answer to a call, or why there is none, as text for the model.
     fn answer(&self, call: CallToolRequestParams) -> Result<String, String> {
-        let Some(tool) = Tool::named(&call.name) else {
+        let Some(tool) = Tool::find(&call.name) else {
             return Err(format!("there is no tool `{}`", call.name));
         };
         let answer = || -> Result<String, ToolError> {

@@ -40,7 +40,7 @@ impl<'c> Sessions<'c> {
             return Ok(file.path.clone());
         }
         if !is_path {
-            match agents::meant(&self.config.agents, id, None) {
+            match agents::find_session(&self.config.agents, id, None) {
                 SessionMatch::File(path) if path != Path::new(id) => return Ok(path),
                 SessionMatch::AnyOf(found) => {
                     let ids: Vec<&str> = found.iter().take(10).map(|file| &*file.id).collect();

@@ -74,7 +74,7 @@ impl Tool {
     ];
 
     /// The tool of this name.
-    pub fn named(name: &str) -> Option<Tool> {
+    pub fn find(name: &str) -> Option<Tool> {
         Tool::ALL.into_iter().find(|tool| tool.name() == name)
     }
 

@@ -27,7 +27,7 @@ struct Machine {
 impl Machine {
     fn new() -> Machine {
         let dir = tempfile::tempdir().expect("a folder");
-        let config = Config::of_home(&dir.path().canonicalize().expect("a folder"));
+        let config = Config::from_home(&dir.path().canonicalize().expect("a folder"));
         Machine { _dir: dir, config }
     }
 
@@ -77,7 +77,7 @@ impl Machine {
         let path = self.config.user.join(format!(".claude/projects/-srv-app/{SESSION}.jsonl"));
         let recipe = built_in("transcript").expect("a recipe of the program");
         let run = self.config.begin_run("test");
-        let session = OpenSession::at(&self.config, &path);
+        let session = OpenSession::new(&self.config, &path);
         Compact::new(&recipe, &O200k::new(), &run).run(&session).expect("it is compacted");
     }
 

@@ -47,8 +47,8 @@ pub struct Cache {
 impl Cache {
     /// Sends a request, which is in the cache after that. Returns its tokens, and how many of them
     /// were cached in each model.
-    pub fn send<'p>(&mut self, request: impl Iterator<Item = &'p MeasuredBlock>) -> Sent {
-        let mut sent = Sent::default();
+    pub fn send<'p>(&mut self, request: impl Iterator<Item = &'p MeasuredBlock>) -> RequestTokens {
+        let mut sent = RequestTokens::default();
         let mut chain = 0_u64;
         let mut is_known = true;
         let mut beginnings = Vec::new();
@@ -78,7 +78,7 @@ impl Cache {
 
 /// The tokens of a request that was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sent {
+pub struct RequestTokens {
     /// Tokens in the longest beginning that an earlier request has, too.
     pub prefix: Tokens,
     /// Tokens in the longest earlier request that is a beginning of this one.
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn a_request_is_cached_as_far_as_it_begins_like_an_earlier_one() {
         let [a, b, c, d] = ["a", "b", "c", "d"].map(|text| piece(text, 10));
-        let sent = |prefix, requests, all| Sent {
+        let sent = |prefix, requests, all| RequestTokens {
             prefix: Tokens(prefix),
             requests: Tokens(requests),
             all: Tokens(all),

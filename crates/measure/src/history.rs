@@ -97,7 +97,7 @@ impl History {
     }
 
     /// The pieces that a request sends if nothing is compacted: all before its response.
-    pub fn sent(&self, call: usize) -> &[Arc<MeasuredBlock>] {
+    pub fn blocks_sent(&self, call: usize) -> &[Arc<MeasuredBlock>] {
         &self.pieces[..self.calls[call].pieces.0]
     }
 

@@ -47,7 +47,7 @@ mod replay;
 mod testing;
 
 pub use block::{BlockKind, MeasuredBlock};
-pub use cache::{Bill, Cache, CacheModel, Sent};
+pub use cache::{Bill, Cache, CacheModel, RequestTokens};
 pub use forced::{CutFigures, ForcedCompaction, References};
 pub use history::{History, ModelCall};
 pub use lines::{LineId, line_ids, plain_line};

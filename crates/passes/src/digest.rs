@@ -22,7 +22,7 @@ use epitome_model::{Role, Tokens, Unit, units};
 use serde::{Deserialize, Serialize};
 
 use crate::facts::FactId;
-use crate::pins::{pin_names, pinned_text, pins, room_beside, shorten_to_fit, split_by_budget};
+use crate::pins::{pin_names, pinned_text, pins, remaining_room, shorten_to_fit, split_by_budget};
 use crate::{ReplacedHistory, View};
 
 use choose::{Choice, DigestLimits};
@@ -147,7 +147,7 @@ impl DigestRule {
         let pins = shorten_to_fit(pins(view, &Vec::from_iter(all)), budget, view.counter);
         let most = Tokens(budget.0 - budget.0 / LEAST);
         let (pins, left_out) = split_by_budget(pins, most, view.counter);
-        let pinned = Tokens(budget.0 - room_beside(&pins, budget, view.counter)?.0);
+        let pinned = Tokens(budget.0 - remaining_room(&pins, budget, view.counter)?.0);
         let briefs = Tokens(budget.0 / BRIEFS);
         let least = pinned + Tokens(budget.0 / LEAST);
         // The tokens that the digest itself may have.

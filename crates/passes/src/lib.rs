@@ -106,7 +106,7 @@ pub use numbers::{
     results_of_calls, texts_at_calls, texts_of_responses,
 };
 pub use pins::{
-    Pin, PinKind, PinSource, pin_names as names_of_pins, pinned_text, pins, room_beside,
+    Pin, PinKind, PinSource, pin_names as names_of_pins, pinned_text, pins, remaining_room,
     shorten_to_fit,
 };
 pub use price::{CachePrices, PricedCut, is_worth};

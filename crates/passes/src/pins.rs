@@ -176,7 +176,11 @@ fn commanding_parts(text: &str) -> String {
 /// # Errors
 ///
 /// A message with the tokens of the pins, if they exceed the budget.
-pub fn room_beside(pins: &[Pin], budget: Tokens, counter: &dyn Counter) -> Result<Tokens, String> {
+pub fn remaining_room(
+    pins: &[Pin],
+    budget: Tokens,
+    counter: &dyn Counter,
+) -> Result<Tokens, String> {
     let need: Tokens = pins.iter().map(|pin| counter.count(&pin.text)).sum();
     if need <= budget {
         return Ok(budget - need);

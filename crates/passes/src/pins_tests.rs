@@ -200,9 +200,9 @@ fn a_budget_that_is_too_small_says_so() {
     let sample = read(Sample::new(), "AGENTS.md", &"No tabs. ".repeat(16));
     let view = View::new(sample.transcript(), sample.source(), &Quarters);
     let pins = pins(&view, &sample.transcript().context);
-    assert_eq!(room_beside(&pins, Tokens(50), &Quarters), Ok(Tokens(14)));
+    assert_eq!(remaining_room(&pins, Tokens(50), &Quarters), Ok(Tokens(14)));
     let error = "what has to stay (AGENTS.md) needs 36 tokens: a budget of 10 is too small";
-    assert_eq!(room_beside(&pins, Tokens(10), &Quarters), Err(error.to_owned()));
+    assert_eq!(remaining_room(&pins, Tokens(10), &Quarters), Err(error.to_owned()));
 }
 
 #[test]

@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_line_has_the_price_of_a_cut_and_what_it_saves() {
-        let api = epitome_api::named("anthropic").expect("an API");
+        let api = epitome_api::find_api("anthropic").expect("an API");
         let line = |model: &str, is_warm| {
             let cut = cut(1_000_000, is_warm);
             let effect = Effect {

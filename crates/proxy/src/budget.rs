@@ -76,7 +76,7 @@ impl Spending {
 ///
 /// [`OverBudget::NoPrice`].
 pub(crate) fn check_price(prices: &Catalogue, model: Option<&str>) -> Result<(), OverBudget> {
-    match model.and_then(|model| prices.named(model)) {
+    match model.and_then(|model| prices.find(model)) {
         Some(_) => Ok(()),
         None => Err(OverBudget::NoPrice { model: model.map(str::to_owned) }),
     }

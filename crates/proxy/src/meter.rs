@@ -359,7 +359,7 @@ mod tests {
         let meter = Arc::new(meter);
         let effect = Effect { model: Some("claude-haiku-4-5".into()), ..Effect::default() };
         let effect = Effect { saved_before: Tokens(1_000_000), shortened: 2, ..effect };
-        let api = epitome_api::named("anthropic").expect("an API");
+        let api = epitome_api::find_api("anthropic").expect("an API");
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, "text/event-stream; charset=utf-8".parse().expect("a value"));
         let request = Rewritten { effect, ..Rewritten::default() };

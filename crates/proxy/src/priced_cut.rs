@@ -8,7 +8,7 @@ use epitome::compaction::{PreparedCompaction, Way, removed_pieces};
 use epitome::wire::{Decision, Patch, RemovedText};
 use epitome_api::Api;
 use epitome_error::{Error, ErrorKind, Result};
-use epitome_formats::{Format, Loaded, Spliced, named};
+use epitome_formats::{Format, Loaded, Spliced, find_format};
 use epitome_llm::Price;
 use epitome_model::{Counter, Role, Source, Span, Tokens, Transcript};
 use epitome_passes::{CachePrices, PassSettings, PerKind, PricedCut, Recipe, Stages, is_worth};
@@ -108,7 +108,7 @@ impl Cuttable<'_> {
 
     /// Whether the reasoning of this model is valid only while everything before it is unchanged.
     fn is_bound(&self) -> bool {
-        let format: Option<&Format> = named(self.api.format.name);
+        let format: Option<&Format> = find_format(self.api.format.name);
         let model = self.messages.model.as_deref().unwrap_or_default();
         format.is_some_and(|format| (format.thinking_is_bound)(model))
     }
@@ -173,7 +173,7 @@ mod tests {
             {"role":"user","content":"And?"}
         ]}"#
         .to_vec();
-        let format = named("openai-responses").expect("a format");
+        let format = find_format("openai-responses").expect("a format");
         assert_eq!(responses(&(format.read)(&body, &mut ())), 2);
     }
 }

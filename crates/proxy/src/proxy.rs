@@ -151,7 +151,7 @@ impl Proxy {
         }
         let url = self.route.url(target, &head.headers).ok_or(Refusal::NoService)?;
         let url: Uri = url.parse().map_err(|_| Refusal::BadUrl)?;
-        if Api::of_path(path).is_some_and(|(_, purpose)| purpose == Purpose::Answer) {
+        if Api::from_path(path).is_some_and(|(_, purpose)| purpose == Purpose::Answer) {
             self.meter.check_budget().map_err(Refusal::Budget)?;
         }
         let readable = readable(&head.method, path, &head.headers);
@@ -248,7 +248,7 @@ fn readable(method: &Method, path: &str, headers: &HeaderMap) -> Option<(&'stati
     let is_short = headers::content_length(headers).is_none_or(|length| length <= LONGEST as u64);
     let is_wanted = !headers.contains_key(BYPASS);
     let is_read = method == Method::POST && is_wanted && is_short && headers::is_plain(headers);
-    Api::of_path(path).filter(|_| is_read)
+    Api::from_path(path).filter(|_| is_read)
 }
 
 /// The whole body of a request.

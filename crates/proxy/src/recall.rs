@@ -30,7 +30,7 @@ mod tests {
 
     #[test]
     fn references_in_calls_are_found() {
-        let api = epitome_api::named("anthropic").expect("an API");
+        let api = epitome_api::find_api("anthropic").expect("an API");
         let body = json!({"type": "message", "role": "assistant", "content": [
             {"type": "text", "text": "See k0000001."},
             {"type": "tool_use", "id": "a", "name": "Bash",

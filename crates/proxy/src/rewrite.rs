@@ -200,7 +200,7 @@ impl Rewriter {
     ) -> Result<Option<NewCut>> {
         let Request { api, body, messages, chains } = *request;
         let model = messages.model.as_deref().unwrap_or_default();
-        let price = self.prices.named(model).map_or(USUAL, |known| known.price);
+        let price = self.prices.find(model).map_or(USUAL, |known| known.price);
         // Unless it is known that the cache is cold, it is taken to be warm.
         let is_warm = memo.last.is_none_or(|last| now - last < TIME_TO_LIVE);
         let cuttable = Cuttable { api, body, messages, decisions, is_warm, price: &price };

@@ -15,7 +15,7 @@ use proptest::sample::Index;
 use proptest::test_runner::{Config as Settings, RngAlgorithm, TestRng, TestRunner};
 
 use bytes::Bytes;
-use epitome_api::{Api, named};
+use epitome_api::{Api, find_api};
 use epitome_llm::Catalogue;
 use epitome_model::{Counter, Stub, Tokens};
 use epitome_passes::Recipe;
@@ -271,7 +271,7 @@ struct World {
 
 impl World {
     fn new(cuts: Cuts, home: &std::path::Path) -> World {
-        let config = Config::of_home(home);
+        let config = Config::from_home(home);
         let rewriter = rewriter(&config, cuts);
         let (sent, results) = Default::default();
         World { cuts, config, rewriter, now: Instant::now(), sent, results, has_cut: false }
@@ -424,7 +424,7 @@ fn texts(talk: &Talk) -> Vec<String> {
 
 fn check(name: &str, property: impl Fn(Talk, Talk, Vec<(bool, Step)>)) {
     let (_, api) = FORMATS.iter().find(|(known, _)| *known == name).expect("a format");
-    let api = named(api).expect("an API");
+    let api = find_api(api).expect("an API");
     let wire = FORMATS.iter().find(|(known, _)| *known == name).expect("a format").0;
     let settings = Settings { cases: CASES, failure_persistence: None, ..Settings::default() };
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
@@ -511,14 +511,14 @@ fn request(api: &Api, result: &str) -> String {
 #[test]
 fn hostile_bodies_pass_unchanged() {
     let home = tempfile::tempdir().expect("a folder");
-    let rewriter = rewriter(&Config::of_home(home.path()), Cuts::None);
+    let rewriter = rewriter(&Config::from_home(home.path()), Cuts::None);
     let changes = |api: &'static Api, body: &[u8]| {
         let body = Bytes::copy_from_slice(body);
         // After an error the caller sends the original.
         rewriter.rewrite(api, &body, Instant::now()).is_ok_and(|made| made.body.is_some())
     };
     for (_, name) in FORMATS {
-        let api = named(name).expect("an API");
+        let api = find_api(name).expect("an API");
         let good = request(api, r#""%""#);
         assert!(changes(api, good.as_bytes()), "{name}: a result is shortened");
         let list = format!(r#""{}":["#, api.list);

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use epitome::wire::ledger::Treatment;
-use epitome_api::named;
+use epitome_api::find_api;
 use epitome_model::Stub;
 use epitome_passes::built_in;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ fn rewriter(folder: Option<PathBuf>) -> Rewriter {
 }
 
 fn api(name: &str) -> &'static Api {
-    named(name).expect("an API")
+    find_api(name).expect("an API")
 }
 
 /// A log with more words than a result may have.

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     fn check(api: &str, list: &Value, expect: bool) {
-        let api = epitome_api::named(api).expect("an API");
+        let api = epitome_api::find_api(api).expect("an API");
         let body = json!({ "model": "m", api.list: list }).to_string();
         let messages = Messages::find(body.as_bytes(), api.list).expect("messages");
         assert_eq!(begins_turn(api, body.as_bytes(), &messages), expect, "{body}");

@@ -116,7 +116,7 @@ impl Route {
 /// The provider that a request is for: its path names the API, or else its headers do.
 fn provider(path: &str, headers: &HeaderMap) -> Option<Provider> {
     let known = [Provider::Anthropic, Provider::OpenAi, Provider::Google];
-    if let Some((api, _)) = Api::of_path(path) {
+    if let Some((api, _)) = Api::from_path(path) {
         let is_of_openai = api.name.starts_with("openai");
         return match known.into_iter().find(|provider| provider.api().name == api.name) {
             None if is_of_openai => Some(Provider::OpenAi),

@@ -405,7 +405,7 @@ impl Rules {
     /// # Errors
     ///
     /// [`RuleFault::Expression`] for the first one that cannot be used.
-    pub fn checked(self) -> Result<Rules, RuleFault> {
+    pub fn into_checked(self) -> Result<Rules, RuleFault> {
         check(&self)?;
         Ok(self)
     }

@@ -65,7 +65,7 @@ fn an_expression_that_is_too_large_is_refused() {
         regex = '(?:[a-z]{1000}){1000}'
         keywords = ["a"]
     "#;
-    let refused = Rules::parse(text).expect("it can be parsed").checked().map(|_| ());
+    let refused = Rules::parse(text).expect("it can be parsed").into_checked().map(|_| ());
     let what = "Compiled regex exceeds size limit of 67108864 bytes.".to_owned();
     assert_eq!(refused, Err(RuleFault::Expression { rule: "huge".into(), what }));
 }

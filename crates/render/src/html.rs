@@ -12,7 +12,7 @@ mod markdown;
 mod name;
 mod page;
 
-pub use figures::{Drawn, Figures, Plot, Series};
+pub use figures::{Figures, Plot, Series, SeriesStyle};
 pub use frame::{SCRIPT, STYLE};
 pub use index::{Index, Listing, facts_of_page, is_index_page};
 pub use name::PageName;

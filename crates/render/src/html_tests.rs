@@ -9,7 +9,7 @@ use crate::{Detail, Facts, Html, Index, Listing, PageName, facts_of_page, is_ind
 /// The conversation on the first page of a session.
 fn conversation(sample: &Sample, detail: Detail) -> String {
     with_story(sample, detail, |story| {
-        let page = Html::paged(story, PageName::new("session"), None).page(0);
+        let page = Html::with_pages(story, PageName::new("session"), None).page(0);
         let (_, content) = page.split_once("<main id=\"content\">").expect("a page has content");
         let (content, _) = content.split_once("</main>").expect("the content ends");
         content.replace("<section", "\n<section").replace("<div", "\n<div")
@@ -44,12 +44,12 @@ fn a_long_session_has_several_pages_that_name_each_other() {
     let text = "word ".repeat(60_000);
     let sample = (0..6).fold(Sample::new(), |sample, _| sample.user("Go.").reply(&text));
     with_story(&sample, Detail::Steps, |story| {
-        let html = Html::paged(story, PageName::new("session"), None);
+        let html = Html::with_pages(story, PageName::new("session"), None);
         let files: Vec<String> = (0..html.pages()).map(|page| html.file(page)).collect();
         assert_eq!(files, ["session.html", "session-2.html", "session-3.html"]);
         assert!(html.page(0).contains("rel=\"next\" href=\"session-2.html\""));
         assert!(html.page(1).contains("rel=\"prev\" href=\"session.html\""));
-        let whole = Html::whole(story, Vec::new());
+        let whole = Html::single_page(story, Vec::new());
         assert_eq!(whole.pages(), 1);
     });
 }
@@ -160,7 +160,7 @@ fn an_index_lists_sessions_from_the_newest_and_leads_nowhere_else() {
 fn the_facts_of_a_session_are_read_back_from_its_page() {
     let sample = Sample::new().user("\"<Go>\" & on.").call(Shell, "ls").error("bad");
     let (page, facts) = with_story(&sample, Detail::Steps, |story| {
-        (Html::paged(story, PageName::new("session"), None).page(0), Facts::from_story(story))
+        (Html::with_pages(story, PageName::new("session"), None).page(0), Facts::from_story(story))
     });
     assert_eq!(facts_of_page(&page), Some(facts));
     assert_eq!(facts_of_page("<html></html>"), None);

@@ -73,7 +73,7 @@ pub use edits::edits;
 pub use facts::Facts;
 pub use highlight::{Token, highlight};
 pub use html::{
-    Drawn, Figures, Html, Index, Listing, PageName, Plot, SCRIPT, STYLE, Series, Sheet,
+    Figures, Html, Index, Listing, PageName, Plot, SCRIPT, STYLE, Series, SeriesStyle, Sheet,
     facts_of_page, is_index_page,
 };
 pub use json::{Document, JsonError, from_json, json};
@@ -87,4 +87,4 @@ pub use terminal::{
 };
 pub use texts::{SaidKind, SessionText, session_texts};
 pub use time::{display as minute, parse as moment};
-pub use visible::{inert_json, styled, visible};
+pub use visible::{inert_json, keep_styles, visible};

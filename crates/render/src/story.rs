@@ -187,7 +187,7 @@ impl<'a> Story<'a> {
     /// The session with only those turns whose numbers are in this range. Figures of the whole
     /// session stay.
     #[must_use]
-    pub fn of_turns(&self, numbers: RangeInclusive<usize>) -> Story<'a> {
+    pub fn select_turns(&self, numbers: RangeInclusive<usize>) -> Story<'a> {
         let last = self.turns.last().map_or(0, |turn| turn.number);
         let mut turns = Vec::new();
         let mut pieces = Vec::new();

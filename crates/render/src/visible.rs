@@ -67,7 +67,7 @@ fn is_escaped(c: char) -> bool {
 
 /// A text that has styles of its own, made safe for a terminal: colours (`ESC [ 1 m`), line feeds
 /// and tabs stay, and all other characters that a terminal would obey are made visible.
-pub fn styled(text: &str) -> String {
+pub fn keep_styles(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(|c: char| !is_harmless(c)) {
@@ -160,7 +160,7 @@ mod tests {
             ("\u{1b}[2J\u{9b}2J\u{200b}", "␛[2J\\u{9b}2J\\u{200b}"),
         ];
         for (text, expect) in cases {
-            assert_eq!(styled(text), expect, "{text:?}");
+            assert_eq!(keep_styles(text), expect, "{text:?}");
         }
     }
 

@@ -11,7 +11,7 @@ const FOLLOWED: usize = 4;
 
 /// A result that contains the words of an error, and what followed it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Failed {
+pub struct PastFailure {
     /// The call with its result.
     pub hit: Hit,
     /// The next messages of the session.
@@ -22,7 +22,7 @@ pub struct Failed {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failures {
     /// The best places, one of each session.
-    pub failed: Vec<Failed>,
+    pub failed: Vec<PastFailure>,
     /// Whether no result contains all words of the error, so that the results contain only some of
     /// them.
     pub is_relaxed: bool,
@@ -36,12 +36,12 @@ impl Search {
     /// # Errors
     ///
     /// `Damaged` when the index was damaged; `Index` and `Folder` when it cannot be read.
-    pub fn failed(&self, error: &ErrorText, most: usize) -> Result<Failures> {
+    pub fn find_failures(&self, error: &ErrorText, most: usize) -> Result<Failures> {
         self.read(|connection| {
             // Only one hit of each session is returned, so more hits than sessions are needed.
             let (Hits { hits, .. }, is_relaxed) =
                 find_or_relax(connection, &error.0, most.saturating_mul(5))?;
-            let mut failed: Vec<Failed> = Vec::new();
+            let mut failed: Vec<PastFailure> = Vec::new();
             for hit in hits {
                 let is_new = failed.iter().all(|it| it.hit.session != hit.session);
                 if is_new && failed.len() < most {
@@ -49,7 +49,7 @@ impl Search {
                     let place = Place { session, sub_agent: hit.sub_agent, item: hit.item };
                     let mut followed = place.messages(connection, 0, FOLLOWED)?;
                     followed.retain(|message| message.item > hit.item);
-                    failed.push(Failed { hit, followed });
+                    failed.push(PastFailure { hit, followed });
                 }
             }
             Ok(Failures { failed, is_relaxed })
@@ -68,6 +68,6 @@ impl ErrorText {
     ///
     /// When it holds no word.
     pub fn parse(text: &str) -> std::result::Result<ErrorText, BadQuery> {
-        Ok(ErrorText(Query::of_text(text)?.of_role("tool")))
+        Ok(ErrorText(Query::from_text(text)?.of_role("tool")))
     }
 }

@@ -52,12 +52,12 @@ use epitome_redact::RuleFault;
 use rusqlite::Connection;
 
 pub use around::Message;
-pub use failed::{ErrorText, Failed, Failures};
+pub use failed::{ErrorText, Failures, PastFailure};
 pub use found::{Hit, Hits};
 pub use query::{BadQuery, Query};
 pub use snippet::Run;
 pub use touched::{FilePath, Touch, TouchKind, TouchedBy};
-pub use update::{Progress, Update, Updated};
+pub use update::{Progress, Update, UpdateCounts};
 
 use index::{Index, IndexLocation};
 

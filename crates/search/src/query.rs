@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use epitome_formats::{FORMATS, named};
+use epitome_formats::{FORMATS, find_format};
 
 use super::terms;
 
@@ -140,7 +140,7 @@ impl Query {
     /// # Errors
     ///
     /// When the text holds no word.
-    pub fn of_text(text: &str) -> Result<Query, BadQuery> {
+    pub fn from_text(text: &str) -> Result<Query, BadQuery> {
         let words = text_words(text);
         if words.is_empty() {
             return bad("there are no words to look for");
@@ -185,14 +185,14 @@ impl Query {
     /// # Errors
     ///
     /// [`BadQuery`] if there is no such agent.
-    pub fn of_agent(mut self, agent: &str) -> Result<Query, BadQuery> {
+    pub fn with_agent(mut self, agent: &str) -> Result<Query, BadQuery> {
         self.filter(Filter::Agent, "agent", agent)?;
         Ok(self)
     }
 
     /// Limits the query to sessions that were run in one of these folders or below it.
     #[must_use]
-    pub fn of_folders(mut self, folders: Vec<PathBuf>) -> Query {
+    pub fn with_folders(mut self, folders: Vec<PathBuf>) -> Query {
         self.folders = folders;
         self
     }
@@ -205,7 +205,7 @@ impl Query {
     /// let query = Query::parse("pars* \"Borrow checker\" -cargo role:tool").expect("a query");
     /// assert_eq!(query.marked_terms(), ["pars", "borrow", "checker"]);
     /// ```
-    pub fn marked(&self) -> Vec<&str> {
+    pub fn marked_terms(&self) -> Vec<&str> {
         let wanted = self.clauses.iter().filter(|clause| !clause.is_excluded);
         wanted.flat_map(|clause| clause.words.iter().map(String::as_str)).collect()
     }
@@ -216,7 +216,7 @@ impl Query {
             return bad(format!("{name}: of which?"));
         }
         match filter {
-            Filter::Agent if named(&value).is_none() => {
+            Filter::Agent if find_format(&value).is_none() => {
                 let known: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
                 return bad(format!("unknown agent `{value}`: {}", known.join(", ")));
             }

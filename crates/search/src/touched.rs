@@ -83,7 +83,7 @@ impl Search {
     /// # Errors
     ///
     /// `Damaged` when the index was damaged; `Index` and `Folder` when it cannot be read.
-    pub fn touched(&self, file: &FilePath) -> Result<Vec<TouchedBy>> {
+    pub fn find_touches(&self, file: &FilePath) -> Result<Vec<TouchedBy>> {
         let mut sessions = self.read(|connection| candidates(connection, &file.query))?;
         sessions.iter_mut().for_each(|session| self.read_touches(&file.path, session));
         sessions.retain(|session| !session.touches.is_empty());

@@ -50,14 +50,14 @@ pub struct Progress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update {
     /// The index is up to date.
-    Done(Updated),
+    Done(UpdateCounts),
     /// Another process is updating the index; sessions that it has not done are not found yet.
     Elsewhere,
 }
 
 /// The counts of an update.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Updated {
+pub struct UpdateCounts {
     /// Sessions that are new or changed.
     pub sessions: usize,
     /// Messages that were added.
@@ -90,7 +90,7 @@ impl Search {
             looked => looked,
         };
         if looked?.is_empty() {
-            return Ok(Update::Done(Updated::default()));
+            return Ok(Update::Done(UpdateCounts::default()));
         }
         let rules = rules(&self.config, &[])?.only(&REDACTED).map_err(SearchError::Rules)?;
         let finder = Finder::new(rules).map_err(SearchError::Rules)?;
@@ -114,7 +114,7 @@ impl Search {
         files: &[SessionFile],
         finder: &Finder,
         tell: &(dyn Fn(Progress) + Sync),
-    ) -> Result<Updated> {
+    ) -> Result<UpdateCounts> {
         let connection = index.open()?;
         connection.execute_batch(&format!("PRAGMA cache_size = -{PAGES}"))?;
         let sql = "INSERT INTO words (words, rank) VALUES ('hashsize', ?)";
@@ -145,7 +145,7 @@ impl Search {
         }
         work.connection().execute_batch("COMMIT")?;
         index.seal(work.connection.into_inner().unwrap_or_else(PoisonError::into_inner))?;
-        Ok(Updated {
+        Ok(UpdateCounts {
             sessions: changed.len(),
             written: work.written.into_inner(),
             gone: gone.len(),

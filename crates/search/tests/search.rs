@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use epitome::{Config, agents};
-use epitome_search::{Hit, Query, Scope, Search, SearchError, Update, Updated};
+use epitome_search::{Hit, Query, Scope, Search, SearchError, Update, UpdateCounts};
 
 /// A home folder with sessions.
 struct Machine {
@@ -15,7 +15,7 @@ struct Machine {
 impl Machine {
     fn new() -> Machine {
         let dir = tempfile::tempdir().expect("a folder");
-        let mut config = Config::of_home(dir.path());
+        let mut config = Config::from_home(dir.path());
         let home = dir.path();
         config.home = home.join("data");
         config.settings = home.join("settings");
@@ -56,7 +56,7 @@ impl Machine {
         Search::open(&self.config, Scope::Machine).expect("an index")
     }
 
-    fn update(&self, search: &Search) -> Updated {
+    fn update(&self, search: &Search) -> UpdateCounts {
         let files = agents::sessions(&self.config.agents, None);
         match search.update(&files, &|_| {}).expect("an update") {
             Update::Done(updated) => updated,
@@ -100,7 +100,7 @@ fn what_is_said_is_found_where_it_is_said() {
     let search = machine.open();
     assert_eq!(describe(&search, "parser"), [""; 0], "nothing was indexed yet");
     let updated = machine.update(&search);
-    assert_eq!(updated, Updated { sessions: 2, written: 3, gone: 0, unreadable: 0 });
+    assert_eq!(updated, UpdateCounts { sessions: 2, written: 3, gone: 0, unreadable: 0 });
     let both = ["one m1 assistant: The [parser] is in src.", "one m0 user: Where is the [parser]?"];
     let mut found = describe(&search, "parser");
     found.sort_by(|one, other| other.cmp(one));
@@ -138,7 +138,7 @@ fn sessions_are_found_by_the_folder_they_were_run_in() {
     ];
     for (folders, expect) in cases {
         let query = Query::parse("alpha").expect("a query");
-        let query = query.of_folders(folders.iter().map(PathBuf::from).collect());
+        let query = query.with_folders(folders.iter().map(PathBuf::from).collect());
         assert_eq!(search.find(&query, 10).expect("hits").all, expect, "{folders:?}");
     }
 }
@@ -159,7 +159,7 @@ fn anchors_lead_to_the_message_on_the_page_of_the_session() {
         prices: None,
     };
     let page = |stories: &[epitome_render::Story<'_>]| {
-        epitome_render::Html::whole(&stories[0], Vec::new()).page(0)
+        epitome_render::Html::single_page(&stories[0], Vec::new()).page(0)
     };
     let (page, _) = reading.with_stories(&how, |_| String::new(), page).expect("a page");
     for query in ["role:user", "role:assistant", "role:tool"] {
@@ -179,19 +179,19 @@ fn only_what_changed_is_written() {
     let two = machine.claude("two", &said);
     let search = machine.open();
     assert_eq!(machine.update(&search).written, 5);
-    assert_eq!(machine.update(&search), Updated::default());
+    assert_eq!(machine.update(&search), UpdateCounts::default());
     machine.claude("one", &said);
-    let expect = Updated { sessions: 1, written: 1, ..Updated::default() };
+    let expect = UpdateCounts { sessions: 1, written: 1, ..UpdateCounts::default() };
     assert_eq!(machine.update(&search), expect);
     machine.claude("one", &[said[0], ("assistant", "delta")]);
     fs::remove_file(two).expect("it was there");
-    let expect = Updated { sessions: 1, written: 1, gone: 1, unreadable: 0 };
+    let expect = UpdateCounts { sessions: 1, written: 1, gone: 1, unreadable: 0 };
     assert_eq!(machine.update(&search), expect);
     assert_eq!(describe(&search, "-nothing role:user"), ["one m0 user: alpha"]);
     assert_eq!(describe(&search, "beta"), [""; 0]);
     assert_eq!(describe(&search, "delta"), ["one m1 assistant: [delta]"]);
     let again = machine.open();
-    assert_eq!(machine.update(&again), Updated::default(), "another process knows it too");
+    assert_eq!(machine.update(&again), UpdateCounts::default(), "another process knows it too");
     assert_eq!(describe(&again, "delta"), ["one m1 assistant: [delta]"]);
 }
 

@@ -50,7 +50,7 @@ pub(crate) mod pack;
 pub mod pack_store;
 mod run;
 mod size;
-mod way_back;
+mod undo_data;
 pub(crate) mod writer;
 
 use std::collections::BTreeMap;
@@ -60,7 +60,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use epitome_model::{Bytes, Ref};
 
 pub use check::VerifyReport;
-pub use collect::{Collected, GRACE, GcReport, Grace, Need, Reason};
+pub use collect::{GRACE, GcReport, Grace, Need, Reason, UnneededGenerations};
 pub use folder_store::FolderStore;
 pub use generation::{About, CompactionInfo, Draft, EditedRecord, Generation, Part, UndoSplice};
 pub use hash::{Digest, Hash, Hex, NoHash, RecordHash};
@@ -68,8 +68,8 @@ pub use key::SessionKey;
 pub use key::safe_name;
 pub use run::Run;
 pub use size::PackSize;
-pub use way_back::WayBack;
-pub use way_back::{Line, lines};
+pub use undo_data::UndoData;
+pub use undo_data::{Line, lines};
 pub use writer::PackWriter;
 
 pub use crate::store::disk::GcMode;

@@ -25,7 +25,7 @@ const MOST_PACKS: usize = 100_000;
 
 /// An imported pack.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Imported {
+pub struct ImportedPack {
     /// The session that the pack belongs to.
     pub key: SessionKey,
     /// The number of the pack in this archive. It differs from the exported number if that was
@@ -37,7 +37,7 @@ pub struct Imported {
 
 /// A pack that was not imported: its hashes match neither the archive nor the session's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unjoined {
+pub struct RejectedPack {
     /// The session that the pack claims to belong to.
     pub key: SessionKey,
     /// The number of the pack in the export.
@@ -48,11 +48,11 @@ pub struct Unjoined {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportReport {
     /// The packs that were imported.
-    pub added: Vec<Imported>,
+    pub added: Vec<ImportedPack>,
     /// Number of packs that were in the archive already.
     pub known: u64,
     /// The packs that were not imported.
-    pub refused: Vec<Unjoined>,
+    pub refused: Vec<RejectedPack>,
 }
 
 impl Archive {
@@ -216,14 +216,14 @@ impl Archive {
         for pack in new {
             let there = pack.number;
             if !joined.contains(&pack.generation.number) {
-                report.refused.push(Unjoined { key: key.clone(), number: there });
+                report.refused.push(RejectedPack { key: key.clone(), number: there });
                 continue;
             }
             self.store().make_folder(&folder)?;
             let generation = pack.put_in_place(Arc::clone(self.store()), when)?;
             let facts = self.store().facts(&pack_name(&folder, generation.number));
             let stored = facts.map_or(Bytes(0), |facts| facts.len);
-            report.added.push(Imported { key: key.clone(), number: generation.number, stored });
+            report.added.push(ImportedPack { key: key.clone(), number: generation.number, stored });
         }
         Ok(())
     }

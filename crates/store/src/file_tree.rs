@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use epitome_formats::files::{Files, value};
-use epitome_formats::{named, stores};
+use epitome_formats::{find_format, stores};
 use epitome_model::Bytes;
 
 use crate::regular;
@@ -33,7 +33,9 @@ impl FileTreeSession {
 
     /// The sessions of an agent's store that are not parts of others.
     pub fn all(store: &Path, agent: &str) -> Vec<FileTreeSession> {
-        let Some(kind) = named(agent).and_then(|format| format.files) else { return Vec::new() };
+        let Some(kind) = find_format(agent).and_then(|format| format.files) else {
+            return Vec::new();
+        };
         let folders = in_order(&store.join(kind.sessions));
         let files = folders.iter().flat_map(|folder| in_order(folder));
         let mut found: Vec<FileTreeSession> =

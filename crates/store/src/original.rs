@@ -6,7 +6,7 @@ use epitome_error::{Error, Result};
 use epitome_model::{Ref, Source, Splice, Transcript};
 
 use crate::archive::{Archive, Blobs, Generation, Generations, Hash, SessionKey};
-use crate::restore::{Damage, Restoration, RestoreTarget, Restored, restore_from, stubs_in};
+use crate::restore::{Damage, Restoration, RestoreOutcome, RestoreTarget, restore_from, stubs_in};
 use crate::source::if_read;
 use crate::state::effective;
 
@@ -57,13 +57,13 @@ fn of_generations(
         Err(_) => restore_from(archive, key, &found, source, target, Damage::LeaveOut).ok(),
     };
     let unplaced = match &way {
-        Some(Restoration { outcome: Restored::Exact { .. }, .. }) if missing.is_none() => {
+        Some(Restoration { outcome: RestoreOutcome::Exact { .. }, .. }) if missing.is_none() => {
             Vec::new()
         }
         Some(_) | None => removed_bytes(archive, key, &found.whole),
     };
     let mut compactions = effective(source, strict, found.whole);
-    compactions.retain(|generation| !generation.is_way_back());
+    compactions.retain(|generation| !generation.is_restore());
     let splices = way.map(|way| way.splices).unwrap_or_default();
     let places = places(&compactions);
     Ok(Original { splices, compactions, places, missing, unplaced })
@@ -73,7 +73,7 @@ fn of_generations(
 fn removed_bytes(archive: &Archive, key: &SessionKey, known: &[Generation]) -> Vec<Vec<u8>> {
     let blobs = archive.blobs(key);
     let mut seen: HashSet<Hash> = HashSet::new();
-    let compactions = known.iter().filter(|generation| !generation.is_way_back());
+    let compactions = known.iter().filter(|generation| !generation.is_restore());
     let named = compactions.flat_map(|it| it.blobs().map(move |blob| (it.number, blob)));
     named
         .filter(|(_, blob)| seen.insert(*blob))

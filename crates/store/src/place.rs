@@ -36,9 +36,9 @@ impl Place {
         let _span = trace_span!("place.resolve").entered();
         let rows = match rows::split(address) {
             Some((database, name)) if !address.exists() && is_database(&database) => {
-                Rows::named(&database, name)
+                Rows::find(&database, name)
             }
-            Some(_) | None if is_database(address) => Rows::alone(address),
+            Some(_) | None if is_database(address) => Rows::only_session(address),
             Some(_) | None => None,
         };
         match (rows, FileTreeSession::from_path(address)) {
@@ -77,7 +77,7 @@ impl Place {
                     _ => err,
                 })?;
                 if is_database(path) {
-                    return Err(rows::not_one(path));
+                    return Err(rows::several_sessions_error(path));
                 }
                 if compressed::is_compressed(&source)? {
                     Ok(compressed::open(&source, compressed::LIMIT)?.0)

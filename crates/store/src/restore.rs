@@ -26,8 +26,8 @@ impl Generations {
     pub fn imported_in(&self, restoration: &Restoration) -> Vec<u64> {
         let imported = self.whole.iter().filter(|it| it.imported.is_some());
         let used = imported.filter(|it| match &restoration.outcome {
-            Restored::Exact { undone } => undone.contains(&it.number),
-            Restored::ByRecord { .. } => !restoration.splices.is_empty(),
+            RestoreOutcome::Exact { undone } => undone.contains(&it.number),
+            RestoreOutcome::ByRecord { .. } => !restoration.splices.is_empty(),
         });
         used.map(|it| it.number).collect()
     }
@@ -49,12 +49,12 @@ pub struct Restoration {
     /// The splices over the current file, sorted and disjoint.
     pub splices: Vec<Splice>,
     /// How exact the restore is, and which generations it undoes.
-    pub outcome: Restored,
+    pub outcome: RestoreOutcome,
 }
 
 /// How a session was restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Restored {
+pub enum RestoreOutcome {
     /// Exactly: the bytes are proved by hash. What the agent has appended since stays at the end.
     Exact {
         /// The numbers of the generations that are undone, the newest first. Empty if there was
@@ -76,11 +76,11 @@ pub enum Restored {
     },
 }
 
-impl Restored {
+impl RestoreOutcome {
     /// The numbers of the generations that are undone exactly, the newest first.
     pub fn undone(&self) -> &[u64] {
         match self {
-            Restored::Exact { undone } | Restored::ByRecord { undone, .. } => undone,
+            RestoreOutcome::Exact { undone } | RestoreOutcome::ByRecord { undone, .. } => undone,
         }
     }
 }
@@ -202,7 +202,7 @@ fn block_restored(
     }
     splices.sort_by_key(|splice| splice.span);
     let restored = splices.len() as u64;
-    let outcome = Restored::ByRecord { undone: Vec::new(), restored, missing };
+    let outcome = RestoreOutcome::ByRecord { undone: Vec::new(), restored, missing };
     Ok(Restoration { splices, outcome })
 }
 
@@ -254,7 +254,7 @@ fn exact(
         }
         undone.push(generation);
     };
-    let dead_end = undone.last().is_some_and(|it| it.is_way_back());
+    let dead_end = undone.last().is_some_and(|it| it.is_restore());
     match (wanted, &end) {
         (_, WayEnd::Wanted) => {}
         // The wanted file, as it was changed before a part of it was restored.
@@ -274,7 +274,7 @@ fn exact(
         }
     };
     let undone = undone.iter().map(|it| it.number).collect();
-    let outcome = Restored::Exact { undone };
+    let outcome = RestoreOutcome::Exact { undone };
     Ok(Some((Restoration { splices: view.into_splices(), outcome }, began)))
 }
 
@@ -289,7 +289,7 @@ fn checked_digests(
     let known = open.iter().flat_map(|it| [it.before, it.after]);
     let proof = undone.map(|it| it.before);
     let lens: Vec<u64> = known.chain(proof).map(|digest| digest.len).collect();
-    let digests = Digest::of_prefixes(view, &lens)?;
+    let digests = Digest::from_prefixes(view, &lens)?;
     match undone {
         Some(undone) if !digests.contains(&undone.before) => Err(unproved(undone)),
         Some(_) | None => Ok(digests),
@@ -309,7 +309,7 @@ fn begun_with(
             return Err(appended_and_changed(generation));
         }
     }
-    let first = begun.filter(|it| !it.is_way_back()).map(|it| it.number).min();
+    let first = begun.filter(|it| !it.is_restore()).map(|it| it.number).min();
     Ok(first.map_or(WayEnd::Unknown, WayEnd::RestoredBefore))
 }
 
@@ -322,7 +322,7 @@ pub fn goes_on_as_appended(current: &dyn Source, generation: &Generation) -> Res
     const BEGINNING: &[u8] = b"[epitome k";
     let from = generation.before.len;
     let to = generation.after.len;
-    let has_appended = !generation.is_way_back()
+    let has_appended = !generation.is_restore()
         && from < to
         && matches!(generation.records.as_slice(), [one] if
             matches!(one.splices.as_slice(), [it] if
@@ -388,7 +388,7 @@ fn by_record(
     let splices = walk.into_splices();
     let spliced = Spliced::new(current, splices)?;
     check_sound(current, &spliced, agent_of(generations))?;
-    let outcome = Restored::ByRecord { undone: Vec::new(), restored, missing };
+    let outcome = RestoreOutcome::ByRecord { undone: Vec::new(), restored, missing };
     Ok(Restoration { splices: spliced.into_splices(), outcome })
 }
 
@@ -400,7 +400,7 @@ fn continue_by_record(
     older: &[&Generation],
     blobs: &dyn Blobs,
 ) -> Result<Restoration> {
-    let Restored::Exact { undone } = &done.outcome else { return Ok(done) };
+    let RestoreOutcome::Exact { undone } = &done.outcome else { return Ok(done) };
     if older.is_empty() {
         return Ok(done);
     }
@@ -414,7 +414,7 @@ fn continue_by_record(
     if check_sound(&view, &Spliced::new(&view, more.clone())?, agent_of(older)).is_err() {
         // The restore that was proved is still valid.
         let missing = missing + restored;
-        let outcome = Restored::ByRecord { undone: undone.clone(), restored: 0, missing };
+        let outcome = RestoreOutcome::ByRecord { undone: undone.clone(), restored: 0, missing };
         return Ok(Restoration { outcome, ..done });
     }
     let mut splices = view.then(more)?.into_splices();
@@ -422,7 +422,7 @@ fn continue_by_record(
     splices.retain(|it| *current.read(it.span.start..it.span.end) != it.with[..]);
     let (undone, restored) =
         if splices.is_empty() { (Vec::new(), 0) } else { (undone.clone(), restored) };
-    Ok(Restoration { splices, outcome: Restored::ByRecord { undone, restored, missing } })
+    Ok(Restoration { splices, outcome: RestoreOutcome::ByRecord { undone, restored, missing } })
 }
 
 /// The state of a file during a restore through `generations`, and the number of their edits that
@@ -437,7 +437,7 @@ fn undone_by_record<'a>(
     let mut missing = 0;
     for generation in generations {
         let matches = walk.matches(generation)?;
-        if !generation.is_way_back() {
+        if !generation.is_restore() {
             missing += (generation.records.len() as u64).saturating_sub(matches.len() as u64);
         }
         for (idx, record) in matches {
@@ -457,7 +457,7 @@ fn agent_of<'g>(generations: &[&'g Generation]) -> &'g str {
 }
 
 /// How far hashes lead back from a file.
-pub struct Walked {
+pub struct HashWalk {
     /// The splices over the file that lead to the last state.
     pub splices: Vec<Splice>,
     /// The numbers of the generations that were undone.
@@ -474,7 +474,11 @@ pub struct Walked {
 }
 
 /// Undoes generations by the hash of the whole file, the last one first, as long as one matches.
-pub fn walk(current: &dyn Source, generations: &[Generation], blobs: &dyn Blobs) -> Result<Walked> {
+pub fn walk(
+    current: &dyn Source,
+    generations: &[Generation],
+    blobs: &dyn Blobs,
+) -> Result<HashWalk> {
     let mut undone = BTreeSet::new();
     let mut left = BTreeSet::new();
     let mut met = BTreeSet::new();
@@ -484,7 +488,7 @@ pub fn walk(current: &dyn Source, generations: &[Generation], blobs: &dyn Blobs)
     loop {
         let view = Spliced::new(current, splices)?;
         let known = generations.iter().flat_map(|it| [it.before.len, it.after.len]);
-        let digests = Digest::of_prefixes(&view, &known.collect::<Vec<u64>>())?;
+        let digests = Digest::from_prefixes(&view, &known.collect::<Vec<u64>>())?;
         let mut begun = BTreeSet::new();
         for generation in generations {
             if digests.contains(&generation.before) {
@@ -504,14 +508,14 @@ pub fn walk(current: &dyn Source, generations: &[Generation], blobs: &dyn Blobs)
                 undo => undo?,
             };
             let before = Spliced::new(current, view.splices().to_vec())?.then(undo)?;
-            if Digest::of_prefixes(&before, &[generation.before.len])? == [generation.before] {
+            if Digest::from_prefixes(&before, &[generation.before.len])? == [generation.before] {
                 next = Some((generation.number, before.into_splices()));
                 break;
             }
         }
         let Some((number, more)) = next else {
             let splices = view.into_splices();
-            return Ok(Walked { splices, undone, left, begun, met, passed_over });
+            return Ok(HashWalk { splices, undone, left, begun, met, passed_over });
         };
         let newer = open.iter().filter(|it| it.number > number && digests.contains(&it.after));
         passed_over.extend(newer.map(|it| it.number));

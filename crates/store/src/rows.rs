@@ -63,7 +63,7 @@ enum Which<'a> {
 
 /// A session of a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stored {
+pub struct StoredSession {
     /// The id of the session.
     pub id: String,
     /// For a sub-agent's session: the id of the session that it belongs to.
@@ -90,7 +90,7 @@ pub struct SessionRow {
 impl Rows {
     /// The rows that `name` refers to in a database. The name is the id of a session; if the rows
     /// are not the conversation, it is followed by a dot and the name of a document.
-    pub fn named(database: &Path, name: &str) -> Option<Rows> {
+    pub fn find(database: &Path, name: &str) -> Option<Rows> {
         let (id, of_it) = name.split_once('.').unwrap_or((name, ""));
         if cfg!(not(feature = "sqlite")) {
             return Some(Rows::unread(database, name));
@@ -102,7 +102,7 @@ impl Rows {
     }
 
     /// The only session of a database that has no parent.
-    pub fn alone(database: &Path) -> Option<Rows> {
+    pub fn only_session(database: &Path) -> Option<Rows> {
         if cfg!(not(feature = "sqlite")) {
             return Some(Rows::unread(database, ""));
         }
@@ -128,7 +128,7 @@ impl Rows {
     }
 
     /// Whether epitome writes to this kind of database.
-    pub fn are_written(&self) -> bool {
+    pub fn is_writable(&self) -> bool {
         let tables = self.kind.documents.iter().flat_map(|document| document.tables);
         tables.into_iter().any(|table| table.update.is_some())
     }
@@ -139,7 +139,7 @@ impl Rows {
     }
 
     /// The same rows, in the database at another path.
-    pub fn at(&self, database: &Path) -> Rows {
+    pub fn in_database(&self, database: &Path) -> Rows {
         Rows { database: database.to_owned(), ..self.clone() }
     }
 
@@ -152,7 +152,7 @@ impl Rows {
         let database = self.database.canonicalize();
         let database =
             database.map_err(|err| Error::reading(err, "the session", &self.database))?;
-        Ok(self.at(&database))
+        Ok(self.in_database(&database))
     }
 
     /// The address by which the rows are found again.
@@ -219,7 +219,10 @@ impl Rows {
     /// # Errors
     ///
     /// The error of `write`; `Disk` if the file cannot be created or written.
-    pub fn written(&self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<File> {
+    pub fn write_to_temporary(
+        &self,
+        write: impl FnOnce(&mut dyn Write) -> Result<()>,
+    ) -> Result<File> {
         let failed = |err| Error::writing(err, "the session", &self.address());
         let mut out = BufWriter::new(tempfile::tempfile().map_err(failed)?);
         write(&mut out)?;
@@ -232,7 +235,7 @@ impl Rows {
 /// # Errors
 ///
 /// `UnknownFormat` if the database is of no known kind; the errors of opening it.
-pub fn sessions(database: &Path) -> Result<(&'static Database, Vec<Stored>)> {
+pub fn sessions(database: &Path) -> Result<(&'static Database, Vec<StoredSession>)> {
     sessions_of(database, &Which::All)
 }
 
@@ -255,7 +258,7 @@ pub fn address(database: &Path, session: &str, document: &str) -> PathBuf {
 }
 
 /// The error for a database with several sessions, if the address names none of them.
-pub fn not_one(database: &Path) -> Error {
+pub fn several_sessions_error(database: &Path) -> Error {
     match sessions(database) {
         Err(err) => err,
         Ok((_, sessions)) => {

@@ -9,7 +9,7 @@ use epitome_model::{Bytes, Source};
 use serde::{Deserialize, Serialize};
 
 use crate::archive::{Archive, Digest, Generation, SessionKey, is_damage, lines};
-use crate::restore::{Damage, Restoration, RestoreTarget, Restored, restore_from};
+use crate::restore::{Damage, Restoration, RestoreOutcome, RestoreTarget, restore_from};
 use crate::session::{Loaded, key_of};
 use crate::source::if_read;
 
@@ -25,7 +25,7 @@ pub fn compactions<S: Source>(
     path: &Path,
 ) -> Result<Vec<Generation>> {
     let mut found = in_effect(archive, &key_of(session, path), &session.source)?;
-    found.retain(|generation| !generation.is_way_back());
+    found.retain(|generation| !generation.is_restore());
     Ok(found)
 }
 
@@ -64,9 +64,9 @@ pub(crate) fn effective(
 ) -> Vec<Generation> {
     let numbers = match way {
         Ok(way) => match way.outcome {
-            Restored::Exact { undone } => undone.into_iter().collect(),
-            Restored::ByRecord { .. } if way.splices.is_empty() => HashSet::new(),
-            Restored::ByRecord { undone, .. } => with_records_in(source, &known, undone),
+            RestoreOutcome::Exact { undone } => undone.into_iter().collect(),
+            RestoreOutcome::ByRecord { .. } if way.splices.is_empty() => HashSet::new(),
+            RestoreOutcome::ByRecord { undone, .. } => with_records_in(source, &known, undone),
         },
         Err(_) => match last_applied(source, &known) {
             Some(newest) => [newest].into(),
@@ -101,7 +101,7 @@ fn with_records_in(source: &dyn Source, known: &[Generation], undone: Vec<u64>) 
 /// them.
 fn last_applied(source: &dyn Source, known: &[Generation]) -> Option<u64> {
     let lens: Vec<u64> = known.iter().map(|it| it.after.len).collect();
-    let digests = Digest::of_prefixes(source, &lens).unwrap_or_default();
+    let digests = Digest::from_prefixes(source, &lens).unwrap_or_default();
     let fits = known.iter().filter(|it| digests.contains(&it.after));
     fits.max_by_key(|it| (it.after.len, it.number)).map(|it| it.number)
 }
@@ -109,15 +109,15 @@ fn last_applied(source: &dyn Source, known: &[Generation]) -> Option<u64> {
 /// The state of a session's packs in the archive: their number, and a hash of their numbers, sizes
 /// and times. It is computed without opening a pack, and changes with every compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Packs {
+pub struct PackFingerprint {
     /// Number of packs.
     pub count: u64,
     hash: u64,
 }
 
-impl Packs {
+impl PackFingerprint {
     /// The state of a session's packs; there are none if the archive cannot be listed.
-    pub fn list(archive: &Archive, key: &SessionKey) -> Packs {
+    pub fn list(archive: &Archive, key: &SessionKey) -> PackFingerprint {
         let numbers = archive.numbers(&key.folder()).unwrap_or_default().here.into_iter();
         let packs = numbers.map(|number| {
             let facts = archive.facts(key, number).ok();
@@ -127,7 +127,7 @@ impl Packs {
         let packs: Vec<_> = packs.collect();
         let mut hasher = DefaultHasher::new();
         packs.hash(&mut hasher);
-        Packs { count: packs.len() as u64, hash: hasher.finish() }
+        PackFingerprint { count: packs.len() as u64, hash: hasher.finish() }
     }
 
     /// A number that is different whenever the packs are.

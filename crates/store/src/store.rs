@@ -74,7 +74,7 @@ pub struct Hold {
 
 /// The result of replacing a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Replaced {
+pub struct ReplaceReport {
     /// The bytes that an agent appended during the replacement, which are in the new file as well.
     pub carried: Bytes,
 }
@@ -270,7 +270,10 @@ impl Session {
     /// the one that was opened; `HardLinked`. The session is then unchanged, and no other file is
     /// left in its folder. There is one exception, which the error reports: bytes had to be carried
     /// over, and the disk failed at that moment.
-    pub fn replace(&self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<Replaced> {
+    pub fn replace(
+        &self,
+        write: impl FnOnce(&mut dyn Write) -> Result<()>,
+    ) -> Result<ReplaceReport> {
         self.prepare(write)?.place()
     }
 
@@ -283,12 +286,12 @@ impl Session {
     pub fn prepare(
         &self,
         write: impl FnOnce(&mut dyn Write) -> Result<()>,
-    ) -> Result<Prepared<'_>> {
+    ) -> Result<PreparedReplacement<'_>> {
         match &self.storage {
             Storage::File(stamp) => {
                 let old = &self.source;
                 let temp = self.write_next_to(&self.source, write)?;
-                Ok(Prepared::File { session: self, stamp: *stamp, old, temp })
+                Ok(PreparedReplacement::File { session: self, stamp: *stamp, old, temp })
             }
             Storage::Compressed(stamp, old, frames) => {
                 let after = compressed::plain(&self.source, write)?;
@@ -298,11 +301,13 @@ impl Session {
                     copy(old, 0..kept, out)?;
                     out.write_all(&added).map_err(Error::from)
                 })?;
-                Ok(Prepared::File { session: self, stamp: *stamp, old, temp })
+                Ok(PreparedReplacement::File { session: self, stamp: *stamp, old, temp })
             }
-            Storage::Rows(rows) => {
-                Ok(Prepared::Rows { rows, before: &self.source, after: rows.written(write)? })
-            }
+            Storage::Rows(rows) => Ok(PreparedReplacement::Rows {
+                rows,
+                before: &self.source,
+                after: rows.write_to_temporary(write)?,
+            }),
         }
     }
 
@@ -313,7 +318,7 @@ impl Session {
     ///
     /// `Changed` if the session does not begin with `put` any more; otherwise the errors of
     /// [`replace`](Session::replace).
-    pub fn take_back(&self, put: &dyn Source) -> Result<Replaced> {
+    pub fn take_back(&self, put: &dyn Source) -> Result<ReplaceReport> {
         // The clone is the same lock: it is released when the last owner is dropped.
         let lock = self.lock.try_clone();
         let lock = lock.map_err(|err| Error::writing(err, "the lock", &self.path))?;
@@ -325,7 +330,7 @@ impl Session {
         };
         let put_len = put.len();
         let len = now.source.len();
-        if !Digest::of_prefixes(&now.source, &[put_len])?.contains(&Digest::of_source(put)?) {
+        if !Digest::from_prefixes(&now.source, &[put_len])?.contains(&Digest::from_source(put)?) {
             return Err(Error::new(ErrorKind::Changed, "the session changed").at(&self.path));
         }
         now.replace(|out| {
@@ -376,7 +381,7 @@ impl Session {
 }
 
 /// The replacement of a session, written and flushed. It is deleted if this value is dropped.
-pub enum Prepared<'a> {
+pub enum PreparedReplacement<'a> {
     /// A file next to the old one.
     File {
         /// The locked session.
@@ -399,16 +404,18 @@ pub enum Prepared<'a> {
     },
 }
 
-impl Prepared<'_> {
+impl PreparedReplacement<'_> {
     /// Replaces the session with the prepared content.
     ///
     /// # Errors
     ///
     /// The errors of [`Session::replace`].
-    pub fn place(self) -> Result<Replaced> {
+    pub fn place(self) -> Result<ReplaceReport> {
         let (session, stamp, old, temp) = match self {
-            Prepared::Rows { rows, before, after } => return rows.replace(before, &after),
-            Prepared::File { session, stamp, old, temp } => (session, stamp, old, temp),
+            PreparedReplacement::Rows { rows, before, after } => {
+                return rows.replace(before, &after);
+            }
+            PreparedReplacement::File { session, stamp, old, temp } => (session, stamp, old, temp),
         };
         let path = &session.path;
         let failed = |err| Error::writing(err, "the session", path);
@@ -421,7 +428,7 @@ impl Prepared<'_> {
         carry.now()?;
         // If this fails, a power cut may bring the old file back, which is whole as well.
         disk::flush_folder(path.parent().unwrap_or(Path::new("/"))).ok();
-        Ok(Replaced { carried: carry.until_closed(stamp.grace())? })
+        Ok(ReplaceReport { carried: carry.until_closed(stamp.grace())? })
     }
 }
 

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse as _, Response};
 use epitome::ops::{
     Change, Compact, CompactReport, OpenSession, Restore, RestoreReport, SizeRow, What,
 };
-use epitome::storage::Restored;
+use epitome::storage::RestoreOutcome;
 use epitome_model::Ref;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -31,7 +31,7 @@ pub(crate) async fn compact(
         let recipe = asked.recipe(viewer)?;
         let options = &viewer.options;
         let run = options.config.begin_run("serve");
-        let opened = OpenSession::at(&options.config, &session.path);
+        let opened = OpenSession::new(&options.config, &session.path);
         let settings = &options.settings;
         let compact = Compact::with_settings(settings, &recipe, options.counter, &run);
         Ok(match compact.run(&opened) {
@@ -59,7 +59,7 @@ pub(crate) async fn give_back(
     let told = run_blocking(viewer, move |viewer| {
         let _writes = writes;
         let session = viewer.session(&key)?;
-        let opened = OpenSession::at(&viewer.options.config, &session.path);
+        let opened = OpenSession::new(&viewer.options.config, &session.path);
         if !block.is_empty() {
             let reference: Ref = block.parse().map_err(|_| {
                 let what = "this is not the reference of a text";
@@ -151,11 +151,15 @@ fn put_back(session: &OpenSession<'_>, reference: &Ref, report: &RestoreReport) 
     )
 }
 
-fn how(outcome: &Restored) -> String {
+fn how(outcome: &RestoreOutcome) -> String {
     match outcome {
-        Restored::Exact { undone } if undone.is_empty() => "there was nothing to undo".to_owned(),
-        Restored::Exact { .. } => "identical to the original, verified by its hash".to_owned(),
-        Restored::ByRecord { restored, missing, .. } => {
+        RestoreOutcome::Exact { undone } if undone.is_empty() => {
+            "there was nothing to undo".to_owned()
+        }
+        RestoreOutcome::Exact { .. } => {
+            "identical to the original, verified by its hash".to_owned()
+        }
+        RestoreOutcome::ByRecord { restored, missing, .. } => {
             let mut how = format!("others changed it since: record by record, {restored} restored");
             if *missing > 0 {
                 how.push_str(&format!(

@@ -65,7 +65,7 @@ pub(crate) fn found(viewer: &Viewer, asked: &ListQuery, kept: &[CachedSession]) 
     seeker.refresh();
     match seeker.find(&query) {
         Ok((hits, state)) => {
-            let mark = epitome_model::short(&query.marked().join(" "), MARKED);
+            let mark = epitome_model::short(&query.marked_terms().join(" "), MARKED);
             list(viewer, asked, (&hits, &state), (kept, &mark))
         }
         Err(why) => html! { p.none role="status" { (visible(&why)) } },
@@ -80,7 +80,7 @@ fn query(viewer: &Viewer, asked: &ListQuery, kept: &[CachedSession]) -> Result<W
         Which::Of(agent) => agent,
         Which::All | Which::Below(_) => &asked.agent,
     };
-    let query = if agent.is_empty() { query } else { query.of_agent(agent).map_err(bad)? };
+    let query = if agent.is_empty() { query } else { query.with_agent(agent).map_err(bad)? };
     let folder = match &*asked.project {
         "" => None,
         project => {
@@ -92,7 +92,7 @@ fn query(viewer: &Viewer, asked: &ListQuery, kept: &[CachedSession]) -> Result<W
         }
     };
     Ok(match folder {
-        Some(folder) => query.of_folders(vec![folder.into()]),
+        Some(folder) => query.with_folders(vec![folder.into()]),
         None => query,
     })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{Html, IntoResponse as _, Response};
-use epitome::list::{Listed, SessionInfo, Sort, short_ids};
+use epitome::list::{ListedSession, SessionInfo, Sort, short_ids};
 use epitome_model::{Bytes, Tokens, percent, plural};
 use epitome_render::minute;
 use jiff::Timestamp;
@@ -363,7 +363,7 @@ fn context_title(seen: Option<&SessionInfo>) -> String {
 }
 
 /// The share of the context that compacting would save, as a bar.
-fn saving(listed: &Listed) -> Markup {
+fn saving(listed: &ListedSession) -> Markup {
     let context = listed.seen.as_ref().ok().and_then(|seen| seen.context).unwrap_or_default();
     html! {
         @if let Some(saving) = listed.saving() && saving.0 > 0 {

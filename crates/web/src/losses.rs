@@ -7,7 +7,7 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
 use epitome::compaction::PreparedCompaction;
 use epitome::ops::{
-    CompactionLosses, LossGroup, LossMembers, LossReport, OpenSession, Piece, WayBack,
+    CompactionLosses, LossGroup, LossMembers, LossReport, OpenSession, Piece, RecoveryCommand,
     planned_losses, session_losses,
 };
 use epitome_model::{Source, Tokens, plural};
@@ -34,7 +34,7 @@ pub(crate) async fn page(
     let told = run_blocking(viewer, move |viewer| {
         let file = viewer.session(&key)?;
         let Options { config, settings, counter, .. } = &viewer.options;
-        let session = OpenSession::at(config, &file.path);
+        let session = OpenSession::new(config, &file.path);
         let report = session_losses(&session, settings, *counter)?;
         let body = body(&report, &mut shown_of(viewer, &file.path)?);
         Ok(frame("What compactions took", UP, &body).into_response())
@@ -231,11 +231,11 @@ fn put_back(piece: &Piece, name: &str) -> Markup {
 /// Says what can be put back.
 fn how(it: &CompactionLosses) -> Markup {
     html! {
-        @match it.way_back() {
-            Some(WayBack::Restore(_)) => p.soft {
+        @match it.recovery_command() {
+            Some(RecoveryCommand::Restore(_)) => p.soft {
                 "The buttons and the commands put single pieces back; all else stays."
             }
-            Some(WayBack::Show(_)) => p.soft {
+            Some(RecoveryCommand::Show(_)) => p.soft {
                 "Of these, none can be put back alone (" (it.why_not_restored())
                 "). The commands print them."
             }

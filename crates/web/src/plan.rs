@@ -93,7 +93,7 @@ pub(crate) async fn page(
         let counter = viewer.options.counter;
         let mut parts = Vec::new();
         let config = &viewer.options.config;
-        let opened = OpenSession::at(config, &session.path);
+        let opened = OpenSession::new(config, &session.path);
         let run = config.begin_run("serve");
         let mut left = None;
         let mut failed = None;
@@ -267,7 +267,7 @@ fn title_of(viewer: &Viewer, session: &OpenSession<'_>) -> String {
 
 /// The restore button, if there is anything in the archive.
 pub(crate) fn restore(generations: &[Generation]) -> Markup {
-    let compactions = generations.iter().filter(|it| !it.is_way_back()).count();
+    let compactions = generations.iter().filter(|it| !it.is_restore()).count();
     html! {
         @if compactions > 0 {
             form method="post" action="restore" {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use epitome::agents::SessionFile;
-use epitome::list::{Listed, SessionInfo, list, listed_before};
+use epitome::list::{ListedSession, SessionInfo, list, listed_before};
 use epitome::recipes;
 use epitome::{Config, Settings};
 use epitome_model::Bytes;
@@ -31,7 +31,7 @@ pub(crate) struct CachedSession {
     pub(crate) key: String,
     pub(crate) file: SessionFile,
     /// What a list shows of the session, once it was read.
-    pub(crate) seen: Option<Arc<Listed>>,
+    pub(crate) seen: Option<Arc<ListedSession>>,
 }
 
 impl CachedSession {
@@ -47,7 +47,7 @@ impl CachedSession {
 
     /// Whether a compaction is in effect.
     pub(crate) fn is_compacted(&self) -> bool {
-        self.seen.as_deref().is_some_and(Listed::is_compacted)
+        self.seen.as_deref().is_some_and(ListedSession::is_compacted)
     }
 
     /// The requests of the session, if it records any.
@@ -173,7 +173,7 @@ impl SessionCache {
     }
 
     /// Stores what was read of files, unless they have changed since.
-    fn learn(&self, seen: impl Iterator<Item = (SessionFile, Option<Listed>)>) {
+    fn learn(&self, seen: impl Iterator<Item = (SessionFile, Option<ListedSession>)>) {
         let mut inside = self.inside();
         for (file, listed) in seen {
             let at = inside.by_key.get(&key(&file.path)).copied();

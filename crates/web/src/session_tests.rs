@@ -11,7 +11,7 @@ use crate::options::{Options, Which};
 
 /// A viewer of the sessions in a temporary folder.
 fn viewer(home: &FilePath) -> Viewer {
-    let mut config = Config::of_home(home);
+    let mut config = Config::from_home(home);
     config.home = home.join("epitome");
     config.settings = home.join("settings");
     config.person = Person::default();
@@ -128,7 +128,7 @@ fn a_compacted_session_is_shown_as_it_was_with_a_button_that_restores_it() {
     let recipe =
         epitome_passes::Recipe { keep: Default::default(), trigger: Default::default(), ..recipe };
     let run = config.begin_run("test");
-    let opened = epitome::ops::OpenSession::at(config, &path);
+    let opened = epitome::ops::OpenSession::new(config, &path);
     let compact = epitome::ops::Compact::new(&recipe, viewer.options.counter, &run);
     compact.run(&opened).unwrap_or_else(|err| panic!("{err}"));
     assert!(fs::read(&path).expect("a file").len() < bytes.len());

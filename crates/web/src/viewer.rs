@@ -142,7 +142,8 @@ impl Viewer {
                         _ => (name(0).file(0), "the session".to_owned()),
                     };
                     let overview = ("../../overview".to_owned(), "Overview".to_owned());
-                    let html = Html::paged(story, name(part), Some(up)).with_links(vec![overview]);
+                    let html =
+                        Html::with_pages(story, name(part), Some(up)).with_links(vec![overview]);
                     match &search {
                         Some(address) => html.searched_at(address.clone()),
                         None => html,

@@ -73,7 +73,7 @@ pub static WRAPPED: &[&dyn Agent] = &[
 /// # Errors
 ///
 /// If there is none.
-pub fn named(name: &str) -> anyhow::Result<&'static dyn Agent> {
+pub fn find_agent(name: &str) -> anyhow::Result<&'static dyn Agent> {
     let agent = AGENTS.iter().copied().find(|agent| agent.name() == name);
     let known = || AGENTS.iter().map(|agent| agent.name()).collect::<Vec<_>>().join(", ");
     agent.with_context(|| format!("no agent is called {name}; there are {}", known()))

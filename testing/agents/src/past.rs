@@ -34,7 +34,7 @@ const WORD: &str = "importer";
 ///
 /// If the model gets no answer, or the server is left in the settings.
 pub fn run(recorded: &str, epitome: &Path) -> anyhow::Result<Report> {
-    let agent = crate::named("claude")?;
+    let agent = crate::find_agent("claude")?;
     let server = Server::start(Script::default())?;
     let sandbox = Sandbox::new(agent, &server.url())?;
     // Without a terminal, Claude Code asks no one for permission.

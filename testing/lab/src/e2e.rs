@@ -55,7 +55,7 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
     }
     let chosen = match names {
         [] => AGENTS.to_vec(),
-        names => names.iter().map(|name| agents::named(name)).collect::<Result<_, _>>()?,
+        names => names.iter().map(|name| agents::find_agent(name)).collect::<Result<_, _>>()?,
     };
     if names.is_empty() {
         viewer(&epitome)?;

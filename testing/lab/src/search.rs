@@ -60,7 +60,7 @@ type Way<'a> = (&'a str, Box<dyn Fn(&str) -> Result<Option<PathBuf>> + 'a>);
 pub(crate) fn run() -> Result<()> {
     let home = tempfile::tempdir()?;
     fill(home.path())?;
-    let config = Config::of_home(home.path());
+    let config = Config::from_home(home.path());
     let files = agents::sessions(&config.agents, None);
     let search = Search::open(&config, Scope::Machine)?;
     let begin = Instant::now();

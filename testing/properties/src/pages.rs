@@ -57,11 +57,11 @@ pub fn page(bytes: &[u8]) {
 fn pages_are_inert(format: &Format, transcript: &Transcript, source: &dyn Source) {
     for detail in [Detail::Conversation, Detail::Calls, Detail::Steps, Detail::Full] {
         with_story(format, transcript, source, detail, |story| {
-            let paged = Html::paged(story, PageName::new("a/b?c"), None);
+            let paged = Html::with_pages(story, PageName::new("a/b?c"), None);
             for number in 0..paged.pages() {
                 html_is_inert(&paged.page(number));
             }
-            html_is_inert(&Html::whole(story, vec![("a1".to_owned(), story)]).page(0));
+            html_is_inert(&Html::single_page(story, vec![("a1".to_owned(), story)]).page(0));
             markdown_is_inert(&markdown(story));
             for columns in [0, 40, 100] {
                 terminal_is_inert(&terminal(story, columns));

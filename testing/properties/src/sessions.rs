@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use epitome::compaction::{PreparedCompaction, Way};
 use epitome::storage::Spliced;
 use epitome::{ErrorKind, Loaded};
-use epitome_formats::{FORMATS, Format, Writing, named};
+use epitome_formats::{FORMATS, Format, Writing, find_format};
 use epitome_model::{Block, Item, Output, Part, Source, Span, Splice, Text, Transcript};
 use epitome_passes::{BUILT_IN, Keep, Recipe, built_in};
 use epitome_tokens::Estimate;
@@ -22,7 +22,7 @@ const FORMAT: &str = "EPITOME_FORMAT";
 /// If a property does not hold, or no format has that name.
 pub fn any_session(bytes: &[u8]) {
     static CHOSEN: LazyLock<Vec<&'static Format>> = LazyLock::new(|| match env::var(FORMAT) {
-        Ok(name) => vec![named(&name).expect("EPITOME_FORMAT names a format")],
+        Ok(name) => vec![find_format(&name).expect("EPITOME_FORMAT names a format")],
         Err(_) => FORMATS.iter().collect(),
     });
     for format in CHOSEN.iter() {

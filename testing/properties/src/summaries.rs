@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use epitome::live::{Context, MessagePart, Next, Setup};
 use epitome_api::APIS;
-use epitome_formats::{epitome::blocks_of, named};
+use epitome_formats::{epitome::blocks_of, find_format};
 use epitome_model::{Block, Counter, Tokens};
 use epitome_passes::{Ask, NoReply, Recipe, Reply, StopReason, TokenUsage, Writer};
 use epitome_tokens::Estimate;
@@ -177,7 +177,7 @@ fn describe(context: &Context) -> Vec<String> {
 /// The log on disk has the same content, and every API accepts it and returns all of it.
 fn check_log(context: &Context) {
     let log = context.log().to_vec();
-    let read = (named("epitome").expect("a format").read)(&log, &mut ());
+    let read = (find_format("epitome").expect("a format").read)(&log, &mut ());
     assert_eq!(read, *context.unchanged_view().transcript(), "the log says what is sent");
     for wire in APIS {
         let made = context.unchanged_view().body(wire.name).expect("a wire");

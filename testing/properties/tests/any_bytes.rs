@@ -5,7 +5,7 @@ use std::fs;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 
-use epitome_formats::{FORMATS, Format, named};
+use epitome_formats::{FORMATS, Format, find_format};
 use fixtures::damage::{self, part_of};
 use fixtures::generate::{self, AGENTS, WIRES};
 use properties::BODIES;
@@ -71,7 +71,7 @@ fn every_folder_of_seeds_is_of_a_target_or_a_format() {
     for entry in fs::read_dir(folder).unwrap() {
         let name = entry.unwrap().file_name().into_string().expect("text");
         let is_target = BODIES.iter().any(|(target, _)| *target == name);
-        assert!(is_target || named(&name).is_some(), "fuzz/seeds/{name}");
+        assert!(is_target || find_format(&name).is_some(), "fuzz/seeds/{name}");
     }
 }
 

@@ -26,7 +26,7 @@ fn get(address: &str, path: &str) -> String {
 #[test]
 fn nothing_of_a_hostile_session_is_carried_out_by_the_viewer() {
     let dir = tempfile::tempdir().expect("a folder");
-    let mut config = Config::of_home(dir.path());
+    let mut config = Config::from_home(dir.path());
     config.home = dir.path().join("epitome");
     let sessions = dir.path().join("sessions");
     fs::create_dir(&sessions).expect("a folder");

@@ -35,7 +35,7 @@ pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs)
             ));
         }
         for said in &step.words {
-            heard.extend(all.words(&[*said]).iter().map(block));
+            heard.extend(all.text_and_images(&[*said]).iter().map(block));
         }
         messages.say("user", heard);
     }

@@ -2,19 +2,21 @@
 
 use epitome_json::Value;
 
-use crate::message::{self, Checked, Replacements, has_only, kind, no, object, text, words};
+use crate::message::{
+    self, CheckResult, Replacements, check_text, has_only, kind, object, reject, text,
+};
 
-pub fn check_message(message: &Value<'_>, _: &mut Replacements) -> Checked {
+pub fn check_message(message: &Value<'_>, _: &mut Replacements) -> CheckResult {
     // The system prompt is not an element of the list of messages.
     let role = message::role(message, &["user", "assistant"])?;
     if message.text_of("type").is_some_and(|it| it != "message") {
         return kind(message);
     }
     has_only(message, &["content"])?;
-    words(message, "content", |block| self::block(block, role))
+    check_text(message, "content", |block| self::block(block, role))
 }
 
-fn block(block: &Value<'_>, role: &str) -> Checked {
+fn block(block: &Value<'_>, role: &str) -> CheckResult {
     let kind = block.text_of("type").unwrap_or_default();
     let speaker = match &*kind {
         "tool_result" => "user",
@@ -28,7 +30,7 @@ fn block(block: &Value<'_>, role: &str) -> Checked {
         _ => return message::kind(block),
     };
     if role != speaker {
-        return no(format_args!("a `{kind}` of the role `{role}`"));
+        return reject(format_args!("a `{kind}` of the role `{role}`"));
     }
     match &*kind {
         "text" => has_only(block, &["text"]).and_then(|()| text(block, "text")),
@@ -45,7 +47,7 @@ fn block(block: &Value<'_>, role: &str) -> Checked {
             has_only(block, &["tool_use_id", "content"])?;
             text(block, "tool_use_id")?;
             match block.get("content") {
-                Some(content) if !content.is_null() => words(block, "content", part),
+                Some(content) if !content.is_null() => check_text(block, "content", part),
                 Some(_) | None => Ok(()),
             }
         }
@@ -54,7 +56,7 @@ fn block(block: &Value<'_>, role: &str) -> Checked {
 }
 
 /// Checks a part of a tool result.
-fn part(part: &Value<'_>) -> Checked {
+fn part(part: &Value<'_>) -> CheckResult {
     match part.text_of("type").as_deref() {
         Some("text") => has_only(part, &["text"]).and_then(|()| text(part, "text")),
         Some("image") => object(part, "source").map(|_| ()),

@@ -58,7 +58,7 @@ pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs)
         }
         push(&mut contents, "user", results);
         for said in &step.words {
-            words.extend(all.words(&[*said]).iter().map(part));
+            words.extend(all.text_and_images(&[*said]).iter().map(part));
         }
         push(&mut contents, "user", words);
     }
@@ -114,7 +114,7 @@ fn reply<'t>(all: &mut Conversation<'t>, step: &Exchange<'t>) -> (Vec<String>, V
             Block::Thinking(_) => all.leave(LeftBehind::Reasoning),
             block => {
                 let word = InputBlock { block, role: Role::Assistant, item: 0 };
-                said.extend(all.words(&[word]).iter().map(part));
+                said.extend(all.text_and_images(&[word]).iter().map(part));
             }
         }
     }

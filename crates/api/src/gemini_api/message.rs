@@ -4,7 +4,9 @@ use epitome_json::Value;
 use epitome_model::encode;
 
 use super::read::TEXTS;
-use crate::message::{self, Checked, Replacements, has_only, is_nothing, list, no, object, text};
+use crate::message::{
+    self, CheckResult, Replacements, has_only, is_nothing, list, object, reject, text,
+};
 
 /// The keys of a part's data that are understood, each in both spellings.
 const PARTS: [[&str; 2]; 7] = [
@@ -20,7 +22,7 @@ const PARTS: [[&str; 2]; 7] = [
 /// Parts that are sent unchanged, to this API only.
 pub const CARRIED: &[[&str; 2]] = PARTS.split_at(3).1;
 
-pub fn check_message(content: &Value<'_>, instead: &mut Replacements) -> Checked {
+pub fn check_message(content: &Value<'_>, instead: &mut Replacements) -> CheckResult {
     let role = match content.get("role") {
         Some(_) => message::role(content, &["user", "model", "function"])?,
         None => "user",
@@ -28,22 +30,22 @@ pub fn check_message(content: &Value<'_>, instead: &mut Replacements) -> Checked
     has_only(content, &["parts"])?;
     match content.get("parts") {
         Some(parts) if parts.is_list() => list(parts, "parts", |it| part(it, role, instead)),
-        Some(_) => no("a `parts` that is not a list"),
-        None => no("no `parts`"),
+        Some(_) => reject("a `parts` that is not a list"),
+        None => reject("no `parts`"),
     }
 }
 
-fn part(part: &Value<'_>, role: &str, instead: &mut Replacements) -> Checked {
+fn part(part: &Value<'_>, role: &str, instead: &mut Replacements) -> CheckResult {
     let mut said = PARTS.iter().filter(|keys| part.any(&keys[..]).is_some());
     let (Some(keys), None) = (said.next(), said.next()) else {
         let known: Vec<&str> = PARTS.iter().map(|keys| keys[0]).collect();
-        return no(format_args!("not one of `{}`", known.join("`, `")));
+        return reject(format_args!("not one of `{}`", known.join("`, `")));
     };
     has_only(part, &keys[..])?;
     match (keys[0], part.any(&keys[..])) {
         ("text", _) => text(part, "text"),
-        ("functionCall", Some(_)) if role != "model" => no("a call that is not of the model"),
-        ("functionResponse", Some(_)) if role == "model" => no("a result of the model"),
+        ("functionCall", Some(_)) if role != "model" => reject("a call that is not of the model"),
+        ("functionResponse", Some(_)) if role == "model" => reject("a result of the model"),
         ("functionCall", Some(call)) => {
             has_only(call, &["args"])?;
             text(call, "name")?;

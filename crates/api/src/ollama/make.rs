@@ -43,7 +43,7 @@ pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs)
             messages.push(format!(r#"{{"role":"tool","tool_name":{tool},"content":{text}}}"#));
         }
         for said in &step.words {
-            words.extend(all.words(&[*said]));
+            words.extend(all.text_and_images(&[*said]));
         }
         if !words.is_empty() {
             messages.push(user(words));

@@ -53,7 +53,7 @@ pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs)
             ));
         }
         for said in &step.words {
-            heard.extend(all.words(&[*said]));
+            heard.extend(all.text_and_images(&[*said]));
         }
     }
     say(&mut messages, heard);

@@ -3,13 +3,14 @@
 use epitome_json::Value;
 
 use crate::message::{
-    self, Checked, Replacements, has_only, is_nothing, kind, list, no, object, text, words,
+    self, CheckResult, Replacements, check_text, has_only, is_nothing, kind, list, object, reject,
+    text,
 };
 
 /// Parts that are sent unchanged, to this API only.
 pub const CARRIED: [&str; 3] = ["image_url", "input_audio", "file"];
 
-pub fn check_message(message: &Value<'_>, instead: &mut Replacements) -> Checked {
+pub fn check_message(message: &Value<'_>, instead: &mut Replacements) -> CheckResult {
     let role = message::role(message, &["system", "developer", "user", "assistant", "tool"])?;
     if message.get("type").is_some_and(|it| !it.is_null()) {
         return kind(message);
@@ -19,37 +20,37 @@ pub fn check_message(message: &Value<'_>, instead: &mut Replacements) -> Checked
         "tool" => {
             has_only(message, &["content", "tool_call_id"])?;
             text(message, "tool_call_id")?;
-            words(message, "content", |part| self::part(part, &["text", "image_url"], instead))
+            check_text(message, "content", |part| self::part(part, &["text", "image_url"], instead))
         }
         "user" => {
             has_only(message, &["content"])?;
             let kinds = ["text", "image_url", "input_audio", "file"];
-            words(message, "content", |part| self::part(part, &kinds, instead))
+            check_text(message, "content", |part| self::part(part, &kinds, instead))
         }
         _ => {
             has_only(message, &["content"])?;
-            words(message, "content", |part| self::part(part, &["text"], instead))
+            check_text(message, "content", |part| self::part(part, &["text"], instead))
         }
     }
 }
 
-fn response(message: &Value<'_>, instead: &mut Replacements) -> Checked {
+fn response(message: &Value<'_>, instead: &mut Replacements) -> CheckResult {
     const OWN: [&str; 6] =
         ["content", "refusal", "tool_calls", "reasoning", "reasoning_content", "reasoning_details"];
     has_only(message, &OWN)?;
     let content = message.get("content").filter(|content| !content.is_null());
     if content.is_some() {
-        words(message, "content", |part| self::part(part, &["text", "refusal"], instead))?;
+        check_text(message, "content", |part| self::part(part, &["text", "refusal"], instead))?;
     }
     if let Some(calls) = message.get("tool_calls").filter(|calls| !calls.is_null()) {
         if !calls.is_list() {
-            return no("a `tool_calls` that is not a list");
+            return reject("a `tool_calls` that is not a list");
         }
         list(calls, "tool_calls", call)?;
     }
     let Some(refusal) = message.get("refusal").filter(|it| !is_nothing(it)) else { return Ok(()) };
     if !refusal.is_text() || content.is_some_and(|content| !is_nothing(content)) {
-        return no("a `refusal` next to a `content`");
+        return reject("a `refusal` next to a `content`");
     }
     let words = String::from_utf8_lossy(refusal.raw()).into_owned();
     match message.get("content") {
@@ -59,7 +60,7 @@ fn response(message: &Value<'_>, instead: &mut Replacements) -> Checked {
     Ok(())
 }
 
-fn part(part: &Value<'_>, kinds: &[&str], instead: &mut Replacements) -> Checked {
+fn part(part: &Value<'_>, kinds: &[&str], instead: &mut Replacements) -> CheckResult {
     let known = part.text_of("type").filter(|it| kinds.contains(&&**it));
     match known.as_deref() {
         Some("text") => has_only(part, &["text"]).and_then(|()| text(part, "text")),
@@ -77,7 +78,7 @@ fn part(part: &Value<'_>, kinds: &[&str], instead: &mut Replacements) -> Checked
     }
 }
 
-fn call(call: &Value<'_>) -> Checked {
+fn call(call: &Value<'_>) -> CheckResult {
     text(call, "id")?;
     let (function, key) = match call.text_of("type").as_deref() {
         Some("custom") => (object(call, "custom")?, "input"),

@@ -33,7 +33,7 @@ pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs)
         }
         let mut words = Vec::new();
         for said in &step.words {
-            words.extend(all.words(&[*said]));
+            words.extend(all.text_and_images(&[*said]));
         }
         if !words.is_empty() {
             items.push(message(&words));
@@ -89,7 +89,7 @@ fn reply(all: &mut Conversation<'_>, step: &Exchange<'_>) -> Vec<String> {
                 }
                 continue;
             }
-            Block::Opaque(span) => match all.carried(*span) {
+            Block::Opaque(span) => match all.opaque_value(*span) {
                 Some(TextOrImage::Carried(item)) => item,
                 Some(_) | None => continue,
             },

@@ -2,7 +2,7 @@
 
 use epitome_json::Value;
 
-use crate::message::{self, Checked, Replacements, has_only, kind, no, text, words};
+use crate::message::{self, CheckResult, Replacements, check_text, has_only, kind, reject, text};
 
 /// Parts that are sent unchanged, to this API only.
 pub const CARRIED: [&str; 2] = ["input_image", "input_file"];
@@ -17,13 +17,13 @@ pub const SERVICE_CALLS: [&str; 6] = [
     "mcp_list_tools",
 ];
 
-pub fn check_message(item: &Value<'_>, instead: &mut Replacements) -> Checked {
+pub fn check_message(item: &Value<'_>, instead: &mut Replacements) -> CheckResult {
     match item.text_of("type").as_deref() {
         Some("message") => message(item, instead),
         None if item.get("type").is_none() => message(item, instead),
         Some("reasoning") => match item.get("summary") {
             Some(summary) if summary.is_list() => Ok(()),
-            Some(_) | None => no("no `summary`"),
+            Some(_) | None => reject("no `summary`"),
         },
         Some("function_call") => call(item, "arguments"),
         Some("custom_tool_call") => call(item, "input"),
@@ -31,14 +31,14 @@ pub fn check_message(item: &Value<'_>, instead: &mut Replacements) -> Checked {
             has_only(item, &["call_id", "output"])?;
             text(item, "call_id")?;
             let kinds = ["input_text", "output_text", "text", "input_image", "input_file"];
-            words(item, "output", |part| self::part(part, &kinds, instead))
+            check_text(item, "output", |part| self::part(part, &kinds, instead))
         }
         Some(own) if SERVICE_CALLS.contains(&own) => Ok(()),
         Some(_) | None => kind(item),
     }
 }
 
-fn message(item: &Value<'_>, instead: &mut Replacements) -> Checked {
+fn message(item: &Value<'_>, instead: &mut Replacements) -> CheckResult {
     let role = message::role(item, &["user", "assistant", "system", "developer"])?;
     has_only(item, &["content"])?;
     let kinds: &[&str] = match role {
@@ -46,10 +46,10 @@ fn message(item: &Value<'_>, instead: &mut Replacements) -> Checked {
         "user" => &["input_text", "text", "input_image", "input_file"],
         _ => &["input_text", "text"],
     };
-    words(item, "content", |part| self::part(part, kinds, instead))
+    check_text(item, "content", |part| self::part(part, kinds, instead))
 }
 
-fn part(part: &Value<'_>, kinds: &[&str], instead: &mut Replacements) -> Checked {
+fn part(part: &Value<'_>, kinds: &[&str], instead: &mut Replacements) -> CheckResult {
     let known = part.text_of("type").filter(|it| kinds.contains(&&**it));
     match known.as_deref() {
         Some("input_image" | "input_file") => Ok(()),
@@ -66,7 +66,7 @@ fn part(part: &Value<'_>, kinds: &[&str], instead: &mut Replacements) -> Checked
     }
 }
 
-fn call(item: &Value<'_>, key: &str) -> Checked {
+fn call(item: &Value<'_>, key: &str) -> CheckResult {
     has_only(item, &["call_id", key])?;
     text(item, "call_id")?;
     text(item, "name")?;

@@ -2,7 +2,7 @@ use epitome_model::{StopReason, TokenUsage, Tokens};
 use serde_json::{Value as Json, json};
 
 use super::*;
-use crate::{Response, anthropic, gemini_api, named, ollama, openai_chat, openai_responses};
+use crate::{Response, anthropic, find_api, gemini_api, ollama, openai_chat, openai_responses};
 
 /// Receives a stream in pieces of several lengths, which must make no difference.
 fn received(api: &Api, bytes: &str) -> (Result<Response, BadResponse>, String) {
@@ -347,5 +347,5 @@ fn events_are_divided_as_the_standard_says() {
         let (response, seen) = received(&gemini_api::API, &bytes.concat());
         assert_eq!((response.map(|it| it.text()), &*seen), (Ok("abc".into()), "abc"), "{line:?}");
     }
-    assert!(named("gemini").is_some(), "the old name");
+    assert!(find_api("gemini").is_some(), "the old name");
 }

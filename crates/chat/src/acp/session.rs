@@ -11,10 +11,10 @@ use super::choice::Choices;
 use super::connection::{Client, Responder};
 use super::update::{Abilities, Updates};
 use super::wire::{Error, update};
-use super::{Started, questions};
+use super::{StartedSession, questions};
 use crate::agent::{Agent, Front};
 use crate::commands::offered_to_editors;
-use crate::machine::{Ended, Event, Input};
+use crate::machine::{Event, Input, TurnEnd};
 use crate::permissions::{Access, Answer};
 
 /// A request of the editor that is answered once the agent is idle.
@@ -63,8 +63,12 @@ pub(super) struct PreparedSession {
 }
 
 impl PreparedSession {
-    pub(super) fn new(started: Started, client: Client, abilities: Abilities) -> PreparedSession {
-        let Started { agent, id, first, choices } = started;
+    pub(super) fn new(
+        started: StartedSession,
+        client: Client,
+        abilities: Abilities,
+    ) -> PreparedSession {
+        let StartedSession { agent, id, first, choices } = started;
         let editor = Editor {
             client,
             session: id.clone(),
@@ -164,7 +168,7 @@ struct Editor {
     asked: HashMap<(Option<String>, String), u64>,
     waiting: Vec<Waiting>,
     /// The end of the last turn.
-    ended: Option<(Ended, Option<String>)>,
+    ended: Option<(TurnEnd, Option<String>)>,
 }
 
 impl Front for Editor {
@@ -186,7 +190,7 @@ impl Front for Editor {
             Event::Done { ended, reason, .. } if task.is_none() => {
                 self.ended = Some((*ended, reason.clone()));
                 // The response to the request contains the reason.
-                if *ended == Ended::Failed {
+                if *ended == TurnEnd::Failed {
                     return;
                 }
             }
@@ -280,14 +284,14 @@ impl Editor {
 }
 
 /// The result of a request that was a message or a command.
-fn response(ended: Option<&(Ended, Option<String>)>) -> Result<Value, Error> {
+fn response(ended: Option<&(TurnEnd, Option<String>)>) -> Result<Value, Error> {
     let reason = match ended {
         // A command begins no turn, so no turn has ended.
-        None | Some((Ended::Answered, _)) => "end_turn",
-        Some((Ended::Interrupted, _)) => "cancelled",
+        None | Some((TurnEnd::Answered, _)) => "end_turn",
+        Some((TurnEnd::Interrupted, _)) => "cancelled",
         // The protocol has no reason for a spent budget. This one is for limits that the user set.
-        Some((Ended::Budget, _)) => "max_turn_requests",
-        Some((Ended::Failed, reason)) => {
+        Some((TurnEnd::Budget, _)) => "max_turn_requests",
+        Some((TurnEnd::Failed, reason)) => {
             return Err(Error::failed(reason.as_deref().unwrap_or("there is no answer")));
         }
     };

@@ -186,7 +186,7 @@ mod tests {
 
     use super::*;
     use crate::agent::Front;
-    use crate::machine::{Ended, Input};
+    use crate::machine::{Input, TurnEnd};
     use crate::permissions::{Access, Answer};
 
     struct Kept(Vec<Event>);
@@ -222,7 +222,7 @@ mod tests {
             agent.take(input, &mut front).unwrap();
             agent.finish(&mut front).unwrap();
             let is_there = |what: fn(&Event) -> bool| front.0.iter().any(what);
-            let answered = |it: &Event| matches!(it, Event::Done { ended: Ended::Answered, .. });
+            let answered = |it: &Event| matches!(it, Event::Done { ended: TurnEnd::Answered, .. });
             let compacted =
                 |it: &Event| matches!(it, Event::Context { event: ContextEvent::Finished { .. } });
             let shown = match line.as_str() {

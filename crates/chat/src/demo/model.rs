@@ -182,7 +182,7 @@ impl Model for ScriptedModel {
         }
         let stop = if block["type"] == "text" { "end_turn" } else { "tool_use" };
         let body = json!({"content": [block], "stop_reason": stop}).to_string();
-        let api = epitome_api::named("anthropic").expect("an API");
+        let api = epitome_api::find_api("anthropic").expect("an API");
         api.response(body.as_bytes()).map_err(|bad| Failure::BadAnswer(format!("{bad:?}")))
     }
 }

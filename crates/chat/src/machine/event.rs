@@ -151,7 +151,7 @@ pub enum Event {
     /// The turn is over.
     Done {
         /// Why the turn is over.
-        ended: Ended,
+        ended: TurnEnd,
         /// The reason in words, unless the model answered.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
@@ -209,7 +209,7 @@ pub enum LoadedKind {
 /// Why a turn is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Ended {
+pub enum TurnEnd {
     /// The model answered and called no tool.
     Answered,
     /// The user interrupted the turn.

@@ -9,7 +9,7 @@ use epitome_llm::{Failure, Response};
 use epitome_model::StopReason;
 use epitome_passes::NoReply;
 
-use super::{Action, CONTINUATIONS, Ended, Event, GO_ON, Machine, State};
+use super::{Action, CONTINUATIONS, Event, GO_ON, Machine, State, TurnEnd};
 
 impl Machine {
     pub(super) fn send(&mut self) -> Result<()> {
@@ -55,7 +55,7 @@ impl Machine {
             StopReason::Refused => self.fail("the model declined to answer"),
             StopReason::End | StopReason::Call | StopReason::Other(_) => {
                 self.continuations = 0;
-                self.end(Ended::Answered, None)
+                self.end(TurnEnd::Answered, None)
             }
         }
     }
@@ -107,7 +107,7 @@ impl Machine {
     }
 
     fn fail(&mut self, reason: &str) -> Result<()> {
-        self.end(Ended::Failed, Some(reason.to_owned()))
+        self.end(TurnEnd::Failed, Some(reason.to_owned()))
     }
 
     /// Interrupts what is in progress. Keeps the model's text so far, and gives every open call a
@@ -137,7 +137,7 @@ impl Machine {
             State::Calling(calls) => self.interrupt(calls)?,
         }
         self.actions.push(Action::Stop);
-        self.end(Ended::Interrupted, Some("interrupted".to_owned()))
+        self.end(TurnEnd::Interrupted, Some("interrupted".to_owned()))
     }
 }
 

@@ -7,7 +7,7 @@ use epitome_engine::Context;
 use epitome_error::Result;
 
 use super::calls::OpenCall;
-use super::{Action, Ended, Event, Input, Machine, State};
+use super::{Action, Event, Input, Machine, State, TurnEnd};
 use crate::tools::{ASK, TASK, task};
 
 impl Machine {
@@ -83,8 +83,8 @@ impl Machine {
             return Ok(());
         };
         let result = match ended {
-            Ended::Answered => Ok(answer),
-            Ended::Interrupted | Ended::Failed | Ended::Budget => {
+            TurnEnd::Answered => Ok(answer),
+            TurnEnd::Interrupted | TurnEnd::Failed | TurnEnd::Budget => {
                 let reason = reason.unwrap_or_default();
                 Err(format!("The task ended without an answer: {reason}"))
             }
@@ -105,7 +105,7 @@ impl Machine {
         id: &str,
         task: &mut Machine,
         act: impl FnOnce(&mut Machine) -> Result<()>,
-    ) -> Result<Option<(Ended, Option<String>, String)>> {
+    ) -> Result<Option<(TurnEnd, Option<String>, String)>> {
         task.limits = self.limits;
         self.share_with(task);
         let acted = act(task);

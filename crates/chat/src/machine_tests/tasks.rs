@@ -56,7 +56,7 @@ fn a_task_has_a_context_of_its_own_and_gives_back_its_last_answer() {
     assert_eq!(play.texts(), expect);
     assert!(play.machine.task_context("t").is_none());
     play.answers(says("Found."));
-    assert_eq!(play.ended(), Some((Ended::Answered, String::new())));
+    assert_eq!(play.ended(), Some((TurnEnd::Answered, String::new())));
     // Four answers of tasks and two of the session.
     assert_eq!(play.machine.cost().cost, MicroDollars(5_000));
     let of_task = play.shown_of("t");
@@ -132,7 +132,7 @@ fn a_task_has_the_permissions_and_the_budget_of_the_session_and_no_tasks() {
     let ended = "t: The task ended without an answer: the budget of $0.0025 is spent";
     assert!(play.texts()[3].starts_with(ended), "{:?}", play.texts());
     play.input(result("w", "written"));
-    assert_eq!(play.ended().unwrap().0, Ended::Budget);
+    assert_eq!(play.ended().unwrap().0, TurnEnd::Budget);
 }
 
 #[test]

@@ -155,7 +155,7 @@ mod tests {
     fn a_variable_that_is_not_set_is_named() {
         let env = BTreeMap::from([("X".to_owned(), "${EPITOME_NO_SUCH_VARIABLE}".to_owned())]);
         let set = McpServer { env, ..McpServer::default() };
-        let config = Config::of_home("/home/ada".as_ref());
+        let config = Config::from_home("/home/ada".as_ref());
         assert_eq!(unset(&config, &set), Some("EPITOME_NO_SUCH_VARIABLE"));
         assert_eq!(unset(&config, &McpServer::default()), None);
     }

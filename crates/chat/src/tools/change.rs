@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Workplace, named};
+use super::{Workplace, find_tool};
 
 /// The maximum number of bytes of a text that is displayed.
 const LONGEST: usize = 1 << 20;
@@ -29,7 +29,7 @@ impl Workplace {
     /// The changes that a call would make if it ran now; `None` if it changes no files, would fail,
     /// or is too long to be displayed.
     pub fn planned_changes(&self, tool: &str, arguments: &str) -> Option<Vec<FileChange>> {
-        let planned = named(tool)?.planned?;
+        let planned = find_tool(tool)?.planned?;
         let changes = planned(self, arguments).ok()?;
         changes.iter().all(FileChange::is_short).then_some(changes)
     }

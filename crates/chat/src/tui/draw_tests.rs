@@ -11,7 +11,7 @@ use super::super::state::Happening;
 use super::super::testing::*;
 use super::super::theme::Theme;
 use super::*;
-use crate::machine::{Cost, Ended, Event};
+use crate::machine::{Cost, Event, TurnEnd};
 
 /// A turn with reasoning, parallel calls, a change, and an answer.
 fn turn(state: &mut State) {
@@ -33,7 +33,7 @@ fn turn(state: &mut State) {
     shows(state, text(markdown));
 }
 
-fn done(ended: Ended, reason: Option<&str>) -> Event {
+fn done(ended: TurnEnd, reason: Option<&str>) -> Event {
     let reason = reason.map(str::to_owned);
     Event::Done { ended, reason, answer: String::new(), cost: Cost::default() }
 }
@@ -57,7 +57,7 @@ fn a_turn_is_shown_at_two_sizes() {
     for (width, height) in [(80, 24), (200, 50)] {
         let mut state = state(width, height);
         turn(&mut state);
-        shows(&mut state, done(Ended::Answered, None));
+        shows(&mut state, done(TurnEnd::Answered, None));
         insta::assert_snapshot!(format!("turn_{width}x{height}"), screen(&state));
     }
 }
@@ -593,7 +593,7 @@ fn happening() -> impl Strategy<Value = Happening> {
         Just(Event::Restart),
         Just(usage(75)),
         Just(compacted()),
-        Just(done(Ended::Interrupted, Some("interrupted"))),
+        Just(done(TurnEnd::Interrupted, Some("interrupted"))),
         id().prop_map(|id| Event::Call {
             id,
             tool: "shell".to_owned(),

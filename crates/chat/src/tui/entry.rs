@@ -13,7 +13,7 @@ use super::text::{Breaks, clean, cut, width_of, wrap};
 use super::theme::Theme;
 use crate::commands::COMMANDS;
 use crate::notices::{kind, reserve};
-use crate::tools::{Fold, named, subject};
+use crate::tools::{Fold, find_tool, subject};
 
 /// The maximum width of prose in columns: longer lines are hard to read.
 const PROSE: usize = 120;
@@ -222,7 +222,7 @@ impl Card {
     fn result(&self, width: usize, folded: bool, theme: Theme) -> Vec<Line<'static>> {
         let style = if self.state == CardState::Failed { theme.bad() } else { theme.dim() };
         let rows: Vec<&str> = self.result.lines().collect();
-        let fold = named(&self.tool).map_or(Fold::Beginning, |tool| tool.fold);
+        let fold = find_tool(&self.tool).map_or(Fold::Beginning, |tool| tool.fold);
         let all_is_shown = !folded || fold == Fold::All;
         let most = if all_is_shown { MOST } else { FOLDED };
         let first = [Span::styled("  ⎿ ", theme.dim())];

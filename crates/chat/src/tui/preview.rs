@@ -42,7 +42,7 @@ enum Kind {
 
 impl Preview {
     /// The changes of a call to several files, each with its name.
-    pub fn of_files<'t>(files: impl IntoIterator<Item = (String, &'t str, &'t str)>) -> Preview {
+    pub fn from_files<'t>(files: impl IntoIterator<Item = (String, &'t str, &'t str)>) -> Preview {
         let mut all = Preview { rows: Vec::new(), added: 0, removed: 0 };
         for (name, before, after) in files {
             let Preview { rows, added, removed } = Preview::between(before, after);
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn several_files_have_their_names() {
         let files = [("a.txt".to_owned(), "1\n", "2\n"), ("b.txt".to_owned(), "", "x\n")];
-        let preview = Preview::of_files(files);
+        let preview = Preview::from_files(files);
         assert_eq!(lines(&preview, 99), ["a.txt", "1 - 1", "1 + 2", "b.txt", "1 + x"]);
         assert_eq!(preview.summary(), "+2 −1");
     }

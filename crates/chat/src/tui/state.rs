@@ -12,7 +12,7 @@ use super::entry::{Answer, Card, CardState, Entry, LaidOutEntry, Tone};
 use super::preview::Preview;
 use super::theme::Theme;
 use crate::demo::ScriptLine;
-use crate::machine::{Cost, Ended, Event, Input};
+use crate::machine::{Cost, Event, Input, TurnEnd};
 use crate::notices::{change, loaded, undone};
 
 /// An event for the interface.
@@ -478,15 +478,15 @@ impl State {
         }
     }
 
-    fn done(&mut self, ended: Ended, reason: Option<String>, cost: Cost) {
+    fn done(&mut self, ended: TurnEnd, reason: Option<String>, cost: Cost) {
         self.close();
         self.asks.clear();
         self.cost = cost;
         self.busy = None;
         let tone = match ended {
-            Ended::Answered => return,
-            Ended::Interrupted => Tone::Warn,
-            Ended::Failed | Ended::Budget => Tone::Bad,
+            TurnEnd::Answered => return,
+            TurnEnd::Interrupted => Tone::Warn,
+            TurnEnd::Failed | TurnEnd::Budget => Tone::Bad,
         };
         self.note(tone, reason.unwrap_or_default());
         if !self.queued.is_empty() {

@@ -170,7 +170,7 @@ fn an_interrupted_turn_says_what_becomes_of_what_was_typed() {
     types(&mut state, "one\ntwo\n");
     shows(&mut state, user("one"));
     let (reason, answer) = (Some("interrupted".to_owned()), String::new());
-    let ended = Ended::Interrupted;
+    let ended = TurnEnd::Interrupted;
     shows(&mut state, Event::Done { ended, reason, answer, cost: Cost::default() });
     assert!(!state.is_moving());
     let shown = screen(&state);
@@ -249,7 +249,7 @@ fn the_lines_of_a_demo_are_typed_one_after_the_other() {
     shows(&mut state, user("go"));
     shows(&mut state, usage(10));
     assert_eq!(state.editor.text(), "", "the turn is not over");
-    let (ended, cost) = (Ended::Answered, Cost::default());
+    let (ended, cost) = (TurnEnd::Answered, Cost::default());
     shows(&mut state, Event::Done { ended, reason: None, answer: String::new(), cost });
     assert_eq!(state.editor.text(), "/losses");
     assert_eq!(describe(&types(&mut state, "\n")), ["Input(Losses)"]);

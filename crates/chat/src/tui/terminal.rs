@@ -52,7 +52,7 @@ impl Stopper {
 }
 
 /// An agent, and what to show at first.
-pub struct Started {
+pub struct ChatScreen {
     /// The agent.
     pub agent: Agent,
     /// The events to show first.
@@ -69,7 +69,7 @@ pub struct Started {
 /// The errors of `start`; `Disk` if the terminal cannot be used, or the log cannot be written. The
 /// terminal is restored in any case.
 pub fn run<E: From<Error> + Send + 'static>(
-    start: impl FnOnce() -> Result<Started, E> + Send + 'static,
+    start: impl FnOnce() -> Result<ChatScreen, E> + Send + 'static,
     theme: Theme,
     stoppable: impl FnOnce(Stopper),
 ) -> Result<(), E> {
@@ -156,12 +156,12 @@ fn is_wheel(kind: MouseEventKind) -> bool {
 
 /// Makes the agent, and runs it.
 fn serve<E: From<Error>>(
-    start: impl FnOnce() -> Result<Started, E>,
+    start: impl FnOnce() -> Result<ChatScreen, E>,
     ready: &Sender<Sender<Input>>,
     tell: Sender<Happening>,
 ) -> Result<(), E> {
     let _ended = Ended(tell.clone());
-    let Started { mut agent, first, script } = start()?;
+    let ChatScreen { mut agent, first, script } = start()?;
     let _gone = ready.send(agent.inputs());
     for event in first {
         let _gone = tell.send(Happening::Agent(event, None));
@@ -220,7 +220,7 @@ impl Teller {
             let (before, after) = texts(change);
             return Some(Preview::between(before, after));
         }
-        Some(Preview::of_files(changes.iter().map(|change| {
+        Some(Preview::from_files(changes.iter().map(|change| {
             let (before, after) = texts(change);
             (self.place.shown_path(&change.path), before, after)
         })))

@@ -2,8 +2,8 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
-use epitome_api::named;
-use epitome_chat::machine::{Action, Ended, Event, Input};
+use epitome_api::find_api;
+use epitome_chat::machine::{Action, Event, Input, TurnEnd};
 use epitome_chat::permissions::Access;
 use epitome_chat::{Limits, Machine, Permissions};
 use epitome_engine::{Context, Setup};
@@ -41,7 +41,7 @@ impl Driver {
         for action in self.machine.input(input).expect("memory takes all") {
             match action {
                 Action::Show(Event::Done { ended, reason, .. }) => {
-                    assert_eq!(ended, Ended::Answered, "{reason:?}");
+                    assert_eq!(ended, TurnEnd::Answered, "{reason:?}");
                 }
                 Action::Show(event) => self.shown.push(event),
                 // Prepared before anything else happens.
@@ -129,7 +129,7 @@ impl Driver {
         for name in ["anthropic", "openai-chat", "openai-responses", "gemini-api"] {
             let made = self.machine.context().unchanged_view().body(name).expect("an API");
             let bytes = made.body.into_bytes();
-            let format = named(name).expect("an API").format;
+            let format = find_api(name).expect("an API").format;
             let read = (format.read)(&bytes, &mut ());
             assert_eq!(format.invariants.check(&read, &bytes), Vec::new(), "{name}");
         }
@@ -161,5 +161,5 @@ impl Driver {
 
 pub fn response(content: &Value) -> Response {
     let body = json!({"content": content}).to_string();
-    named("anthropic").expect("an API").response(body.as_bytes()).expect("a response")
+    find_api("anthropic").expect("an API").response(body.as_bytes()).expect("a response")
 }

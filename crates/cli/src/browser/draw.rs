@@ -15,7 +15,7 @@ use super::rows::{Row, state};
 use super::state::{Browser, Mode, Note, Question, sums};
 use super::view::View;
 use super::worker::Kind;
-use crate::text::{self, count, field, fitted, share};
+use crate::text::{self, count, field, fit_line, share};
 
 /// The keys, the most important first. Those that do not fit are left out, from the end.
 const KEYS: [(&str, &str); 13] = [
@@ -164,9 +164,9 @@ fn head_line(browser: &Browser, width: usize) -> Line<'static> {
         _ if !browser.filter.is_empty() => format!("/{}", browser.filter),
         _ => format!("by {}", browser.sort.name()),
     };
-    let right = fitted(&right, width / 3);
+    let right = fit_line(&right, width / 3);
     let room = width.saturating_sub("epitome  ".width() + right.width() + 1);
-    let said = fitted(&said, room);
+    let said = fit_line(&said, room);
     let gap = room.saturating_sub(said.width()) + 1;
     let accent = browser.style(Color::Cyan).add_modifier(Modifier::BOLD);
     Line::from(vec![
@@ -294,7 +294,7 @@ impl Columns {
             spans.push(Span::raw(" "));
         }
         let (title, style) = title(row);
-        spans.push(Span::styled(fitted(&title, self.title), style));
+        spans.push(Span::styled(fit_line(&title, self.title), style));
         let line = Line::from(spans);
         if is_current { line.style(Style::new().add_modifier(Modifier::REVERSED)) } else { line }
     }
@@ -305,7 +305,7 @@ const RIGHT: [bool; 8] = [false, false, true, true, true, false, true, false];
 
 /// A text in a column.
 fn cell(text: &str, width: usize, right: bool) -> String {
-    let text = fitted(text, width);
+    let text = fit_line(text, width);
     let gap = " ".repeat(width.saturating_sub(text.width()));
     if right { gap + &text } else { text + &gap }
 }
@@ -376,7 +376,7 @@ fn details(browser: &Browser, row: &Row, width: usize) -> [Line<'static>; 3] {
     let Some(info) = row.info() else {
         let path = text::path(&listed.file.path);
         let lines = [title, facts.remove(0), path];
-        return lines.map(|line| Line::raw(fitted(&line, width)));
+        return lines.map(|line| Line::raw(fit_line(&line, width)));
     };
     facts.extend(info.turns.map(|n| count(n, "turn")));
     facts.push(listed.size().to_string());
@@ -390,15 +390,15 @@ fn details(browser: &Browser, row: &Row, width: usize) -> [Line<'static>; 3] {
     let sums = if browser.chosen.is_empty() {
         sums_of(info, width)
     } else {
-        let chosen = browser.meant();
+        let chosen = browser.selected_rows();
         let (before, saving) = sums(&chosen);
         let n = count(chosen.len() as u64, "session");
         format!("{n} selected: ~{before} tokens, compacting saves ~{saving}")
     };
     [
-        Line::styled(fitted(&title, width), bold()),
-        Line::styled(fitted(&facts.join(" · "), width), dim()),
-        Line::raw(fitted(&sums, width)),
+        Line::styled(fit_line(&title, width), bold()),
+        Line::styled(fit_line(&facts.join(" · "), width), dim()),
+        Line::raw(fit_line(&sums, width)),
     ]
 }
 
@@ -429,10 +429,10 @@ fn sums_of(info: &SessionInfo, width: usize) -> String {
 fn last_line(browser: &Browser, width: usize, keys: &[(&str, &str)]) -> Line<'static> {
     match (&browser.note, &browser.work) {
         (Some(Note::Failed(text)), _) => {
-            Line::styled(fitted(text, width), browser.style(Color::Red))
+            Line::styled(fit_line(text, width), browser.style(Color::Red))
         }
         (Some(Note::Said(text)), _) => {
-            Line::styled(fitted(text, width), browser.style(Color::Green))
+            Line::styled(fit_line(text, width), browser.style(Color::Green))
         }
         (None, Some(work)) => {
             let text = match work.progress {
@@ -442,7 +442,7 @@ fn last_line(browser: &Browser, width: usize, keys: &[(&str, &str)]) -> Line<'st
                 }
                 None => format!("{} …", work.what),
             };
-            Line::styled(fitted(&text, width), browser.style(Color::Yellow))
+            Line::styled(fit_line(&text, width), browser.style(Color::Yellow))
         }
         (None, None) => key_line(browser, width, keys),
     }
@@ -475,7 +475,7 @@ fn draw_view(browser: &Browser, view: &View, frame: &mut Frame<'_>) {
         all => format!(" {}–{end} of {all}", view.top + 1),
     };
     let accent = browser.style(Color::Cyan).add_modifier(Modifier::BOLD);
-    let title = fitted(&format!("$ {}", view.title), width.saturating_sub(place.width()));
+    let title = fit_line(&format!("$ {}", view.title), width.saturating_sub(place.width()));
     frame.render_widget(Line::styled(title, accent), head);
     frame.render_widget(Line::styled(place, dim()).alignment(Alignment::Right), head);
     let lines: Vec<Line<'_>> = view.lines[view.top.min(end)..end].to_vec();

@@ -19,7 +19,8 @@ pub enum Choice {
 impl Menu {
     /// The agents for which a session of `agent` can be converted.
     pub fn port(agent: &str) -> Menu {
-        let others = epitome::agents::resumed().map(|(to, _)| to.name()).filter(|to| *to != agent);
+        let others =
+            epitome::agents::resumable_agents().map(|(to, _)| to.name()).filter(|to| *to != agent);
         let entries = others.zip('1'..).map(|(to, key)| (key, to.to_owned(), Choice::Port(to)));
         Menu { title: "Continue it in another agent", entries: entries.collect() }
     }
@@ -28,7 +29,7 @@ impl Menu {
     pub fn export() -> Menu {
         let entries = Form::ALL.into_iter().zip('1'..);
         let entries =
-            entries.map(|(form, key)| (key, form.words().to_owned(), Choice::Export(form)));
+            entries.map(|(form, key)| (key, form.describe().to_owned(), Choice::Export(form)));
         Menu { title: "Export it to this folder, without secrets", entries: entries.collect() }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use epitome::list::{Listed, SessionInfo, Sort};
+use epitome::list::{ListedSession, SessionInfo, Sort};
 use epitome_model::Tokens;
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
@@ -12,7 +12,7 @@ use crate::text::{one_line, short_ids};
 /// A session as the browser shows it.
 #[derive(Clone, Debug)]
 pub struct Row {
-    pub listed: Listed,
+    pub listed: ListedSession,
     /// The shortest unique beginning of the session's id.
     pub short: String,
     /// The text that a filter searches.
@@ -20,7 +20,7 @@ pub struct Row {
 }
 
 impl Row {
-    pub fn all(listed: Vec<Listed>) -> Vec<Row> {
+    pub fn all(listed: Vec<ListedSession>) -> Vec<Row> {
         let ids: Vec<&str> = listed.iter().map(|it| &*it.file.id).collect();
         let short = short_ids(&ids);
         let rows = listed.into_iter().zip(short).map(|(listed, short)| {
@@ -48,7 +48,7 @@ impl Row {
 }
 
 /// The state of the session in a word; empty for a readable session that is not compacted.
-pub fn state(listed: &Listed) -> &'static str {
+pub fn state(listed: &ListedSession) -> &'static str {
     match &listed.seen {
         Ok(_) if listed.is_compacted() => "compacted",
         Ok(_) => "",

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use epitome::agents::resume_line;
-use epitome::list::{Listed, Sort};
+use epitome::list::{ListedSession, Sort};
 use epitome_model::Tokens;
 use jiff::Timestamp;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -13,7 +13,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::menu::{Choice, Menu};
 use super::rows::{Row, found};
 use super::view::View;
-use super::worker::{Commands, Done, Kind, Task};
+use super::worker::{Commands, Kind, Task, TaskResult};
 use crate::text::{count, share};
 
 /// The number of lines below the list: a rule, three for the current session, and the keys.
@@ -111,7 +111,7 @@ impl Browser {
     }
 
     /// The rows on which a command acts: the selected ones, or else the current one.
-    pub fn meant(&self) -> Vec<&Row> {
+    pub fn selected_rows(&self) -> Vec<&Row> {
         if self.chosen.is_empty() {
             return self.current().into_iter().collect();
         }
@@ -119,15 +119,15 @@ impl Browser {
     }
 
     /// Handles the result of a task.
-    pub fn done(&mut self, done: Done) -> Option<Effect> {
-        if !matches!(done, Done::Refreshed(_)) {
+    pub fn finish_task(&mut self, done: TaskResult) -> Option<Effect> {
+        if !matches!(done, TaskResult::Refreshed(_)) {
             self.work = None;
         }
         match done {
-            Done::Listed(listed) | Done::Refreshed(listed) => self.take(listed),
-            Done::Note(text) => self.note = Some(Note::Said(text)),
-            Done::Failed(text) => self.note = Some(Note::Failed(text)),
-            Done::Printed { commands, text, failed } => {
+            TaskResult::Listed(listed) | TaskResult::Refreshed(listed) => self.take(listed),
+            TaskResult::Note(text) => self.note = Some(Note::Said(text)),
+            TaskResult::Failed(text) => self.note = Some(Note::Failed(text)),
+            TaskResult::Printed { commands, text, failed } => {
                 let Commands { title, lines, kind } = commands;
                 if lines.iter().flatten().any(|word| word == "restore") && !failed {
                     // After the command, keys act on the current session again.
@@ -156,7 +156,7 @@ impl Browser {
     }
 
     /// Sets new rows. The current session stays the current one if it still exists.
-    fn take(&mut self, listed: Vec<Listed>) {
+    fn take(&mut self, listed: Vec<ListedSession>) {
         let path = self.current().map(|row| row.listed.file.path.clone());
         self.rows = Row::all(listed);
         let paths: BTreeSet<&PathBuf> = self.rows.iter().map(|it| &it.listed.file.path).collect();
@@ -267,7 +267,7 @@ impl Browser {
     }
 
     fn simulate(&mut self) -> Option<Effect> {
-        let rows = self.meant();
+        let rows = self.selected_rows();
         let paths = rows.iter().map(|row| row.listed.file.path.clone().into());
         let line = [OsString::from("simulate")].into_iter().chain(paths).collect();
         let title = format!("epitome simulate {}", names(&rows));
@@ -276,7 +276,7 @@ impl Browser {
     }
 
     fn ask_to_compact(&mut self) -> Option<Effect> {
-        let rows = self.meant();
+        let rows = self.selected_rows();
         let (before, saving) = sums(&rows);
         let paths = rows.iter().map(|row| row.listed.file.path.clone().into());
         let words = [OsString::from("compact"), "--yes".into()];
@@ -297,7 +297,7 @@ impl Browser {
 
     fn ask_to_restore(&mut self) -> Option<Effect> {
         let rows: Vec<&Row> =
-            self.meant().into_iter().filter(|row| row.listed.compactions > 0).collect();
+            self.selected_rows().into_iter().filter(|row| row.listed.compactions > 0).collect();
         if rows.is_empty() {
             self.note = Some(Note::Failed("it was not compacted with epitome".to_owned()));
             return None;
@@ -491,7 +491,7 @@ pub fn sums(rows: &[&Row]) -> (Tokens, Tokens) {
 fn growing(rows: &[&Row]) -> Option<String> {
     let saving = rows.iter().filter(|row| row.saving() > Tokens(0));
     let agents = saving.map(|row| row.listed.file.agent).filter(|agent| {
-        let native = epitome_formats::named(agent).and_then(|format| format.native);
+        let native = epitome_formats::find_format(agent).and_then(|format| format.native);
         native.is_some_and(|native| native.is_default())
     });
     let agents: BTreeSet<&str> = agents.collect();

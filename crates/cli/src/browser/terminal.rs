@@ -13,7 +13,7 @@ use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
 use super::draw::draw;
 use super::state::{Browser, Effect};
-use super::worker::{Done, Task, Worker};
+use super::worker::{Task, TaskResult, Worker};
 use crate::app::App;
 use crate::failure::{Failure, Result, Status};
 use crate::interrupt::Interrupt;
@@ -28,7 +28,7 @@ const REFRESH: Duration = Duration::from_secs(5);
 enum Told {
     /// The number of sessions read, and of all sessions.
     Progress(usize, usize),
-    Done(Box<Done>),
+    Done(Box<TaskResult>),
 }
 
 /// Shows the browser until the user leaves. The terminal is restored in any case.
@@ -93,10 +93,10 @@ fn finish(app: &App, told: &Receiver<Told>, interrupt: &Interrupt) -> Result<()>
     };
     bar.finish_and_clear();
     match done {
-        Some(Done::Printed { text, .. }) => app.print(&end_of(&text)),
-        Some(Done::Note(text)) => app.print(&format!("{text}\n")),
-        Some(Done::Failed(text)) => Err(Failure::new(Status::Refused, "browser", text)),
-        Some(Done::Listed(_) | Done::Refreshed(_)) | None => Ok(()),
+        Some(TaskResult::Printed { text, .. }) => app.print(&end_of(&text)),
+        Some(TaskResult::Note(text)) => app.print(&format!("{text}\n")),
+        Some(TaskResult::Failed(text)) => Err(Failure::new(Status::Refused, "browser", text)),
+        Some(TaskResult::Listed(_) | TaskResult::Refreshed(_)) | None => Ok(()),
     }
 }
 
@@ -175,10 +175,10 @@ impl Loop<'_> {
                         }
                     }
                     Told::Done(done) => {
-                        is_writing &= matches!(*done, Done::Refreshed(_));
+                        is_writing &= matches!(*done, TaskResult::Refreshed(_));
                         done_at = Some(Instant::now());
                         browser.now = self.app.config.now();
-                        effects.extend(browser.done(*done));
+                        effects.extend(browser.finish_task(*done));
                     }
                 }
             }

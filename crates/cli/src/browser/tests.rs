@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use epitome::Config;
 use epitome::agents::SessionFile;
-use epitome::list::{Listed, list};
+use epitome::list::{ListedSession, list};
 use epitome_model::Bytes;
 use jiff::Timestamp;
 use ratatui::Terminal;
@@ -15,20 +15,20 @@ use tempfile::TempDir;
 
 use super::draw::draw;
 use super::state::{Browser, Effect, Mode, Note};
-use super::worker::{Commands, Done, Form, Kind, Task};
+use super::worker::{Commands, Form, Kind, Task, TaskResult};
 
 const NOW: &str = "2026-11-23T12:00:00Z";
 
 /// A folder with sessions of three agents, and one file that is no session.
 struct World {
     _dir: TempDir,
-    listed: Vec<Listed>,
+    listed: Vec<ListedSession>,
 }
 
 impl World {
     fn new() -> World {
         let dir = tempfile::tempdir().expect("a folder");
-        let mut config = Config::of_home(dir.path());
+        let mut config = Config::from_home(dir.path());
         config.home = dir.path().join("epitome");
         let now: Timestamp = NOW.parse().expect("a time");
         let file = |name: &str, agent, hours: u64, bytes: &[u8]| {
@@ -53,7 +53,7 @@ impl World {
     fn browser(&self) -> Browser {
         let now = NOW.parse().expect("a time");
         let mut browser = Browser::new(now, true, (80, 24));
-        assert_eq!(browser.done(Done::Listed(self.listed.clone())), None);
+        assert_eq!(browser.finish_task(TaskResult::Listed(self.listed.clone())), None);
         browser
     }
 }
@@ -228,7 +228,7 @@ fn what_is_written_is_asked_once_for_all() {
     let mut browser = world.browser();
     assert_eq!(press(&mut browser, " j c"), None);
     let chosen: Vec<String> =
-        browser.meant().iter().map(|row| row.listed.file.id.clone()).collect();
+        browser.selected_rows().iter().map(|row| row.listed.file.id.clone()).collect();
     assert_eq!(chosen.len(), 2);
     // Any key but yes means no.
     assert_eq!(press(&mut browser, "n"), None);
@@ -261,7 +261,7 @@ fn the_title_of_several_is_the_command_that_was_run() {
     let world = World::new();
     let mut browser = world.browser();
     let (title, ..) = started(press(&mut browser, " jjcy"));
-    let names: Vec<&str> = browser.meant().iter().map(|row| row.short.as_str()).collect();
+    let names: Vec<&str> = browser.selected_rows().iter().map(|row| row.short.as_str()).collect();
     assert_eq!(title, format!("epitome compact {}", names.join(" ")));
 }
 
@@ -273,7 +273,11 @@ fn after_a_restore_nothing_is_selected() {
     assert_eq!(browser.chosen.len(), 1);
     let lines = vec![vec!["restore".into(), "x".into()]];
     let commands = Commands { title: "epitome restore x".to_owned(), lines, kind: Kind::Writes };
-    browser.done(Done::Printed { commands, text: "restored\n".to_owned(), failed: false });
+    browser.finish_task(TaskResult::Printed {
+        commands,
+        text: "restored\n".to_owned(),
+        failed: false,
+    });
     assert_eq!(browser.chosen.len(), 0);
 }
 
@@ -306,7 +310,7 @@ fn what_others_changed_is_shown_and_ends_no_work() {
     assert!(!browser.is_idle());
     let work = browser.work.clone();
     let left = world.listed.iter().filter(|it| it.file.id != "broken-dddd").cloned().collect();
-    assert_eq!(browser.done(Done::Refreshed(left)), None);
+    assert_eq!(browser.finish_task(TaskResult::Refreshed(left)), None);
     assert_eq!((browser.rows.len(), &browser.work), (3, &work));
     assert_eq!(browser.current().expect("a session").listed.file.id, current);
 }
@@ -328,7 +332,7 @@ fn a_plan_is_read_and_carried_out() {
         panic!("it plans");
     };
     let text = (1..=50).map(|n| format!("\u{1b}[1mline {n}\u{1b}[0m\n")).collect();
-    assert_eq!(browser.done(Done::Printed { commands, text, failed: false }), None);
+    assert_eq!(browser.finish_task(TaskResult::Printed { commands, text, failed: false }), None);
     let shown = screen(&mut browser, 60, 8);
     insta::assert_snapshot!(shown, @r#"
     "$ epitome compact --dry-run --losses 0f3c9a52      1–6 of 50"
@@ -390,7 +394,7 @@ fn after_a_write_the_list_is_read_again() {
         panic!("it compacts");
     };
     let text = "compacted\n".to_owned();
-    let effect = browser.done(Done::Printed { commands, text, failed: false });
+    let effect = browser.finish_task(TaskResult::Printed { commands, text, failed: false });
     assert_eq!(effect, Some(Effect::Start(Task::List)));
     assert_eq!(browser.chosen.len(), 1);
     assert!(matches!(&browser.mode, Mode::View(_)));
@@ -453,7 +457,7 @@ fn no_session_at_all_is_said() {
     "                                                                                "
     "reading sessions …                                                              "
     "#);
-    browser.done(Done::Listed(Vec::new()));
+    browser.finish_task(TaskResult::Listed(Vec::new()));
     insta::assert_snapshot!(screen(&mut browser, 80, 10), @r#"
     "epitome                                                                by saving"
     "                                                                                "

@@ -6,7 +6,7 @@ use ratatui::crossterm::event::KeyCode;
 use ratatui::text::Line;
 
 use super::worker::Kind;
-use crate::fold::folded;
+use crate::fold::fold_lines;
 
 /// A text with its scroll position.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ impl View {
     /// A view of the output of a command, in lines of at most `width` columns. The command has
     /// already escaped text of sessions in the output.
     pub fn new((title, kind): (String, Kind), printed: &str, colours: bool, width: usize) -> View {
-        let printed = folded(printed, width);
+        let printed = fold_lines(printed, width);
         let lines: Vec<Line<'static>> = match printed.into_text() {
             Ok(text) if colours => text.lines,
             Ok(_) | Err(_) => {

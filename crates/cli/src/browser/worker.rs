@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use epitome::list::{Listed, list};
+use epitome::list::{ListedSession, list};
 use epitome::recipes;
 use epitome_web::{Server, Which};
 use tempfile::NamedTempFile;
@@ -64,9 +64,9 @@ pub enum Kind {
 
 /// The result of a task.
 #[derive(Debug)]
-pub enum Done {
-    Listed(Vec<Listed>),
-    Refreshed(Vec<Listed>),
+pub enum TaskResult {
+    Listed(Vec<ListedSession>),
+    Refreshed(Vec<ListedSession>),
     Printed { commands: Commands, text: String, failed: bool },
     Note(String),
     Failed(String),
@@ -84,7 +84,7 @@ pub enum Form {
 impl Form {
     pub const ALL: [Form; 4] = [Form::Html, Form::Markdown, Form::Json, Form::Session];
 
-    pub fn words(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             Form::Html => "page (HTML)",
             Form::Markdown => "Markdown",
@@ -125,18 +125,18 @@ impl Worker {
 
     /// Carries out a task. `looked` is called after each session that is read for the list, with
     /// the number of sessions read so far.
-    pub fn run(&mut self, task: Task, looked: impl Fn(usize) + Sync) -> Done {
+    pub fn run(&mut self, task: Task, looked: impl Fn(usize) + Sync) -> TaskResult {
         let done = match task {
-            Task::List => self.list(looked).map(Done::Listed),
-            Task::Refresh => self.list(|_| ()).map(Done::Refreshed),
+            Task::List => self.list(looked).map(TaskResult::Listed),
+            Task::Refresh => self.list(|_| ()).map(TaskResult::Refreshed),
             Task::Run(commands) => Ok(self.commands(commands)),
             Task::Export { session, short, form } => self.export(&session, &short, form),
             Task::Open(session) => self.open(&session),
         };
-        done.unwrap_or_else(|failure| Done::Failed(failure.one_line()))
+        done.unwrap_or_else(|failure| TaskResult::Failed(failure.one_line()))
     }
 
-    fn list(&self, looked: impl Fn(usize) + Sync) -> Result<Vec<Listed>> {
+    fn list(&self, looked: impl Fn(usize) + Sync) -> Result<Vec<ListedSession>> {
         let app = &self.app;
         let recipe = recipes::resolve(&app.config, app.settings()?, None)?;
         let found = epitome::agents::all(&app.config.agents, app.agent());
@@ -144,7 +144,7 @@ impl Worker {
         Ok(list(&app.with_rules()?, found.sessions, &recipe, || looked(all)))
     }
 
-    fn commands(&self, commands: Commands) -> Done {
+    fn commands(&self, commands: Commands) -> TaskResult {
         let mut text = String::new();
         let mut failed = false;
         let progress = &self.app.progress;
@@ -159,7 +159,7 @@ impl Worker {
                 text.push_str(&format!("\n{n} of {of} sessions done, stopped\n"));
                 break;
             }
-            let printed = self.app.captured(|app| crate::run_line(app, line));
+            let printed = self.app.run_captured(|app| crate::run_line(app, line));
             if !text.is_empty() {
                 text.push('\n');
             }
@@ -172,10 +172,10 @@ impl Worker {
                 progress.step();
             }
         }
-        Done::Printed { commands, text, failed }
+        TaskResult::Printed { commands, text, failed }
     }
 
-    fn export(&self, session: &Path, short: &str, form: Form) -> Result<Done> {
+    fn export(&self, session: &Path, short: &str, form: Form) -> Result<TaskResult> {
         let file = PathBuf::from(form.file(short));
         let words: &[&str] = match form {
             Form::Html => &["render", "--format", "html"],
@@ -186,17 +186,17 @@ impl Worker {
         let mut line: Vec<OsString> = words.iter().map(OsString::from).collect();
         line.extend((form == Form::Session).then(|| file.clone().into()));
         line.push(session.into());
-        let printed = self.app.captured(|app| crate::run_line(app, &line));
+        let printed = self.app.run_captured(|app| crate::run_line(app, &line));
         printed.done?;
         if form != Form::Session {
             write_new(&file, printed.out.as_bytes())?;
         }
         let here = std::env::current_dir().unwrap_or_default().join(&file);
-        Ok(Done::Note(format!("written: {}", crate::text::path(&here))))
+        Ok(TaskResult::Note(format!("written: {}", crate::text::path(&here))))
     }
 
     /// Opens a session in the viewer. The first call starts the viewer.
-    fn open(&mut self, session: &Path) -> Result<Done> {
+    fn open(&mut self, session: &Path) -> Result<TaskResult> {
         if self.viewer.is_none() {
             let root = start_viewer(&self.app)?;
             self.viewer = Some(Viewer { root, opened: Vec::new() });
@@ -206,11 +206,11 @@ impl Worker {
         Ok(match serve::open_address(&address)? {
             Ok(file) => {
                 viewer.opened.push(file);
-                Done::Note(format!("opened until you leave: {address}"))
+                TaskResult::Note(format!("opened until you leave: {address}"))
             }
             // No web browser can be opened, for example without a desktop. The address is shown
             // instead.
-            Err(_) => Done::Note(format!("no web browser could be opened: {address}")),
+            Err(_) => TaskResult::Note(format!("no web browser could be opened: {address}")),
         })
     }
 }

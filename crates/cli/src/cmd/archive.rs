@@ -18,7 +18,7 @@ use jiff::SignedDuration;
 use serde::Serialize;
 
 use crate::app::App;
-use crate::confirm::agreed;
+use crate::confirm::ask_to_continue;
 use crate::failure::{Failure, Result, Status};
 use crate::session::file;
 use crate::table::{Side, Table};
@@ -269,7 +269,7 @@ fn rm(app: &App, session: &str, yes: bool) -> Result<()> {
             "{what} of {id}{with}, {stored}: if the session is compacted, it cannot be restored \
              after that. Move to the trash?"
         );
-        agreed(app, yes, &question)?;
+        ask_to_continue(app, yes, &question)?;
     }
     let now = app.config.now();
     let mut all: Vec<&SessionKey> = parts.iter().collect();

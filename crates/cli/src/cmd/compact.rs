@@ -334,7 +334,7 @@ impl Job<'_> {
         });
         let databases: BTreeSet<PathBuf> = places
             .filter_map(|place| match place {
-                Place::Rows(rows) if rows.are_written() => Some(rows.database().to_owned()),
+                Place::Rows(rows) if rows.is_writable() => Some(rows.database().to_owned()),
                 Place::Rows(_) | Place::File(_) | Place::Spread(_) => None,
             })
             .collect();
@@ -348,7 +348,7 @@ impl Job<'_> {
             Input::Stdin => return self.compact_stdin().map(Some),
             Input::File(path) => path,
         };
-        let session = OpenSession::of_agent(&self.app.config, path, self.app.agent());
+        let session = OpenSession::with_agent(&self.app.config, path, self.app.agent());
         if !self.wants(&session)? {
             return Ok(None);
         }
@@ -454,7 +454,7 @@ impl Difference {
             let history = History::open(&job.app.config, path, format, Version::AsItWas);
             let screen = match &history {
                 Ok(history) => history.screen(screen),
-                Err(_) => screen.of_session(&planned.session.source),
+                Err(_) => screen.session_screen(&planned.session.source),
             };
             self.text.push_str(&diff::render(planned, job.app.counter(), screen));
         }

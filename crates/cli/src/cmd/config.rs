@@ -159,10 +159,10 @@ fn explained(settings: &Settings) -> String {
             ""
         };
         let width = text::width().unwrap_or(usize::MAX).saturating_sub(4).max(20);
-        for line in text::wrapped(&format!("{}{yours}", key.about), width) {
+        for line in text::wrap_line(&format!("{}{yours}", key.about), width) {
             text += &format!("    {line}\n");
         }
-        for line in text::wrapped(&format!("takes {}", key.takes), width) {
+        for line in text::wrap_line(&format!("takes {}", key.takes), width) {
             text += &format!("    {DIM}{line}{DIM:#}\n");
         }
     }

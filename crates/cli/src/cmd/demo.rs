@@ -84,7 +84,7 @@ fn explain(app: &App, step: u32, text: &str) -> Result<()> {
 
 /// A paragraph as lines that fit on the screen.
 fn lines(text: &str) -> String {
-    let lines = text::wrapped(text, text::columns().min(100));
+    let lines = text::wrap_line(text, text::columns().min(100));
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
@@ -94,7 +94,7 @@ fn epitome(app: &App, folder: &Path, args: &[&str]) -> Result<()> {
     // The user's settings and keys are not used in the demo.
     let home = app.at_home(folder);
     let words: Vec<OsString> = args.iter().map(OsString::from).collect();
-    let printed = home.captured(|app| crate::run_line(app, &words));
+    let printed = home.run_captured(|app| crate::run_line(app, &words));
     app.print(&printed.all)?;
     printed.done
 }

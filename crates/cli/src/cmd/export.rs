@@ -99,13 +99,13 @@ fn made(
     let Some(finder) = finder else {
         return Ok((make(args, &history.session), RedactionCounts::default()));
     };
-    let redacted = history.redacted(&mut Redactor::new(finder))?;
+    let redacted = history.redact(&mut Redactor::new(finder))?;
     Ok((make(args, &redacted.session), RedactionCounts::count(&redacted.found)))
 }
 
 fn make<S: Source>(args: &Args, session: &Loaded<S>) -> RequestBody {
     let Loaded { source, transcript, .. } = session;
-    match epitome_api::named(&args.to) {
+    match epitome_api::find_api(&args.to) {
         Some(wire) => {
             let mut made = (wire.make)(transcript, source);
             if made.messages > 0 {

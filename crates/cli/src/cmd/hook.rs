@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use clap::Args as ClapArgs;
-use epitome::hooks::{self, Deferred, Rule};
+use epitome::hooks::{self, DeferredSession, Rule};
 use epitome::{Config, ErrorKind, Place};
 
 use super::compact;
@@ -74,7 +74,7 @@ fn leave(args: &Args, told: &[u8]) -> Result<()> {
 
 fn keep(app: &App, agent: &str, told: &[u8]) -> Result<()> {
     let config = &app.config;
-    let Some(ended) = hooks::ended(told) else {
+    let Some(ended) = hooks::parse_ended_session(told) else {
         return Err(Failure::usage("the event does not name a session"));
     };
     let Some(session) = hooks::session_of(config, agent, &ended) else {
@@ -93,13 +93,13 @@ fn keep(app: &App, agent: &str, told: &[u8]) -> Result<()> {
         render(app, &rules, &session)?;
     }
     if rules.iter().any(|rule| rule.shrink) {
-        let later = Deferred { session, agent: agent.to_owned(), process: ended.process };
+        let later = DeferredSession { session, agent: agent.to_owned(), process: ended.process };
         if is_free {
             shrink(app, &later)
         } else {
             defer(config, &later, "it is still in use")
         }
-        for later in hooks::deferred(config) {
+        for later in hooks::take_ready(config) {
             shrink(app, &later);
         }
     }
@@ -127,8 +127,8 @@ fn render(app: &App, rules: &[Rule], session: &Path) -> Result<()> {
 }
 
 /// Compacts a session that has ended. A session that is still in use is left for later.
-fn shrink(app: &App, later: &Deferred) {
-    let Deferred { session, .. } = later;
+fn shrink(app: &App, later: &DeferredSession) {
+    let DeferredSession { session, .. } = later;
     let done = Choice::default().recipe(app, false).and_then(|recipe| {
         let run = app.config.begin_run("hook");
         compact::one(app, &run, &recipe, session, None, false)
@@ -152,7 +152,7 @@ fn shrink(app: &App, later: &Deferred) {
     }
 }
 
-fn defer(config: &Config, later: &Deferred, why: &str) {
+fn defer(config: &Config, later: &DeferredSession, why: &str) {
     let session = later.session.display();
     let line = match hooks::defer(config, later) {
         Ok(()) => format!("{session} will be compacted later: {why}"),

@@ -42,7 +42,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
             let bytes = read_stdin()?;
             let config = &app.config;
             let version = Version::AsItWas;
-            let history = History::of_bytes(config, bytes.clone(), app.agent(), version)?;
+            let history = History::from_bytes(config, bytes.clone(), app.agent(), version)?;
             inspect.run(None, &Loaded::read(bytes, app.agent())?, &history)?
         }
         Input::File(path) => {

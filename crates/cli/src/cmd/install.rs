@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::render::{Compact, Format, compact_value};
 use crate::app::App;
-use crate::confirm::agreed;
+use crate::confirm::ask_to_continue;
 use crate::diff;
 use crate::failure::{Failure, Result};
 use crate::text::{self, BOLD, DIM};
@@ -109,7 +109,7 @@ fn add(app: &App, args: &Args, kind: AdditionKind) -> Result<()> {
     let mut shown = String::new();
     settings_change(&mut shown, &file, plan.before.as_deref(), &plan.after);
     app.note(shown.trim_end());
-    agreed(app, args.yes, "Install this?")?;
+    ask_to_continue(app, args.yes, "Install this?")?;
     let added = Added { agent, added: kind, file: plan.file.clone() };
     plan.carry_out(&app.config).map_err(Failure::writing)?;
     if app.global.json {
@@ -127,7 +127,7 @@ fn install_hook(app: &App, args: &Args) -> Result<()> {
     let program = program()?;
     let plan = Install::plan(&app.config, agent, &program, &wish)?;
     app.note(describe_changes(&plan).trim_end());
-    agreed(app, args.yes, "Install this?")?;
+    ask_to_continue(app, args.yes, "Install this?")?;
     let afterwards = plan.afterwards;
     let rule = plan.carry_out(&app.config).map_err(Failure::writing)?;
     if app.global.json {

@@ -79,7 +79,7 @@ fn with_keys() -> impl Iterator<Item = Provider> {
 }
 
 fn named(provider: &str) -> Provider {
-    Provider::named(provider).expect("the parser accepts only known providers")
+    Provider::find(provider).expect("the parser accepts only known providers")
 }
 
 fn set(app: &App, provider: Provider) -> Result<()> {

@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 use anstyle::Style;
 use clap::Args as ClapArgs;
 use epitome::agents;
-use epitome::list::{Listed, SessionInfo, Sort, list};
-use epitome::ops::Fitted;
+use epitome::list::{ListedSession, SessionInfo, Sort, list};
+use epitome::ops::BillingFit;
 use epitome::recipes;
 use epitome_model::{Bytes, Tokens};
 use jiff::Timestamp;
@@ -65,7 +65,7 @@ struct Row<'a> {
     turns: Option<u64>,
     context_tokens: Option<Tokens>,
     request_tokens: Option<Tokens>,
-    calibration: Option<Fitted>,
+    calibration: Option<BillingFit>,
     saving_tokens: Option<Tokens>,
     compactions: u64,
     compactions_in_effect: u64,
@@ -106,7 +106,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
 
 impl Args {
     /// Whether a session was written recently enough to be listed.
-    fn takes(&self, app: &App, listed: &Listed) -> bool {
+    fn takes(&self, app: &App, listed: &ListedSession) -> bool {
         let now = SystemTime::from(app.config.now());
         let age = now.duration_since(listed.file.modified).unwrap_or_default();
         self.since.is_none_or(|most| age <= most)
@@ -114,7 +114,7 @@ impl Args {
 }
 
 impl<'a> Row<'a> {
-    fn from_listed(listed: &'a Listed) -> Row<'a> {
+    fn from_listed(listed: &'a ListedSession) -> Row<'a> {
         let seen = listed.seen.as_ref().ok();
         Row {
             session: &listed.file.path,
@@ -130,7 +130,7 @@ impl<'a> Row<'a> {
             calibration: seen
                 .and_then(|seen| seen.calibration)
                 .as_ref()
-                .map(Fitted::from_calibration),
+                .map(BillingFit::from_calibration),
             saving_tokens: seen.map(|seen| seen.saving),
             compactions: listed.compactions,
             compactions_in_effect: seen.map_or(0, |seen| seen.in_effect),
@@ -157,7 +157,7 @@ fn nothing(app: &App, args: &Args) -> Result<()> {
     Ok(())
 }
 
-fn render(app: &App, listed: &[Listed], found: usize) -> String {
+fn render(app: &App, listed: &[ListedSession], found: usize) -> String {
     use Side::{Left, Right};
     let heads =
         ["agent", "session", "age", "disk", "messages", "saves", "", "", "project", "title"];
@@ -192,7 +192,7 @@ fn render(app: &App, listed: &[Listed], found: usize) -> String {
     let mut text = table.render();
     let all: Tokens = listed.iter().filter_map(|it| it.seen.as_ref().ok()?.context).sum();
     let saving: Tokens = listed.iter().filter_map(|it| Some(it.seen.as_ref().ok()?.saving)).sum();
-    let disk: Bytes = listed.iter().map(Listed::size).sum();
+    let disk: Bytes = listed.iter().map(ListedSession::size).sum();
     let total = format!(
         "{BOLD}{}{BOLD:#}, {disk} on disk, ~{all} tokens of messages, of which compacting saves \
          ~{saving} ({})",
@@ -202,7 +202,7 @@ fn render(app: &App, listed: &[Listed], found: usize) -> String {
     let estimate = "~ is an estimate: `epitome inspect` counts a session exactly, and says what \
                     the provider bills for it";
     text.push('\n');
-    let wrapped = |text| text::wrapped(text, width.unwrap_or(usize::MAX));
+    let wrapped = |text| text::wrap_line(text, width.unwrap_or(usize::MAX));
     wrapped(&total).iter().for_each(|line| text.extend([line, "\n"]));
     for line in wrapped(estimate) {
         let _ = writeln!(text, "{DIM}{line}{DIM:#}");
@@ -224,7 +224,7 @@ fn most_of_title(width: Option<usize>) -> usize {
 
 /// The styles of a session's cells: the colour of its agent, and green if compacting would save at
 /// least half of its context.
-fn styles(it: &Listed) -> [Style; 10] {
+fn styles(it: &ListedSession) -> [Style; 10] {
     let mut styles = [PLAIN; 10];
     styles[0] = text::agent_colour(it.file.agent);
     if it.saves_half() {
@@ -237,7 +237,7 @@ fn styles(it: &Listed) -> [Style; 10] {
 
 /// Three cells: the tokens that compacting would save, their share of the context, and whether the
 /// session is compacted or read-only.
-fn saves(it: &Listed, seen: &SessionInfo) -> [String; 3] {
+fn saves(it: &ListedSession, seen: &SessionInfo) -> [String; 3] {
     let Some(saving) = it.saving() else { return ["-", "-", "read-only"].map(str::to_owned) };
     let part = share(saving.0, seen.context.map_or(0, |context| context.0));
     let state = if it.is_compacted() { "compacted" } else { "" };

@@ -34,7 +34,7 @@ pub struct Args {
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
     let path = file(app, &args.session)?;
-    let session = OpenSession::of_agent(&app.config, &path, app.agent());
+    let session = OpenSession::with_agent(&app.config, &path, app.agent());
     let report = session_losses(&session, app.settings()?, app.counter())?;
     app.check_output_has_reader()?;
     if report.compactions.is_empty() {

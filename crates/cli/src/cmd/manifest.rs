@@ -85,7 +85,7 @@ fn run_upsert(app: &App, args: &Upsert) -> Result<()> {
     let folder = args.manifest.parent().filter(|it| !it.as_os_str().is_empty());
     let reading = match Input::find(app, &args.file)? {
         Input::Stdin => {
-            RenderSource::of_bytes(&app.config, read_stdin()?, app.agent(), Version::AsItWas)?
+            RenderSource::from_bytes(&app.config, read_stdin()?, app.agent(), Version::AsItWas)?
         }
         Input::File(path) => RenderSource::open(&app.config, &path, app.agent())?,
     };
@@ -104,7 +104,8 @@ fn run_upsert(app: &App, args: &Upsert) -> Result<()> {
 fn run_repair(app: &App, args: &Repair) -> Result<()> {
     let finder = args.redaction.finder(app)?;
     let mut session = |name: &str| -> Option<Listing> {
-        let SessionMatch::File(path) = agents::meant(&app.config.agents, name, app.agent()) else {
+        let SessionMatch::File(path) = agents::find_session(&app.config.agents, name, app.agent())
+        else {
             app.note(&format!("{DIM}left out:{DIM:#} {}: no such session", text::field(name)));
             return None;
         };

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use clap::builder::PossibleValuesParser;
-use epitome::port::Ported;
+use epitome::port::PortedSession;
 use epitome::{Loaded, agents};
 use epitome_model::Bytes;
 use serde::Serialize;
@@ -50,7 +50,7 @@ pub struct Args {
 }
 
 fn targets() -> PossibleValuesParser {
-    agents::resumed().map(|(agent, _)| agent.name()).collect::<Vec<_>>().into()
+    agents::resumable_agents().map(|(agent, _)| agent.name()).collect::<Vec<_>>().into()
 }
 
 /// The report of a conversion. See `docs/json.md`.
@@ -74,8 +74,8 @@ struct Carried {
 pub fn run(app: &App, args: &Args) -> Result<()> {
     let input = Input::find(app, &args.session)?;
     let session = input.load(app)?;
-    let agent = agents::named(&args.to).expect("clap takes the names of agents alone");
-    let ported = Ported::make(&app.config, &session, agent, args.cwd.as_deref());
+    let agent = agents::find_agent(&args.to).expect("clap takes the names of agents alone");
+    let ported = PortedSession::make(&app.config, &session, agent, args.cwd.as_deref());
     let Input::File(path) = &input else { return write(app, args, &input, &session, &ported?) };
     let mut ported = ported.map_err(|err| Failure::from(err).with_path(path))?;
     if let Some(failure) = session.source.failure() {
@@ -90,7 +90,7 @@ fn write<S>(
     args: &Args,
     input: &Input,
     session: &Loaded<S>,
-    ported: &Ported,
+    ported: &PortedSession,
 ) -> Result<()> {
     let out = match &args.out {
         Some(out) => out.clone(),
@@ -124,7 +124,7 @@ fn write<S>(
 
 /// The command that resumes the new session; `None` if it was not written where the agent looks for
 /// it.
-fn resume(args: &Args, ported: &Ported) -> Option<Vec<String>> {
+fn resume(args: &Args, ported: &PortedSession) -> Option<Vec<String>> {
     let words = ported.resume.command.iter().map(|word| (*word).to_owned());
     args.out.is_none().then(|| words.chain([ported.id.clone()]).collect())
 }
@@ -133,7 +133,7 @@ fn carried<S>(
     args: &Args,
     input: &Input,
     session: &Loaded<S>,
-    ported: &Ported,
+    ported: &PortedSession,
     out: PathBuf,
 ) -> Carried {
     Carried {

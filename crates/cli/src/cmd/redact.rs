@@ -72,7 +72,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
 
 fn write(app: &App, args: &Args, input: &Input, history: &History) -> Result<()> {
     let finder = args.redaction.always(app)?;
-    let copy = history.redacted(&mut Redactor::new(&finder))?;
+    let copy = history.redact(&mut Redactor::new(&finder))?;
     history.failure().map_or(Ok(()), Err)?;
     let source = &copy.session.source;
     match &args.out {

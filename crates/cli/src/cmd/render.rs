@@ -9,7 +9,7 @@ use clap::builder::PossibleValue;
 use clap::{Args as ClapArgs, ValueEnum};
 use epitome::archive::Archive;
 use epitome::render::{
-    ListPrices, RenderOptions, RenderSource, Rendered, render_into, update_index,
+    ListPrices, RenderForm, RenderOptions, RenderSource, render_into, update_index,
 };
 use epitome::settings::values as settings;
 use epitome_passes::{Recipe, built_in};
@@ -156,17 +156,17 @@ pub fn compact_value(text: &str) -> std::result::Result<Compact, String> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Format {
     Terminal,
-    File(Rendered),
+    File(RenderForm),
 }
 
 impl ValueEnum for Format {
     fn value_variants<'a>() -> &'a [Format] {
         &[
             Format::Terminal,
-            Format::File(Rendered::Html),
-            Format::File(Rendered::Markdown),
-            Format::File(Rendered::Json),
-            Format::File(Rendered::Jsonl),
+            Format::File(RenderForm::Html),
+            Format::File(RenderForm::Markdown),
+            Format::File(RenderForm::Json),
+            Format::File(RenderForm::Jsonl),
         ]
     }
 
@@ -175,14 +175,16 @@ impl ValueEnum for Format {
             Format::Terminal => {
                 PossibleValue::new("terminal").alias("text").help("Coloured text, in a pager")
             }
-            Format::File(Rendered::Html) => PossibleValue::new("html").help("Self-contained pages"),
-            Format::File(Rendered::Markdown) => {
+            Format::File(RenderForm::Html) => {
+                PossibleValue::new("html").help("Self-contained pages")
+            }
+            Format::File(RenderForm::Markdown) => {
                 PossibleValue::new("markdown").alias("md").help("For GitHub")
             }
-            Format::File(Rendered::Json) => {
+            Format::File(RenderForm::Json) => {
                 PossibleValue::new("json").help("For programs (docs/schema/transcript.schema.json)")
             }
-            Format::File(Rendered::Jsonl) => {
+            Format::File(RenderForm::Jsonl) => {
                 PossibleValue::new("jsonl").help("The session's own records, as its agent has them")
             }
         })
@@ -193,19 +195,19 @@ impl From<settings::Form> for Format {
     fn from(form: settings::Form) -> Format {
         match form {
             settings::Form::Terminal => Format::Terminal,
-            settings::Form::Html => Format::File(Rendered::Html),
-            settings::Form::Markdown => Format::File(Rendered::Markdown),
-            settings::Form::Json => Format::File(Rendered::Json),
-            settings::Form::Jsonl => Format::File(Rendered::Jsonl),
+            settings::Form::Html => Format::File(RenderForm::Html),
+            settings::Form::Markdown => Format::File(RenderForm::Markdown),
+            settings::Form::Json => Format::File(RenderForm::Json),
+            settings::Form::Jsonl => Format::File(RenderForm::Jsonl),
         }
     }
 }
 
-fn compacted(set: settings::Compacted) -> Option<Compact> {
+fn compacted(set: settings::RenderShortening) -> Option<Compact> {
     match set {
-        settings::Compacted::No => None,
-        settings::Compacted::Yes => Some(Compact::Bare),
-        settings::Compacted::NoThinking => Some(Compact::NoThinking),
+        settings::RenderShortening::No => None,
+        settings::RenderShortening::Yes => Some(Compact::Bare),
+        settings::RenderShortening::NoThinking => Some(Compact::NoThinking),
     }
 }
 
@@ -354,8 +356,8 @@ fn open(app: &App, input: &Input, state: State) -> Result<RenderSource> {
     let config = &app.config;
     let version = state.version();
     let reading = match input {
-        Input::Stdin => RenderSource::of_bytes(config, read_stdin()?, app.agent(), version)?,
-        Input::File(path) => RenderSource::of_version(config, path, app.agent(), version)?,
+        Input::Stdin => RenderSource::from_bytes(config, read_stdin()?, app.agent(), version)?,
+        Input::File(path) => RenderSource::open_version(config, path, app.agent(), version)?,
     };
     note_missing(app, input, reading.missing());
     Ok(reading)
@@ -386,7 +388,7 @@ fn in_one_text(
         if let Some(turns) = &turns {
             let is_there = main.turns.iter().any(|turn| turns.contains(&turn.number));
             chosen = (is_there, main.turns.last().map_or(0, |turn| turn.number));
-            return told_turns(&main.of_turns(turns.clone()), parts, format, &anchor);
+            return told_turns(&main.select_turns(turns.clone()), parts, format, &anchor);
         }
         let joined = |each: &dyn Fn(&Story<'_>) -> String| {
             let texts: Vec<String> = stories.iter().map(each).collect();
@@ -394,14 +396,16 @@ fn in_one_text(
         };
         match format {
             Format::Terminal => joined(&|story| terminal(story, text::columns())),
-            Format::File(Rendered::Html) => {
+            Format::File(RenderForm::Html) => {
                 let parts = parts.iter().enumerate();
                 let parts = parts.map(|(number, story)| (anchor(number), story)).collect();
-                Html::whole(main, parts).page(0)
+                Html::single_page(main, parts).page(0)
             }
-            Format::File(Rendered::Markdown) => joined(&markdown),
-            Format::File(Rendered::Json) => json(main, parts),
-            Format::File(Rendered::Jsonl) => String::from_utf8_lossy(&main.records()).into_owned(),
+            Format::File(RenderForm::Markdown) => joined(&markdown),
+            Format::File(RenderForm::Json) => json(main, parts),
+            Format::File(RenderForm::Jsonl) => {
+                String::from_utf8_lossy(&main.records()).into_owned()
+            }
         }
     })?;
     failed(reading)?;
@@ -421,16 +425,16 @@ fn told_turns(
 ) -> String {
     match format {
         Format::Terminal => terminal(turns, text::columns()),
-        Format::File(Rendered::Html) => {
-            let alone = Html::whole(turns, Vec::new()).page(0);
+        Format::File(RenderForm::Html) => {
+            let alone = Html::single_page(turns, Vec::new()).page(0);
             let parts = parts.iter().enumerate().map(|(number, story)| (anchor(number), story));
             let sent = parts.filter(|(anchor, _)| alone.contains(&format!("href=\"#{anchor}\"")));
             let parts: Vec<_> = sent.collect();
-            if parts.is_empty() { alone } else { Html::whole(turns, parts).page(0) }
+            if parts.is_empty() { alone } else { Html::single_page(turns, parts).page(0) }
         }
-        Format::File(Rendered::Markdown) => markdown(turns),
-        Format::File(Rendered::Json) => json(turns, &[]),
-        Format::File(Rendered::Jsonl) => String::from_utf8_lossy(&turns.records()).into_owned(),
+        Format::File(RenderForm::Markdown) => markdown(turns),
+        Format::File(RenderForm::Json) => json(turns, &[]),
+        Format::File(RenderForm::Jsonl) => String::from_utf8_lossy(&turns.records()).into_owned(),
     }
 }
 
@@ -448,7 +452,7 @@ fn write(
     formats: &[Format],
     choice: &Choice,
 ) -> Result<()> {
-    let files: Vec<Rendered> = formats
+    let files: Vec<RenderForm> = formats
         .iter()
         .filter_map(|format| match format {
             Format::File(rendered) => Some(*rendered),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::Args as ClapArgs;
 use epitome::ErrorKind;
 use epitome::ops::{
-    Change, GivenBack, How, OpenSession, Restore, RestoreReport, RestoredFile, What, session_text,
+    Change, FileRestore, How, OpenSession, Restore, RestoreReport, RestoredFile, What, session_text,
 };
 use epitome::runs::{ArchivedSessions, LoggedRun, RunLog, RunMatch, archived_sessions, runs};
 use epitome::storage::{Damage, RestoreTarget};
@@ -19,7 +19,7 @@ use epitome_passes::Name;
 use many::Wanted;
 
 use crate::app::App;
-use crate::confirm::agreed;
+use crate::confirm::ask_to_continue;
 use crate::failure::{Failure, Result};
 use crate::report::Lines;
 use crate::session::{self, file, parse_age};
@@ -125,7 +125,7 @@ fn several(app: &App, args: &Args) -> Result<()> {
         })?;
     if let Some(project) = project {
         paths.retain(|path| {
-            let session = OpenSession::of_agent(&app.config, path, app.agent());
+            let session = OpenSession::with_agent(&app.config, path, app.agent());
             // A session that exists but cannot be read is included: restoring it reports the
             // reason.
             session.is_run_in(project).unwrap_or_else(|err| !is_no_session(&err))
@@ -147,7 +147,7 @@ fn is_no_session(err: &epitome::Error) -> bool {
 
 /// The run whose id begins with `id`.
 pub fn find_run(log: RunLog, id: &str) -> Result<LoggedRun> {
-    match log.named(id) {
+    match log.find(id) {
         RunMatch::Run(run) => Ok(*run),
         RunMatch::Nothing => Err(Failure::usage(format!("no run has the id `{id}`"))
             .hint("`epitome log` lists the runs")),
@@ -167,8 +167,8 @@ fn one(app: &App, args: &Args, session: &OsStr) -> Result<()> {
     };
     let damage = if args.partial { Damage::LeaveOut } else { Damage::Refuse };
     let restore = Restore { what, force: args.force, damage };
-    let session = OpenSession::of_agent(&app.config, &path, app.agent());
-    let asked = |done: &[GivenBack]| {
+    let session = OpenSession::with_agent(&app.config, &path, app.agent());
+    let asked = |done: &[FileRestore]| {
         app.check_output_has_reader()?;
         imported(app, done, args.yes)
     };
@@ -212,7 +212,7 @@ fn in_the_file(failure: Failure, session: &OpenSession<'_>, reference: &Ref) -> 
 }
 
 /// Asks whether imported generations may be used.
-fn imported(app: &App, done: &[GivenBack], yes: bool) -> Result<()> {
+fn imported(app: &App, done: &[FileRestore], yes: bool) -> Result<()> {
     for back in done.iter().filter(|it| !it.imported.is_empty()) {
         let numbers: Vec<String> = back.imported.iter().map(ToString::to_string).collect();
         let question = format!(
@@ -221,7 +221,7 @@ fn imported(app: &App, done: &[GivenBack], yes: bool) -> Result<()> {
             numbers.join(", "),
             text::field(&back.key.id),
         );
-        agreed(app, yes, &question)?;
+        ask_to_continue(app, yes, &question)?;
     }
     Ok(())
 }

@@ -138,7 +138,7 @@ fn scan(
     shows_all: bool,
 ) -> Result<u64> {
     let session = &history.session;
-    let redacted = history.redacted(&mut Redactor::new(finder))?;
+    let redacted = history.redact(&mut Redactor::new(finder))?;
     // The ids of entries are taken from the redacted session, because an id may be a secret.
     let entries = &redacted.session.transcript.items;
     let items = &session.transcript.items;

@@ -80,14 +80,14 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
 fn query(app: &App, args: &Args) -> Result<Query> {
     let mut query = Query::parse(&args.words.join(" ")).map_err(wrong_query)?;
     if let Some(agent) = app.agent() {
-        query = query.of_agent(agent).map_err(wrong_query)?;
+        query = query.with_agent(agent).map_err(wrong_query)?;
     }
     let Some(project) = &args.which.project else { return Ok(query) };
     let given = std::path::absolute(project).unwrap_or_else(|_| project.clone());
     let real = project.canonicalize().unwrap_or_else(|_| given.clone());
     // `components` drops a slash at the end, which the user may have typed.
     let folders = [given, real].map(|folder| folder.components().collect::<PathBuf>());
-    Ok(query.of_folders(folders.to_vec()))
+    Ok(query.with_folders(folders.to_vec()))
 }
 
 fn wrong_query(err: epitome_search::BadQuery) -> Failure {
@@ -138,7 +138,7 @@ fn group(app: &App, shown: &mut String, id: Option<String>, hits: &[&Hit]) {
     let id = id.unwrap_or_else(|| one_line(&first.id, 40));
     let agent = text::agent_colour(&first.agent);
     let begin = first.agent.chars().count() + id.chars().count() + 4;
-    let title = text::fitted(&first.title, text::columns().saturating_sub(begin).max(ROOM));
+    let title = text::fit_line(&first.title, text::columns().saturating_sub(begin).max(ROOM));
     let _ = writeln!(shown, "{agent}{}{agent:#}  {id}  {BOLD}{title}{BOLD:#}", first.agent);
     let now = app.config.now();
     for hit in hits {

@@ -63,7 +63,7 @@ pub struct Range {
 pub fn run(app: &App, args: &Args) -> Result<()> {
     if let Some(session) = &args.session {
         let path = file(app, session)?;
-        let session = OpenSession::of_agent(&app.config, &path, app.agent());
+        let session = OpenSession::with_agent(&app.config, &path, app.agent());
         let text = session_text(&session, &args.name)?.ok_or_else(|| {
             let what = format!("no text of this session is called {}", written(&args.name));
             Failure::new(Status::Disk, "not-found", what)

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use clap::Args as ClapArgs;
 use epitome::models::catalogue;
 use epitome::recipes;
-use epitome::simulate::{Gate, RecipeReport, Simulate, SimulateReport, Simulated};
+use epitome::simulate::{Gate, RecipeReport, Simulate, SimulateReport, SimulatedSession};
 use epitome::storage::{Spliced, write_new};
 use epitome_llm::Catalogue;
 use epitome_model::Tokens;
@@ -18,7 +18,7 @@ use crate::failure::{Failure, Result, Status};
 use crate::session::{self, Input, parse_tokens};
 use crate::steps::Steps;
 use crate::table::{Side, Table};
-use crate::text::{DIM, count, field, wrapped};
+use crate::text::{DIM, count, field, wrap_line};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -97,7 +97,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let inputs = if args.all { of_last_days(app) } else { Input::find_all(app, &args.sessions)? };
     let bar = "replaying {bar:30} {pos}/{len} sessions {elapsed}";
     let steps = Steps::new(app, bar, inputs.len()).ticking();
-    let done: Vec<Result<Simulated>> = inputs
+    let done: Vec<Result<SimulatedSession>> = inputs
         .par_iter()
         .map(|input| {
             let done = one(app, &simulate, input);
@@ -132,7 +132,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         app.print_json(&report)?;
     } else {
         let found = if args.all { month(&report) } else { report.finding() };
-        app.print(&format!("{}\n\n{}", wrapped(&found, 100).join("\n"), table(&report)))?;
+        app.print(&format!("{}\n\n{}", wrap_line(&found, 100).join("\n"), table(&report)))?;
     }
     if failed > 0 {
         let what = format!("{failed} of {} sessions were not replayed", inputs.len());
@@ -170,7 +170,7 @@ fn options(app: &App, args: &Args) -> Result<Simulate> {
     if let Some(path) = &args.prices {
         prices = prices.with(table_of(path)?);
     }
-    if let Some(model) = args.model.as_deref().filter(|model| prices.named(model).is_none()) {
+    if let Some(model) = args.model.as_deref().filter(|model| prices.find(model).is_none()) {
         let what = format!("the price of `{}` is not known", field(model));
         return Err(Failure::usage(what).hint("--prices names a table that has it"));
     }
@@ -206,7 +206,7 @@ fn of_last_days(app: &App) -> Vec<Input> {
     recent.map(|file| Input::File(file.path)).collect()
 }
 
-fn one(app: &App, simulate: &Simulate, input: &Input) -> Result<Simulated> {
+fn one(app: &App, simulate: &Simulate, input: &Input) -> Result<SimulatedSession> {
     let session = input.load(app)?;
     let done = simulate.session(&input.name(), &session).map_err(|err| match input {
         Input::Stdin => err,

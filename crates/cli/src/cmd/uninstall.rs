@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::install::describe_rule;
 use crate::app::App;
-use crate::confirm::agreed;
+use crate::confirm::ask_to_continue;
 use crate::diff;
 use crate::failure::{Failure, Result};
 use crate::text::{self, BOLD, DIM, count};
@@ -100,7 +100,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
     changes.push_str(&describe_changes(&plans, &purges));
     app.note(changes.trim_end());
-    agreed(app, args.yes, "Uninstall this?")?;
+    ask_to_continue(app, args.yes, "Uninstall this?")?;
     for Remove { agent, kind, .. } in &additions {
         remove(app, agent, *kind)?;
     }

@@ -13,7 +13,7 @@ use epitome_passes::Recipe;
 use super::compact;
 use crate::app::App;
 use crate::choice::Choice;
-use crate::confirm::{agreed, can_ask};
+use crate::confirm::{ask_to_continue, can_ask};
 use crate::failure::{Failure, Result, Status};
 use crate::interrupt::Interrupt;
 use crate::report::Sum;
@@ -178,7 +178,7 @@ impl Reports<'_> {
             let sum = std::mem::take(&mut self.sum);
             self.app.note(sum.message("would be compacted").trim_end());
         }
-        agreed(self.app, false, "Go on?")
+        ask_to_continue(self.app, false, "Go on?")
     }
 
     /// Scans every session once. A failure does not stop the scan; the worst one is returned.

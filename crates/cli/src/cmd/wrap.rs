@@ -7,7 +7,7 @@ use std::process::ExitStatus;
 
 use clap::Args as ClapArgs;
 use clap::builder::PossibleValuesParser;
-use epitome::agents::{AGENTS, Launch, LaunchFile, ModelAddress, named};
+use epitome::agents::{AGENTS, Launch, LaunchFile, ModelAddress, find_agent};
 use epitome_proxy::{Options, Server, Totals, Upstream};
 use tempfile::NamedTempFile;
 use tokio::process::{Child, Command};
@@ -69,7 +69,7 @@ fn agents() -> PossibleValuesParser {
 }
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
-    let address = named(&args.agent_name).and_then(|agent| agent.model_address());
+    let address = find_agent(&args.agent_name).and_then(|agent| agent.model_address());
     let address = address.ok_or_else(|| Failure::usage("this agent takes no base URL"))?;
     let (upstream, path) = upstream(app, args, &address)?;
     let options = args.shortening.options(app, Some(&args.agent_name))?;

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Stdio};
 
 use crate::world::World;
-use epitome_formats::named;
+use epitome_formats::find_format;
 use epitome_model::Fault;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -255,7 +255,7 @@ impl Client {
     fn read(&self) {
         let bytes = std::fs::read(&self.log).expect("a log");
         let mut faults: Vec<Fault> = Vec::new();
-        (named("epitome").expect("a format").read)(&bytes, &mut faults);
+        (find_format("epitome").expect("a format").read)(&bytes, &mut faults);
         assert_eq!(faults, [], "{}", String::from_utf8_lossy(&bytes));
     }
 }

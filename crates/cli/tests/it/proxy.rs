@@ -35,7 +35,7 @@ fn line(day: u8, conversation: u8) -> LedgerLine {
 /// A world with a ledger.
 fn world(lines: &[LedgerLine]) -> World {
     let world = World::new();
-    let ledger = Ledger::new(&Config::of_home(&world.home).wire_memo());
+    let ledger = Ledger::new(&Config::from_home(&world.home).wire_memo());
     for line in lines {
         ledger.append(line).expect("a disk");
     }

@@ -507,7 +507,7 @@ fn elsewhere(message: &str) -> Option<&'static str> {
 
 /// The API with this name.
 pub(super) fn named(api: &str) -> Result<&'static Api> {
-    epitome_api::named(api).ok_or_else(|| {
+    epitome_api::find_api(api).ok_or_else(|| {
         let names: Vec<&str> = APIS.iter().map(|api| api.name).collect();
         Error::new(ErrorKind::NotFound, format!("there is no API {api}"))
             .with_hint(format!("the APIs are {}", names.join(", ")))

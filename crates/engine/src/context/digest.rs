@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use epitome_error::Result;
-use epitome_formats::epitome::as_said;
+use epitome_formats::epitome::all_originals;
 use epitome_model::{Block, Role, Source, TOKENS_AROUND, Tokens, Transcript};
 use epitome_passes::{DigestRule, EventReason, FactIndex, View, is_digest};
 
@@ -83,7 +83,7 @@ impl Context {
         // The user's current request stays word for word.
         let end = end.min(current_request(transcript));
         let said = |old: &[usize], kept: &[usize]| {
-            let mut said = as_said(transcript, kept);
+            let mut said = all_originals(transcript, kept);
             // A summary by a model contains text that is in no line of the log.
             said.extend(old.iter().filter(|&&item| is_summary(transcript, source, item)));
             said.sort_unstable();

@@ -1,4 +1,4 @@
-use epitome_formats::named;
+use epitome_formats::find_format;
 use epitome_model::{StopReason, Tokens};
 use epitome_passes::{BUILT_IN, Event, NoReply, Recipe, Reply, built_in};
 use epitome_tokens::Estimate;
@@ -77,7 +77,7 @@ fn fits(context: &Context, about: &str) {
     let usage = context.usage();
     assert!(Some(usage.tokens) <= usage.usable, "{about}: {usage:?}");
     let body = context.unchanged_view().body("anthropic").expect("an API").body.into_bytes();
-    let format = named("anthropic").expect("an API");
+    let format = find_format("anthropic").expect("an API");
     let read = (format.read)(&body, &mut ());
     assert_eq!(format.invariants.check(&read, &body), Vec::new(), "{about}");
 }

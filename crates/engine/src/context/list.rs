@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use epitome_api::Api;
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_formats::epitome::{
-    MessagePart, Speaker, Undone, back, blocks_of, line, said_again, undo,
+    MessagePart, Speaker, UndoReason, blocks_of, line, rewind, said_again, undo,
 };
 use epitome_model::{Block, Entry, Role, Source, Tokens, ToolKind};
 use serde::Serialize;
@@ -198,9 +198,9 @@ impl Context {
         self.drop_question();
         let gone = self.said_behind(messages);
         for _ in 0..self.log.log().steps_about(&gone) {
-            self.log.append(undo(Undone::Refused).as_bytes())?;
+            self.log.append(undo(UndoReason::NoGain).as_bytes())?;
         }
-        let line = back(self.log.log(), &gone, messages as u64)
+        let line = rewind(self.log.log(), &gone, messages as u64)
             .map_err(|why| Error::new(ErrorKind::Refused, why))?;
         self.log.append(line.as_bytes())?;
         self.known.reread(&self.log);

@@ -1,4 +1,4 @@
-use epitome_formats::named as format_named;
+use epitome_formats::find_format;
 use epitome_model::Tokens;
 use epitome_passes::built_in;
 use proptest::prelude::*;
@@ -57,7 +57,7 @@ fn change(known: u64, left: u64, new: u64) -> ListChange {
 }
 
 fn is_valid(context: &Context) -> bool {
-    let invariants = format_named("epitome").expect("our own format").invariants;
+    let invariants = find_format("epitome").expect("our own format").invariants;
     invariants.check(context.transcript(), context.log.bytes()).is_empty()
 }
 

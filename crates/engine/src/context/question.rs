@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use epitome_formats::epitome::{as_said, first_said};
-use epitome_formats::named;
+use epitome_formats::epitome::{all_originals, originals_in_context};
+use epitome_formats::find_format;
 use epitome_model::{Edit, Role, Summary, Tokens};
 use epitome_passes::{
     Ask, AskTotals, ContextKind, EventReason, NoReply, Options, Plan, Reply, Summarising,
@@ -147,7 +147,7 @@ impl Context {
         let log = self.log.log();
         let transcript = log.transcript();
         let source = self.log.bytes();
-        let format = named("epitome").expect("our own format is one of them");
+        let format = find_format("epitome").expect("our own format is one of them");
         let options = Options {
             kind: ContextKind::Live,
             counter: &*self.setup.counter,
@@ -156,7 +156,9 @@ impl Context {
         };
         let longest = self.half_of_a_request();
         let end = |end: usize| self.end_of_old(self.half_of(end), end, 0, longest);
-        let said = |_: &[usize], kept: &[usize]| (first_said(log, kept), as_said(transcript, kept));
+        let said = |_: &[usize], kept: &[usize]| {
+            (originals_in_context(log, kept), all_originals(transcript, kept))
+        };
         let writer = self.setup.writer.clone().unwrap_or_else(|| Writer {
             window: self.setup.window.unwrap_or(WINDOW),
             counter: self.setup.counter.clone(),

@@ -117,8 +117,8 @@ impl Context {
         let log = self.log.log();
         let source = self.log.bytes();
         let sent = self.transcript().context().map(|(item, _)| item);
-        let pairs = sent.filter(|&item| log.as_said(item) != item).flat_map(|item| {
-            let whole = outputs_of(self.transcript(), log.as_said(item));
+        let pairs = sent.filter(|&item| log.original_of(item) != item).flat_map(|item| {
+            let whole = outputs_of(self.transcript(), log.original_of(item));
             whole.map(move |whole| {
                 let mut now = outputs_of(self.transcript(), item);
                 (whole, now.find(|now| now.call == whole.call))

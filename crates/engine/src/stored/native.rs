@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use epitome_error::{Error, ErrorKind, Result};
-use epitome_formats::{Append, CopiesBehind, Format, Loaded, Mark, Native};
+use epitome_formats::{Append, AppendedHiddenFields, Format, Loaded, Mark, Native};
 use epitome_model::{At, Block, Bytes, Counter, Source, Span, Tokens, Verb, block_tokens};
 use epitome_passes::Plan;
 
@@ -97,8 +97,8 @@ fn only_what_is_said_again<S>(append: &Append, session: &Loaded<S>, plan: &mut P
     };
     let edits = plan.edits.iter().map(|planned| planned.edit.at);
     let again: HashSet<Span> = match append.copies {
-        CopiesBehind::GoAlong => edits.filter(|&at| is_said(at)).map(record).collect(),
-        CopiesBehind::AreNotSaid => HashSet::new(),
+        AppendedHiddenFields::Included => edits.filter(|&at| is_said(at)).map(record).collect(),
+        AppendedHiddenFields::Omitted => HashSet::new(),
     };
     plan.edits.retain(|planned| match planned.edit.at {
         at @ At::Copy { .. } => again.contains(&record(at)),

@@ -117,7 +117,7 @@ fn two_additions_to_one_file_are_both_taken_back() {
         let other = user.write(".claude.json", "{}");
         order.iter().for_each(|kind| user.add("claude", *kind));
         let names: Vec<AdditionKind> =
-            installed(&user.config).expect("a list").iter().map(|it| it.kind).collect();
+            list_installed(&user.config).expect("a list").iter().map(|it| it.kind).collect();
         assert_eq!(names, order);
         order.iter().for_each(|kind| drop(user.remove(None, Some(*kind))));
         assert_eq!(fs::read_to_string(&path).expect("settings"), SETTINGS);
@@ -132,7 +132,7 @@ fn a_value_that_the_user_changed_is_kept() {
     user.add("codex", AdditionKind::Mcp);
     let text = fs::read_to_string(&path).expect("settings");
     fs::write(&path, text.replace("[\"mcp\"]", "[\"mcp\", \"--no-redact\"]")).expect("a file");
-    let is_there = installed(&user.config).expect("a list")[0].is_there;
+    let is_there = list_installed(&user.config).expect("a list")[0].is_there;
     assert!(!is_there);
     assert_eq!(user.remove(None, None), [FileChange::Kept { file: path }]);
 }

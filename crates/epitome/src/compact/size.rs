@@ -7,7 +7,7 @@ use epitome_model::{Bytes, Counter, Source, Span};
 use jiff::Timestamp;
 
 use super::{PreparedCompaction, draft, put_all};
-use crate::archive::{CompactionInfo, Hash, PackSize, Run, WayBack};
+use crate::archive::{CompactionInfo, Hash, PackSize, Run, UndoData};
 use crate::error::Result;
 
 /// The length of the pack that applying a plan to the session at `path` would write to the archive;
@@ -28,9 +28,9 @@ pub fn pack_len<S: Source>(
     }
     let source = &planned.session.source;
     let spliced = planned.spliced()?;
-    let way_back = WayBack::between(source, &spliced)?;
+    let undo_data = UndoData::between(source, &spliced)?;
     // The hashes of the removed bytes, in the order of the splices.
-    let blobs = way_back.records.iter().flat_map(|record| &record.splices).map(|undo| undo.blob);
+    let blobs = undo_data.records.iter().flat_map(|record| &record.splices).map(|undo| undo.blob);
     let spans = spliced.splices().iter().map(|splice| splice.span);
     let hashes: HashMap<Span, Hash> = spans.zip(blobs).collect();
     let mut size = PackSize::new(&crate::session::key_of(planned.session, path))?;
@@ -42,5 +42,5 @@ pub fn pack_len<S: Source>(
     // An id with the same length as that of any run.
     let run = Run { id: "0".repeat(8), command: "compact".to_owned() };
     let info = CompactionInfo { run: Some(run), ..CompactionInfo::from(Timestamp::UNIX_EPOCH) };
-    size.finish(draft(planned, path, way_back, info))
+    size.finish(draft(planned, path, undo_data, info))
 }

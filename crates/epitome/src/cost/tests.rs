@@ -10,7 +10,7 @@ use super::*;
 /// first has a sub-agent.
 fn machine() -> (tempfile::TempDir, Config) {
     let dir = tempfile::tempdir().expect("a folder");
-    let config = Config::of_home(dir.path());
+    let config = Config::from_home(dir.path());
     let first = response("msg_1", "2026-11-20T23:59:00Z", "claude-haiku-4-5", 1_000_000);
     let again = first.replace("\"output_tokens\":1", "\"output_tokens\":100000");
     let second = response("msg_2", "2026-11-23T00:00:00Z", "claude-haiku-4-5", 1_000_000);

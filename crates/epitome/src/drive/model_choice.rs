@@ -103,7 +103,7 @@ pub fn named_models(config: &Config, naming: &ModelSelection<'_>) -> Result<Retr
 pub fn chosen_model(config: &Config, naming: &ModelSelection<'_>) -> Result<(Choice, Catalogue)> {
     let catalogue = catalogue(config)?;
     let (input, output) = naming.tokens;
-    let provider = naming.model.and_then(Provider::named);
+    let provider = naming.model.and_then(Provider::find);
     let configured = naming.model.filter(|_| provider.is_none());
     let wanted = ModelNeeds { configured, session: naming.session, input, output, provider };
     let choice = catalogue.choose(&wanted).map_err(|err: NoModel| {
@@ -125,10 +125,10 @@ fn client(
     let (key, place) = key_of(config, provider, keyring(config));
     let mut setup = ClientSetup::new(name, catalogue).with_key(key);
     if let Some(address) = address {
-        setup = setup.at(address);
+        setup = setup.with_address(address);
     }
     if let Some(timeout) = naming.timeout {
-        setup = setup.within(timeout);
+        setup = setup.with_timeout(timeout);
     }
     Client::new(setup).map_err(|failure| {
         let err = Error::new(ErrorKind::Settings, failure.to_string());

@@ -11,7 +11,7 @@ use crate::archive::Hash;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::regular;
-use crate::render::Rendered;
+use crate::render::RenderForm;
 use crate::store::{disk, write_over};
 
 /// A rule: which sessions of an agent are kept, in which forms, and where.
@@ -22,7 +22,7 @@ pub struct Rule {
     /// Only sessions that are run in this folder or below it.
     pub project: Option<PathBuf>,
     /// The forms to write.
-    pub formats: Vec<Rendered>,
+    pub formats: Vec<RenderForm>,
     /// The folder to write to.
     pub out: PathBuf,
     /// The recipe with which transcripts are shortened before they are written.

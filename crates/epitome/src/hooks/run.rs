@@ -10,7 +10,7 @@ use epitome_redact::Finder;
 use epitome_render::{Detail, Listing};
 use serde::{Deserialize, Serialize};
 
-pub use epitome_formats::{Ended, ended};
+pub use epitome_formats::{EndedSession, parse_ended_session};
 
 use super::real;
 use super::record::{Record, Rule, lock};
@@ -30,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(200);
 
 /// A session that is going to be compacted as soon as it is not in use any more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Deferred {
+pub struct DeferredSession {
     /// The path of the session.
     pub session: PathBuf,
     /// The name of the agent.
@@ -41,11 +41,11 @@ pub struct Deferred {
 
 /// The path of the session that an agent's hook event is about. `None` for the session of a
 /// sub-agent, which is handled together with the session that started it.
-pub fn session_of(config: &Config, agent: &str, ended: &Ended) -> Option<PathBuf> {
+pub fn session_of(config: &Config, agent: &str, ended: &EndedSession) -> Option<PathBuf> {
     let file = ended.file.as_deref().map(PathBuf::from).filter(|file| file.is_file());
     file.or_else(|| {
         let id = ended.id.as_deref()?;
-        match agents::meant(&config.agents, id, Some(agent)) {
+        match agents::find_session(&config.agents, id, Some(agent)) {
             SessionMatch::File(path) => {
                 let sessions = agents::sessions(&config.agents, Some(agent));
                 sessions.iter().any(|session| session.path == path).then_some(path)
@@ -136,7 +136,7 @@ pub fn wait(config: &Config, session: &Path, process: Option<u32>, at_most: Dura
 /// # Errors
 ///
 /// `Disk` or `NoPermission` if the record cannot be written.
-pub fn defer(config: &Config, later: &Deferred) -> Result<()> {
+pub fn defer(config: &Config, later: &DeferredSession) -> Result<()> {
     let path = place(config, &later.session);
     disk::private_folder(&folder(config))?;
     let text = serde_json::to_string(later)
@@ -146,12 +146,13 @@ pub fn defer(config: &Config, later: &Deferred) -> Result<()> {
 
 /// Removes those deferred sessions from the queue that are not in use any more, and returns them. A
 /// caller that cannot compact one must [`defer`] it again.
-pub fn deferred(config: &Config) -> Vec<Deferred> {
+pub fn take_ready(config: &Config) -> Vec<DeferredSession> {
     let entries = fs::read_dir(folder(config)).into_iter().flatten().flatten();
-    let mut found: Vec<(PathBuf, Deferred)> = entries
+    let mut found: Vec<(PathBuf, DeferredSession)> = entries
         .filter_map(|entry| {
             let path = entry.path();
-            let later: Deferred = serde_json::from_slice(&regular::read(&path).ok()?).ok()?;
+            let later: DeferredSession =
+                serde_json::from_slice(&regular::read(&path).ok()?).ok()?;
             Some((path, later))
         })
         .filter(|(_, later)| is_free(config, &later.session, later.process))

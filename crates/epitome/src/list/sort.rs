@@ -7,7 +7,7 @@ use epitome_agents::SessionFile;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::Listed;
+use super::ListedSession;
 
 /// What a list is sorted by, the largest or newest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -42,7 +42,7 @@ impl Sort {
     pub fn order<T>(
         self,
         sessions: &mut [T],
-        session: impl Fn(&T) -> (&SessionFile, Option<&Listed>),
+        session: impl Fn(&T) -> (&SessionFile, Option<&ListedSession>),
     ) {
         sessions.sort_by_key(|it| {
             let (file, listed) = session(it);
@@ -50,7 +50,7 @@ impl Sort {
         });
     }
 
-    fn key(self, file: &SessionFile, listed: Option<&Listed>) -> (Option<u64>, SystemTime) {
+    fn key(self, file: &SessionFile, listed: Option<&ListedSession>) -> (Option<u64>, SystemTime) {
         let info = match listed.map(|listed| &listed.seen) {
             Some(Err(_)) => return (None, file.modified),
             Some(Ok(info)) => Some(info),
@@ -59,7 +59,7 @@ impl Sort {
         let by = match self {
             Sort::Saving => info.map_or(0, |info| info.saving.0),
             Sort::Time => 0,
-            Sort::Size => listed.map_or(file.size, Listed::size).0,
+            Sort::Size => listed.map_or(file.size, ListedSession::size).0,
             Sort::Context => info.and_then(|info| info.context).unwrap_or_default().0,
         };
         (Some(by), file.modified)

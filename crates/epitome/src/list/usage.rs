@@ -110,7 +110,7 @@ mod tests {
 
     fn usages(requests: &[(&str, &str, RecordedUsage)]) -> Vec<DayUsage> {
         let dir = tempfile::tempdir().expect("a folder");
-        let screen = Screen::new(&Config::of_home(dir.path()));
+        let screen = Screen::new(&Config::from_home(dir.path()));
         usage(&transcript(requests), Some(&Catalogue::built_in()), &screen)
     }
 

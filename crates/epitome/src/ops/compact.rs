@@ -487,7 +487,7 @@ impl<'a> Compact<'a> {
         let model = models.next_back();
         let window = match (self.window, model) {
             (Some(window), _) => Some(window),
-            (None, Some(model)) => catalogue(config)?.named(model).map(|known| known.window),
+            (None, Some(model)) => catalogue(config)?.find(model).map(|known| known.window),
             (None, None) => None,
         };
         Ok(match window {

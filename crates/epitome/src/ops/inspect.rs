@@ -10,7 +10,7 @@ use epitome_render::Changes;
 use epitome_tokens::Calibration;
 use serde::Serialize;
 
-use super::{CompactionPrice, FaultFound, Fitted, OpenSession, compaction_prices};
+use super::{BillingFit, CompactionPrice, FaultFound, OpenSession, compaction_prices};
 use crate::agents;
 use crate::anatomy::{Anatomy, LargeBlock, PartKind, PartSize, ToolSize, anatomy};
 use crate::compaction::{Family, calibration};
@@ -125,7 +125,7 @@ pub struct OriginalState {
 pub struct InspectionFit {
     /// The fit.
     #[serde(flatten)]
-    pub fit: Fitted,
+    pub fit: BillingFit,
     /// The next request as the provider would bill it.
     pub context_tokens: Tokens,
 }
@@ -151,7 +151,7 @@ impl Inspect<'_> {
         let compactions_in_effect = compactions(session, &archive, file)?.len() as u64;
         let prices = match path {
             Some(path) if compactions_in_effect > 0 => {
-                let stored = OpenSession::of_agent(self.config, path, Some(format.name));
+                let stored = OpenSession::with_agent(self.config, path, Some(format.name));
                 compaction_prices(&stored, self.counter)?
             }
             Some(_) | None => Vec::new(),
@@ -186,7 +186,7 @@ impl Inspect<'_> {
             tools,
             largest,
             calibration: billed.as_ref().zip(request_tokens).map(|(fit, context_tokens)| {
-                InspectionFit { fit: Fitted::from_calibration(fit), context_tokens }
+                InspectionFit { fit: BillingFit::from_calibration(fit), context_tokens }
             }),
             billed,
             faults: session.faults.iter().map(FaultFound::from_fault).collect(),

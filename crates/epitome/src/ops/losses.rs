@@ -38,7 +38,7 @@ use crate::settings::Settings;
 use timeline::Found;
 pub(super) use timeline::Timeline;
 use used_facts::{one_per_file, with_slash};
-pub use view::{LossGroup, LossMembers, WayBack};
+pub use view::{LossGroup, LossMembers, RecoveryCommand};
 
 /// The number of tokens up to which a text of the model counts as a short conclusion.
 const SHORT: Tokens = Tokens(80);
@@ -92,7 +92,7 @@ pub struct CompactionLosses {
     /// The tokens that a resume sends, before and after the compaction.
     pub context_tokens: Change<Tokens>,
     /// What was removed, by kind.
-    pub left: BTreeMap<LostKind, Amount>,
+    pub left: BTreeMap<LostKind, LossAmount>,
     /// The calls that the agent repeated only because their results had been removed.
     pub again: AgainTotal,
     /// The numbers of distinct facts: before the compaction, removed by it, and used later.
@@ -161,7 +161,7 @@ fn is_short(piece: &LostPiece) -> bool {
 
 /// The number and tokens of removed texts of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Amount {
+pub struct LossAmount {
     /// Number of texts.
     pub pieces: u64,
     /// Tokens of these texts.
@@ -260,7 +260,7 @@ pub fn session_losses(
     let archive = session.config.archive();
     let timeline = Timeline::from_session(loaded, &archive, session.path())?;
     let whole = View::new(&timeline.transcript, timeline.whole(), counter);
-    let history = History::at(
+    let history = History::open_place(
         session.config,
         session.place(),
         session.path(),
@@ -389,7 +389,7 @@ pub fn planned_losses<S: Source>(
     // A session from standard input has no history that could be opened.
     let mut screen = match &history {
         Ok(history) => history.screen(&screen),
-        Err(_) => screen.of_session(&loaded.source),
+        Err(_) => screen.session_screen(&loaded.source),
     };
     let model = model_of(&loaded.transcript);
     let changed_files = changed_files.iter().map(|name| screen.text(name)).collect();
@@ -471,7 +471,7 @@ fn describe_losses(
     };
     let Losses { pieces, facts_before, facts_gone, facts_used } = lost;
     let mut facts_used = one_per_file(facts_used);
-    let mut left: BTreeMap<LostKind, Amount> = BTreeMap::new();
+    let mut left: BTreeMap<LostKind, LossAmount> = BTreeMap::new();
     let mut again = AgainTotal { cost: Some(MicroDollars(0)), ..AgainTotal::default() };
     for piece in &pieces {
         let amount = left.entry(piece.kind).or_default();
@@ -569,7 +569,7 @@ fn model_of(transcript: &Transcript) -> Option<String> {
 /// path.
 fn name_of(config: &Config, path: &Path, transcript: &Transcript) -> String {
     let id = transcript.head.id.as_deref().filter(|id| is_plain(id) && id.len() >= 8);
-    let found = id.filter(|id| match agents::meant(&config.agents, id, None) {
+    let found = id.filter(|id| match agents::find_session(&config.agents, id, None) {
         SessionMatch::File(found) => is_same_file(&found, path),
         SessionMatch::AnyOf(_) | SessionMatch::Nothing => false,
     });

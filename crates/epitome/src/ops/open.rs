@@ -56,13 +56,13 @@ pub(crate) struct SessionPart {
 
 impl<'c> OpenSession<'c> {
     /// The session at an address: a file, or `DATABASE#ID`. Whether it exists is not checked.
-    pub fn at(config: &'c Config, path: &Path) -> OpenSession<'c> {
-        OpenSession::of_agent(config, path, None)
+    pub fn new(config: &'c Config, path: &Path) -> OpenSession<'c> {
+        OpenSession::with_agent(config, path, None)
     }
 
     /// The session at an address. It is read as a session of `agent`, whatever its content looks
     /// like; `None` means that the format is recognised.
-    pub fn of_agent(config: &'c Config, path: &Path, agent: Option<&'c str>) -> OpenSession<'c> {
+    pub fn with_agent(config: &'c Config, path: &Path, agent: Option<&'c str>) -> OpenSession<'c> {
         let own = SessionPart::at(path);
         OpenSession { config, agent, own, parts: OnceCell::new(), loaded: OnceCell::new() }
     }
@@ -110,7 +110,7 @@ impl<'c> OpenSession<'c> {
     }
 
     /// The addresses of the files that belong to the session at which there is no file.
-    pub fn no_parts(&self) -> Vec<&Path> {
+    pub fn missing_files(&self) -> Vec<&Path> {
         let missing = self.parts().unwrap_or_default().iter().filter(|part| match part.place {
             // The rows were listed just now, so they exist.
             Place::Rows(_) => false,
@@ -214,7 +214,7 @@ pub fn is_run_in(project: &Path, cwd: Option<&str>) -> bool {
             cwd.starts_with(given)
                 || cwd.ancestors().any(|it| {
                     it.ends_with(project)
-                        || project == Path::new(&agents::dashed(&it.to_string_lossy()))
+                        || project == Path::new(&agents::project_folder_name(&it.to_string_lossy()))
                 })
         }
     }

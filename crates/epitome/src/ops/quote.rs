@@ -170,7 +170,7 @@ impl Counting<'_> {
         let newest = context.iter().rev().map(|(_, entry)| entry);
         let mut responses = newest.filter(|entry| entry.role == Role::Assistant);
         let model = responses.clone().find_map(|entry| entry.model.as_deref())?;
-        let known = prices.named(model)?;
+        let known = prices.find(model)?;
         let billed = self.fit.unwrap_or_else(|| Calibration {
             fixed: PROMPT,
             ..Calibration::for_family(family(model))

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use epitome_formats::named;
+use epitome_formats::find_format;
 use epitome_model::{Source as _, Splice};
 use tracing::info_span;
 
@@ -80,11 +80,11 @@ impl LockedFile {
 pub(super) fn check_writable(part: &SessionPart, agent: Option<&str>) -> Result<()> {
     part.place.check_writable()?;
     let format = match (&part.place, agent) {
-        (Place::Rows(rows), None) => named(rows.agent()),
-        (Place::Rows(_), Some(name)) => named(name),
+        (Place::Rows(rows), None) => find_format(rows.agent()),
+        (Place::Rows(_), Some(name)) => find_format(name),
         (Place::File(_) | Place::Spread(_), _) => {
             let source = part.open()?;
-            agent.map_or_else(|| format_of(&source), named)
+            agent.map_or_else(|| format_of(&source), find_format)
         }
     };
     match format {

@@ -23,7 +23,7 @@ use crate::store::User;
 /// How the tokens that a provider bills for a request are computed from those of its messages:
 /// `factor × messages + fixed_tokens`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Fitted {
+pub struct BillingFit {
     /// Billed tokens for each token that the counter counts.
     pub factor: f64,
     /// Billed tokens of the system prompt and the tools.
@@ -34,10 +34,10 @@ pub struct Fitted {
     pub error_percent: f64,
 }
 
-impl Fitted {
+impl BillingFit {
     /// The values of a calibration, for a report.
-    pub fn from_calibration(calibration: &Calibration) -> Fitted {
-        Fitted {
+    pub fn from_calibration(calibration: &Calibration) -> BillingFit {
+        BillingFit {
             factor: f64::from(calibration.factor) / 1_000.0,
             fixed_tokens: calibration.fixed,
             requests: calibration.points,
@@ -64,7 +64,7 @@ pub struct KeptBecause {
     /// Tokens that are kept whole.
     pub tokens: Tokens,
     /// The rules that keep something.
-    pub rules: Vec<RuleKept>,
+    pub rules: Vec<RuleCount>,
     /// The rules that together would have kept everything; empty if they do not.
     pub covered_everything: Vec<KeepRule>,
     /// The number of tokens at the end that are kept instead of everything; `null` if the rules do
@@ -74,7 +74,7 @@ pub struct KeptBecause {
 
 /// The conditions that a recipe waits for. All of them must be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct NotReached {
+pub struct UnmetTrigger {
     /// Bytes on disk.
     pub bytes: Option<u64>,
     /// Tokens of the context.
@@ -98,7 +98,7 @@ pub struct NotReached {
 
 /// How many entries a rule keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct RuleKept {
+pub struct RuleCount {
     /// The rule.
     pub rule: KeepRule,
     /// Number of entries that the rule keeps.
@@ -126,7 +126,7 @@ pub struct UserFound {
 /// How a compaction was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum WayTaken {
+pub enum WrittenWay {
     /// With marks or records of the agent's own.
     Native,
     /// Into the records that hold the edited content.
@@ -148,7 +148,7 @@ pub struct CompactedFile {
     pub outcome: Outcome,
     /// How the compaction is written, if the format has several ways.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub way: Option<WayTaken>,
+    pub way: Option<WrittenWay>,
     /// The number of the generation in the archive; `null` if nothing was written.
     pub generation: Option<u64>,
     /// The tokens that a resume sends, as the report's counter counts them.
@@ -157,7 +157,7 @@ pub struct CompactedFile {
     /// too few requests to compute them.
     pub request_tokens: Option<Change<Tokens>>,
     /// The values from which `request_tokens` is computed.
-    pub calibration: Option<Fitted>,
+    pub calibration: Option<BillingFit>,
     /// The length of the file.
     pub disk_bytes: Change<Bytes>,
     /// The length of the pack in the archive that was written, or would be written.
@@ -180,7 +180,7 @@ pub struct CompactedFile {
     pub kept_because: KeptBecause,
     /// The conditions that the recipe waits for; `null` if they are reached.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub not_reached: Option<NotReached>,
+    pub not_reached: Option<UnmetTrigger>,
     /// The tokens that would be removed, if the recipe requires more; nothing is removed then.
     #[serde(skip)]
     pub too_little: Option<Tokens>,
@@ -277,9 +277,9 @@ impl CompactedFile {
             id: session.transcript.head.id.as_deref().map(str::to_owned),
             outcome: if planned.is_empty() { Outcome::Nothing } else { Outcome::Planned },
             way: match planned.way {
-                Way::Native => Some(WayTaken::Native),
-                Way::Rewrite => session.format.native.map(|_| WayTaken::Rewrite),
-                Way::Summary => Some(WayTaken::Summary),
+                Way::Native => Some(WrittenWay::Native),
+                Way::Rewrite => session.format.native.map(|_| WrittenWay::Rewrite),
+                Way::Summary => Some(WrittenWay::Summary),
             },
             generation: None,
             context_tokens: Change {
@@ -296,7 +296,7 @@ impl CompactedFile {
             stands_for: planned.stands_for,
             quote: None,
             kept_because: KeptBecause::from_kept(planned.kept()),
-            not_reached: compaction.not_reached.map(NotReached::from_level),
+            not_reached: compaction.not_reached.map(UnmetTrigger::from_level),
             too_little: compaction.too_little,
             target_missed: planned
                 .recipe
@@ -330,7 +330,7 @@ impl CompactedFile {
     pub(super) fn set_billed(&mut self, calibration: Option<Calibration>) {
         let Change { before, after } = self.context_tokens;
         self.billed = calibration;
-        self.calibration = calibration.as_ref().map(Fitted::from_calibration);
+        self.calibration = calibration.as_ref().map(BillingFit::from_calibration);
         self.request_tokens =
             calibration.map(|it| Change { before: it.apply(before), after: it.apply(after) });
     }
@@ -399,7 +399,7 @@ impl CompactReport {
 
 impl KeptBecause {
     fn from_kept(kept: &KeptParts) -> KeptBecause {
-        let rules = kept.rules.iter().map(|&(rule, entries)| RuleKept { rule, entries });
+        let rules = kept.rules.iter().map(|&(rule, entries)| RuleCount { rule, entries });
         KeptBecause {
             tokens: kept.tokens,
             rules: rules.collect(),
@@ -409,10 +409,10 @@ impl KeptBecause {
     }
 }
 
-impl NotReached {
-    fn from_level(level: Level) -> NotReached {
+impl UnmetTrigger {
+    fn from_level(level: Level) -> UnmetTrigger {
         let Level { tokens, percent, bytes, chars, results, turns, messages } = level;
-        NotReached { bytes, tokens, percent, chars, results, turns, messages }
+        UnmetTrigger { bytes, tokens, percent, chars, results, turns, messages }
     }
 }
 

@@ -7,13 +7,13 @@ use epitome_model::{Bytes, Ref, Source, Splice, Tokens};
 use super::archived::{Known, key_in_archive};
 use super::open::{OpenSession, SessionPart, is_no_file, is_no_part};
 use super::replace::{FileReplacement, LockedFile, check_writable, replace_all};
-use super::restored::{GivenBack, RestoreReport};
-use crate::archive::{About, Digest, Draft, Generation, Part, SessionKey, WayBack};
+use super::restored::{FileRestore, RestoreReport};
+use crate::archive::{About, Digest, Draft, Generation, Part, SessionKey, UndoData};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::place::Place;
 use crate::restore::{
-    Damage, Restoration, RestoreTarget, Restored, check_original, check_stubs, restore_block,
+    Damage, Restoration, RestoreOutcome, RestoreTarget, check_original, check_stubs, restore_block,
     restore_from,
 };
 use crate::session::Loaded;
@@ -164,7 +164,7 @@ impl Restore<'_> {
     pub fn run_after<E: From<Error>>(
         &self,
         session: &OpenSession<'_>,
-        before_writing: impl FnOnce(&[GivenBack]) -> Result<(), E>,
+        before_writing: impl FnOnce(&[FileRestore]) -> Result<(), E>,
     ) -> Result<RestoreReport, E> {
         let config = session.config;
         let mut locked_files = Vec::new();
@@ -189,7 +189,7 @@ impl Restore<'_> {
         let mut ways_back = Vec::new();
         for (n, FileReplacement { of, becomes, .. }) in &changes {
             let back = &report.done[*n];
-            if let Restored::ByRecord { .. } = back.outcome {
+            if let RestoreOutcome::ByRecord { .. } = back.outcome {
                 let path = of.file.path();
                 let generation = archive_way_back(config, &back.key, path, of.source(), becomes);
                 ways_back.push((*n, generation.map_err(Error::while_writing)?.number));
@@ -211,7 +211,7 @@ impl Restore<'_> {
         &self,
         session: &OpenSession<'_>,
         out: &Path,
-        before_writing: impl FnOnce(&[GivenBack]) -> Result<(), E>,
+        before_writing: impl FnOnce(&[FileRestore]) -> Result<(), E>,
     ) -> Result<RestoreReport, E> {
         let config = session.config;
         let own = session.own();
@@ -348,7 +348,7 @@ impl Restore<'_> {
         path: &Path,
         source: &FileSource,
         known: Known,
-    ) -> Result<(GivenBack, Vec<Splice>)> {
+    ) -> Result<(FileRestore, Vec<Splice>)> {
         if_read(source, self.plan_unchecked(config, path, source, known))
     }
 
@@ -359,7 +359,7 @@ impl Restore<'_> {
         path: &Path,
         source: &FileSource,
         known: Known,
-    ) -> Result<(GivenBack, Vec<Splice>)> {
+    ) -> Result<(FileRestore, Vec<Splice>)> {
         let archive = config.archive();
         let Known { key, found } = known;
         let generations = &found.whole;
@@ -383,9 +383,9 @@ impl Restore<'_> {
         let imported = found.imported_in(&restoration).into_iter().collect();
         let Restoration { splices, outcome } = restoration;
         let becomes = Spliced::new(source, splices.clone())?;
-        let after = Digest::of_source(&becomes)?;
+        let after = Digest::from_source(&becomes)?;
         let is_whole = matches!(self.what, What::Session(RestoreTarget::Original))
-            && matches!(outcome, Restored::Exact { .. });
+            && matches!(outcome, RestoreOutcome::Exact { .. });
         let short_of =
             if is_whole { check_original(&archive, &key, &found, &becomes).err() } else { None };
         if let (Some(err), Damage::Refuse) = (&short_of, self.damage) {
@@ -399,7 +399,7 @@ impl Restore<'_> {
         let generation = None;
         let damaged = found.damaged;
         Ok((
-            GivenBack {
+            FileRestore {
                 path,
                 key,
                 outcome,
@@ -435,7 +435,7 @@ fn file_that_needs(
             Err(err) => return Err(err),
         };
         if crate::session::key_of(&loaded, &file.path) == part.key {
-            let digests = Digest::of_prefixes(&source, &lens)?;
+            let digests = Digest::from_prefixes(&source, &lens)?;
             let is_whole = before.iter().any(|it| digests.contains(it));
             return Ok((!is_whole).then(|| file.path.clone()));
         }
@@ -490,13 +490,13 @@ fn undo_run(
     restored_to: impl Fn(RestoreTarget) -> Result<Restoration>,
 ) -> Result<Restoration> {
     let whole = restored_to(RestoreTarget::Original)?;
-    let Restored::Exact { undone } = &whole.outcome else {
+    let RestoreOutcome::Exact { undone } = &whole.outcome else {
         return Err(not_undone("the session was changed by another program since that run"));
     };
     // The newest generation is first.
     let newest = undone.iter().take_while(|&&number| {
         is_of_run(generations, number, run)
-            || generations.iter().any(|it| it.number == number && it.is_way_back())
+            || generations.iter().any(|it| it.number == number && it.is_restore())
     });
     let newest: Vec<u64> = newest.copied().collect();
     let last = newest.iter().rposition(|&number| is_of_run(generations, number, run));
@@ -507,7 +507,7 @@ fn undo_run(
     match undone.get(last) {
         // The run was undone already, or was never written.
         _ if last == 0 => {
-            let outcome = Restored::Exact { undone: Vec::new() };
+            let outcome = RestoreOutcome::Exact { undone: Vec::new() };
             Ok(Restoration { splices: Vec::new(), outcome })
         }
         None => Ok(whole),
@@ -591,7 +591,7 @@ pub fn archive_way_back(
     source: &FileSource,
     spliced: &Spliced<'_>,
 ) -> Result<Generation> {
-    let way = WayBack::between(source, spliced)?;
+    let way = UndoData::between(source, spliced)?;
     let mut pack = config.archive().begin(key)?;
     for splice in spliced.splices() {
         let what = "what stood in place of a restored piece".to_owned();

@@ -10,17 +10,17 @@ use super::change::Change;
 use super::open::OpenSession;
 use crate::archive::{Digest, SessionKey};
 use crate::error::{Error, Result};
-use crate::restore::Restored;
+use crate::restore::RestoreOutcome;
 
 /// A file of a session that was restored, or would be.
 #[derive(Clone, Debug)]
-pub struct GivenBack {
+pub struct FileRestore {
     /// The path of the file: of the session, or of a sub-agent's session.
     pub path: PathBuf,
     /// The key of the file in the archive.
     pub key: SessionKey,
     /// How the file was restored.
-    pub outcome: Restored,
+    pub outcome: RestoreOutcome,
     /// Number of edits in the generations that were undone exactly.
     pub edits: u64,
     /// The length of the file before the restore.
@@ -39,10 +39,10 @@ pub struct GivenBack {
     pub imported: Vec<u64>,
 }
 
-impl GivenBack {
+impl FileRestore {
     /// Whether there was nothing to undo.
     pub fn is_nothing(&self) -> bool {
-        matches!(&self.outcome, Restored::Exact { undone } if undone.is_empty())
+        matches!(&self.outcome, RestoreOutcome::Exact { undone } if undone.is_empty())
     }
 
     /// The length of the file after the restore.
@@ -116,20 +116,20 @@ pub struct RestoreReport {
     pub files: Vec<RestoredFile>,
     /// The files that have generations in the archive, the session's own first.
     #[serde(skip)]
-    pub done: Vec<GivenBack>,
+    pub done: Vec<FileRestore>,
 }
 
 impl RestoreReport {
     /// Whether there was nothing to undo in any file.
     pub fn is_nothing(&self) -> bool {
-        self.done.iter().all(GivenBack::is_nothing)
+        self.done.iter().all(FileRestore::is_nothing)
     }
 
     /// The length of the files that have generations in the archive, in sum.
     pub fn disk_bytes(&self) -> Change<Bytes> {
         Change {
             before: self.done.iter().map(|it| it.bytes_before).sum(),
-            after: self.done.iter().map(GivenBack::bytes_after).sum(),
+            after: self.done.iter().map(FileRestore::bytes_after).sum(),
         }
     }
 
@@ -137,7 +137,7 @@ impl RestoreReport {
     /// restore.
     pub(super) fn planned(
         session: &OpenSession<'_>,
-        done: Vec<GivenBack>,
+        done: Vec<FileRestore>,
     ) -> Result<RestoreReport> {
         let own = done.iter().position(|back| back.path == session.path());
         // The session's own file may not exist any more, although its other files do.
@@ -169,12 +169,14 @@ impl RestoreReport {
 }
 
 impl RestoredFile {
-    fn from_plan(back: &GivenBack) -> RestoredFile {
+    fn from_plan(back: &FileRestore) -> RestoredFile {
         let (outcome, by_record, missing) = match &back.outcome {
-            Restored::Exact { .. } if back.short_of.is_some() => (How::Short, 0, 0),
-            Restored::Exact { .. } if back.is_nothing() => (How::Nothing, 0, 0),
-            Restored::Exact { .. } => (How::Exact, 0, 0),
-            Restored::ByRecord { restored, missing, .. } => (How::ByRecord, *restored, *missing),
+            RestoreOutcome::Exact { .. } if back.short_of.is_some() => (How::Short, 0, 0),
+            RestoreOutcome::Exact { .. } if back.is_nothing() => (How::Nothing, 0, 0),
+            RestoreOutcome::Exact { .. } => (How::Exact, 0, 0),
+            RestoreOutcome::ByRecord { restored, missing, .. } => {
+                (How::ByRecord, *restored, *missing)
+            }
         };
         let blake3 = back.after.blake3.to_string();
         RestoredFile {
@@ -198,7 +200,7 @@ impl RestoredFile {
     /// were.
     fn untouched(session: &OpenSession<'_>) -> Result<RestoredFile> {
         let loaded = session.loaded()?;
-        let Digest { len, blake3 } = Digest::of_source(&loaded.source)?;
+        let Digest { len, blake3 } = Digest::from_source(&loaded.source)?;
         Ok(RestoredFile {
             session: session.path().to_owned(),
             agent: loaded.format.name.to_owned(),

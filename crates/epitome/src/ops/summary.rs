@@ -141,7 +141,7 @@ impl ModelRequest {
         let mut speakers = entries.filter_map(|(_, entry)| entry.model.as_deref());
         // A model that is given by name is used whatever its window is.
         let model = self.model.as_deref();
-        let job = if model.is_none_or(|model| Provider::named(model).is_some()) {
+        let job = if model.is_none_or(|model| Provider::find(model).is_some()) {
             // The history is estimated as one question, which is the longest possible.
             let whole = Writer { window: UNLIMITED, counter: Arc::new(O200k::new()) };
             SummaryJob::prepare(session, recipe, counter, whole)?

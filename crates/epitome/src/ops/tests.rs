@@ -58,7 +58,7 @@ impl Case {
     }
 
     fn session(&self) -> OpenSession<'_> {
-        OpenSession::at(&self.config, self.path())
+        OpenSession::new(&self.config, self.path())
     }
 
     fn compact(&self) -> Result<CompactReport> {
@@ -354,7 +354,7 @@ fn what_is_exported_gives_a_session_back_with_its_sub_agents() {
         assert_eq!(there.originals(), before, "{short}: {err}");
         // The user who is asked sees all imported generations, those of sub-agents too.
         let mut shown = 0;
-        let agreed = |done: &[GivenBack]| {
+        let agreed = |done: &[FileRestore]| {
             shown = done.iter().map(|it| it.imported.len()).sum();
             Ok::<_, Error>(())
         };
@@ -425,7 +425,7 @@ fn a_copy_is_given_back_although_its_first_compaction_was_repeated() {
     fs::copy(case.path(), &copy).expect("a copy");
     case.restore().expect("it is given back");
     case.compact().expect("it is compacted again");
-    let restored = Restore::default().run(&OpenSession::at(&case.config, &copy));
+    let restored = Restore::default().run(&OpenSession::new(&case.config, &copy));
     restored.expect("the copy is given back");
     assert_eq!(fs::read(&copy).expect("a session"), case.files[0].1);
 }

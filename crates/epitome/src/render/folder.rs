@@ -32,7 +32,7 @@ const HEAD: usize = 256 << 10;
 /// A form in which a session is rendered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Rendered {
+pub enum RenderForm {
     /// Pages for a browser.
     Html,
     /// Markdown.
@@ -43,22 +43,22 @@ pub enum Rendered {
     Jsonl,
 }
 
-impl Rendered {
+impl RenderForm {
     fn extension(self) -> &'static str {
         match self {
-            Rendered::Html => "html",
-            Rendered::Markdown => "md",
-            Rendered::Json => "json",
-            Rendered::Jsonl => "jsonl",
+            RenderForm::Html => "html",
+            RenderForm::Markdown => "md",
+            RenderForm::Json => "json",
+            RenderForm::Jsonl => "jsonl",
         }
     }
 
     fn bytes<'s>(self, story: &Story<'s>) -> Cow<'s, [u8]> {
         let text = match self {
-            Rendered::Html => Html::whole(story, Vec::new()).page(0),
-            Rendered::Markdown => markdown(story),
-            Rendered::Json => json(story, &[]),
-            Rendered::Jsonl => {
+            RenderForm::Html => Html::single_page(story, Vec::new()).page(0),
+            RenderForm::Markdown => markdown(story),
+            RenderForm::Json => json(story, &[]),
+            RenderForm::Jsonl => {
                 let source = story.session.source;
                 return source.read(0..source.len());
             }
@@ -79,7 +79,7 @@ pub fn render_into(
     folder: &Path,
     reading: &RenderSource,
     how: &RenderOptions<'_>,
-    formats: &[Rendered],
+    formats: &[RenderForm],
     earlier: &[Listing],
 ) -> Result<(Listing, Vec<Found>)> {
     let mut known = ours(folder)?;
@@ -125,7 +125,7 @@ fn write(
     folder: &Path,
     story: &Story<'_>,
     name: &PageName,
-    format: Rendered,
+    format: RenderForm,
     main: &PageName,
 ) -> Result<Listing> {
     let put = |file: &str, bytes: &[u8]| {
@@ -133,7 +133,7 @@ fn write(
             out.write_all(bytes).map_err(|err| Error::writing(err, "the page", folder))
         })
     };
-    if format != Rendered::Html {
+    if format != RenderForm::Html {
         put(&format!("{}.{}", name.stem(), format.extension()), &format.bytes(story))?;
         let name = name.stem().to_owned();
         let facts = epitome_render::Facts::from_story(story);
@@ -144,7 +144,7 @@ fn write(
     } else {
         (main.file(0), "the session".to_owned())
     };
-    let html = Html::paged(story, name.clone(), Some(up));
+    let html = Html::with_pages(story, name.clone(), Some(up));
     (0..html.pages())
         .into_par_iter()
         .try_for_each(|n| put(&html.file(n), html.page(n).as_bytes()))?;
@@ -371,7 +371,7 @@ fn is_there(folder: &Path, file: &str) -> bool {
 fn is_of(file: &str, name: &str) -> bool {
     let extension = file.strip_prefix(name).and_then(|rest| rest.strip_prefix('.'));
     extension.is_some_and(|extension| {
-        let others = [Rendered::Markdown, Rendered::Json, Rendered::Jsonl];
+        let others = [RenderForm::Markdown, RenderForm::Json, RenderForm::Jsonl];
         others.iter().any(|other| other.extension() == extension)
     })
 }

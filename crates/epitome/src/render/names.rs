@@ -50,11 +50,11 @@ fn main(agent: &str, id: &str, origin: Option<&str>, known: &[Listing]) -> PageN
     }
     let whole = format!("{agent}-{}", id.replace('.', "-"));
     let whole: String = whole.chars().take(LONGEST - DIGITS - "-h".len()).collect();
-    let name = PageName::tagged(&whole, &tag(id));
+    let name = PageName::with_tag(&whole, &tag(id));
     if is_free(&name, origin, known) {
         return name;
     }
-    PageName::tagged(&whole, &tag(&format!("{id}\0{}", origin.unwrap_or_default())))
+    PageName::with_tag(&whole, &tag(&format!("{id}\0{}", origin.unwrap_or_default())))
 }
 
 /// Whether no other session has this name.
@@ -83,12 +83,12 @@ fn part(main: &PageName, member: &Member, others: &[PageName]) -> PageName {
     if let Some(name) = plain.filter(|name| is_free_part(name, others)) {
         return name;
     }
-    let tagged = PageName::tagged(&whole, &tag(&name));
+    let tagged = PageName::with_tag(&whole, &tag(&name));
     if is_free_part(&tagged, others) {
         return tagged;
     }
     let path = member.path.as_deref().and_then(origin).unwrap_or_default();
-    PageName::tagged(&whole, &tag(&format!("{name}\0{path}")))
+    PageName::with_tag(&whole, &tag(&format!("{name}\0{path}")))
 }
 
 /// A short hash that distinguishes the path of a session from others.

@@ -145,7 +145,7 @@ impl Reader<'_> {
             if name == "$schema" {
                 continue;
             }
-            match (span.get_ref(), value, keys::named(&name)) {
+            match (span.get_ref(), value, keys::find(&name)) {
                 (_, _, Some(key)) => {
                     let place = self.place(span);
                     self.found.push((key, Set { value: value.clone(), place, by: None }));
@@ -154,7 +154,7 @@ impl Reader<'_> {
                     self.table(&name, spans, values)?;
                 }
                 (DeValue::Table(spans), Value::Table(values), None) => {
-                    let foreign = Foreign::named(&name).ok_or_else(|| {
+                    let foreign = Foreign::find(&name).ok_or_else(|| {
                         let tables = KEYS.iter().filter_map(|key| key.name.split_once('.'));
                         let tables = tables.map(|(table, _)| table);
                         let others = FOREIGN.iter().map(|foreign| &*foreign.table);

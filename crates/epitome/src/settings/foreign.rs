@@ -72,7 +72,7 @@ pub static FOREIGN: LazyLock<Vec<Foreign>> = LazyLock::new(|| {
 
 impl Foreign {
     /// The table with a name.
-    pub fn named(table: &str) -> Option<&'static Foreign> {
+    pub fn find(table: &str) -> Option<&'static Foreign> {
         FOREIGN.iter().find(|foreign| foreign.table == table)
     }
 
@@ -245,7 +245,7 @@ mod tests {
         for name in FOREIGN.iter().flat_map(|foreign| &foreign.names) {
             let told = name.message();
             for key in told.split([' ', ',']).filter(|word| word.contains('.')) {
-                assert!(keys::named(key).is_some(), "{}: {key}", name.name);
+                assert!(keys::find(key).is_some(), "{}: {key}", name.name);
             }
         }
     }
@@ -254,7 +254,7 @@ mod tests {
     fn values_are_carried_over() {
         let set = |table: &str, name: &str, value: &str| {
             let value: toml::Table = format!("v = {value}").parse().expect("TOML");
-            let name = Foreign::named(table).expect("a table").name(name).expect("a name");
+            let name = Foreign::find(table).expect("a table").name(name).expect("a name");
             name.set(&value["v"]).map(|set| {
                 let told = set.iter().map(|(key, value)| format!("{key} = {value}"));
                 told.collect::<Vec<_>>().join("; ")

@@ -75,7 +75,7 @@ fn is_within(schema: &Value, value: &toml::Value) -> bool {
 }
 
 /// The key with this name.
-pub fn named(name: &str) -> Option<&'static Key> {
+pub fn find(name: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.name == name)
 }
 

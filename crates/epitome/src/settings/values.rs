@@ -225,7 +225,7 @@ pub struct Render {
     pub detail: Option<Detail>,
     /// Whether results and bulky arguments are replaced by their number of lines.
     #[schemars(extend("default" = "no"))]
-    pub compact: Option<Compacted>,
+    pub compact: Option<RenderShortening>,
     /// The folder that pages are written to.
     #[schemars(extend("x-path" = "file"))]
     pub out: Option<PathBuf>,
@@ -275,7 +275,7 @@ impl From<Detail> for epitome_render::Detail {
 /// How a session is shortened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Compacted {
+pub enum RenderShortening {
     /// Not at all.
     No,
     /// With reasoning.
@@ -334,7 +334,7 @@ pub struct Trust {
 
 /// The words that a type of settings accepts, each with its description: for a command line option
 /// with the same values.
-pub fn words<T: JsonSchema>() -> Vec<(String, String)> {
+pub fn accepted_values<T: JsonSchema>() -> Vec<(String, String)> {
     let schema = Value::from(schemars::schema_for!(T));
     let words = schema["oneOf"].as_array().into_iter().flatten();
     let words = words.map(|word| {

@@ -10,7 +10,7 @@ use crate::live::Context;
 
 /// What a forced compaction kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Forced {
+pub struct ForcedCut {
     /// The measured quality, by what was used later.
     pub figures: CutFigures,
     /// Number of rule files, skills and marked texts of the user in the context before the
@@ -20,9 +20,9 @@ pub struct Forced {
     pub kept_pins: u64,
 }
 
-impl Forced {
+impl ForcedCut {
     /// The share of the tokens that stays (0 to 1).
-    pub fn kept(&self) -> f64 {
+    pub fn kept_share(&self) -> f64 {
         self.figures.after.0 as f64 / self.figures.before.0.max(1) as f64
     }
 }
@@ -34,7 +34,7 @@ impl Job<'_> {
         &self,
         recipe: &Recipe,
         cuts: &[ForcedCompaction<'_>],
-    ) -> crate::Result<Vec<Forced>> {
+    ) -> crate::Result<Vec<ForcedCut>> {
         let mut pool = self.pool();
         let mut all = Vec::new();
         for cut in cuts {
@@ -52,7 +52,7 @@ impl Job<'_> {
         context: &mut Context,
         cut: &ForcedCompaction<'_>,
         pool: &mut Pool,
-    ) -> crate::Result<Option<Forced>> {
+    ) -> crate::Result<Option<ForcedCut>> {
         let counter = &self.counter;
         let before = context.unchanged_view();
         let view = View::new(before.transcript(), before.source(), counter);
@@ -73,7 +73,7 @@ impl Job<'_> {
         let references: References = named.map(|(call, name)| (call.into(), name)).collect();
         let Some(figures) = cut.measure(&pieces, &references) else { return Ok(None) };
         let kept_pins = rules.iter().filter(|lines| contain(&pieces, lines)).count() as u64;
-        Ok(Some(Forced { figures, pins: rules.len() as u64, kept_pins }))
+        Ok(Some(ForcedCut { figures, pins: rules.len() as u64, kept_pins }))
     }
 }
 

@@ -1,11 +1,11 @@
 //! A simulation as an HTML page: the table, and plots over the calls.
 
 use epitome_model::MicroDollars;
-use epitome_render::{Drawn, Figures, Plot, Series};
+use epitome_render::{Figures, Plot, Series, SeriesStyle};
 
 use super::replay::LiveCall;
 use super::report::{RecipeReport, SimulateReport};
-use super::{NO_COMPACTION, Simulated};
+use super::{NO_COMPACTION, SimulatedSession};
 
 /// The number of sessions whose context is plotted: those with the most calls.
 const PLOTTED: usize = 4;
@@ -15,8 +15,8 @@ const POINTS: usize = 600;
 impl SimulateReport {
     /// A page without scripts and without external files. `simulated` are the sessions of the
     /// report.
-    pub fn page(&self, simulated: &[Simulated]) -> String {
-        let mut longest: Vec<&Simulated> = simulated.iter().collect();
+    pub fn page(&self, simulated: &[SimulatedSession]) -> String {
+        let mut longest: Vec<&SimulatedSession> = simulated.iter().collect();
         longest.sort_by_key(|it| std::cmp::Reverse(it.report.calls));
         let mut plots = vec![self.kept(simulated), self.cost(simulated)];
         plots.extend(longest.into_iter().take(PLOTTED).map(|session| self.context(session)));
@@ -51,14 +51,20 @@ impl SimulateReport {
     }
 
     /// Plots recall against the tokens that stay, with a dot for each forced compaction.
-    fn kept(&self, simulated: &[Simulated]) -> Plot {
+    fn kept(&self, simulated: &[SimulatedSession]) -> Plot {
         let series = (0..self.recipes.len()).map(|n| {
             let forced = simulated.iter().flat_map(|session| &session.forced[n]);
-            let points = forced.map(|it| (100.0 * it.kept(), 100.0 * it.figures.recall)).collect();
+            let points =
+                forced.map(|it| (100.0 * it.kept_share(), 100.0 * it.figures.recall)).collect();
             let mean = self.recipes[n].kept.zip(self.recipes[n].recall);
             let mean = mean.map(|(kept, recall)| (100.0 * kept, 100.0 * recall));
             let marks = mean.map(|mean| (mean, "mean over sessions".to_owned()));
-            Series { drawn: Drawn::Dots, points, marks: Vec::from_iter(marks), ..self.series(n) }
+            Series {
+                drawn: SeriesStyle::Dots,
+                points,
+                marks: Vec::from_iter(marks),
+                ..self.series(n)
+            }
         });
         Plot {
             title: "Recall against tokens kept".to_owned(),
@@ -73,7 +79,7 @@ impl SimulateReport {
     }
 
     /// Plots the cost of all calls up to each call.
-    fn cost(&self, simulated: &[Simulated]) -> Plot {
+    fn cost(&self, simulated: &[SimulatedSession]) -> Plot {
         let series = (0..self.recipes.len()).map(|n| {
             let calls = simulated.iter().flat_map(|session| &session.live[n]);
             let sum = calls.scan(MicroDollars(0), |sum, call| {
@@ -95,7 +101,7 @@ impl SimulateReport {
     }
 
     /// Plots the tokens of each request of one session.
-    fn context(&self, session: &Simulated) -> Plot {
+    fn context(&self, session: &SimulatedSession) -> Plot {
         let series = (0..self.recipes.len()).map(|n| {
             let place = |(call, it): (usize, &LiveCall)| (call as f64, it.figures.context.0 as f64);
             let calls = || session.live[n].iter().enumerate();

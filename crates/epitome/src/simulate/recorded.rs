@@ -10,7 +10,7 @@ use crate::render::ListPrices;
 
 /// What sessions record about their requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Recorded {
+pub struct RecordedCost {
     /// The number of requests whose tokens are recorded.
     pub requests: u64,
     /// The cost of these requests, in millionths of a dollar; `null` if no price is known.
@@ -38,14 +38,14 @@ struct Sums {
     uncompacted: MicroDollars,
 }
 
-impl Recorded {
+impl RecordedCost {
     /// The sums of one session; `None` if the session records the tokens of no request.
     pub(super) fn in_session(
         transcript: &Transcript,
         prices: &Catalogue,
         window: Tokens,
         uncompacted: MicroDollars,
-    ) -> Option<Recorded> {
+    ) -> Option<RecordedCost> {
         let requests = recorded_requests(transcript, &ListPrices(prices));
         if requests.inputs.is_empty() {
             return None;
@@ -59,20 +59,20 @@ impl Recorded {
             over,
             uncompacted: micro_dollars.map_or(MicroDollars(0), |_| uncompacted),
         };
-        let recorded = Recorded {
+        let recorded = RecordedCost {
             requests: requests.inputs.len() as u64,
             micro_dollars,
             at_least: cost.is_none(),
             compactions: compactions(transcript),
             sums,
-            ..Recorded::default()
+            ..RecordedCost::default()
         };
         Some(recorded.finished())
     }
 
     /// Combines several sessions.
-    pub(super) fn over_all(sessions: &[Option<Recorded>]) -> Option<Recorded> {
-        let mut all: Option<Recorded> = None;
+    pub(super) fn over_all(sessions: &[Option<RecordedCost>]) -> Option<RecordedCost> {
+        let mut all: Option<RecordedCost> = None;
         for one in sessions.iter().flatten() {
             let sum = all.get_or_insert_default();
             sum.requests += one.requests;
@@ -92,11 +92,11 @@ impl Recorded {
     }
 
     /// Computes the figures from the sums.
-    fn finished(self) -> Recorded {
+    fn finished(self) -> RecordedCost {
         let Sums { input, over, uncompacted } = self.sums;
         let requests = self.requests.max(1);
         let ratio = |cost: MicroDollars| rounded(cost.0 as f64 / uncompacted.0 as f64);
-        Recorded {
+        RecordedCost {
             context: Tokens(input.0 / requests),
             over: rounded(over as f64 / requests as f64),
             cost: self.micro_dollars.filter(|_| uncompacted.0 > 0).map(ratio),

@@ -31,7 +31,7 @@ impl Job<'_> {
     pub(super) fn uncompacted(&self) -> Vec<LiveCall> {
         let mut replay = self.replay();
         let calls = 0..self.history.calls.len();
-        let view = |call: usize| self.history.sent(call).to_vec();
+        let view = |call: usize| self.history.blocks_sent(call).to_vec();
         calls.map(|call| self.call(&mut replay, call, view(call), 0)).collect()
     }
 

@@ -3,10 +3,10 @@
 use epitome_model::{MicroDollars, Tokens, Transcript, plural};
 use serde::Serialize;
 
-use super::forced::Forced;
-use super::recorded::{Recorded, rounded};
+use super::forced::ForcedCut;
+use super::recorded::{RecordedCost, rounded};
 use super::replay::LiveCall;
-use super::{Job, NO_COMPACTION, PROMPT, Simulate, Simulated};
+use super::{Job, NO_COMPACTION, PROMPT, Simulate, SimulatedSession};
 
 /// The report of a simulation of several sessions. `docs/json.md` describes its JSON.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -14,7 +14,7 @@ pub struct SimulateReport {
     /// The figures of each recipe over all sessions. The first entry is without compaction.
     pub recipes: Vec<RecipeReport>,
     /// The sessions as they happened; absent if they do not record their usage.
-    pub recorded: Option<Recorded>,
+    pub recorded: Option<RecordedCost>,
     /// The number of calls of models.
     pub calls: u64,
     /// The tokens of all messages.
@@ -56,7 +56,7 @@ pub struct SessionReport {
     /// The tokens of prompt and tools in every request, as billed.
     pub prompt: Tokens,
     /// The session as it happened; absent if it does not record its usage.
-    pub recorded: Option<Recorded>,
+    pub recorded: Option<RecordedCost>,
     /// The session's figures with each recipe.
     pub recipes: Vec<RecipeReport>,
 }
@@ -129,7 +129,7 @@ impl SessionReport {
         (name, agent): (&str, &'static str),
         transcript: &Transcript,
         job: &Job<'_>,
-        forced: &[Vec<Forced>],
+        forced: &[Vec<ForcedCut>],
         live: &[Vec<LiveCall>],
     ) -> SessionReport {
         let names = job.with.recipes.iter().map(|(name, _)| name.as_str());
@@ -149,7 +149,7 @@ impl SessionReport {
             cuts: job.needs.cuts.len() as u64,
             priced_as: job.price.name.to_string(),
             prompt: job.prompt(),
-            recorded: Recorded::in_session(transcript, prices, *window, none),
+            recorded: RecordedCost::in_session(transcript, prices, *window, none),
             recipes,
         }
     }
@@ -215,13 +215,13 @@ impl RecipeReport {
     fn from_calls(
         name: &str,
         with: &Simulate,
-        forced: &[Forced],
+        forced: &[ForcedCut],
         live: &[LiveCall],
     ) -> RecipeReport {
-        let of_cuts = |share: fn(&Forced) -> f64| mean(forced.iter().map(share));
+        let of_cuts = |share: fn(&ForcedCut) -> f64| mean(forced.iter().map(share));
         let of_calls = |share: fn(&LiveCall) -> Option<f64>| mean(live.iter().filter_map(share));
         let sum = |tokens: fn(&LiveCall) -> u64| live.iter().map(tokens).sum::<u64>();
-        let pair = |one: fn(&Forced) -> u64, of: fn(&Forced) -> u64| {
+        let pair = |one: fn(&ForcedCut) -> u64, of: fn(&ForcedCut) -> u64| {
             (forced.iter().map(one).sum(), forced.iter().map(of).sum())
         };
         let over = live.iter().filter(|call| call.figures.context > with.window).count() as u64;
@@ -236,7 +236,7 @@ impl RecipeReport {
         };
         let report = RecipeReport {
             recipe: name.to_owned(),
-            kept: of_cuts(Forced::kept),
+            kept: of_cuts(ForcedCut::kept_share),
             recall: of_cuts(|it| it.figures.recall),
             in_line: of_cuts(|it| it.figures.in_line),
             recoverable: of_cuts(|it| it.figures.recoverable),
@@ -376,7 +376,7 @@ impl SimulateReport {
     }
 
     /// The report of these sessions together.
-    pub fn from_sessions(with: &Simulate, simulated: &[Simulated]) -> SimulateReport {
+    pub fn from_sessions(with: &Simulate, simulated: &[SimulatedSession]) -> SimulateReport {
         let sessions: Vec<SessionReport> = simulated.iter().map(|it| it.report.clone()).collect();
         let recipe = |n: usize| {
             let reports: Vec<&RecipeReport> = sessions.iter().map(|it| &it.recipes[n]).collect();
@@ -385,10 +385,10 @@ impl SimulateReport {
         let count = if sessions.is_empty() { 0 } else { with.recipes.len() + 1 };
         let mut recipes: Vec<RecipeReport> = (0..count).map(recipe).collect();
         compare(&mut recipes);
-        let recorded: Vec<Option<Recorded>> = sessions.iter().map(|it| it.recorded).collect();
+        let recorded: Vec<Option<RecordedCost>> = sessions.iter().map(|it| it.recorded).collect();
         SimulateReport {
             recipes,
-            recorded: Recorded::over_all(&recorded),
+            recorded: RecordedCost::over_all(&recorded),
             calls: sessions.iter().map(|it| it.calls).sum(),
             tokens: sessions.iter().map(|it| it.tokens).sum(),
             cuts: sessions.iter().map(|it| it.cuts).sum(),

@@ -105,7 +105,7 @@ fn what_compacting_would_give_back_is_computed_apart() {
 #[test]
 fn without_a_session_the_line_has_what_is_known() {
     let dir = tempfile::tempdir().expect("a folder");
-    let config = Config::of_home(dir.path());
+    let config = Config::from_home(dir.path());
     let line = status_line(&config, &Status::default()).expect("a line");
     assert_eq!(line, StatusLine { today: Some(MicroDollars(0)), ..StatusLine::default() });
 }

@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 
 use epitome::ErrorKind;
 use epitome::archive::{
-    About, Archive, Draft, GcMode, Generation, Grace, Hash, Imported, Need, Reason,
-    ReferencedBytes, SessionKey, WayBack,
+    About, Archive, Draft, GcMode, Generation, Grace, Hash, ImportedPack, Need, Reason,
+    ReferencedBytes, SessionKey, UndoData,
 };
 use epitome::storage::Spliced;
 use epitome_model::{Bytes, Ref, Span, Splice, Tokens};
@@ -21,8 +21,8 @@ fn draft(raw: &[u8]) -> Draft {
     let span = Span { start: 1, end: 1 + raw.len() as u64 };
     let splice = Splice { span, with: b"-".as_slice().into() };
     let after = Spliced::new(&file, vec![splice]).expect("in the file");
-    let WayBack { before, after, records, shared } =
-        WayBack::between(&file, &after).expect("in memory");
+    let UndoData { before, after, records, shared } =
+        UndoData::between(&file, &after).expect("in memory");
     Draft {
         path: "/sessions/s.jsonl".into(),
         recipe: "epitome".into(),
@@ -363,7 +363,7 @@ fn what_is_exported_is_imported_to_the_byte() {
     let report = import(&theirs, &tar).expect("imported");
     let sizes: Vec<Bytes> = report.added.iter().map(|it| it.stored).collect();
     let added =
-        |idx: usize| Imported { key: key.clone(), number: idx as u64 + 1, stored: sizes[idx] };
+        |idx: usize| ImportedPack { key: key.clone(), number: idx as u64 + 1, stored: sizes[idx] };
     assert_eq!((report.added.clone(), report.known), (vec![added(0), added(1)], 0));
     // The imported generations are the same, but marked as imported.
     let there_before = files(there.path());
@@ -485,8 +485,8 @@ fn planted(archive: &Archive, key: &SessionKey, left: &[u8]) -> Vec<u8> {
     let span = Span { start: 0, end: 11 };
     let gone = Splice { span, with: b"".as_slice().into() };
     let after = Spliced::new(&file, vec![gone]).expect("in the file");
-    let WayBack { before, after, records, shared } =
-        WayBack::between(&file, &after).expect("in memory");
+    let UndoData { before, after, records, shared } =
+        UndoData::between(&file, &after).expect("in memory");
     let mut pack = archive.begin(key).expect("a pack");
     pack.put(&file[..11], about("nothing")).expect("put");
     let shared = Some(shared);
@@ -511,8 +511,8 @@ fn records_cannot_be_planted_by_an_import() {
     let file = b"{-}\n{AAAA}\n".to_vec();
     let splice = Splice { span: Span { start: 5, end: 9 }, with: b"-".as_slice().into() };
     let after = Spliced::new(&file, vec![splice]).expect("in the file");
-    let WayBack { before, after, records, shared } =
-        WayBack::between(&file, &after).expect("in memory");
+    let UndoData { before, after, records, shared } =
+        UndoData::between(&file, &after).expect("in memory");
     let mut pack = theirs.begin(&key).expect("a pack");
     pack.put(b"AAAA", about("a")).expect("put");
     let shared = Some(shared);

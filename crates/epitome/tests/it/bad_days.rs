@@ -40,7 +40,8 @@ impl Clock for NoWait {
 fn model(server: &Rough, timeout: Duration) -> RetryingModel {
     let name: ModelName = "anthropic/claude-haiku-4-5".parse().expect("a name");
     let setup = ClientSetup::new(name, &Catalogue::built_in()).with_key(Key::new(KEY));
-    let client = Client::new(setup.at(server.url()).within(timeout)).expect("a client");
+    let client =
+        Client::new(setup.with_address(server.url()).with_timeout(timeout)).expect("a client");
     RetryingModel::new(client, Catalogue::built_in()).with_clock(NoWait)
 }
 

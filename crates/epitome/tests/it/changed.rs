@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use epitome::archive::{Archive, Generation, Hash, SessionKey, WayBack};
+use epitome::archive::{Archive, Generation, Hash, SessionKey, UndoData};
 use epitome::compaction::{PreparedCompaction, Way};
-use epitome::storage::{Blobs, RestoreTarget, Restored, Spliced, restore};
+use epitome::storage::{Blobs, RestoreOutcome, RestoreTarget, Spliced, restore};
 use epitome::{Error, Loaded};
 use epitome_model::{Source, Splice, Tokens};
 use epitome_passes::{Keep, built_in};
@@ -54,7 +54,7 @@ impl Memory {
         }
         let spliced = planned.spliced().expect("apart");
         let number = self.generations.len() as u64 + 1;
-        let way = WayBack::between(&session.source, &spliced).expect("in memory");
+        let way = UndoData::between(&session.source, &spliced).expect("in memory");
         let mut edits = Vec::new();
         let mut shift = 0_i64;
         for Splice { span, with } in spliced.splices() {
@@ -88,7 +88,7 @@ impl Memory {
         Some(Compacted { bytes, edits })
     }
 
-    fn restore(&self, file: &[u8]) -> Result<(Vec<u8>, Restored), Error> {
+    fn restore(&self, file: &[u8]) -> Result<(Vec<u8>, RestoreOutcome), Error> {
         let file = file.to_vec();
         let done = restore(&file, &self.generations, self, RestoreTarget::Original)?;
         let view = Spliced::new(&file, done.splices).expect("apart");
@@ -187,9 +187,9 @@ proptest! {
         };
         prop_assert!(is_undone_in_part(&restored, &file.bytes, &file.edits));
         match outcome {
-            Restored::Exact { .. } => prop_assert_eq!(restored, undone(&file)),
-            Restored::ByRecord { missing: 0, .. } => prop_assert_eq!(restored, undone(&file)),
-            Restored::ByRecord { .. } => {}
+            RestoreOutcome::Exact { .. } => prop_assert_eq!(restored, undone(&file)),
+            RestoreOutcome::ByRecord { missing: 0, .. } => prop_assert_eq!(restored, undone(&file)),
+            RestoreOutcome::ByRecord { .. } => {}
         }
     }
 }
@@ -248,7 +248,7 @@ fn an_export_with_one_other_byte_comes_back_whole() {
     let file = replaced(&compacted.bytes, "neon-sailor", "neon-Sailor");
     let (restored, outcome) = memory.restore(&file).expect("restored");
     assert_eq!(restored, replaced(&export(8), "neon-sailor", "neon-Sailor"));
-    assert!(matches!(outcome, Restored::ByRecord { missing: 0, .. }), "{outcome:?}");
+    assert!(matches!(outcome, RestoreOutcome::ByRecord { missing: 0, .. }), "{outcome:?}");
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn an_export_made_again_later_stays_as_it_is() {
     memory.compact(&export(8), 0).expect("compacted");
     let (restored, outcome) = memory.restore(&export(10)).expect("left");
     assert_eq!(restored, export(10));
-    assert!(matches!(outcome, Restored::ByRecord { restored: 0, .. }), "{outcome:?}");
+    assert!(matches!(outcome, RestoreOutcome::ByRecord { restored: 0, .. }), "{outcome:?}");
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn a_proved_way_back_is_not_spoilt_by_an_older_generation() {
         let later = memory.compact(&export(10), turns).expect("compacted");
         let (restored, outcome) = memory.restore(&later.bytes).expect("restored");
         assert_eq!(restored, export(10), "{turns} turns kept");
-        assert_eq!(outcome, Restored::Exact { undone: vec![2] });
+        assert_eq!(outcome, RestoreOutcome::Exact { undone: vec![2] });
     }
 }
 

@@ -23,7 +23,7 @@ struct World {
 impl World {
     fn new() -> World {
         let dir = tempfile::tempdir().expect("a folder");
-        let mut config = Config::of_home(dir.path());
+        let mut config = Config::from_home(dir.path());
         config.agents.config = dir.path().to_owned();
         World { dir, config }
     }
@@ -208,7 +208,7 @@ fn a_transcript_is_found_where_nothing_says_more() {
     let found = world.sessions();
     let one = found.iter().find(|it| it.id == "one").expect("it is there");
     assert!(one.path.ends_with("one/one.jsonl"), "{}", one.path.display());
-    let SessionMatch::File(two) = agents::meant(&world.config.agents, "two", None) else {
+    let SessionMatch::File(two) = agents::find_session(&world.config.agents, "two", None) else {
         panic!("two")
     };
     assert_eq!(epitome::storage::load(&two, None).expect("Cursor's").format.name, "cursor");
@@ -220,7 +220,7 @@ fn a_chat_is_meant_by_its_id_and_its_file() {
     let chat = world.chat();
     let expect = SessionMatch::File(address(&chat, CHAT));
     for text in [CHAT, "5ce2be00", &chat.display().to_string()] {
-        assert_eq!(agents::meant(&world.config.agents, text, None), expect, "{text}");
+        assert_eq!(agents::find_session(&world.config.agents, text, None), expect, "{text}");
     }
     let found = world.sessions();
     assert_eq!(found[0].told, None, "it is read for a list");

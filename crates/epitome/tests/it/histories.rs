@@ -76,7 +76,7 @@ impl Home {
     fn new(files: &[(&str, Vec<u8>)], copies: &[&str]) -> Home {
         let dir = tempfile::tempdir().expect("a folder");
         let user = dir.path().canonicalize().expect("a folder");
-        let config = Config::of_home(&user);
+        let config = Config::from_home(&user);
         let session = files.iter().map(|(name, bytes)| {
             write(&user.join(name), bytes);
             File { path: user.join(name), written: bytes.clone() }
@@ -136,7 +136,7 @@ impl Home {
     }
 
     fn open(&self, path: &Path) -> OpenSession<'_> {
-        OpenSession::at(&self.config, path)
+        OpenSession::new(&self.config, path)
     }
 
     fn append(&mut self, n: usize, bytes: &[u8]) {
@@ -211,7 +211,7 @@ impl Home {
                 Err(err) => (Vec::new(), Some(err)),
             };
             for file in session {
-                let written = Digest::of_source(&file.written).expect("in memory");
+                let written = Digest::from_source(&file.written).expect("in memory");
                 match planned.iter().find(|back| back.path == file.path) {
                     Some(back) => assert_eq!(
                         back.after,

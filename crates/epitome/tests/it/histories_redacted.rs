@@ -91,7 +91,7 @@ impl Case {
     fn new(bytes: &[u8]) -> Case {
         let dir = tempfile::tempdir().expect("a folder");
         let user = dir.path().canonicalize().expect("a folder");
-        let mut config = Config::of_home(&user);
+        let mut config = Config::from_home(&user);
         config.home = user.join("data");
         let path = user.join("session.jsonl");
         fs::write(&path, bytes).expect("a session");
@@ -106,7 +106,7 @@ impl Case {
     fn outputs(&self, version: Version) -> Vec<(&'static str, String)> {
         let mut outputs = vec![("copy", copy(&self.history(version)))];
         let (config, path) = (&self.config, &self.path);
-        let reading = RenderSource::of_version(config, path, None, version).expect("a session");
+        let reading = RenderSource::open_version(config, path, None, version).expect("a session");
         let how = RenderOptions {
             detail: Detail::Full,
             redact: Some(finder()),
@@ -120,7 +120,7 @@ impl Case {
             |stories| {
                 let story = &stories[0];
                 vec![
-                    ("html", Html::whole(story, Vec::new()).page(0)),
+                    ("html", Html::single_page(story, Vec::new()).page(0)),
                     ("markdown", markdown(story)),
                     ("json", json(story, &[])),
                     ("terminal", terminal(story, 100)),
@@ -139,7 +139,7 @@ fn finder() -> &'static Finder {
 
 /// The session without its secrets.
 fn copy(history: &History) -> String {
-    let copy = history.redacted(&mut Redactor::new(finder())).expect("splices lie apart");
+    let copy = history.redact(&mut Redactor::new(finder())).expect("splices lie apart");
     let source = &copy.session.source;
     String::from_utf8_lossy(&source.read(0..Source::len(source))).into_owned()
 }
@@ -179,7 +179,7 @@ fn check(session: &Planted, recipe: &Recipe, way: Way) -> bool {
     let run = case.config.begin_run("compact");
     let mut compact = Compact::new(recipe, &Estimate, &run);
     compact.way = Some(way);
-    match compact.run(&OpenSession::at(&case.config, &case.path)) {
+    match compact.run(&OpenSession::new(&case.config, &case.path)) {
         Ok(_) => {}
         // The agent could not read such records.
         Err(err) if err.kind() == ErrorKind::Refused && way == Way::Native => return false,
@@ -289,7 +289,7 @@ fn a_session_is_read_as_a_restore_would_give_it_back() {
         for recipe in ["clear-tool-uses", "transcript"] {
             let recipe = recipes().find(|it| it.name == recipe).expect("a recipe");
             let run = case.config.begin_run("compact");
-            let session = OpenSession::at(&case.config, &case.path);
+            let session = OpenSession::new(&case.config, &case.path);
             Compact::new(&recipe, &Estimate, &run).run(&session).expect("it is compacted");
             append(&case.path, more);
         }
@@ -303,7 +303,7 @@ fn a_session_is_read_as_a_restore_would_give_it_back() {
         assert!(whole.starts_with(&bytes), "{}", fixture.path.display());
         assert!(context >= Loaded::read(&bytes[..], None).expect("it").transcript.context.len());
         assert_eq!(read(&case.history(Version::AsSent)), fs::read(&case.path).expect("it"));
-        let session = OpenSession::at(&case.config, &case.path);
+        let session = OpenSession::new(&case.config, &case.path);
         Restore::default().run(&session).expect("it is restored");
         assert_eq!(whole, fs::read(&case.path).expect("the session"));
     }

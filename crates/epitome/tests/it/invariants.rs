@@ -7,11 +7,11 @@ mod recorded;
 
 use std::collections::HashMap;
 
-use epitome::archive::{Generation, Hash, WayBack};
+use epitome::archive::{Generation, Hash, UndoData};
 use epitome::compaction::{PreparedCompaction, Way};
-use epitome::storage::{Blobs, RestoreTarget, Restored, Spliced, restore};
+use epitome::storage::{Blobs, RestoreOutcome, RestoreTarget, Spliced, restore};
 use epitome::{Error, ErrorKind, Loaded};
-use epitome_formats::{Mark, Native, named};
+use epitome_formats::{Mark, Native, find_format};
 use epitome_model::{At, Block, Counter, Source, Tokens, Transcript};
 use epitome_passes::{self as passes, All, BUILT_IN, Keep, Recipe, built_in, is_error_line};
 use epitome_tokens::Estimate;
@@ -51,7 +51,7 @@ fn recipe() -> impl Strategy<Value = Recipe> {
 }
 
 fn load(agent: &str, bytes: &[u8]) -> Loaded<Vec<u8>> {
-    let format = named(agent).expect("a known agent");
+    let format = find_format(agent).expect("a known agent");
     let source = bytes.to_vec();
     let mut faults = Vec::new();
     let transcript = (format.read)(&source, &mut faults);
@@ -91,12 +91,12 @@ fn check(
         let raw = session.source.at(splice.span).into_owned();
         blobs.insert(Hash::compute(&raw), raw);
     }
-    let generation = generation(WayBack::between(&session.source, &spliced).expect("in memory"));
+    let generation = generation(UndoData::between(&session.source, &spliced).expect("in memory"));
     let now = [after.as_slice(), appended].concat();
     let back = restore(&now, &[generation], &Removed(blobs), RestoreTarget::Original)
         .expect("it comes back");
     if !planned.is_empty() {
-        assert_eq!(back.outcome, Restored::Exact { undone: vec![1] });
+        assert_eq!(back.outcome, RestoreOutcome::Exact { undone: vec![1] });
     }
     let restored = bytes_of(&Spliced::new(&now, back.splices).expect("the splices lie apart"));
     assert_eq!(restored, [before, appended].concat(), "everything comes back");
@@ -179,7 +179,7 @@ fn check_native(
     // 2: Everything comes back, with what was appended since.
     let removed = planned.splices.iter().map(|(it, _)| session.source.at(it.span).into_owned());
     let blobs = removed.chain([Vec::new()]).map(|raw| (Hash::compute(&raw), raw)).collect();
-    let generation = generation(WayBack::between(&session.source, &spliced).expect("in memory"));
+    let generation = generation(UndoData::between(&session.source, &spliced).expect("in memory"));
     let now = [after.as_slice(), appended].concat();
     let back = restore(&now, &[generation], &Removed(blobs), RestoreTarget::Original)
         .expect("it comes back");
@@ -252,7 +252,7 @@ fn check_summary(agent: &str, before: &[u8], recipe: &Recipe, appended: &[u8]) {
     let after = bytes_of(&spliced);
     assert_eq!(&after[..before.len()], before, "it is appended");
     let blobs = HashMap::from([(Hash::compute(b""), Vec::new())]);
-    let generation = generation(WayBack::between(&session.source, &spliced).expect("in memory"));
+    let generation = generation(UndoData::between(&session.source, &spliced).expect("in memory"));
     let now = [after.as_slice(), appended].concat();
     let back = restore(&now, &[generation], &Removed(blobs), RestoreTarget::Original)
         .expect("it comes back");
@@ -266,7 +266,7 @@ fn check_summary(agent: &str, before: &[u8], recipe: &Recipe, appended: &[u8]) {
     assert_eq!(bytes_of(&once_more.spliced().expect("they lie apart")), after);
 }
 
-fn generation(way: WayBack) -> Generation {
+fn generation(way: UndoData) -> Generation {
     Generation {
         number: 1,
         agent: "a".into(),

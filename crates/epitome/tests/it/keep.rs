@@ -2,7 +2,7 @@
 
 use epitome::Loaded;
 use epitome::compaction::PreparedCompaction;
-use epitome_formats::named;
+use epitome_formats::find_format;
 use epitome_passes::{Keep, Recipe};
 use epitome_tokens::Estimate;
 
@@ -38,7 +38,7 @@ fn session(results: usize) -> Loaded<Vec<u8>> {
             parent = id;
         }
     }
-    let format = named("pi").expect("a known agent");
+    let format = find_format("pi").expect("a known agent");
     let source = text.into_bytes();
     let transcript = (format.read)(&source, &mut ());
     Loaded { format, source, transcript, faults: Vec::new() }

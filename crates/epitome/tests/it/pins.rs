@@ -6,7 +6,7 @@ use std::sync::Arc;
 use epitome::Loaded;
 use epitome::compaction::{Note, PreparedCompaction, Way};
 use epitome_engine::SummaryRequest;
-use epitome_formats::named;
+use epitome_formats::find_format;
 use epitome_model::{Block, Tokens};
 use epitome_passes::{
     BUILT_IN, ContextKind, Keep, Options, PerKind, Recipe, Reply, RuleFiles, StopReason,
@@ -67,7 +67,7 @@ impl Session {
     }
 
     fn load(&self) -> Loaded<Vec<u8>> {
-        let format = named(self.agent).expect("a known agent");
+        let format = find_format(self.agent).expect("a known agent");
         let mut faults = Vec::new();
         let transcript = (format.read)(&self.bytes, &mut faults);
         Loaded { format, source: self.bytes.clone(), transcript, faults }
@@ -345,8 +345,8 @@ fn summary(session: &Session, recipe: &Recipe) -> Option<String> {
         rule,
         writer: Writer { window: Tokens(100_000), counter: Arc::new(Estimate::new()) },
     };
-    let format = named(session.agent).expect("a format");
-    let said = |items: &[usize], kept: &[usize]| format.said_before(&source, items, kept);
+    let format = find_format(session.agent).expect("a format");
+    let said = |items: &[usize], kept: &[usize]| format.originals_before(&source, items, kept);
     let mut writing = request.begin(|end| end, said).expect("there is room")?.writing;
     loop {
         let reply = Reply { text: told.clone(), stopped: StopReason::End, used: None };

@@ -3,8 +3,8 @@
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use epitome::Loaded;
-use epitome::redact::redacted;
-use epitome_formats::named;
+use epitome::redact::redact_session;
+use epitome_formats::find_format;
 use epitome_model::{Block, Source, Transcript, encode};
 use epitome_redact::{Finder, Redactor, Rules};
 use fixtures::generate::{AGENTS, WIRES};
@@ -18,7 +18,7 @@ fn finder() -> &'static Finder {
 }
 
 fn load(agent: &str, bytes: &[u8]) -> Loaded<Vec<u8>> {
-    let format = named(agent).expect("a known agent");
+    let format = find_format(agent).expect("a known agent");
     let source = bytes.to_vec();
     let transcript = (format.read)(&source, &mut Vec::new());
     Loaded { format, source, transcript, faults: Vec::new() }
@@ -27,7 +27,7 @@ fn load(agent: &str, bytes: &[u8]) -> Loaded<Vec<u8>> {
 /// The redacted bytes of a session, and their transcript.
 fn redact(agent: &str, bytes: &[u8]) -> (Vec<u8>, Transcript) {
     let session = load(agent, bytes);
-    let copy = redacted(&session, &mut Redactor::new(finder())).expect("splices lie apart");
+    let copy = redact_session(&session, &mut Redactor::new(finder())).expect("splices lie apart");
     let mut written = Vec::new();
     copy.session.source.copy_to(&mut written).expect("memory is written");
     (written, copy.session.transcript)
@@ -275,9 +275,11 @@ fn recorded_sessions_hold_no_secrets_and_keep_their_structure() {
     let secrets = Finder::new(rules).expect("rules");
     for fixture in fixtures::all() {
         let session = load(fixture.agent.split('-').next().unwrap_or_default(), &fixture.bytes());
-        let copy = redacted(&session, &mut Redactor::new(&secrets)).expect("splices lie apart");
+        let copy =
+            redact_session(&session, &mut Redactor::new(&secrets)).expect("splices lie apart");
         assert_eq!(copy.found, [], "{}", fixture.path.display());
-        let copy = redacted(&session, &mut Redactor::new(finder())).expect("splices lie apart");
+        let copy =
+            redact_session(&session, &mut Redactor::new(finder())).expect("splices lie apart");
         assert_eq!(shape(&copy.session.transcript), shape(&session.transcript));
     }
 }

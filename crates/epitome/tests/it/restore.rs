@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use epitome::archive::{About, Archive, Digest, Draft, Generation, Hash, SessionKey, WayBack};
+use epitome::archive::{About, Archive, Digest, Draft, Generation, Hash, SessionKey, UndoData};
 use epitome::storage::{
-    Blobs, FileSource, Restoration, RestoreTarget, Restored, Spliced, Store, restore, restore_block,
+    Blobs, FileSource, Restoration, RestoreOutcome, RestoreTarget, Spliced, Store, restore,
+    restore_block,
 };
 use epitome::{Error, ErrorKind};
 use epitome_model::{Ref, Source, Span, Splice, Tokens};
@@ -98,24 +99,28 @@ impl Memory {
         after.read(0..after.len()).into_owned()
     }
 
-    fn restore(&self, file: &[u8], target: RestoreTarget) -> Result<(Vec<u8>, Restored), Error> {
+    fn restore(
+        &self,
+        file: &[u8],
+        target: RestoreTarget,
+    ) -> Result<(Vec<u8>, RestoreOutcome), Error> {
         let file = file.to_vec();
         Ok(laid(&file, restore(&file, &self.generations, self, target)?))
     }
 
-    fn restore_block(&self, file: &[u8], raw: &[u8]) -> Result<(Vec<u8>, Restored), Error> {
+    fn restore_block(&self, file: &[u8], raw: &[u8]) -> Result<(Vec<u8>, RestoreOutcome), Error> {
         let file = file.to_vec();
         Ok(laid(&file, restore_block(&file, &self.generations, self, &Ref::from_bytes(raw))?))
     }
 }
 
-fn laid(file: &[u8], done: Restoration) -> (Vec<u8>, Restored) {
+fn laid(file: &[u8], done: Restoration) -> (Vec<u8>, RestoreOutcome) {
     (naive(file, &done.splices), done.outcome)
 }
 
 fn draft(file: &dyn Source, after: &Spliced<'_>) -> Draft {
-    let WayBack { before, after, records, shared } =
-        WayBack::between(file, after).expect("in memory");
+    let UndoData { before, after, records, shared } =
+        UndoData::between(file, after).expect("in memory");
     Draft {
         path: "/s.jsonl".into(),
         recipe: "epitome".into(),
@@ -194,15 +199,15 @@ proptest! {
         }
         let numbers = || (1..=steps.len() as u64).rev();
         let (restored, outcome) = memory.restore(&file, RestoreTarget::Original).expect("restored");
-        prop_assert_eq!(outcome, Restored::Exact { undone: numbers().collect() });
+        prop_assert_eq!(outcome, RestoreOutcome::Exact { undone: numbers().collect() });
         prop_assert_eq!(&restored, &original);
         let again = memory.restore(&restored, RestoreTarget::Original).expect("restored");
-        prop_assert_eq!(again, (original, Restored::Exact { undone: vec![] }));
+        prop_assert_eq!(again, (original, RestoreOutcome::Exact { undone: vec![] }));
         for number in numbers() {
             let target = RestoreTarget::Generation(number);
             let (restored, outcome) = memory.restore(&file, target).expect("restored");
             let undone = numbers().take_while(|&it| it > number).collect();
-            prop_assert_eq!(outcome, Restored::Exact { undone });
+            prop_assert_eq!(outcome, RestoreOutcome::Exact { undone });
             prop_assert_eq!(&restored, &left[number as usize - 1]);
         }
     }
@@ -217,7 +222,7 @@ proptest! {
         let file = naive(&file, &splices(file.len(), &hand));
         let (restored, outcome) = memory.restore(&file, RestoreTarget::Original).expect("restored");
         // A file that looks untouched is restored exactly, which is tested above.
-        if matches!(outcome, Restored::Exact { .. }) {
+        if matches!(outcome, RestoreOutcome::Exact { .. }) {
             return Ok(());
         }
         let edited = &memory.generations[0].records;
@@ -271,7 +276,7 @@ proptest! {
         let done = restore(session.source(), &generations, &blobs, RestoreTarget::Original);
         let done = done.expect("restored");
         let undone = (1..=steps.len() as u64).rev().collect();
-        prop_assert_eq!(done.outcome, Restored::Exact { undone });
+        prop_assert_eq!(done.outcome, RestoreOutcome::Exact { undone });
         let view = Spliced::new(session.source(), done.splices).expect("sorted and apart");
         session.replace(|out| view.copy_to(out)).expect("replaced");
         prop_assert_eq!(std::fs::read(&path).expect("a file"), original);
@@ -301,20 +306,20 @@ fn a_file_changed_by_hand_is_restored_record_by_record() {
     let (restored, outcome) =
         memory.restore(file.as_bytes(), RestoreTarget::Original).expect("restored");
     assert_eq!(text_of(&restored), FILE.replace("{\"id\":3}", "{\"id\":33}"));
-    assert_eq!(outcome, Restored::ByRecord { undone: vec![], restored: 2, missing: 0 });
+    assert_eq!(outcome, RestoreOutcome::ByRecord { undone: vec![], restored: 2, missing: 0 });
     // Back to the first generation: only the edits of the second are undone.
     let first = memory.restore(file.as_bytes(), RestoreTarget::Generation(1)).expect("restored");
     let expect = FILE.replace("{\"id\":3}", "{\"id\":33}").replace("AAAA", "-");
     assert_eq!(
         first,
-        (expect.into_bytes(), Restored::ByRecord { undone: vec![], restored: 1, missing: 0 })
+        (expect.into_bytes(), RestoreOutcome::ByRecord { undone: vec![], restored: 1, missing: 0 })
     );
     // A record that was edited by hand is unchanged.
     let file = file.replace("\"id\":2", "\"id\":22");
     let (restored, outcome) =
         memory.restore(file.as_bytes(), RestoreTarget::Original).expect("restored");
     assert_eq!(text_of(&restored), file.replace("\"a\":\"-\"", "\"a\":\"AAAA\""));
-    assert_eq!(outcome, Restored::ByRecord { undone: vec![], restored: 1, missing: 1 });
+    assert_eq!(outcome, RestoreOutcome::ByRecord { undone: vec![], restored: 1, missing: 1 });
 }
 
 #[test]
@@ -325,7 +330,7 @@ fn a_record_edited_twice_goes_back_twice() {
     let file = [b"{\"id\":0}\n".as_slice(), &file].concat();
     let (restored, outcome) = memory.restore(&file, RestoreTarget::Original).expect("restored");
     assert_eq!(text_of(&restored), format!("{{\"id\":0}}\n{FILE}"));
-    assert_eq!(outcome, Restored::ByRecord { undone: vec![], restored: 2, missing: 0 });
+    assert_eq!(outcome, RestoreOutcome::ByRecord { undone: vec![], restored: 2, missing: 0 });
 }
 
 #[test]
@@ -339,13 +344,16 @@ fn records_that_are_alike_are_told_apart_by_order_or_left() {
         both,
         (
             b"{A}\n{y}\n{B}\n".to_vec(),
-            Restored::ByRecord { undone: vec![], restored: 2, missing: 0 }
+            RestoreOutcome::ByRecord { undone: vec![], restored: 2, missing: 0 }
         )
     );
     let one = memory.restore(b"{-}\n{y}\n", RestoreTarget::Original).expect("restored");
     assert_eq!(
         one,
-        (b"{-}\n{y}\n".to_vec(), Restored::ByRecord { undone: vec![], restored: 0, missing: 2 })
+        (
+            b"{-}\n{y}\n".to_vec(),
+            RestoreOutcome::ByRecord { undone: vec![], restored: 0, missing: 2 }
+        )
     );
 }
 
@@ -358,9 +366,9 @@ fn the_newest_generation_is_undone_first() {
     let file = memory.compact(&file, swap(&file, "B", "+"));
     assert_eq!(file, b"{-}\n{+}\n");
     let all = memory.restore(&file, RestoreTarget::Original).expect("restored");
-    assert_eq!(all, (b"{A}\n{B}\n".to_vec(), Restored::Exact { undone: vec![2, 1] }));
+    assert_eq!(all, (b"{A}\n{B}\n".to_vec(), RestoreOutcome::Exact { undone: vec![2, 1] }));
     let one = memory.restore(&file, RestoreTarget::Generation(1)).expect("restored");
-    assert_eq!(one, (b"{-}\n{B}\n".to_vec(), Restored::Exact { undone: vec![2] }));
+    assert_eq!(one, (b"{-}\n{B}\n".to_vec(), RestoreOutcome::Exact { undone: vec![2] }));
 }
 
 /// Edits that are only found after an exact step are undone in the same restore.
@@ -373,13 +381,13 @@ fn a_file_changed_between_two_compactions_comes_back_past_the_change() {
     let original = FILE.replace("{\"id\":3}", "{\"id\":33}").into_bytes();
     let (whole, outcome) = memory.restore(&small, RestoreTarget::Original).expect("restored");
     assert_eq!(text_of(&whole), text_of(&original));
-    assert_eq!(outcome, Restored::ByRecord { undone: vec![2], restored: 1, missing: 0 });
+    assert_eq!(outcome, RestoreOutcome::ByRecord { undone: vec![2], restored: 1, missing: 0 });
     // The restore is archived as a generation: there is nothing more to restore.
     let splices = vec![Splice { span: span(0, small.len()), with: whole[..].into() }];
     assert_eq!(memory.compact(&small, splices), whole);
     memory.generations[2].recipe = "restore".into();
     let again = memory.restore(&whole, RestoreTarget::Original).expect("restored");
-    let nothing = Restored::ByRecord { undone: vec![], restored: 0, missing: 0 };
+    let nothing = RestoreOutcome::ByRecord { undone: vec![], restored: 0, missing: 0 };
     assert_eq!(again, (whole.clone(), nothing));
     let third = memory.compact(&whole, swap(&whole, "CCCC", "-"));
     let (restored, _) = memory.restore(&third, RestoreTarget::Original).expect("restored");
@@ -394,7 +402,7 @@ fn a_way_back_is_not_exact_while_older_stubs_stand() {
     let changed = text_of(&file).replace("\"id\":1", "\"id\":11").into_bytes();
     let small = memory.compact(&changed, swap(&changed, "BBBB", "-"));
     let half = memory.restore(&small, RestoreTarget::Original).expect("restored");
-    let outcome = Restored::ByRecord { undone: vec![2], restored: 0, missing: 1 };
+    let outcome = RestoreOutcome::ByRecord { undone: vec![2], restored: 0, missing: 1 };
     assert_eq!(half, (changed, outcome));
     // A piece that was restored before the change leaves no trace: the restore is exact.
     let mut memory = Memory::default();
@@ -402,7 +410,7 @@ fn a_way_back_is_not_exact_while_older_stubs_stand() {
     let changed = FILE.replace("\"id\":1", "\"id\":11").into_bytes();
     let small = memory.compact(&changed, swap(&changed, "BBBB", "-"));
     let whole = memory.restore(&small, RestoreTarget::Original).expect("restored");
-    assert_eq!(whole, (changed, Restored::Exact { undone: vec![2] }));
+    assert_eq!(whole, (changed, RestoreOutcome::Exact { undone: vec![2] }));
 }
 
 #[test]
@@ -410,7 +418,7 @@ fn one_piece_comes_back_alone() {
     let (mut memory, file) = twice();
     let (file, outcome) = memory.restore_block(&file, b"BBBB").expect("restored");
     assert_eq!(text_of(&file), FILE.replace("AAAA", "-").replace("CCCC", "-"));
-    assert_eq!(outcome, Restored::ByRecord { undone: vec![], restored: 1, missing: 0 });
+    assert_eq!(outcome, RestoreOutcome::ByRecord { undone: vec![], restored: 1, missing: 0 });
     // A piece of an earlier generation, in a record that a later one did not touch.
     let (both, _) = memory.restore_block(&twice().1, b"AAAA").expect("restored");
     assert_eq!(text_of(&both), FILE.replace("BBBB", "-").replace("CCCC", "-"));
@@ -421,11 +429,11 @@ fn one_piece_comes_back_alone() {
     let appended = [file.as_slice(), b"{\"id\":4}\n"].concat();
     let (restored, outcome) = memory.restore(&appended, RestoreTarget::Original).expect("restored");
     assert_eq!(text_of(&restored), format!("{FILE}{{\"id\":4}}\n"));
-    assert_eq!(outcome, Restored::Exact { undone: vec![3, 2, 1] });
+    assert_eq!(outcome, RestoreOutcome::Exact { undone: vec![3, 2, 1] });
     let (same, outcome) = memory.restore_block(&file, b"BBBB").expect("restored");
     assert_eq!(
         (same, outcome),
-        (file, Restored::ByRecord { undone: vec![], restored: 0, missing: 0 })
+        (file, RestoreOutcome::ByRecord { undone: vec![], restored: 0, missing: 0 })
     );
 }
 
@@ -436,13 +444,13 @@ fn an_earlier_piece_comes_back_from_under_a_later_edit_of_its_record() {
     let file = memory.compact(&file, swap(&file, "BBBB", "b"));
     let (restored, outcome) = memory.restore_block(&file, b"CCCC").expect("restored");
     assert_eq!(text_of(&restored), FILE.replace("BBBB", "b"));
-    assert_eq!(outcome, Restored::ByRecord { undone: vec![], restored: 1, missing: 0 });
+    assert_eq!(outcome, RestoreOutcome::ByRecord { undone: vec![], restored: 1, missing: 0 });
 }
 
 #[test]
 fn what_cannot_be_restored_is_said() {
     let (mut memory, file) = twice();
-    let kind = |done: Result<(Vec<u8>, Restored), Error>| done.expect_err("it cannot").kind();
+    let kind = |done: Result<(Vec<u8>, RestoreOutcome), Error>| done.expect_err("it cannot").kind();
     let number = RestoreTarget::Generation(9);
     assert_eq!(kind(memory.restore(&file, number)), ErrorKind::NotFound);
     assert_eq!(kind(memory.restore_block(&file, b"never")), ErrorKind::NotFound);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use epitome::archive::Archive;
 use epitome::compaction::{PreparedCompaction, Way, apply};
-use epitome::storage::{Replaced, RestoreTarget, Session, Spliced, Store, restore};
+use epitome::storage::{ReplaceReport, RestoreTarget, Session, Spliced, Store, restore};
 use epitome::{Config, ErrorKind, Loaded, agents};
 use epitome_model::{Bytes, Source};
 use epitome_passes::built_in;
@@ -131,7 +131,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 /// Replaces a text in the session, as a compaction does.
-fn replaced(session: &Session, from: &str, to: &str) -> epitome::Result<Replaced> {
+fn replaced(session: &Session, from: &str, to: &str) -> epitome::Result<ReplaceReport> {
     let lines = text(session.source()).replace(from, to);
     session.replace(|out| Ok(out.write_all(lines.as_bytes())?))
 }
@@ -237,7 +237,7 @@ fn rows_that_were_added_since_stay() {
     world.connection().execute(insert, []).expect("one");
     let line = "{\"table\":\"message\",\"id\":\"msg_9\",\"time_created\":90,\"data\":{}}\n";
     let done = replaced(&session, "Go", "No").expect("replaced");
-    assert_eq!(done, Replaced { carried: Bytes(line.len() as u64) });
+    assert_eq!(done, ReplaceReport { carried: Bytes(line.len() as u64) });
     assert_eq!(world.part("prt_1"), r#"{"type":"text","text":"No"}"#);
     assert!(text(&epitome::open(&world.database()).expect("it")).ends_with(line));
 }
@@ -335,7 +335,7 @@ fn a_database_of_others_is_no_session() {
 #[test]
 fn all_sessions_of_a_database_are_found_by_id() {
     let world = World::new().with_session("ses_b", None).with_session("ses_c", Some("ses_a"));
-    let mut config = Config::of_home(world.dir.path());
+    let mut config = Config::from_home(world.dir.path());
     let database = world.dir.path().join("opencode.db");
     config.agents.variables.insert("OPENCODE_DB".to_owned(), database.into());
     let found = agents::sessions(&config.agents, None);
@@ -343,7 +343,7 @@ fn all_sessions_of_a_database_are_found_by_id() {
     assert_eq!(ids, ["ses_a", "ses_b"]);
     assert_eq!(found[1].path, world.address("ses_b"));
     assert_eq!((found[1].agent, found[1].size), ("opencode", Bytes(0)));
-    let meant = |text: &str| agents::meant(&config.agents, text, None);
+    let meant = |text: &str| agents::find_session(&config.agents, text, None);
     assert_eq!(meant("ses_b"), agents::SessionMatch::File(world.address("ses_b")));
     assert!(matches!(meant("ses_"), agents::SessionMatch::AnyOf(found) if found.len() == 2));
     assert_eq!(meant("opencode"), agents::SessionMatch::Nothing);

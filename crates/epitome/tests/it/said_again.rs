@@ -2,7 +2,7 @@
 
 use epitome::Loaded;
 use epitome::compaction::PreparedCompaction;
-use epitome_formats::named;
+use epitome_formats::find_format;
 use epitome_model::{Block, Tokens};
 use epitome_passes::{Keep, PerKind, Recipe, Target, built_in};
 use epitome_tokens::Estimate;
@@ -10,7 +10,7 @@ use epitome_tokens::Estimate;
 /// A session in which each result is recorded twice.
 fn session() -> Loaded<Vec<u8>> {
     let source = fixtures::get("gemini", "pricing").bytes();
-    let format = named("gemini").expect("a known agent");
+    let format = find_format("gemini").expect("a known agent");
     let transcript = (format.read)(&source, &mut ());
     Loaded { format, source, transcript, faults: Vec::new() }
 }

@@ -134,7 +134,7 @@ fn sessions_in_files_are_found_with_those_of_their_sub_agents() {
     let world = World::new();
     let below = world.session("ses_b", json!({"parentID": "ses_a"}));
     let further = world.session("ses_c", json!({"parentID": "ses_b"}));
-    let mut config = Config::of_home(world.dir.path());
+    let mut config = Config::from_home(world.dir.path());
     config.agents.variables.insert("XDG_DATA_HOME".to_owned(), world.dir.path().into());
     let found = agents::sessions(&config.agents, Some("opencode"));
     let ids: Vec<&str> = found.iter().map(|it| it.id.as_str()).collect();
@@ -142,7 +142,7 @@ fn sessions_in_files_are_found_with_those_of_their_sub_agents() {
     assert!(found[0].size > Bytes(fs::metadata(world.path()).expect("a file").len()));
     assert_eq!(agents::companions(&world.path()), [below, further]);
     assert_eq!(
-        agents::meant(&config.agents, "ses_a", None),
+        agents::find_session(&config.agents, "ses_a", None),
         agents::SessionMatch::File(world.path())
     );
 }

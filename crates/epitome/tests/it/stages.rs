@@ -149,7 +149,7 @@ fn claude(model: &str, results: usize, chars: usize) -> Loaded<Vec<u8>> {
 
 fn report(recipe: &str, session: &Loaded<Vec<u8>>, window: Option<u64>) -> CompactReport {
     let folder = tempfile::tempdir().expect("a folder");
-    let config = Config::of_home(folder.path());
+    let config = Config::from_home(folder.path());
     let recipe = built_in(recipe).expect("a built-in recipe");
     let mut settings = Settings::default();
     settings.values.live.window = window;

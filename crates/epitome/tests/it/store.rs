@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use epitome::storage::{Replaced, Session, Store, User, users_of};
+use epitome::storage::{ReplaceReport, Session, Store, User, users_of};
 use epitome::{Error, ErrorKind};
 use epitome_model::Source;
 
@@ -42,7 +42,7 @@ impl Case {
     }
 }
 
-fn put(session: &Session, bytes: &str) -> Result<Replaced, Error> {
+fn put(session: &Session, bytes: &str) -> Result<ReplaceReport, Error> {
     session.replace(|out| Ok(out.write_all(bytes.as_bytes())?))
 }
 
@@ -60,7 +60,7 @@ fn a_session_is_replaced_and_keeps_its_mode_and_times() {
     File::options().write(true).open(&path).expect("open").set_times(times).expect("times");
     let before = fs::metadata(&path).expect("a session");
     let session = case.store.open_for_edit(&path).expect("a session");
-    assert_eq!(put(&session, "the new one").expect("replaced"), Replaced::default());
+    assert_eq!(put(&session, "the new one").expect("replaced"), ReplaceReport::default());
     let after = fs::metadata(&path).expect("a session");
     assert_eq!(read(&path), "the new one");
     assert_eq!(after.permissions().mode(), before.permissions().mode());

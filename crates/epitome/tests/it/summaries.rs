@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use epitome::compaction::PreparedCompaction;
 use epitome::{ErrorKind, Loaded};
-use epitome_formats::named;
+use epitome_formats::find_format;
 use epitome_model::Block;
 use epitome_passes::{Keep, Recipe, built_in};
 use epitome_tokens::Estimate;
@@ -24,7 +24,7 @@ struct Session {
 
 impl Session {
     fn load(&self) -> Loaded<Vec<u8>> {
-        let format = named(self.agent).expect("a known agent");
+        let format = find_format(self.agent).expect("a known agent");
         let mut faults = Vec::new();
         let transcript = (format.read)(&self.bytes, &mut faults);
         Loaded { format, source: self.bytes.clone(), transcript, faults }

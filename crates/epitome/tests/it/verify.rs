@@ -1,6 +1,6 @@
 //! The invariants notice any difference between a plan and its bytes.
 
-use epitome_formats::{FORMATS, named};
+use epitome_formats::{FORMATS, find_format};
 use epitome_model::{At, Edit, Invariant, Verb, WriteMode};
 use epitome_passes::{Plan, Side, verify};
 use epitome_tokens::O200k;
@@ -36,7 +36,7 @@ fn claude() -> String {
 /// The invariants that break when `from` becomes `to` in the record `item`, while the edit claims
 /// to change only that record.
 fn broken(from: &str, to: &str, item: usize) -> Vec<Invariant> {
-    let format = named("claude").expect("a known agent");
+    let format = find_format("claude").expect("a known agent");
     let session = claude();
     assert!(session.contains(from), "{from}");
     let (before, after) =

@@ -4,13 +4,17 @@ use epitome_api::{Conversation, RequestBody, TextOrImage};
 use epitome_model::{Source, Transcript, encode};
 
 use super::tools;
-use crate::port::{Given, Message, NOTHING, PortedCall, PortedResult, messages, uuid};
+use crate::port::{Message, NOTHING, NewSessionValues, PortedCall, PortedResult, messages, uuid};
 
 /// Maximum length of a call id in Anthropic's API.
 const LONGEST_ID: usize = 64;
 
 /// A session with the content of the transcript's context.
-pub fn make(transcript: &Transcript, source: &dyn Source, given: &Given<'_>) -> RequestBody {
+pub fn make(
+    transcript: &Transcript,
+    source: &dyn Source,
+    given: &NewSessionValues<'_>,
+) -> RequestBody {
     let (all, messages) = messages(transcript, source, LONGEST_ID);
     let mut records = SessionRecords { given, lines: Vec::new() };
     for message in &messages {
@@ -22,7 +26,7 @@ pub fn make(transcript: &Transcript, source: &dyn Source, given: &Given<'_>) -> 
 
 /// The records of the new session, each the parent of the next.
 struct SessionRecords<'g> {
-    given: &'g Given<'g>,
+    given: &'g NewSessionValues<'g>,
     lines: Vec<String>,
 }
 
@@ -85,7 +89,7 @@ impl SessionRecords<'_> {
     }
 
     fn push(&mut self, kind: &str, members: &str) {
-        let Given { id: session, cwd, time, .. } = self.given;
+        let NewSessionValues { id: session, cwd, time, .. } = self.given;
         let n = self.lines.len();
         let id = record_id(session, n);
         let parent = match n.checked_sub(1) {

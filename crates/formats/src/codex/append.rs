@@ -159,7 +159,7 @@ impl Nth {
             "response_item" => raw::Item::at(&line, payload).ok()?,
             "compacted" => {
                 let compacted = raw::Compacted::at(&line, payload).ok()?;
-                if compacted.history.of_array(&line).is_none() {
+                if compacted.history.array_items(&line).is_none() {
                     let literal = line[compacted.message?].to_vec();
                     return String::from_utf8(literal).ok().map(HistoryItem::Summary);
                 }

@@ -7,7 +7,7 @@ use epitome_api::{Arguments, Conversation, LeftBehind, RequestBody, TextOrImage}
 use epitome_model::{Source, Transcript, encode};
 
 use super::tools;
-use crate::port::{Given, Message, PortedCall, PortedResult, messages, uuid};
+use crate::port::{Message, NewSessionValues, PortedCall, PortedResult, messages, uuid};
 
 /// Maximum length of a call id in OpenAI's Responses API.
 const ID: usize = 64;
@@ -16,7 +16,11 @@ const ID: usize = 64;
 const VERSION: &str = "0.169.0";
 
 /// A rollout with the content of the transcript's context.
-pub fn make(transcript: &Transcript, source: &dyn Source, given: &Given<'_>) -> RequestBody {
+pub fn make(
+    transcript: &Transcript,
+    source: &dyn Source,
+    given: &NewSessionValues<'_>,
+) -> RequestBody {
     let (mut all, said) = messages(transcript, source, ID);
     let mut rollout =
         Rollout { given, lines: Vec::new(), custom: Vec::new(), items: 0, turns: 0, turn: None };
@@ -30,7 +34,7 @@ pub fn make(transcript: &Transcript, source: &dyn Source, given: &Given<'_>) -> 
 
 /// The records of the new rollout, each with its number.
 struct Rollout<'g> {
-    given: &'g Given<'g>,
+    given: &'g NewSessionValues<'g>,
     lines: Vec<String>,
     /// The ids of calls whose input is a text.
     custom: Vec<String>,
@@ -43,7 +47,7 @@ struct Rollout<'g> {
 
 impl Rollout<'_> {
     fn meta(&mut self) {
-        let Given { id, cwd, time, .. } = self.given;
+        let NewSessionValues { id, cwd, time, .. } = self.given;
         let id = encode(id);
         let cwd = encode(cwd);
         let time = encode(time);

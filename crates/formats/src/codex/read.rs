@@ -12,7 +12,7 @@ use epitome_model::{
 use super::{items, raw};
 use crate::lines;
 use crate::place::Place;
-use crate::records::{self, RecordContent, Records, Sent, SessionReader};
+use crate::records::{self, ContextEffect, RecordContent, Records, SessionReader};
 
 /// Types of records that no model sees, except those that this reader reads.
 const KNOWN: [&str; 3] = ["world_state", "inter_agent_communication_metadata", "rollout_reference"];
@@ -190,7 +190,7 @@ impl Reader {
                 }
             }
         }
-        RecordContent { entries, copies: Vec::new(), sent: Sent::Adds }
+        RecordContent { entries, copies: Vec::new(), effect: ContextEffect::Adds }
     }
 
     /// Reads a compaction, which replaces everything before it.
@@ -204,7 +204,7 @@ impl Reader {
         let compacted = raw::Compacted::at(at.line, payload)?;
         self.in_response = false;
         let mut entries = Vec::new();
-        if let Some(history) = compacted.history.of_array(at.line) {
+        if let Some(history) = compacted.history.array_items(at.line) {
             session.forget();
             for (number, item) in (session.next()..).zip(history) {
                 self.note_prompt(number, at, item);

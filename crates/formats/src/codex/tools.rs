@@ -67,7 +67,7 @@ pub fn classify(name: &str, at: &Place<'_>, place: &Range<usize>) -> ClassifiedC
 
 /// Classifies a call whose only argument is the text at `place`.
 pub fn custom(name: &str, at: &Place<'_>, place: &Range<usize>) -> ClassifiedCall {
-    let rule = Rule::named(TOOLS, name);
+    let rule = Rule::find(TOOLS, name);
     let kind = rule.map_or(ToolKind::Other, |rule| rule.kind);
     let literal = &at.line[place.clone()];
     if kind == ToolKind::Patch {
@@ -94,7 +94,7 @@ fn input(at: &Place<'_>, place: &Range<usize>, role: FieldRole) -> Field {
 fn scripted(inner: &DecodedLiteral<'_>) -> ClassifiedCall {
     let (literals, calls) = script::literals(&inner.text);
     let kinds = calls.iter().map(|call| {
-        let rule = Rule::named(TOOLS, &script_text(inner, call));
+        let rule = Rule::find(TOOLS, &script_text(inner, call));
         rule.map_or(ToolKind::Other, |rule| rule.kind)
     });
     let mut kinds: Vec<ToolKind> = kinds.collect();
@@ -109,7 +109,7 @@ fn scripted(inner: &DecodedLiteral<'_>) -> ClassifiedCall {
             let name = script_text(inner, member);
             name.trim_matches(['"', '\'']).to_owned()
         });
-        let rule = tool.as_deref().and_then(|tool| Rule::named(TOOLS, tool));
+        let rule = tool.as_deref().and_then(|tool| Rule::find(TOOLS, tool));
         let roles = rule.map(|rule| rule.roles);
         let is_target = matches!((roles, &member), (Some(roles), Some(member))
             if roles.target_rank(member).is_some());

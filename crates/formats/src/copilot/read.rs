@@ -11,7 +11,7 @@ use epitome_model::{
 
 use super::tools::TOOLS;
 use crate::place::Place;
-use crate::records::{self, RecordContent, Records, Sent, SessionReader};
+use crate::records::{self, ContextEffect, RecordContent, Records, SessionReader};
 use crate::{accounting, lines};
 
 /// Whether the first event is `session.start`, as in every log.
@@ -58,13 +58,13 @@ impl Records for Reader {
         let data = event.get("data").filter(|data| data.is_object());
         read_head(session, &kind, data);
         if let Some(id) = event.text_of("id") {
-            session.id(&id);
+            session.check_id(&id);
         }
         if kind == "session.context_cleared" {
             session.forget();
         }
         let copies = data.map(copies).unwrap_or_default();
-        let Some((entry, sent)) = entry(at, &kind, data) else {
+        let Some((entry, effect)) = entry(at, &kind, data) else {
             return RecordContent::nothing(copies);
         };
         let is_aside = event.string("agentId").is_some()
@@ -80,8 +80,8 @@ impl Records for Reader {
             time: event.boxed_text_of("timestamp"),
             ..entry
         };
-        let sent = if is_aside { Sent::Nowhere } else { sent };
-        RecordContent { entries: vec![entry], copies, sent }
+        let effect = if is_aside { ContextEffect::Nowhere } else { effect };
+        RecordContent { entries: vec![entry], copies, effect }
     }
 }
 
@@ -104,30 +104,34 @@ fn read_head(session: &mut SessionReader<'_>, kind: &str, data: Option<&Value<'_
     }
 }
 
-fn entry(at: &Place<'_>, kind: &str, data: Option<&Value<'_>>) -> Option<(Entry, Sent)> {
+fn entry(at: &Place<'_>, kind: &str, data: Option<&Value<'_>>) -> Option<(Entry, ContextEffect)> {
     match kind {
-        "system.message" => Some((says(Role::System, text(data, &["content"])), Sent::Prompt)),
-        "system.notification" => Some((says(Role::System, text(data, &["content"])), Sent::Adds)),
+        "system.message" => {
+            Some((says(Role::System, text(data, &["content"])), ContextEffect::Prompt))
+        }
+        "system.notification" => {
+            Some((says(Role::System, text(data, &["content"])), ContextEffect::Adds))
+        }
         "user.message" => {
             let blocks = text(data, &["transformedContent", "content"]);
-            Some((says(Role::User, blocks), Sent::Adds))
+            Some((says(Role::User, blocks), ContextEffect::Adds))
         }
         "assistant.message" => {
             let mut entry =
                 says(Role::Assistant, data.map(|data| response(at, data)).unwrap_or_default());
             entry.group = data.and_then(|data| data.boxed_text_of("messageId"));
             entry.model = data.and_then(|data| data.boxed_text_of("model"));
-            Some((entry, Sent::Adds))
+            Some((entry, ContextEffect::Adds))
         }
         "tool.execution_complete" => {
-            Some((says(Role::Tool, vec![Block::Output(output(data))]), Sent::Adds))
+            Some((says(Role::Tool, vec![Block::Output(output(data))]), ContextEffect::Adds))
         }
         // A failed compaction has no summary, and changed nothing.
         "session.compaction_complete" => {
             let summary = data?.string("summaryContent")?;
             Some((
                 says(Role::System, vec![Block::Summary(summary.to_source_text())]),
-                Sent::Compacts,
+                ContextEffect::Compacts,
             ))
         }
         _ => None,

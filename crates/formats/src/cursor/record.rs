@@ -22,12 +22,12 @@ pub fn line(
         each(&document, items);
     }
     if items.len() == before {
-        items.push(kept(line.record));
+        items.push(hidden_item(line.record));
     }
 }
 
 /// A record that no model sees.
-pub fn kept(record: Record) -> Item {
+pub fn hidden_item(record: Record) -> Item {
     Item::Hidden(HiddenRecord { record, copies: Vec::new() })
 }
 
@@ -38,7 +38,7 @@ pub fn title(words: &str) -> Option<Box<str>> {
 }
 
 /// The text that a user typed, if Cursor's tags are around it.
-pub fn typed(words: &str) -> Option<&str> {
+pub fn user_query(words: &str) -> Option<&str> {
     let [open, close] = QUERY;
     let (_, rest) = words.split_once(open)?;
     Some(rest.split_once(close).map_or(rest, |(typed, _)| typed))

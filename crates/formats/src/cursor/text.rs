@@ -24,7 +24,7 @@ use epitome_model::{
 };
 
 use super::message::Calls;
-use super::record::kept;
+use super::record::hidden_item;
 use super::tools;
 use super::transcript::first_words;
 use crate::lines;
@@ -96,7 +96,7 @@ impl Reader {
             return;
         }
         let Some(entry) = &mut self.entry else {
-            self.transcript.items.push(kept(record));
+            self.transcript.items.push(hidden_item(record));
             return;
         };
         let role = entry.role;
@@ -172,7 +172,7 @@ impl Reader {
         self.close_part();
         let Some(entry) = self.entry.take() else { return };
         if entry.blocks.is_empty() {
-            self.transcript.items.push(kept(entry.record));
+            self.transcript.items.push(hidden_item(entry.record));
             return;
         }
         self.transcript.context.push(self.transcript.items.len());

@@ -4,10 +4,10 @@ use epitome_json::{Document, Value};
 use epitome_model::{Block, Entry, Faults, Role, Source, Transcript};
 
 use super::message::{self, Calls};
-use super::record::{title, typed};
+use super::record::{title, user_query};
 use crate::lines;
 use crate::place::Place;
-use crate::records::{self, RecordContent, Records, Sent, SessionReader};
+use crate::records::{self, ContextEffect, RecordContent, Records, SessionReader};
 
 /// Whether the first line is a message in the form that transcripts have.
 pub fn begins(head: &[u8]) -> bool {
@@ -48,7 +48,7 @@ impl Records for Reader {
         record: Document<'_>,
     ) -> RecordContent {
         let entries = entry(&record.root, &mut self.0).into_iter().collect();
-        RecordContent { entries, sent: Sent::Adds, ..RecordContent::default() }
+        RecordContent { entries, effect: ContextEffect::Adds, ..RecordContent::default() }
     }
 
     fn title(_: Option<&str>, _: &dyn Fn() -> Option<Box<str>>) -> Option<String> {
@@ -67,7 +67,7 @@ pub fn first_words(transcript: &Transcript, source: &dyn Source) -> Option<Box<s
     });
     let mut first = None;
     for text in texts {
-        if let Some(typed) = typed(&text) {
+        if let Some(typed) = user_query(&text) {
             return title(typed);
         }
         first = first.or_else(|| title(&text));

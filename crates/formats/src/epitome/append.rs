@@ -187,18 +187,18 @@ pub fn continuing(mut line: Vec<u8>) -> Vec<u8> {
 
 /// The reason for which a compaction is undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Undone {
+pub enum UndoReason {
     /// The user requested it.
-    Asked,
+    UserRequest,
     /// The engine takes the compaction back because it did not help.
-    Refused,
+    NoGain,
 }
 
 /// The line that undoes the last compaction. `by` is the reason.
-pub fn undo(by: Undone) -> &'static str {
+pub fn undo(by: UndoReason) -> &'static str {
     match by {
-        Undone::Asked => "{\"type\":\"undo\",\"asked\":true}\n",
-        Undone::Refused => "{\"type\":\"undo\"}\n",
+        UndoReason::UserRequest => "{\"type\":\"undo\",\"asked\":true}\n",
+        UndoReason::NoGain => "{\"type\":\"undo\"}\n",
     }
 }
 
@@ -209,8 +209,8 @@ pub fn undo(by: Undone) -> &'static str {
 /// # Errors
 ///
 /// The reason, if an entry cannot be identified.
-pub fn back(log: &Log, said: &HashSet<usize>, messages: u64) -> Result<String, &'static str> {
-    let gone = log.slots().iter().copied().filter(|&item| said.contains(&log.as_said(item)));
+pub fn rewind(log: &Log, said: &HashSet<usize>, messages: u64) -> Result<String, &'static str> {
+    let gone = log.slots().iter().copied().filter(|&item| said.contains(&log.original_of(item)));
     let mut edits = Vec::new();
     for item in gone {
         let entry = log.transcript().items[item].entry();

@@ -10,25 +10,25 @@ use crate::lines;
 
 /// The original items to summarise, and all original items: see
 /// [`FindOriginals`](crate::FindOriginals).
-pub fn said_before(source: &dyn Source, kept: &[usize]) -> (Vec<usize>, Vec<usize>) {
+pub fn originals_before(source: &dyn Source, kept: &[usize]) -> (Vec<usize>, Vec<usize>) {
     let mut log = Log::default();
     lines(source, |line| log.line(&line, &mut ()));
-    (first_said(&log, kept), as_said(log.transcript(), kept))
+    (originals_in_context(&log, kept), all_originals(log.transcript(), kept))
 }
 
 /// The items to summarise: the context up to `kept`, with the original of each item, including
 /// those that edits emptied. Earlier summaries are included as they are.
-pub fn first_said(log: &Log, kept: &[usize]) -> Vec<usize> {
+pub fn originals_in_context(log: &Log, kept: &[usize]) -> Vec<usize> {
     let slots = log.slots();
     let prompt = &log.transcript().head.prompt;
     let end = kept.first().and_then(|first| slots.iter().position(|item| item == first));
     let goes = slots[..end.unwrap_or(slots.len())].iter().filter(|item| !prompt.contains(item));
-    goes.map(|&item| log.as_said(item)).collect()
+    goes.map(|&item| log.original_of(item)).collect()
 }
 
 /// All original items up to `kept`, including those that earlier summaries replaced. The first item
 /// with an id is the original; later items with that id are edited versions.
-pub fn as_said(transcript: &Transcript, kept: &[usize]) -> Vec<usize> {
+pub fn all_originals(transcript: &Transcript, kept: &[usize]) -> Vec<usize> {
     let ids = kept.iter().filter_map(|&item| transcript.items[item].entry()?.id.as_deref());
     let mut seen: HashSet<&str> = ids.collect();
     let entries = transcript.entries().filter(|(item, entry)| {

@@ -135,7 +135,7 @@ impl Log {
 
     /// The number of entries that were sent when the user undid a compaction; `None` if none was
     /// undone, or if there was another compaction after that.
-    pub fn undone(&self) -> Option<usize> {
+    pub fn entries_at_undo(&self) -> Option<usize> {
         self.undone
     }
 
@@ -145,7 +145,7 @@ impl Log {
     }
 
     /// The original item of `item`: the item itself, unless an edit made it.
-    pub fn as_said(&self, item: usize) -> usize {
+    pub fn original_of(&self, item: usize) -> usize {
         self.said.get(&item).copied().unwrap_or(item)
     }
 
@@ -192,9 +192,11 @@ impl Log {
     pub fn steps_about(&self, said: &HashSet<usize>) -> usize {
         let first = self.undo.iter().position(|undo| match undo {
             Undo::Edits(held) | Undo::Cut(_, held) => {
-                held.iter().any(|it| said.contains(&self.as_said(it.1)))
+                held.iter().any(|it| said.contains(&self.original_of(it.1)))
             }
-            Undo::Summary(items) => items.iter().any(|&item| said.contains(&self.as_said(item))),
+            Undo::Summary(items) => {
+                items.iter().any(|&item| said.contains(&self.original_of(item)))
+            }
         });
         first.map_or(0, |first| self.undo.len() - first)
     }
@@ -339,7 +341,7 @@ impl Log {
             if self.transcript.head.prompt.contains(&was) {
                 self.transcript.head.prompt.push(item);
             }
-            self.said.insert(item, self.as_said(was));
+            self.said.insert(item, self.original_of(was));
             self.slots[slot] = item;
             if entry.blocks.is_empty() {
                 self.emptied.insert(item);
@@ -415,9 +417,9 @@ impl Log {
     fn back(&mut self, root: &Value<'_>, messages: u64) {
         let ids = root.list_of("edits").iter().filter_map(|edit| edit.text_of("of"));
         let gone: HashSet<usize> =
-            ids.filter_map(|id| self.item(&id)).map(|item| self.as_said(item)).collect();
+            ids.filter_map(|id| self.item(&id)).map(|item| self.original_of(item)).collect();
         for item in 0..self.transcript.items.len() {
-            if gone.contains(&self.as_said(item)) {
+            if gone.contains(&self.original_of(item)) {
                 let record = self.transcript.items[item].record();
                 let hidden = HiddenRecord { record, copies: Vec::new() };
                 self.transcript.items[item] = Item::Hidden(hidden);
@@ -439,7 +441,7 @@ impl Log {
 
     /// The items whose entries are not among these.
     fn without(&self, items: &[usize], gone: &HashSet<usize>) -> Vec<usize> {
-        items.iter().copied().filter(|item| !gone.contains(&self.as_said(*item))).collect()
+        items.iter().copied().filter(|item| !gone.contains(&self.original_of(*item))).collect()
     }
 
     fn is_prompt(&self, item: usize) -> bool {

@@ -157,7 +157,7 @@ impl End {
             // A header with messages is the whole session in older versions.
             is_log = is_log
                 || raw::Record::parse(line.bytes).is_ok_and(|record| {
-                    record.is_header() && record.messages.of_array(line.bytes).is_none()
+                    record.is_header() && record.messages.array_items(line.bytes).is_none()
                 });
         });
         if is_log {

@@ -91,7 +91,7 @@ pub fn convert(at: &Place<'_>, record: Record, raw: &raw::Message) -> Message {
         }
         Some(b"\"gemini\"") => {
             let mut entries = vec![model(at, raw)];
-            if let Some(calls) = raw.calls.of_array(at.line) {
+            if let Some(calls) = raw.calls.array_items(at.line) {
                 entries.push(results(at, calls));
             }
             entries
@@ -159,7 +159,7 @@ fn user(at: &Place<'_>, raw: &raw::Message, words: &str) -> Entry {
 
 fn model(at: &Place<'_>, raw: &raw::Message) -> Entry {
     let parts = raw.content.as_ref().map_or(&[][..], |content| &content.parts);
-    let calls = raw.calls.of_array(at.line).unwrap_or_default();
+    let calls = raw.calls.array_items(at.line).unwrap_or_default();
     let calls_inside = parts.iter().any(|part| part.call.is_some());
     let thinks_inside = parts.iter().any(|part| part.thought);
     let mut entry = Entry { role: Role::Assistant, ..Entry::default() };

@@ -71,7 +71,7 @@ fn whole(source: &dyn Source, faults: &mut dyn Faults) -> Option<Reader> {
     let mut reader = Reader::default();
     let at = Place { line: &bytes, base: 0 };
     reader.head(&at, &record);
-    let messages = record.messages.of_array(&bytes).unwrap_or_default();
+    let messages = record.messages.array_items(&bytes).unwrap_or_default();
     let mut line = 1;
     let mut from = 0;
     for raw in messages.iter().filter(|raw| raw.id.is_some()) {
@@ -130,14 +130,14 @@ impl Reader {
         }
         if let Some(set) = &raw.set {
             self.name(&at, set.summary.as_ref());
-            let Some(messages) = set.messages.of_array(at.line) else {
+            let Some(messages) = set.messages.array_items(at.line) else {
                 return Slot::HiddenRecord(kept(line));
             };
             self.log.clear(self.messages.len());
             return self.messages(&at, line, messages, faults);
         }
         self.head(&at, &raw);
-        match raw.messages.of_array(at.line) {
+        match raw.messages.array_items(at.line) {
             Some(messages) if raw.session.is_some() && raw.project.is_some() => {
                 self.messages(&at, line, messages, faults)
             }

@@ -485,7 +485,7 @@ fn a_summary_is_never_taken_for_a_command() {
     }
 }
 
-fn own_records() -> crate::WriteBehind {
+fn own_records() -> crate::WriteAppended {
     match FORMAT.native {
         Some(Native::Append(append)) => append.write,
         Some(Native::Mark(_)) | None => panic!("it can be appended to"),

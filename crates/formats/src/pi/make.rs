@@ -4,7 +4,7 @@ use epitome_api::{Conversation, RequestBody, TextOrImage};
 use epitome_model::{Source, Transcript, encode};
 
 use super::tools;
-use crate::port::{Given, Message, PortedCall, PortedResult, messages};
+use crate::port::{Message, NewSessionValues, PortedCall, PortedResult, messages};
 
 /// Maximum length of a call id: the smallest limit of pi's APIs.
 const ID: usize = 40;
@@ -19,7 +19,11 @@ const USAGE: &str = concat!(
 );
 
 /// A session with the content of the transcript's context.
-pub fn make(transcript: &Transcript, source: &dyn Source, given: &Given<'_>) -> RequestBody {
+pub fn make(
+    transcript: &Transcript,
+    source: &dyn Source,
+    given: &NewSessionValues<'_>,
+) -> RequestBody {
     let (all, said) = messages(transcript, source, ID);
     let mut entries = Entries { given, lines: Vec::new(), names: Vec::new() };
     let id = encode(given.id);
@@ -37,7 +41,7 @@ pub fn make(transcript: &Transcript, source: &dyn Source, given: &Given<'_>) -> 
 
 /// The entries of the new session, each the parent of the next.
 struct Entries<'g> {
-    given: &'g Given<'g>,
+    given: &'g NewSessionValues<'g>,
     lines: Vec<String>,
     /// The ids of calls without a result so far, with the names of their tools.
     names: Vec<(String, String)>,

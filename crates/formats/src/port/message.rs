@@ -130,7 +130,7 @@ fn add_entry<'t>(
                 leave_opaque(all, word.block, LeftBehind::Prompts);
             }
             Block::Opaque(_) => leave_opaque(all, word.block, LeftBehind::Opaque),
-            _ => pieces.extend(all.words(&[*word])),
+            _ => pieces.extend(all.text_and_images(&[*word])),
         }
     }
     let Some(first) = words.first().filter(|_| !pieces.is_empty()) else { return };

@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_response_that_failed_is_a_failure_though_its_status_is_200() {
-        let api = epitome_api::named("openai-responses").expect("an API");
+        let api = epitome_api::find_api("openai-responses").expect("an API");
         let failed = |error: &str| {
             let body = format!(r#"{{"status":"failed","output":[],"error":{error}}}"#);
             let failure = api.response(body.as_bytes()).map_err(|it| bad(it, None));

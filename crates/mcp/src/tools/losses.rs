@@ -22,7 +22,7 @@ impl Library {
         arguments: &Arguments,
     ) -> Result<String, ToolError> {
         let path = sessions.path(arguments.text("session"))?;
-        let session = OpenSession::at(&self.config, &path);
+        let session = OpenSession::new(&self.config, &path);
         let report = session_losses(&session, &self.settings, &O200k::new())?;
         Ok(text_of(&report))
     }

@@ -26,7 +26,7 @@ impl Library {
         let recipe = self.recipe(arguments.optional_text("recipe"))?;
         let run = self.config.begin_run("mcp");
         let counter = O200k::new();
-        let session = OpenSession::at(&self.config, &path);
+        let session = OpenSession::new(&self.config, &path);
         let compact = Compact::with_settings(&self.settings, &recipe, &counter, &run);
         let mut losses = None;
         let report = compact.plan(&session, |planned, plan| {

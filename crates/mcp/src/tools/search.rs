@@ -112,7 +112,8 @@ impl Library {
         arguments: &Arguments,
     ) -> Result<String, ToolError> {
         let file = FilePath::parse(arguments.text("path"))?;
-        let (found, coverage) = self.index.look(&sessions.files, |index| index.touched(&file))?;
+        let (found, coverage) =
+            self.index.look(&sessions.files, |index| index.find_touches(&file))?;
         let mut answer = String::new();
         note_coverage(&mut answer, coverage);
         if found.is_empty() {
@@ -133,7 +134,7 @@ impl Library {
     ) -> Result<String, ToolError> {
         let error = ErrorText::parse(arguments.text("error"))?;
         let (found, coverage) =
-            self.index.look(&sessions.files, |index| index.failed(&error, FAILED))?;
+            self.index.look(&sessions.files, |index| index.find_failures(&error, FAILED))?;
         let mut answer = String::new();
         note_coverage(&mut answer, coverage);
         if found.failed.is_empty() {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use epitome::list::{Listed, Sort, list};
+use epitome::list::{ListedSession, Sort, list};
 use epitome::ops::is_run_in;
 use epitome::recipes;
 
@@ -47,7 +47,7 @@ impl Library {
     }
 }
 
-fn one(answer: &mut String, sessions: &Sessions<'_>, listed: &Listed) {
+fn one(answer: &mut String, sessions: &Sessions<'_>, listed: &ListedSession) {
     let file = &listed.file;
     let id = sessions.short_id(&file.path, &file.id);
     let seen = match &listed.seen {

@@ -28,7 +28,7 @@ impl Library {
             Some(session) => {
                 let path = sessions.path(session)?;
                 self.learn(&path, redactor);
-                session_text(&OpenSession::at(&self.config, &path), &name)?.ok_or_else(|| {
+                session_text(&OpenSession::new(&self.config, &path), &name)?.ok_or_else(|| {
                     ToolError::new(format!("no text of this session is called {wanted}"))
                 })?
             }

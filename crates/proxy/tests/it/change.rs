@@ -33,7 +33,7 @@ pub fn last_result(body: &str) -> String {
 fn a_long_result_is_sent_short_and_comes_back_by_its_reference() {
     let service = Service::answering(200, "{}");
     let home = tempfile::tempdir().expect("a folder");
-    let config = Config::of_home(home.path());
+    let config = Config::from_home(home.path());
     let (body, log) = request();
     for _ in 0..2 {
         // The second proxy knows only what is on disk.

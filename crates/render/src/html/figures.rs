@@ -51,7 +51,7 @@ pub struct Series {
     /// The name of the series in the legend.
     pub name: String,
     /// How the points are drawn.
-    pub drawn: Drawn,
+    pub drawn: SeriesStyle,
     /// The points.
     pub points: Vec<(f64, f64)>,
     /// Points with a highlighted mark, and the label of each.
@@ -60,7 +60,7 @@ pub struct Series {
 
 /// How points are drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Drawn {
+pub enum SeriesStyle {
     /// A line through all points.
     #[default]
     Line,
@@ -172,8 +172,8 @@ impl Series {
         let line = points.collect::<Vec<_>>().join(" ");
         html! {
             @match self.drawn {
-                Drawn::Line => { polyline.line points=(line) {} }
-                Drawn::Dots => {
+                SeriesStyle::Line => { polyline.line points=(line) {} }
+                SeriesStyle::Dots => {
                     @for &(a, b) in &self.points {
                         circle.dot cx=(unit(x(a))) cy=(unit(y(b))) r="3" {}
                     }
@@ -262,7 +262,7 @@ mod tests {
         let bad = "<script>alert(1)</script>\u{202e}\"'&".to_owned();
         let series = Series {
             name: bad.clone(),
-            drawn: Drawn::Dots,
+            drawn: SeriesStyle::Dots,
             points: vec![(1.0, f64::NAN)],
             marks: vec![((1.0, 2.0), bad.clone())],
         };

@@ -26,7 +26,7 @@ impl PageName {
     }
 
     /// A name that ends in `-` and a tag of letters and digits; the tag begins with a letter.
-    pub fn tagged(name: &str, tag: &str) -> PageName {
+    pub fn with_tag(name: &str, tag: &str) -> PageName {
         let kept = cleaned(name, LONGEST.saturating_sub(tag.len() + 1));
         PageName(format!("{}-{tag}", kept.as_deref().unwrap_or("session")))
     }
@@ -76,8 +76,8 @@ mod tests {
         for name in ["", "x/1", "x 1", "x-", "x-2", "x-0042", "ä", ".", &*long] {
             assert_eq!(PageName::exact(name), None, "{name}");
         }
-        assert_eq!(PageName::tagged("x/1", "h0").stem(), "x-1-h0");
-        assert_eq!(PageName::tagged(&long, "h0").stem().len(), 100);
-        assert_eq!(PageName::tagged("/", "h0").stem(), "session-h0");
+        assert_eq!(PageName::with_tag("x/1", "h0").stem(), "x-1-h0");
+        assert_eq!(PageName::with_tag(&long, "h0").stem().len(), 100);
+        assert_eq!(PageName::with_tag("/", "h0").stem(), "session-h0");
     }
 }

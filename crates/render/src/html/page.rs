@@ -45,7 +45,7 @@ pub struct Html<'a> {
 
 impl<'a> Html<'a> {
     /// A single page of any length. The sessions of sub-agents follow on it, each under an anchor.
-    pub fn whole(story: &'a Story<'a>, nested: Vec<(String, &'a Story<'a>)>) -> Html<'a> {
+    pub fn single_page(story: &'a Story<'a>, nested: Vec<(String, &'a Story<'a>)>) -> Html<'a> {
         let all = 0..story.pieces.len();
         let name = PageName::new("session");
         let pages = vec![all];
@@ -55,7 +55,11 @@ impl<'a> Html<'a> {
 
     /// Pages of limited length, which load fast. `up` is the address and the name of the page
     /// above.
-    pub fn paged(story: &'a Story<'a>, name: PageName, up: Option<(String, String)>) -> Html<'a> {
+    pub fn with_pages(
+        story: &'a Story<'a>,
+        name: PageName,
+        up: Option<(String, String)>,
+    ) -> Html<'a> {
         let mut pages = Vec::new();
         let mut start = 0;
         let mut weight = 0;
@@ -238,7 +242,7 @@ impl<'a> Html<'a> {
 
 /// A sub-agent's session on the page of the session that started it.
 fn nested(anchor: &str, story: &Story<'_>) -> Markup {
-    let html = Html::whole(story, Vec::new());
+    let html = Html::single_page(story, Vec::new());
     let page = html.on_page(0, format!("{anchor}-"));
     html! {
         details.nested id=(anchor) {

@@ -7,7 +7,7 @@ use crate::testing::{every_block, with_story};
 
 fn pages(sample: &Sample) -> Vec<String> {
     with_story(sample, Detail::Steps, |story| {
-        let html = Html::paged(story, PageName::new("session"), None);
+        let html = Html::with_pages(story, PageName::new("session"), None);
         (0..html.pages()).map(|page| html.page(page)).collect()
     })
 }
@@ -132,7 +132,7 @@ fn failures_lead_to_each_other_from_page_to_page() {
 #[test]
 fn failures_of_a_nested_session_have_its_anchors() {
     let page = with_story(&every_block(), Detail::Steps, |story| {
-        Html::whole(story, vec![("a1".to_owned(), story)]).page(0)
+        Html::single_page(story, vec![("a1".to_owned(), story)]).page(0)
     });
     assert_eq!(parts(&page, "<a class=\"bad\" href=\"", "\""), ["#m7", "#m7", "#a1-m7"]);
 }
@@ -202,7 +202,7 @@ fn a_reminder_in_a_message_is_folded_and_in_no_title() {
 fn a_search_of_all_pages_is_offered_where_there_are_several() {
     let link = |sample: &Sample| {
         with_story(sample, Detail::Steps, |story| {
-            let html = Html::paged(story, PageName::new("session"), None);
+            let html = Html::with_pages(story, PageName::new("session"), None);
             let page = html.searched_at("../search?q=session:x%20".to_owned()).page(0);
             parts(&page, "<a id=\"all\"", "</a>").first().map(|link| (*link).to_owned())
         })

@@ -45,7 +45,7 @@ pub enum Reason {
 
 /// The unneeded generations of one session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Collected {
+pub struct UnneededGenerations {
     /// The session.
     pub key: SessionKey,
     /// The path of the session's file, which may not exist any more.
@@ -62,7 +62,7 @@ pub struct Collected {
 #[derive(Clone, Debug, Default)]
 pub struct GcReport {
     /// Sessions whose packs are moved to the trash.
-    pub sessions: Vec<Collected>,
+    pub sessions: Vec<UnneededGenerations>,
     /// Number of temporary files that killed processes left.
     pub leftovers: u64,
     /// Total length of these files.
@@ -179,7 +179,7 @@ impl Archive {
         let before = generation.before;
         let after = generation.after;
         let digests = crate::place::open(session)
-            .and_then(|source| Digest::of_prefixes(&source, &[before.len, after.len]));
+            .and_then(|source| Digest::from_prefixes(&source, &[before.len, after.len]));
         if digests.is_ok_and(|it| it.contains(&before) && !it.contains(&after)) {
             self.withdraw(generation);
         }
@@ -216,7 +216,7 @@ impl Archive {
 
     /// Writes the note that a pack was removed on purpose.
     fn note_removed(&self, folder: &str, number: u64, was: Option<&Generation>) -> Result<()> {
-        let left = was.filter(|it| !it.is_way_back()).map(|it| it.after);
+        let left = was.filter(|it| !it.is_restore()).map(|it| it.after);
         let text = left.map(|left| serde_json::to_vec(&RemovalNote { left }));
         let text = text.transpose().ok().flatten().unwrap_or_default();
         self.store.write_note(&removed_name(folder, number), &text)
@@ -268,7 +268,7 @@ impl Archive {
         if mode == GcMode::Remove {
             self.to_trash(folder, &going, grace.now)?;
         }
-        report.sessions.push(Collected {
+        report.sessions.push(UnneededGenerations {
             key: newest.key(),
             path: newest.path.clone(),
             reason,

@@ -218,7 +218,7 @@ impl Generation {
     }
 
     /// Whether the generation is a restore: then the file before it was not an original.
-    pub fn is_way_back(&self) -> bool {
+    pub fn is_restore(&self) -> bool {
         // A user's recipe may be called `restore`, but no pass is.
         self.recipe == "restore" && self.edits.contains_key("restore")
     }
@@ -248,7 +248,7 @@ impl Generation {
     }
 
     fn is_own_compaction(&self) -> bool {
-        !self.is_way_back() && self.imported.is_none()
+        !self.is_restore() && self.imported.is_none()
     }
 
     /// The hashes of all removed bytes.

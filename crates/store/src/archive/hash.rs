@@ -155,7 +155,7 @@ impl Digest {
     /// # Errors
     ///
     /// `Changed` if the source returns fewer bytes than its length.
-    pub fn of_source(source: &dyn Source) -> Result<Digest> {
+    pub fn from_source(source: &dyn Source) -> Result<Digest> {
         let len = source.len();
         let mut hasher = blake3::Hasher::new();
         copy(source, 0..len, &mut hasher)?;
@@ -165,7 +165,7 @@ impl Digest {
     /// The digests of the first bytes of a source, for each length in `lens`; the source is read
     /// once. Lengths beyond its end are left out. The result is sorted by length, without
     /// duplicates.
-    pub fn of_prefixes(source: &dyn Source, lens: &[u64]) -> Result<Vec<Digest>> {
+    pub fn from_prefixes(source: &dyn Source, lens: &[u64]) -> Result<Vec<Digest>> {
         let mut lens: Vec<u64> = lens.iter().copied().filter(|&len| len <= source.len()).collect();
         lens.sort_unstable();
         lens.dedup();
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn prefixes_are_digested_in_one_pass() {
         let bytes = b"some bytes".to_vec();
-        let digests = Digest::of_prefixes(&bytes, &[10, 0, 4, 4, 11]).expect("in memory");
+        let digests = Digest::from_prefixes(&bytes, &[10, 0, 4, 4, 11]).expect("in memory");
         assert_eq!(
             digests,
             [
@@ -223,6 +223,6 @@ mod tests {
                 Digest::from_bytes(b"some bytes")
             ]
         );
-        assert_eq!(Digest::of_source(&bytes).expect("in memory"), Digest::from_bytes(&bytes));
+        assert_eq!(Digest::from_source(&bytes).expect("in memory"), Digest::from_bytes(&bytes));
     }
 }

@@ -17,8 +17,8 @@ pub(super) fn draft(raw: &[u8]) -> Draft {
     let span = epitome_model::Span { start: 1, end: 1 + raw.len() as u64 };
     let splice = epitome_model::Splice { span, with: b"-".as_slice().into() };
     let after = Spliced::new(&file, vec![splice]).expect("in the file");
-    let WayBack { before, after, records, shared } =
-        WayBack::between(&file, &after).expect("in memory");
+    let UndoData { before, after, records, shared } =
+        UndoData::between(&file, &after).expect("in memory");
     Draft {
         path: "/s.jsonl".into(),
         recipe: "epitome".into(),

@@ -168,7 +168,7 @@ impl<'a> Walk<'a> {
     /// Whether a line certainly comes from one of the generations, or contains a reference to bytes
     /// that one of them removed.
     pub(super) fn shows_traces_of(&self, generations: &[&Generation]) -> Result<bool> {
-        let compactions = generations.iter().filter(|generation| !generation.is_way_back());
+        let compactions = generations.iter().filter(|generation| !generation.is_restore());
         for generation in compactions.clone() {
             let known: HashMap<RecordHash, &EditedRecord> =
                 generation.records.iter().map(|record| (record.hash, record)).collect();
@@ -257,7 +257,7 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// before.
 pub(super) fn check_sound(before: &dyn Source, after: &dyn Source, agent: &str) -> Result<()> {
     // For an unknown format there are no invariants to check.
-    let Some(format) = epitome_formats::named(agent) else { return Ok(()) };
+    let Some(format) = epitome_formats::find_format(agent) else { return Ok(()) };
     let mut faults = Vec::new();
     let transcript = (format.read)(before, &mut faults);
     let violations = format.invariants.check(&transcript, before);

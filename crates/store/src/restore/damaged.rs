@@ -6,7 +6,7 @@ use epitome_model::{
     Block, Output, Part, Ref, RepeatedOutput, Source, Stub, Transcript, line_count,
 };
 
-use super::{Restoration, RestoreTarget, Restored, by_record, newest_first, restore_without};
+use super::{Restoration, RestoreOutcome, RestoreTarget, by_record, newest_first, restore_without};
 use crate::archive::{Archive, Digest, Generations, SessionKey};
 use crate::source::{Spliced, failure_of, if_read};
 use epitome_error::{Error, ErrorKind, Result};
@@ -71,15 +71,15 @@ fn restored_from(
         _ => err,
     })?;
     let may_need_more = match &done.outcome {
-        Restored::ByRecord { .. } => true,
-        Restored::Exact { undone } => goes_on_behind(found, undone, current),
+        RestoreOutcome::ByRecord { .. } => true,
+        RestoreOutcome::Exact { undone } => goes_on_behind(found, undone, current),
     };
     if let (true, Some(damaged)) = (may_need_more, found.damaged.first()) {
         let what = "a damaged or missing part of the archive may be needed; nothing was changed";
         let err = Error::new(ErrorKind::Archive, what).because(damaged.clone());
         return Err(err.with_hint(PARTIAL));
     }
-    if let (Restored::ByRecord { .. }, RestoreTarget::Original) = (&done.outcome, target) {
+    if let (RestoreOutcome::ByRecord { .. }, RestoreTarget::Original) = (&done.outcome, target) {
         let restored = Spliced::new(current, done.splices.clone())?;
         check_stubs(archive, key, found, &restored)?;
     }
@@ -128,7 +128,7 @@ pub fn check_original(
 ) -> Result<()> {
     let left = found.removed_left.iter().filter(|(_, left)| left.len > 0);
     let lens: Vec<u64> = left.clone().map(|(_, left)| left.len).collect();
-    let digests = Digest::of_prefixes(restored, &lens)?;
+    let digests = Digest::from_prefixes(restored, &lens)?;
     let lost = left.clone().find(|(number, left)| {
         let is_here = found.whole.iter().any(|generation| generation.number == *number);
         !is_here && digests.contains(left)
@@ -169,7 +169,7 @@ pub fn check_stubs(
     found: &Generations,
     source: &dyn Source,
 ) -> Result<()> {
-    let Some(format) = epitome_formats::named(&key.agent) else { return Ok(()) };
+    let Some(format) = epitome_formats::find_format(&key.agent) else { return Ok(()) };
     let known: HashSet<Ref> = found
         .whole
         .iter()

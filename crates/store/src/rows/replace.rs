@@ -11,7 +11,7 @@ use super::Rows;
 use super::connection::{cannot_write, open_to_write};
 use super::sqlite::Row;
 use crate::source::FileSource;
-use crate::store::Replaced;
+use crate::store::ReplaceReport;
 use epitome_error::{Error, ErrorKind, Result};
 
 impl Rows {
@@ -25,7 +25,7 @@ impl Rows {
     /// `Changed` if a row is not what was read any more; `Locked` if another program writes for
     /// longer than epitome waits; `NoPermission` or `Disk` if the database cannot be written;
     /// `Broken` if a line belongs to no row. The database is unchanged then.
-    pub fn replace(&self, before: &FileSource, after: &File) -> Result<Replaced> {
+    pub fn replace(&self, before: &FileSource, after: &File) -> Result<ReplaceReport> {
         let mut connection = open_to_write(&self.database)?;
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate);
         let transaction = transaction.map_err(|err| cannot_write(err, &self.database))?;
@@ -43,7 +43,7 @@ impl Rows {
             return Err(failure);
         }
         transaction.commit().map_err(|err| cannot_write(err, &self.database))?;
-        Ok(Replaced { carried })
+        Ok(ReplaceReport { carried })
     }
 
     fn changed(&self) -> Error {

@@ -12,7 +12,7 @@ use rusqlite::{Connection, Statement, TransactionBehavior};
 use tracing::debug_span;
 
 use super::connection::{self, cannot_read, cannot_write, open_to_write, reading};
-use super::{Rows, SessionRow, Stored, Which};
+use super::{Rows, SessionRow, StoredSession, Which};
 use crate::source::FileSource;
 use epitome_error::{Error, ErrorKind, Result};
 
@@ -101,7 +101,7 @@ impl Rows {
 pub(super) fn sessions_of(
     database: &Path,
     which: &Which<'_>,
-) -> Result<(&'static Database, Vec<Stored>)> {
+) -> Result<(&'static Database, Vec<StoredSession>)> {
     reading(database, |connection| {
         let kind =
             kind_of(connection).map_err(|err| cannot_read(err, database))?.ok_or_else(|| {
@@ -131,7 +131,7 @@ fn stored_rows(
     id: Option<&str>,
     glance: ListedBy,
     database: &Path,
-) -> rusqlite::Result<Vec<Stored>> {
+) -> rusqlite::Result<Vec<StoredSession>> {
     let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query([id])?;
     let mut found = Vec::new();
@@ -146,7 +146,7 @@ fn stored(
     row: &rusqlite::Row<'_>,
     glance: ListedBy,
     database: &Path,
-) -> rusqlite::Result<Option<Stored>> {
+) -> rusqlite::Result<Option<StoredSession>> {
     // A value of an unexpected type is ignored.
     let Some(id) = text_at(row, 0)? else { return Ok(None) };
     let modified = match number_at(row, 2)? {
@@ -162,7 +162,7 @@ fn stored(
         }),
     };
     let size = Bytes(number_at(row, 3)?.unwrap_or(0));
-    Ok(Some(Stored { id, parent: text_at(row, 1)?, modified, size, told }))
+    Ok(Some(StoredSession { id, parent: text_at(row, 1)?, modified, size, told }))
 }
 
 fn text_at(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Option<String>> {

@@ -60,7 +60,7 @@ fn what_is_written_between_the_last_look_and_the_name_is_carried_over() {
         Ok(())
     };
     let done = fault::with(append_late, || session.replace(|out| Ok(out.write_all(b"new\n")?)));
-    assert_eq!(done.expect("replaced"), Replaced { carried: Bytes(5) });
+    assert_eq!(done.expect("replaced"), ReplaceReport { carried: Bytes(5) });
     assert_eq!(fs::read(session.path()).expect("a session"), b"new\nlate\n");
 }
 
@@ -98,7 +98,7 @@ fn what_was_written_first_stands_first() {
     let done = fault::with(append_late, || session.replace(|out| Ok(out.write_all(b"new\n")?)));
     let text = fs::read_to_string(session.path()).expect("a session");
     assert_eq!(text, "new\none\ntwo\nthree\nfour\n");
-    assert_eq!(done.expect("replaced"), Replaced { carried: Bytes(10) });
+    assert_eq!(done.expect("replaced"), ReplaceReport { carried: Bytes(10) });
     assert_eq!(names(dir.path()), ["home", "s.jsonl"]);
 }
 
@@ -151,7 +151,7 @@ fn what_is_written_late_to_the_replaced_file_is_carried_over() {
         Ok(())
     };
     let done = fault::with(speak_at_last, || session.replace(|out| Ok(out.write_all(b"new\n")?)));
-    assert_eq!(done.expect("replaced"), Replaced { carried: Bytes(5) });
+    assert_eq!(done.expect("replaced"), ReplaceReport { carried: Bytes(5) });
     assert_eq!(fs::read(session.path()).expect("a session"), b"new\nlate\n");
     assert!(agent.wait().expect("it ends").success());
 }

@@ -43,7 +43,7 @@ fn pages_say_the_numbers_of_the_library() {
         let plan = viewer.get(&format!("{folder}plan")).body;
         let path = &listed.file.path;
         let run = world.config.begin_run("test");
-        let opened = OpenSession::at(&world.config, path);
+        let opened = OpenSession::new(&world.config, path);
         let planned = Compact::new(&recipe, &counter, &run).plan(&opened, |_, _| {});
         let planned = planned.expect("a plan").file;
         let said = figure(&plan, "messages, tokens (estimate)").expect("a figure");
@@ -75,7 +75,7 @@ fn a_session_that_another_program_restores_is_ordinary_at_once() {
     assert!(!is_compacted());
     // The file has its former size and time again before the list is requested.
     let run = world.config.begin_run("test");
-    let opened = OpenSession::at(&world.config, &path);
+    let opened = OpenSession::new(&world.config, &path);
     let compact = Compact::new(&recipe, &counter, &run);
     compact.run(&opened).expect("a compaction");
     Restore::default().run(&opened).expect("a restore");

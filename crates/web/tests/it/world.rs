@@ -26,7 +26,7 @@ impl World {
     pub fn new() -> World {
         let dir = tempfile::tempdir().expect("a folder");
         let home = dir.path().canonicalize().expect("a folder");
-        let mut config = Config::of_home(&home);
+        let mut config = Config::from_home(&home);
         config.home = home.join("epitome");
         config.settings = home.join("settings");
         let folders = [

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[derive(Debug, Parser)]
 struct Args {
     /// The name of an agent: pi, claude, codex …
-    #[arg(value_parser = agents::named)]
+    #[arg(value_parser = agents::find_agent)]
     agent: &'static dyn Agent,
     /// The session file to write; files of sub-agents are written to a folder next to it.
     out: PathBuf,

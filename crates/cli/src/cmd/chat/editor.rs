@@ -5,7 +5,7 @@ use std::path::Path;
 
 use epitome::models::catalogue;
 use epitome::recipes;
-use epitome_chat::Started;
+use epitome_chat::StartedChat;
 use epitome_chat::acp::{self, Choices, Sessions};
 use epitome_chat::mcp::Server;
 
@@ -40,17 +40,17 @@ impl Sessions for Folders {
         folder: &Path,
         id: Option<&str>,
         servers: &[Server],
-    ) -> std::result::Result<acp::Started, String> {
+    ) -> std::result::Result<acp::StartedSession, String> {
         let app = self.app.called_in(folder);
         let args = Args { resume: id.map(str::to_owned), ..self.args.clone() };
         begin(&app, &args, servers).map_err(|failure| failure.one_line())
     }
 }
 
-fn begin(app: &App, args: &Args, servers: &[Server]) -> Result<acp::Started> {
+fn begin(app: &App, args: &Args, servers: &[Server]) -> Result<acp::StartedSession> {
     let started = args.options(app)?.start(servers, &waits(app))?;
     let first = started.first();
-    let Started { agent, setup, .. } = started;
+    let StartedChat { agent, setup, .. } = started;
     let name = setup.models.answers.name();
     let of_provider = catalogue(&app.config)?;
     let of_provider = of_provider.models().filter(|known| known.name.provider == name.provider);
@@ -61,5 +61,5 @@ fn begin(app: &App, args: &Args, servers: &[Server]) -> Result<acp::Started> {
         recipes: recipes::all(&app.config).into_iter().map(|known| known.name).collect(),
     };
     let id = setup.session.id().to_owned();
-    Ok(acp::Started { agent: agent.with_changes(setup), id, first, choices })
+    Ok(acp::StartedSession { agent: agent.with_changes(setup), id, first, choices })
 }

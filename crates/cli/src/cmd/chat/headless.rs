@@ -4,8 +4,8 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use epitome::live::ResponseCall;
-use epitome_chat::machine::{Ended, Event, Input};
-use epitome_chat::{Access, Answer, Front, Started};
+use epitome_chat::machine::{Event, Input, TurnEnd};
+use epitome_chat::{Access, Answer, Front, StartedChat};
 
 use super::no_answer;
 use crate::app::App;
@@ -17,10 +17,10 @@ use crate::text::{DIM, visible};
 const LOOK: Duration = Duration::from_secs(3_600);
 
 /// Runs one turn.
-pub fn run(app: &App, started: Started, message: &str) -> Result<()> {
+pub fn run(app: &App, started: StartedChat, message: &str) -> Result<()> {
     let mut front = Printed { app, ended: None, failed: None };
     front.show(&started.event());
-    let Started { agent, setup, notices } = started;
+    let StartedChat { agent, setup, notices } = started;
     notices.iter().for_each(|event| front.show(event));
     let mut agent = agent.with_changes(setup);
     cancel_on_interrupt(agent.inputs());
@@ -32,10 +32,10 @@ pub fn run(app: &App, started: Started, message: &str) -> Result<()> {
         return Err(failure);
     }
     match front.ended {
-        Some((Ended::Answered, _)) => Ok(()),
-        Some((Ended::Interrupted, reason)) => Err(no_answer("interrupted", &reason)),
-        Some((Ended::Budget, reason)) => Err(no_answer("budget", &reason)),
-        Some((Ended::Failed, reason)) => Err(no_answer("no-answer", &reason)),
+        Some((TurnEnd::Answered, _)) => Ok(()),
+        Some((TurnEnd::Interrupted, reason)) => Err(no_answer("interrupted", &reason)),
+        Some((TurnEnd::Budget, reason)) => Err(no_answer("budget", &reason)),
+        Some((TurnEnd::Failed, reason)) => Err(no_answer("no-answer", &reason)),
         None => Err(no_answer("no-answer", "the turn did not end")),
     }
 }
@@ -55,7 +55,7 @@ fn cancel_on_interrupt(inputs: Sender<Input>) {
 /// Prints events as they come.
 struct Printed<'a> {
     app: &'a App,
-    ended: Option<(Ended, String)>,
+    ended: Option<(TurnEnd, String)>,
     /// The first error of printing.
     failed: Option<Failure>,
 }
@@ -108,7 +108,7 @@ impl Printed<'_> {
                 }
             }
             Event::Notice { text } => self.note(text),
-            Event::Done { ended: Ended::Answered, answer, .. } => {
+            Event::Done { ended: TurnEnd::Answered, answer, .. } => {
                 let end = if answer.ends_with('\n') { "" } else { "\n" };
                 return self.app.print_content(format!("{answer}{end}").as_bytes());
             }

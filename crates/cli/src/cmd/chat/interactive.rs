@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use anstream::{AutoStream, ColorChoice};
-use epitome_chat::Started;
+use epitome_chat::StartedChat;
 use epitome_chat::demo::{Guided, guided};
 use epitome_chat::tui::{self, Theme};
 
@@ -31,10 +31,10 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         let started = options.start(&[], &waits(&own))?;
         let mut first = vec![started.event()];
         first.extend(started.first());
-        let Started { agent, setup, .. } = started;
+        let StartedChat { agent, setup, .. } = started;
         found.get_or_init(|| setup.session.id().to_owned());
         let agent = agent.with_changes(setup);
-        Ok(tui::Started { agent, first, script: Vec::new() })
+        Ok(tui::ChatScreen { agent, first, script: Vec::new() })
     })?;
     if let Some(id) = id.get() {
         app.note(&format!("epitome chat --resume {id} goes on with this session"));
@@ -47,11 +47,11 @@ pub fn demo(app: &App, folder: &Path) -> Result<()> {
     let folder = folder.to_owned();
     show(app, move || {
         let Guided { agent, first, script } = guided(&folder, true)?;
-        Ok(tui::Started { agent, first, script })
+        Ok(tui::ChatScreen { agent, first, script })
     })
 }
 
-fn show(app: &App, start: impl FnOnce() -> Result<tui::Started> + Send + 'static) -> Result<()> {
+fn show(app: &App, start: impl FnOnce() -> Result<tui::ChatScreen> + Send + 'static) -> Result<()> {
     tui::run(start, theme(app), |stopper| stop_on_signal(move || stopper.stop()))
 }
 

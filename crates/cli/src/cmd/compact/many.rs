@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::{Job, LossesShown};
-use crate::confirm::{agreed, can_ask};
+use crate::confirm::{ask_to_continue, can_ask};
 use crate::failure::{Failure, Result};
 use crate::report::{self, ReportView, Sum};
 use crate::session::{Filter, Input};
@@ -70,7 +70,7 @@ impl Job<'_> {
         let mut sum = Sum::default();
         reports.iter().for_each(|report| sum.add(report));
         app.note(sum.message("would be compacted").trim_end());
-        agreed(app, sum.sessions < 2, "Go on?")
+        ask_to_continue(app, sum.sessions < 2, "Go on?")
     }
 
     /// Compacts several sessions on all cores, and reports the results. After Ctrl-C, no further
@@ -125,7 +125,7 @@ impl Job<'_> {
                 }
             }
         }
-        if let Some(stopped) = steps.stopped(written, "compacted", UNDO) {
+        if let Some(stopped) = steps.stop_failure(written, "compacted", UNDO) {
             let mut sum = Sum::default();
             reports.iter().filter(|it| !it.is_nothing()).for_each(|report| sum.add(report));
             if sum.sessions > 0 {

@@ -37,7 +37,7 @@ impl Job<'_> {
                 self.compact.forecast(config, Path::new("-"), &session, request)?
             }
             Input::File(path) => {
-                let session = OpenSession::of_agent(config, path, self.app.agent());
+                let session = OpenSession::with_agent(config, path, self.app.agent());
                 self.compact.forecast(config, path, session.loaded()?, request)?
             }
         };

@@ -158,7 +158,7 @@ mod tests {
             ],
         };
         let home = tempfile::tempdir().expect("a folder");
-        let text = render(&explanation, &Screen::new(&Config::of_home(home.path())));
+        let text = render(&explanation, &Screen::new(&Config::from_home(home.path())));
         assert_eq!(
             text,
             "2026-11-25T10:00:00Z claude-haiku-4-5 (anthropic), conversation -: new results \

@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use epitome::ops::{Change, OpenSession, Restore, RestoreReport, What};
-use epitome::storage::{Damage, Restored};
+use epitome::storage::{Damage, RestoreOutcome};
 use epitome::{Error, ErrorKind};
 use epitome_model::Bytes;
 use serde::Serialize;
 
 use super::imported;
 use crate::app::App;
-use crate::confirm::agreed;
+use crate::confirm::ask_to_continue;
 use crate::failure::{Failure, Result};
 use crate::steps::Steps;
 use crate::text::{self, BOLD, DIM, bytes_change, count, field};
@@ -77,7 +77,7 @@ pub fn give_back(
         let Change { before, after } = sum_of(planned.iter().map(|(_, plan)| plan));
         let disk = bytes_change(before, after);
         app.note(&format!("{sessions} would be {}: disk {disk}", how.done));
-        agreed(app, how.yes, "Go on?")?;
+        ask_to_continue(app, how.yes, "Go on?")?;
     }
     // This is checked only here: once the first session is written, all are, even if the reader of
     // the output has gone.
@@ -109,7 +109,7 @@ pub fn give_back(
     }
     steps.clear();
     let hint = "the same command goes on with the rest";
-    match (unread, steps.stopped(written, how.done, hint)) {
+    match (unread, steps.stop_failure(written, how.done, hint)) {
         (Some(failure), _) => Err(failure),
         (None, Some(stopped)) => Err(stopped),
         (None, None) => many.end(written, sum_of(&all)),
@@ -131,7 +131,7 @@ const LISTED: usize = 20;
 
 impl<'a> Many<'a> {
     fn session(&self, wanted: &Wanted<'_>) -> OpenSession<'a> {
-        OpenSession::of_agent(&self.app.config, &wanted.path, self.app.agent())
+        OpenSession::with_agent(&self.app.config, &wanted.path, self.app.agent())
     }
 
     fn restore(&self, wanted: &Wanted<'a>) -> Restore<'a> {
@@ -154,9 +154,9 @@ impl<'a> Many<'a> {
         }
         self.reported += 1;
         let done = &report.done;
-        let is_plain = done
-            .iter()
-            .all(|it| it.damaged.is_empty() && !matches!(it.outcome, Restored::ByRecord { .. }));
+        let is_plain = done.iter().all(|it| {
+            it.damaged.is_empty() && !matches!(it.outcome, RestoreOutcome::ByRecord { .. })
+        });
         // Of many sessions, the first are listed, and all with something unusual to report.
         if is_plain && self.reported > LISTED {
             return Ok(());
@@ -165,7 +165,7 @@ impl<'a> Many<'a> {
         let Change { before, after } = report.disk_bytes();
         let disk = bytes_change(before, after);
         let damaged = done.iter().any(|it| !it.damaged.is_empty());
-        let note = if done.iter().any(|it| matches!(it.outcome, Restored::ByRecord { .. })) {
+        let note = if done.iter().any(|it| matches!(it.outcome, RestoreOutcome::ByRecord { .. })) {
             "  record by record: other programs changed it since"
         } else if damaged {
             "  another part of its archive is damaged"

@@ -11,7 +11,7 @@ use epitome_model::{Block, Entry, Item, ReadFailure, Ref, Role, Source, Transcri
 use super::CompactedBy;
 use crate::archive::{Archive, Generation};
 use crate::error::Result;
-use crate::restore::{Damage, RestoreTarget, Restored, restore_from};
+use crate::restore::{Damage, RestoreOutcome, RestoreTarget, restore_from};
 use crate::session::Loaded;
 use crate::source::Spliced;
 use epitome_store::original::places;
@@ -342,7 +342,7 @@ fn states_of<'a, S: Source>(
     let known = archive.generations(&key)?;
     let state = |target| {
         let way = restore_from(archive, &key, &known, source, target, Damage::Refuse)?;
-        let is_exact = matches!(way.outcome, Restored::Exact { .. });
+        let is_exact = matches!(way.outcome, RestoreOutcome::Exact { .. });
         is_exact.then(|| Spliced::new(source, way.splices)).transpose()
     };
     let mut states = Vec::new();

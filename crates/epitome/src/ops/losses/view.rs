@@ -36,7 +36,7 @@ pub enum LossMembers<'a> {
 
 /// The command that gets a removed text back, with `REF` in place of the reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WayBack {
+pub enum RecoveryCommand {
     /// The command puts the text back into the session.
     Restore(String),
     /// The command prints the text, which cannot be put back alone.
@@ -106,13 +106,13 @@ impl CompactionLosses {
     }
 
     /// How to get a removed text back; `None` if there is no command for any of them.
-    pub fn way_back(&self) -> Option<WayBack> {
+    pub fn recovery_command(&self) -> Option<RecoveryCommand> {
         let mut pieces = self.pieces.iter();
         let restore = pieces.clone().find_map(|it| Some(with_ref(it.restore.as_ref()?, it)));
         if let Some(form) = restore {
-            return Some(WayBack::Restore(form));
+            return Some(RecoveryCommand::Restore(form));
         }
-        pieces.find_map(|it| Some(WayBack::Show(with_ref(it.show.as_ref()?, it))))
+        pieces.find_map(|it| Some(RecoveryCommand::Show(with_ref(it.show.as_ref()?, it))))
     }
 
     /// Why the removed texts cannot be put back, for a compaction of which none can.

@@ -1,6 +1,6 @@
 //! The invariants over generated sessions.
 
-use epitome_formats::named;
+use epitome_formats::find_format;
 use epitome_passes::{Keep, Recipe, built_in};
 use epitome_tokens::{Estimate, O200k};
 use proptest::prelude::*;
@@ -200,7 +200,7 @@ proptest! {
                 bytes[at] = byte;
             }
             check(agent, &bytes, &recipe, &Estimate, b"");
-            if named(agent).is_some_and(|format| format.native.is_some()) {
+            if find_format(agent).is_some_and(|format| format.native.is_some()) {
                 check_native(agent, (&bytes, Is::Damaged), &recipe, &Estimate, b"");
             }
         }

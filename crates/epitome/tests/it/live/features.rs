@@ -2,7 +2,7 @@
 
 use epitome::live::{self, Context, MessagePart, Next, Recovery, Setup};
 use epitome::settings::Values;
-use epitome_formats::named;
+use epitome_formats::find_format;
 use epitome_model::{Block, Ref, Role, Stub, Tokens};
 use epitome_passes::{
     Event, EventReason, NoReply, Reply, StageTiming, StopReason, TrimRule, built_in,
@@ -347,7 +347,7 @@ fn messages_that_were_cut_out_come_back_by_their_reference_and_by_undo() {
         assert!(back.iter().any(|it| it.to_string().contains(&format!("number_{n}()"))), "{n}");
     }
     // Parsed again, the log gives the same context.
-    let format = named("epitome").expect("a format");
+    let format = find_format("epitome").expect("a format");
     let again = (format.read)(&context.log().to_vec(), &mut ());
     assert_eq!(again.context, context.unchanged_view().transcript().context);
     while context.undo().expect("memory is written") {}
@@ -379,7 +379,7 @@ fn results_that_the_model_has_not_seen_outlive_a_summary() {
         assert!(stands, "{name}: there is a summary");
         assert_eq!(left.last(), Some(&lines("8.rs", 100)), "{name}");
         let sent = context.unchanged_view();
-        let invariants = named("epitome").expect("a format").invariants;
+        let invariants = find_format("epitome").expect("a format").invariants;
         assert_eq!(invariants.check(sent.transcript(), sent.source()), [], "{name}");
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use epitome::live::{Context, Setup};
 use epitome_api::{APIS, Api};
-use epitome_formats::named;
+use epitome_formats::find_format;
 use epitome_model::{Block, Role, Stub, Text, Tokens, weigh};
 use epitome_passes::{
     BUILT_IN, BatchRule, Event, EventReason, IngestRule, Level, PassSettings, Recipe, StageTiming,
@@ -114,7 +114,7 @@ fn check(
 
 /// Checks that the log gives the same context, and that compacting twice is compacting once.
 fn check_end(wire: &Api, context: &mut Context) {
-    let again = (named("epitome").expect("a format").read)(&context.log(), &mut ());
+    let again = (find_format("epitome").expect("a format").read)(&context.log(), &mut ());
     assert_eq!(again, *context.unchanged_view().transcript(), "the log says what is sent");
     context.compact_to(None, Some(Tokens(0))).expect("memory is written");
     let once = context.log().len();

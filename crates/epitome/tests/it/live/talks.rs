@@ -6,7 +6,7 @@ use epitome::Loaded;
 use epitome::live::{Context, MessagePart, Next, Recovery, Setup, Speaker};
 use epitome::models::{SummaryJob, summary_writer};
 use epitome_api::APIS;
-use epitome_formats::named;
+use epitome_formats::find_format;
 use epitome_llm::{Failure, Model, ModelName, Request, Response, Sink, Stop};
 use epitome_model::{Block, Counter, Role, Text, Tokens, Violation};
 use epitome_passes::{
@@ -238,7 +238,7 @@ fn faults_while_thinking(context: &Context) -> Vec<Violation> {
     body["max_tokens"] = 2_000.into();
     body["thinking"] = serde_json::json!({ "type": "enabled", "budget_tokens": 1_024 });
     let body = body.to_string().into_bytes();
-    let format = named("anthropic").expect("a format");
+    let format = find_format("anthropic").expect("a format");
     let read = (format.read)(&body, &mut ());
     format.invariants.check(&read, &body)
 }
@@ -276,7 +276,7 @@ fn a_stored_log_is_read_as_it_was_said_too() {
     context.compact_to(None, Some(Tokens(0))).expect("memory is written");
     assert!(!context.unchanged_view().messages().contains("line 50 of"), "it is cleared");
     let source = context.log().to_vec();
-    let format = named("epitome").expect("a format");
+    let format = find_format("epitome").expect("a format");
     let transcript = (format.read)(&source, &mut ());
     let session = Loaded { format, source, transcript, faults: Vec::new() };
     let model = Hears("compatible/nobody".parse().expect("a name"), Mutex::default());

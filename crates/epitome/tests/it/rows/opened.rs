@@ -59,29 +59,29 @@ fn counted(work: impl FnOnce()) -> (usize, usize, usize) {
 #[test]
 fn an_operation_resolves_a_session_once_and_copies_its_rows_once() {
     let world = World::new();
-    let config = Config::of_home(world.dir.path());
+    let config = Config::from_home(world.dir.path());
     let address = world.address("ses_a");
     let recipe = built_in("transcript").expect("a built-in recipe");
     let run = config.begin_run("compact");
     let compact = Compact::new(&recipe, &Estimate, &run);
     let before = world.all();
     let plan = counted(|| {
-        let session = OpenSession::at(&config, &address);
-        assert_eq!(session.no_parts(), Vec::<&std::path::Path>::new());
+        let session = OpenSession::new(&config, &address);
+        assert_eq!(session.missing_files(), Vec::<&std::path::Path>::new());
         compact.plan(&session, |_, _| {}).expect("a plan");
     });
     assert_eq!(plan, (1, 2, 2));
     assert_eq!(world.all(), before, "a plan writes nothing");
     let written = counted(|| {
-        let session = OpenSession::at(&config, &address);
-        assert_eq!(session.no_parts(), Vec::<&std::path::Path>::new());
+        let session = OpenSession::new(&config, &address);
+        assert_eq!(session.missing_files(), Vec::<&std::path::Path>::new());
         let report = compact.run(&session).expect("a compaction");
         assert_eq!(report.file.generation, Some(1));
     });
     assert_eq!(written, (1, 2, 2));
     assert_ne!(world.all(), before);
     let restored = counted(|| {
-        let session = OpenSession::at(&config, &address);
+        let session = OpenSession::new(&config, &address);
         Restore::default().run(&session).expect("a restore");
     });
     assert_eq!(restored, (1, 2, 2));
@@ -91,19 +91,19 @@ fn an_operation_resolves_a_session_once_and_copies_its_rows_once() {
 #[test]
 fn an_operation_resolves_a_session_in_a_file_once() {
     let world = World::new();
-    let config = Config::of_home(world.dir.path());
+    let config = Config::from_home(world.dir.path());
     let path = world.dir.path().join("one.jsonl");
     let bytes = fixtures::get("claude", "pricing").bytes();
     std::fs::write(&path, &bytes).expect("a session");
     let recipe = built_in("transcript").expect("a built-in recipe");
     let run = config.begin_run("compact");
     let written = counted(|| {
-        let session = OpenSession::at(&config, &path);
+        let session = OpenSession::new(&config, &path);
         Compact::new(&recipe, &Estimate, &run).run(&session).expect("a compaction");
     });
     assert_eq!(written, (1, 0, 1));
     let restored = counted(|| {
-        let session = OpenSession::at(&config, &path);
+        let session = OpenSession::new(&config, &path);
         Restore::default().run(&session).expect("a restore");
     });
     assert_eq!(restored, (1, 0, 1));

@@ -41,7 +41,7 @@ fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 fn config(world: &World) -> Config {
-    let mut config = Config::of_home(world.dir.path());
+    let mut config = Config::from_home(world.dir.path());
     let database = world.dir.path().join("opencode.db");
     config.agents.variables.insert("OPENCODE_DB".to_owned(), database.into());
     config

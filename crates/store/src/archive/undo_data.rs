@@ -12,7 +12,7 @@ use epitome_error::Result;
 /// How to undo a change, as the parts of a [`Draft`](super::Draft) that follow from the change: the
 /// digests of the file before and after it, and the splices for each edited record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WayBack {
+pub struct UndoData {
     /// The digest of the file before the change.
     pub before: Digest,
     /// The digest of the file after the change.
@@ -23,7 +23,7 @@ pub struct WayBack {
     pub shared: Vec<RecordHash>,
 }
 
-impl WayBack {
+impl UndoData {
     /// Computes how to undo the change from `before` to `after`.
     ///
     /// The bytes that each splice removes (`before.at(splice.span)`, even if they are empty) must
@@ -32,7 +32,7 @@ impl WayBack {
     /// # Errors
     ///
     /// `Changed` if `before` returns fewer bytes than its length.
-    pub fn between(before: &dyn Source, after: &Spliced<'_>) -> Result<WayBack> {
+    pub fn between(before: &dyn Source, after: &Spliced<'_>) -> Result<UndoData> {
         let (of_before, (of_after, blobs)) = rayon::join(
             || lines_and_digest(before),
             || (lines_and_digest(after), blobs(before, after.splices())),
@@ -76,7 +76,7 @@ impl WayBack {
             record.splices.iter_mut().for_each(|splice| splice.at -= record.at);
         }
         let shared = shared(lines_before, &records);
-        Ok(WayBack { before: digest_before, after: digest_after, records, shared })
+        Ok(UndoData { before: digest_before, after: digest_after, records, shared })
     }
 }
 
