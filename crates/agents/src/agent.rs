@@ -13,7 +13,7 @@ use jiff::Zoned;
 use crate::environment::Environment;
 use crate::model_address::ModelAddress;
 use crate::session_file::{SessionFile, stem};
-use crate::unread::Unread;
+use crate::unread::UnreadErrors;
 
 /// An agent: where it keeps sessions, and what it does with them. The default of a method is for an
 /// agent that does not have the feature.
@@ -30,11 +30,11 @@ pub trait Agent: Sync {
     fn folder(&self, environment: &Environment) -> PathBuf;
 
     /// All sessions of the agent, without sub-agents' sessions that belong to one of them.
-    fn sessions(&self, environment: &Environment, unread: &mut Unread) -> Vec<SessionFile>;
+    fn sessions(&self, environment: &Environment, unread: &mut UnreadErrors) -> Vec<SessionFile>;
 
     /// Sub-agents' sessions that have a file of their own in a folder of sessions. A user finds
     /// them only by their full id.
-    fn sub_agent_sessions(&self, _: &Environment, _: &mut Unread) -> Vec<SessionFile> {
+    fn sub_agent_sessions(&self, _: &Environment, _: &mut UnreadErrors) -> Vec<SessionFile> {
         Vec::new()
     }
 
@@ -50,7 +50,7 @@ pub trait Agent: Sync {
 
     /// The files that sub-agents of the session in this file wrote. Folders that cannot be read are
     /// reported to `unread`.
-    fn sub_agents(&self, _session: &Path, _unread: &mut Unread) -> Vec<PathBuf> {
+    fn sub_agents(&self, _session: &Path, _unread: &mut UnreadErrors) -> Vec<PathBuf> {
         Vec::new()
     }
 

@@ -7,7 +7,7 @@ use epitome_formats::{Format, amp};
 use crate::agent::Agent;
 use crate::environment::Environment;
 use crate::session_file::SessionFile;
-use crate::unread::Unread;
+use crate::unread::UnreadErrors;
 
 /// Amp, as an [`Agent`].
 pub(crate) struct Amp;
@@ -25,7 +25,7 @@ impl Agent for Amp {
         environment.xdg_data().join("amp/threads")
     }
 
-    fn sessions(&self, environment: &Environment, unread: &mut Unread) -> Vec<SessionFile> {
+    fn sessions(&self, environment: &Environment, unread: &mut UnreadErrors) -> Vec<SessionFile> {
         let mut found = unread.files_in(&self.folder(environment));
         found.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
         SessionFile::of_files(found, self.name(), |stem| stem, unread)

@@ -8,7 +8,7 @@ use epitome_store::session::format_of;
 
 use crate::find_agent;
 use crate::session_file::{SessionFile, stem};
-use crate::unread::Unread;
+use crate::unread::UnreadErrors;
 
 /// The endings of session files.
 const ENDINGS: [&str; 3] = [".jsonl", ".jsonl.zst", ".json"];
@@ -17,7 +17,7 @@ const DEPTH: usize = 16;
 
 /// Returns all sessions of any agent in a folder and below it, ordered by path. A file is a session
 /// if its name and its first bytes are those of one. Links to folders are not followed.
-pub fn below(folder: &Path) -> Vec<SessionFile> {
+pub fn sessions_below(folder: &Path) -> Vec<SessionFile> {
     let mut files = Vec::new();
     walk(folder, DEPTH, &mut files);
     files.sort();
@@ -27,7 +27,7 @@ pub fn below(folder: &Path) -> Vec<SessionFile> {
             return None;
         }
         let id = stem(&path).into_owned();
-        SessionFile::of_file(path, format.name, id, &mut Unread::default())
+        SessionFile::of_file(path, format.name, id, &mut UnreadErrors::default())
     });
     found.collect()
 }
@@ -66,7 +66,7 @@ mod tests {
         put("package.json", b"{\"name\": \"x\"}");
         put("notes.txt", &claude);
         let found: Vec<(String, &str)> =
-            below(dir.path()).into_iter().map(|it| (it.id, it.agent)).collect();
+            sessions_below(dir.path()).into_iter().map(|it| (it.id, it.agent)).collect();
         assert_eq!(found, [("a".to_owned(), "pi"), ("one".to_owned(), "claude")]);
     }
 }

@@ -19,7 +19,7 @@ use memchr::memmem;
 use crate::environment::Environment;
 use crate::find::{all, companions_of};
 use crate::session_file::SessionFile;
-use crate::unread::Unread;
+use crate::unread::UnreadErrors;
 use crate::{AGENTS, find_agent};
 
 /// The number of bytes at the beginning of a session that contain its id.
@@ -66,7 +66,7 @@ impl Census {
         census.by_id = by_name(found.sessions);
         let mut files: Vec<PathBuf> = census.by_id.values().flatten().cloned().collect();
         // The sessions of sub-agents that have files of their own.
-        let unread = &mut Unread::default();
+        let unread = &mut UnreadErrors::default();
         let parts = AGENTS.iter().flat_map(|agent| agent.sub_agent_sessions(environment, unread));
         files.extend(parts.map(|it| it.path));
         files.sort();

@@ -17,7 +17,7 @@ use crate::environment::Environment;
 use crate::model_address::{self, ModelAddress};
 use crate::process::name_of;
 use crate::session_file::{SessionFile, is_jsonl, stem};
-use crate::unread::Unread;
+use crate::unread::UnreadErrors;
 
 /// The maximum number of UTF-16 units in the name of a project's folder. Claude Code shortens a
 /// longer name, and adds a hash of its own.
@@ -43,7 +43,7 @@ impl Agent for Claude {
         home(environment).join("projects")
     }
 
-    fn sessions(&self, environment: &Environment, unread: &mut Unread) -> Vec<SessionFile> {
+    fn sessions(&self, environment: &Environment, unread: &mut UnreadErrors) -> Vec<SessionFile> {
         let folders = unread.files_in(&self.folder(environment));
         let mut found: Vec<PathBuf> =
             folders.iter().flat_map(|folder| unread.files_in(folder)).collect();
@@ -55,7 +55,7 @@ impl Agent for Claude {
         stem(file).starts_with("agent-")
     }
 
-    fn sub_agents(&self, session: &Path, unread: &mut Unread) -> Vec<PathBuf> {
+    fn sub_agents(&self, session: &Path, unread: &mut UnreadErrors) -> Vec<PathBuf> {
         let Some(parent) = session.parent() else { return Vec::new() };
         let folder = parent.join(session.file_stem().unwrap_or_default()).join("subagents");
         let mut found = unread.files_in(&folder);
@@ -75,7 +75,8 @@ impl Agent for Claude {
             return Vec::new();
         }
         let in_folder = real.strip_prefix(home(environment)).unwrap_or(&real);
-        let running = Unread::default().files_in(&home(environment).join("sessions")).into_iter();
+        let running =
+            UnreadErrors::default().files_in(&home(environment).join("sessions")).into_iter();
         running
             .filter_map(|path| serde_json::from_slice::<Running>(&regular::read(&path).ok()?).ok())
             .filter(|it| {

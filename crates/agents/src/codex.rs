@@ -21,7 +21,7 @@ use crate::agent::{AdditionTarget, Agent, AgentLock, HookTarget, NewSession, Res
 use crate::environment::Environment;
 use crate::model_address::{self, ModelAddress};
 use crate::session_file::{SessionFile, is_jsonl, stem};
-use crate::unread::Unread;
+use crate::unread::UnreadErrors;
 
 /// Codex, as an [`Agent`].
 pub(crate) struct Codex;
@@ -44,7 +44,7 @@ impl Agent for Codex {
     }
 
     /// All rollouts, except those that a sub-agent of another rollout wrote.
-    fn sessions(&self, environment: &Environment, unread: &mut Unread) -> Vec<SessionFile> {
+    fn sessions(&self, environment: &Environment, unread: &mut UnreadErrors) -> Vec<SessionFile> {
         let mut found = files(&self.folder(environment), unread);
         let ids: HashSet<String> = found.iter().map(|path| id(&stem(path)).to_owned()).collect();
         // A rollout that cannot be read is listed: the error comes when it is opened.
@@ -61,13 +61,13 @@ impl Agent for Codex {
     fn sub_agent_sessions(
         &self,
         environment: &Environment,
-        unread: &mut Unread,
+        unread: &mut UnreadErrors,
     ) -> Vec<SessionFile> {
         let found = files(&self.folder(environment), unread);
         SessionFile::of_files(found, self.name(), id, unread)
     }
 
-    fn sub_agents(&self, session: &Path, unread: &mut Unread) -> Vec<PathBuf> {
+    fn sub_agents(&self, session: &Path, unread: &mut UnreadErrors) -> Vec<PathBuf> {
         sub_agents(session, unread)
     }
 
@@ -122,7 +122,7 @@ fn place(environment: &Environment, new: &NewSession<'_>) -> Result<PathBuf> {
 
 /// Rollouts in `sessions/<year>/<month>/<day>/rollout-<time>-<id>.jsonl`, and directly in
 /// `archived_sessions/`.
-fn files(home: &Path, unread: &mut Unread) -> Vec<PathBuf> {
+fn files(home: &Path, unread: &mut UnreadErrors) -> Vec<PathBuf> {
     let mut found = unread.files_in(&home.join("archived_sessions"));
     let mut folders = vec![home.join("sessions")];
     for _ in 0..3 {
@@ -151,7 +151,7 @@ fn id(stem: &str) -> &str {
 
 /// The rollouts of the sub-agents of a rollout, and of their sub-agents. They are looked for in its
 /// installation, or, if the file is outside of one, in its folder.
-fn sub_agents(session: &Path, unread: &mut Unread) -> Vec<PathBuf> {
+fn sub_agents(session: &Path, unread: &mut UnreadErrors) -> Vec<PathBuf> {
     let name = stem(session).into_owned();
     if !name.starts_with("rollout-") {
         return Vec::new();
@@ -205,7 +205,7 @@ fn check_places(session: &Path, from: u64) -> Result<()> {
     if !name.starts_with("rollout-") {
         return Ok(());
     }
-    let mut unread = Unread::default();
+    let mut unread = UnreadErrors::default();
     let others = around(session, &mut unread);
     if let Some(err) = unread.into_errors().into_iter().next() {
         return Err(err);
@@ -230,7 +230,7 @@ fn check_places(session: &Path, from: u64) -> Result<()> {
 }
 
 /// All rollouts of the same installation, or the siblings of a file outside of one.
-fn around(session: &Path, unread: &mut Unread) -> Vec<PathBuf> {
+fn around(session: &Path, unread: &mut UnreadErrors) -> Vec<PathBuf> {
     let real = session.canonicalize().unwrap_or_else(|_| session.to_owned());
     let root = real.ancestors().find(|path| {
         path.file_name().is_some_and(|name| name == "sessions" || name == "archived_sessions")

@@ -7,7 +7,7 @@ use epitome_formats::{Format, continuedev};
 use crate::agent::Agent;
 use crate::environment::Environment;
 use crate::session_file::{SessionFile, stem};
-use crate::unread::Unread;
+use crate::unread::UnreadErrors;
 
 /// The variable that sets the folder of Continue.
 const FOLDER: &str = "CONTINUE_GLOBAL_DIR";
@@ -28,7 +28,7 @@ impl Agent for Continue {
         environment.folder(FOLDER, environment.home.join(".continue")).join("sessions")
     }
 
-    fn sessions(&self, environment: &Environment, unread: &mut Unread) -> Vec<SessionFile> {
+    fn sessions(&self, environment: &Environment, unread: &mut UnreadErrors) -> Vec<SessionFile> {
         let mut found = unread.files_in(&self.folder(environment));
         // `sessions.json` is the list of all sessions.
         found.retain(|path| {

@@ -7,7 +7,7 @@ use epitome_formats::{Format, copilot};
 use crate::agent::Agent;
 use crate::environment::Environment;
 use crate::session_file::{SessionFile, is_jsonl, stem};
-use crate::unread::Unread;
+use crate::unread::UnreadErrors;
 
 /// Copilot CLI, as an [`Agent`].
 pub(crate) struct Copilot;
@@ -25,7 +25,7 @@ impl Agent for Copilot {
         environment.folder("COPILOT_HOME", environment.home.join(".copilot")).join("session-state")
     }
 
-    fn sessions(&self, environment: &Environment, unread: &mut Unread) -> Vec<SessionFile> {
+    fn sessions(&self, environment: &Environment, unread: &mut UnreadErrors) -> Vec<SessionFile> {
         let entries = unread.files_in(&self.folder(environment)).into_iter();
         let found = entries.filter_map(|path| {
             let id = stem(&path).into_owned();

@@ -9,7 +9,7 @@ use epitome_formats::{Format, cursor};
 use crate::agent::Agent;
 use crate::environment::Environment;
 use crate::session_file::{SessionFile, is_jsonl, stem};
-use crate::unread::Unread;
+use crate::unread::UnreadErrors;
 
 /// Cursor, the editor and the CLI, as one [`Agent`].
 pub(crate) struct Cursor;
@@ -25,7 +25,7 @@ impl Agent for Cursor {
 
     /// Conversations of the editor, chats of the CLI, and transcripts of conversations that are no
     /// longer in a database.
-    fn sessions(&self, environment: &Environment, unread: &mut Unread) -> Vec<SessionFile> {
+    fn sessions(&self, environment: &Environment, unread: &mut UnreadErrors) -> Vec<SessionFile> {
         let home = self.folder(environment);
         let editor = editor(environment).join("User/globalStorage/state.vscdb");
         let mut found = SessionFile::roots(&editor, unread);
@@ -53,7 +53,7 @@ fn editor(environment: &Environment) -> PathBuf {
 
 /// Transcripts in `projects/<folder>/agent-transcripts/<id>/<id>.jsonl`. Older versions write them
 /// directly into `agent-transcripts`, some as text. Of several files with one id, JSON comes first.
-fn transcripts(root: &Path, unread: &mut Unread) -> Vec<PathBuf> {
+fn transcripts(root: &Path, unread: &mut UnreadErrors) -> Vec<PathBuf> {
     let folders = below(vec![root.join("projects")], unread);
     let folders: Vec<PathBuf> =
         folders.iter().map(|folder| folder.join("agent-transcripts")).collect();
@@ -71,6 +71,6 @@ fn transcripts(root: &Path, unread: &mut Unread) -> Vec<PathBuf> {
     found
 }
 
-fn below(folders: Vec<PathBuf>, unread: &mut Unread) -> Vec<PathBuf> {
+fn below(folders: Vec<PathBuf>, unread: &mut UnreadErrors) -> Vec<PathBuf> {
     folders.iter().flat_map(|folder| unread.files_in(folder)).collect()
 }

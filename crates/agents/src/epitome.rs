@@ -7,7 +7,7 @@ use epitome_formats::{Format, epitome};
 use crate::agent::Agent;
 use crate::environment::Environment;
 use crate::session_file::{SessionFile, is_jsonl};
-use crate::unread::Unread;
+use crate::unread::UnreadErrors;
 
 /// epitome itself, as an [`Agent`].
 pub(crate) struct Epitome;
@@ -21,7 +21,7 @@ impl Agent for Epitome {
         environment.logs.clone()
     }
 
-    fn sessions(&self, environment: &Environment, unread: &mut Unread) -> Vec<SessionFile> {
+    fn sessions(&self, environment: &Environment, unread: &mut UnreadErrors) -> Vec<SessionFile> {
         let mut logs = unread.files_in(&self.folder(environment));
         logs.retain(|path| is_jsonl(path));
         SessionFile::of_files(logs, self.name(), |stem| stem, unread)

@@ -21,7 +21,7 @@ use epitome_store::store::{User, users_of};
 use crate::agent::{Agent, AgentLock, HookTarget, Resume};
 use crate::environment::Environment;
 use crate::session_file::SessionFile;
-use crate::unread::Unread;
+use crate::unread::UnreadErrors;
 use crate::{AGENTS, find_agent};
 
 /// The result of looking a session up by a text that the user typed.
@@ -54,7 +54,7 @@ pub fn sessions(environment: &Environment, agent: Option<&str>) -> Vec<SessionFi
 /// The session files of all agents on this machine, or of one agent, and the errors of what could
 /// not be read.
 pub fn all(environment: &Environment, agent: Option<&str>) -> FoundSessions {
-    let mut unread = Unread::default();
+    let mut unread = UnreadErrors::default();
     let mut sessions: Vec<SessionFile> =
         chosen(agent).flat_map(|agent| agent.sessions(environment, &mut unread)).collect();
     sessions.sort_by(|one, other| one.path.cmp(&other.path));
@@ -98,7 +98,7 @@ pub fn find_session(environment: &Environment, text: &str, agent: Option<&str>) 
     let mut found: Vec<SessionFile> =
         sessions(environment, agent).into_iter().filter(is_meant).collect();
     if found.is_empty() {
-        let unread = &mut Unread::default();
+        let unread = &mut UnreadErrors::default();
         let parts = chosen(agent).flat_map(|it| it.sub_agent_sessions(environment, unread));
         found.extend(parts.filter(is_meant));
     }
@@ -139,7 +139,7 @@ pub fn files_of(environment: &Environment, generation: &Generation) -> Vec<PathB
 /// The files and rows that belong to a session in addition to its own: those of its sub-agents, and
 /// other rows that a database keeps for it. Errors are ignored.
 pub fn companions(session: &Path) -> Vec<PathBuf> {
-    of_place(&Place::parse(session), session, &mut Unread::default())
+    of_place(&Place::parse(session), session, &mut UnreadErrors::default())
 }
 
 /// The files and rows that belong to a session whose place is known already.
@@ -149,7 +149,7 @@ pub fn companions(session: &Path) -> Vec<PathBuf> {
 /// `NoPermission`, `Unreadable` and the like when a folder that may hold a part of the session
 /// cannot be read.
 pub fn companions_at(place: &Place, session: &Path) -> Result<Vec<PathBuf>> {
-    let mut unread = Unread::default();
+    let mut unread = UnreadErrors::default();
     let found = of_place(place, session, &mut unread);
     match unread.into_errors().into_iter().next() {
         Some(err) => Err(err),
@@ -157,7 +157,7 @@ pub fn companions_at(place: &Place, session: &Path) -> Result<Vec<PathBuf>> {
     }
 }
 
-fn of_place(place: &Place, session: &Path, unread: &mut Unread) -> Vec<PathBuf> {
+fn of_place(place: &Place, session: &Path, unread: &mut UnreadErrors) -> Vec<PathBuf> {
     match place {
         Place::Rows(rows) => rows.companions(),
         Place::Spread(spread) => spread.companions(),
@@ -177,9 +177,9 @@ pub(crate) fn companions_of(agent: Option<&dyn Agent>, session: &Path) -> Vec<Pa
     match Place::parse(session) {
         Place::Rows(rows) => rows.companions(),
         Place::Spread(spread) => spread.companions(),
-        Place::File(_) => {
-            agent.map(|agent| agent.sub_agents(session, &mut Unread::default())).unwrap_or_default()
-        }
+        Place::File(_) => agent
+            .map(|agent| agent.sub_agents(session, &mut UnreadErrors::default()))
+            .unwrap_or_default(),
     }
 }
 
@@ -292,7 +292,7 @@ fn chosen(agent: Option<&str>) -> impl Iterator<Item = &'static dyn Agent> {
 
 /// The session in a database that a user means by an id prefix.
 fn in_named_database(database: &Path, text: &str) -> SessionMatch {
-    let mut found = SessionFile::of_database(database, &mut Unread::default());
+    let mut found = SessionFile::of_database(database, &mut UnreadErrors::default());
     // An empty text means a session without a parent; an id or the beginning of one may also mean a
     // sub-agent's.
     found.retain(

@@ -11,7 +11,7 @@ use crate::agent::{AdditionTarget, Agent, HookTarget};
 use crate::environment::Environment;
 use crate::model_address::{self, ModelAddress};
 use crate::session_file::{SessionFile, is_jsonl, stem};
-use crate::unread::Unread;
+use crate::unread::UnreadErrors;
 
 /// The length of the id prefix in the name of a session's file.
 const SHORT: usize = 8;
@@ -36,7 +36,7 @@ impl Agent for Gemini {
         home(environment).join("tmp")
     }
 
-    fn sessions(&self, environment: &Environment, unread: &mut Unread) -> Vec<SessionFile> {
+    fn sessions(&self, environment: &Environment, unread: &mut UnreadErrors) -> Vec<SessionFile> {
         let found = files(&self.folder(environment), unread);
         SessionFile::of_files(found, self.name(), short_id, unread)
     }
@@ -45,7 +45,7 @@ impl Agent for Gemini {
         id.starts_with(text) || is_short_for(id, text)
     }
 
-    fn sub_agents(&self, session: &Path, unread: &mut Unread) -> Vec<PathBuf> {
+    fn sub_agents(&self, session: &Path, unread: &mut UnreadErrors) -> Vec<PathBuf> {
         let name = stem(session);
         let Some(chats) = session.parent().filter(|_| name.starts_with("session-")) else {
             return Vec::new();
@@ -83,12 +83,12 @@ fn home(environment: &Environment) -> PathBuf {
 /// All session files. Several files may have one id: a resume leaves an empty file, and continues a
 /// `.json` file in a `.jsonl` file next to it. Of these, only the one that holds the session is
 /// returned.
-fn files(root: &Path, unread: &mut Unread) -> Vec<PathBuf> {
+fn files(root: &Path, unread: &mut UnreadErrors) -> Vec<PathBuf> {
     let projects = unread.files_in(root);
     projects.iter().flat_map(|project| of_chats(&project.join("chats"), unread)).collect()
 }
 
-fn of_chats(chats: &Path, unread: &mut Unread) -> Vec<PathBuf> {
+fn of_chats(chats: &Path, unread: &mut UnreadErrors) -> Vec<PathBuf> {
     let mut newest: HashMap<String, (bool, u64, PathBuf)> = HashMap::new();
     for path in unread.files_in(chats) {
         let name = stem(&path).into_owned();
@@ -139,7 +139,7 @@ mod tests {
         let newer = write(root.path(), "session-2026-11-20T10-00-00000001.jsonl", 10);
         let old = write(root.path(), "session-2026-11-20T10-00-00000002.json", 10);
         write(root.path(), "logs.json", 10);
-        let mut found = files(&root.path().join("tmp"), &mut Unread::default());
+        let mut found = files(&root.path().join("tmp"), &mut UnreadErrors::default());
         found.sort();
         assert_eq!(found, [newer, old, real]);
     }
@@ -150,7 +150,7 @@ mod tests {
         let session = write(root.path(), "session-2026-11-20T23-12-123ae7f3.jsonl", 1);
         let sub_agent = write(root.path(), &format!("{ID}/946d99ab.jsonl"), 1);
         write(root.path(), "99999999-0000-0000-0000-000000000000/1.jsonl", 1);
-        assert_eq!(Gemini.sub_agents(&session, &mut Unread::default()), [sub_agent]);
+        assert_eq!(Gemini.sub_agents(&session, &mut UnreadErrors::default()), [sub_agent]);
         for (short, id, expect) in
             [("123ae7f3", ID, true), ("99999999", ID, false), ("123ae7f3", "123ae7f3", false)]
         {

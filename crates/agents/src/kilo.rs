@@ -8,7 +8,7 @@ use crate::agent::Agent;
 use crate::environment::Environment;
 use crate::opencode::databases;
 use crate::session_file::SessionFile;
-use crate::unread::Unread;
+use crate::unread::UnreadErrors;
 
 /// The variable that names one database, relative to the folder of all databases.
 const DATABASE: &str = "KILO_DB";
@@ -29,7 +29,7 @@ impl Agent for Kilo {
         environment.xdg_data().join("kilo")
     }
 
-    fn sessions(&self, environment: &Environment, unread: &mut Unread) -> Vec<SessionFile> {
+    fn sessions(&self, environment: &Environment, unread: &mut UnreadErrors) -> Vec<SessionFile> {
         let databases = databases(self, DATABASE, environment, unread);
         databases.iter().flat_map(|database| SessionFile::roots(database, unread)).collect()
     }

@@ -8,7 +8,7 @@
 //!
 //! [`sessions`] finds the sessions of all agents, each as a [`SessionFile`], and a [`Census`]
 //! searches all of them for references to removed text. What could not be read is reported as
-//! [`Unread`].
+//! [`UnreadErrors`].
 //!
 //! The folders of an agent depend on the user's home and on variables. These are passed in as an
 //! [`Environment`], so that this crate reads neither.
@@ -56,7 +56,7 @@ mod session_file;
 mod unread;
 
 pub use agent::{AdditionTarget, Agent, AgentLock, HookTarget, NewSession, Resume};
-pub use below::below;
+pub use below::sessions_below;
 pub use census::{Census, Presence, places};
 pub use environment::Environment;
 pub use find::{
@@ -68,7 +68,7 @@ pub use model_address::{Launch, LaunchFile, McpArguments, ModelAddress};
 pub use process::is_running;
 pub use resume::{resume_line, shell_word};
 pub use session_file::SessionFile;
-pub use unread::Unread;
+pub use unread::UnreadErrors;
 
 /// Every known agent.
 pub static AGENTS: &[&dyn Agent] = &[

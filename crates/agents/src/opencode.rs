@@ -10,7 +10,7 @@ use crate::agent::{AdditionTarget, Agent, HookTarget};
 use crate::environment::Environment;
 use crate::model_address::{self, ModelAddress};
 use crate::session_file::{SessionFile, stem};
-use crate::unread::Unread;
+use crate::unread::UnreadErrors;
 
 /// The variable that names one database, relative to the folder of all databases.
 const DATABASE: &str = "OPENCODE_DB";
@@ -35,7 +35,7 @@ impl Agent for OpenCode {
         environment.xdg_data().join("opencode")
     }
 
-    fn sessions(&self, environment: &Environment, unread: &mut Unread) -> Vec<SessionFile> {
+    fn sessions(&self, environment: &Environment, unread: &mut UnreadErrors) -> Vec<SessionFile> {
         let databases = databases(self, DATABASE, environment, unread);
         let mut found: Vec<SessionFile> =
             databases.iter().flat_map(|it| SessionFile::roots(it, unread)).collect();
@@ -67,7 +67,7 @@ fn settings(environment: &Environment) -> PathBuf {
 
 impl OpenCode {
     /// The sessions in the files of releases before 1.2.
-    fn files(&self, environment: &Environment, unread: &mut Unread) -> Vec<SessionFile> {
+    fn files(&self, environment: &Environment, unread: &mut UnreadErrors) -> Vec<SessionFile> {
         let storage = self.folder(environment).join("storage");
         let spread = FileTreeSession::all(&storage, self.name()).into_iter();
         let found = spread.filter_map(|spread| {
@@ -85,7 +85,7 @@ pub(crate) fn databases(
     agent: &dyn Agent,
     variable: &str,
     environment: &Environment,
-    unread: &mut Unread,
+    unread: &mut UnreadErrors,
 ) -> Vec<PathBuf> {
     let folder = agent.folder(environment);
     if let Some(database) = environment.variable(variable).filter(|it| *it != ":memory:") {
@@ -111,7 +111,7 @@ mod tests {
         ] {
             let mut environment = Environment::from_home("/u".as_ref());
             environment.variables.insert(DATABASE.to_owned(), value.into());
-            let found = databases(&OpenCode, DATABASE, &environment, &mut Unread::default());
+            let found = databases(&OpenCode, DATABASE, &environment, &mut UnreadErrors::default());
             assert_eq!(found, expect.iter().map(PathBuf::from).collect::<Vec<_>>(), "{value}");
         }
     }
@@ -125,7 +125,7 @@ mod tests {
             std::fs::write(folder.join(name), "").expect("a file");
         }
         let environment = Environment::from_home(home.path());
-        let mut found = databases(&OpenCode, DATABASE, &environment, &mut Unread::default());
+        let mut found = databases(&OpenCode, DATABASE, &environment, &mut UnreadErrors::default());
         found.sort();
         assert_eq!(found, ["opencode-dev.db", "opencode.db"].map(|name| folder.join(name)));
     }

@@ -10,7 +10,7 @@ use crate::agent::{Agent, HookTarget, NewSession, Resume};
 use crate::environment::Environment;
 use crate::model_address::{self, ModelAddress};
 use crate::session_file::{SessionFile, is_jsonl};
-use crate::unread::Unread;
+use crate::unread::UnreadErrors;
 
 /// The variable that sets a folder for sessions.
 const SESSIONS: &str = "PI_CODING_AGENT_SESSION_DIR";
@@ -35,7 +35,7 @@ impl Agent for Pi {
         environment.folder(SESSIONS, home(environment).join("sessions"))
     }
 
-    fn sessions(&self, environment: &Environment, unread: &mut Unread) -> Vec<SessionFile> {
+    fn sessions(&self, environment: &Environment, unread: &mut UnreadErrors) -> Vec<SessionFile> {
         let mut found = unread.files_in(&self.folder(environment));
         let folders: Vec<PathBuf> = found.iter().filter(|path| path.is_dir()).cloned().collect();
         found.extend(folders.iter().flat_map(|folder| unread.files_in(folder)));

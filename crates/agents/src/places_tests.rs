@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::{AGENTS, Agent, Environment, Unread, agents_with_hooks, resume_line};
+use crate::{AGENTS, Agent, Environment, UnreadErrors, agents_with_hooks, resume_line};
 
 /// The rest of each line of an agent that begins with `word`.
 fn places(agent: &str, word: &str) -> Vec<String> {
@@ -64,7 +64,7 @@ fn the_sessions_of_an_agent_are_the_files_of_its_own_layout() {
         assert!(!others.is_empty(), "{}", agent.name());
         others.iter().for_each(|file| write(&folder.join(file)));
         sessions.iter().for_each(|(path, _)| write(path));
-        let mut unread = Unread::default();
+        let mut unread = UnreadErrors::default();
         let found = agent.sessions(&environment, &mut unread).into_iter();
         let found: BTreeSet<(PathBuf, String)> = found.map(|it| (it.path, it.id)).collect();
         assert_eq!(found, sessions, "{}", agent.name());

@@ -8,7 +8,7 @@ use crate::agent::Agent;
 use crate::environment::Environment;
 use crate::model_address::{self, ModelAddress};
 use crate::session_file::{SessionFile, is_jsonl};
-use crate::unread::Unread;
+use crate::unread::UnreadErrors;
 
 /// Qwen Code, as an [`Agent`].
 pub(crate) struct Qwen;
@@ -31,7 +31,7 @@ impl Agent for Qwen {
         environment.folder("QWEN_RUNTIME_DIR", home).join("projects")
     }
 
-    fn sessions(&self, environment: &Environment, unread: &mut Unread) -> Vec<SessionFile> {
+    fn sessions(&self, environment: &Environment, unread: &mut UnreadErrors) -> Vec<SessionFile> {
         let projects = unread.files_in(&self.folder(environment));
         let chats = projects.iter().flat_map(|project| unread.files_in(&project.join("chats")));
         let found = chats.filter(|path| is_jsonl(path)).collect();

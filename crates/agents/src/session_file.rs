@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use epitome_model::Bytes;
 use epitome_store::rows::{self, SessionRow};
 
-use crate::unread::Unread;
+use crate::unread::UnreadErrors;
 
 /// A session that was found but not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl SessionFile {
         paths: Vec<PathBuf>,
         agent: &'static str,
         id: impl Fn(&str) -> &str,
-        unread: &mut Unread,
+        unread: &mut UnreadErrors,
     ) -> Vec<SessionFile> {
         let found = paths.into_iter().filter_map(|path| {
             let id = id(&stem(&path)).to_owned();
@@ -52,7 +52,7 @@ impl SessionFile {
         path: PathBuf,
         agent: &'static str,
         id: String,
-        unread: &mut Unread,
+        unread: &mut UnreadErrors,
     ) -> Option<SessionFile> {
         let meta = unread.file(&path)?;
         let modified = meta.modified().unwrap_or(SystemTime::UNIX_EPOCH);
@@ -62,7 +62,7 @@ impl SessionFile {
     /// The sessions of a database, each with the id of its parent session, if it has one.
     pub(crate) fn of_database(
         database: &Path,
-        unread: &mut Unread,
+        unread: &mut UnreadErrors,
     ) -> Vec<(Option<String>, SessionFile)> {
         if !unread.is_there(database) {
             return Vec::new();
@@ -84,7 +84,7 @@ impl SessionFile {
 
     /// The sessions of a database without a parent. A sub-agent's session belongs to the session
     /// that started it.
-    pub(crate) fn roots(database: &Path, unread: &mut Unread) -> Vec<SessionFile> {
+    pub(crate) fn roots(database: &Path, unread: &mut UnreadErrors) -> Vec<SessionFile> {
         let found = SessionFile::of_database(database, unread).into_iter();
         found.filter_map(|(parent, session)| parent.is_none().then_some(session)).collect()
     }

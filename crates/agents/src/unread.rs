@@ -9,12 +9,12 @@ use epitome_store::regular;
 
 /// The errors of folders, files and databases that may hold more sessions.
 #[derive(Debug, Default)]
-pub struct Unread(Vec<Error>);
+pub struct UnreadErrors(Vec<Error>);
 
-impl Unread {
+impl UnreadErrors {
     /// The errors, one for each path, ordered by path.
     pub(crate) fn into_errors(self) -> Vec<Error> {
-        let Unread(mut errors) = self;
+        let UnreadErrors(mut errors) = self;
         errors.sort_by(|one, other| one.path().cmp(&other.path()));
         errors.dedup_by(|one, other| one.path() == other.path());
         errors

@@ -52,7 +52,7 @@ impl Violations<'_> {
     }
 
     /// Checks that an object has no members but these.
-    pub fn keys(&mut self, value: &Value<'_>, place: &str, known: &[&str]) {
+    pub fn check_keys(&mut self, value: &Value<'_>, place: &str, known: &[&str]) {
         for (key, member) in value.members() {
             if !known.contains(&&**key) {
                 let key = epitome_model::short(key, 40);

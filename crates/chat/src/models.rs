@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use epitome::models::{ModelSelection, chosen_model, named_models};
 use epitome_error::{Error, ErrorKind, Result, sentence};
-use epitome_llm::{Because, Model};
+use epitome_llm::{ChoiceReason, Model};
 use epitome_model::Tokens;
 use epitome_passes::Recipe;
 
@@ -122,7 +122,7 @@ impl ChatOptions {
             address: None,
         };
         let (choice, _) = chosen_model(&self.config, &naming)?;
-        if choice.name == *answers.name() || choice.because == Because::Session {
+        if choice.name == *answers.name() || choice.because == ChoiceReason::Session {
             return Ok(None);
         }
         // The configured address applies only to models of this provider.

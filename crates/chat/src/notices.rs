@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use epitome_engine::{Content, Context};
 use epitome_model::{Tokens, plural, short};
-use epitome_passes::{Event, EventReason, SaidText, response_name};
+use epitome_passes::{Event, EventReason, ResponseText, response_name};
 
 use crate::machine::{Event as Shown, LoadedFile, LoadedKind, TurnEnd};
 
@@ -110,7 +110,7 @@ pub fn losses(context: &Context) -> Vec<String> {
 
 /// The texts of the model that are not sent in full, the newest first: the number by which each is
 /// recalled, and its beginning.
-fn unsent(texts: &[SaidText]) -> Vec<String> {
+fn unsent(texts: &[ResponseText]) -> Vec<String> {
     const SHOWN: usize = 8;
     const WIDTH: usize = 70;
     let head = match texts.len() {

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use epitome::live::{self, first_origin, last_origin};
 use epitome::models::summary_writer;
-use epitome::storage::{Hold, Store, regular};
+use epitome::storage::{FileLock, Store, regular};
 use epitome::{Config, Error, ErrorKind};
 use epitome_api::Tool;
 use epitome_engine::{Context, Origin, Setup};
@@ -36,7 +36,7 @@ pub struct ChatFile {
     is_new: bool,
     /// The store, which locks the session.
     store: Store,
-    hold: Option<Hold>,
+    hold: Option<FileLock>,
     is_task: bool,
     origin: Origin,
 }
@@ -92,7 +92,7 @@ impl ChatFile {
         })?;
         let path = path_of(config, id);
         let store = Store::new(&config.home);
-        let hold = Some(store.hold(&path)?);
+        let hold = Some(store.lock_file(&path)?);
         let origin = origin_of(&path);
         Ok(ChatFile { id: id.clone(), path, is_new: false, store, hold, is_task: false, origin })
     }
@@ -150,7 +150,7 @@ impl ChatFile {
             let setup = setup.with_id(&*self.id).with_origin(origin.clone());
             match live::create(&self.path, setup) {
                 Ok(context) => {
-                    self.hold = Some(self.store.hold(&self.path)?);
+                    self.hold = Some(self.store.lock_file(&self.path)?);
                     self.origin = origin;
                     return Ok(context);
                 }

@@ -176,7 +176,7 @@ pub fn summary(reports: &[CompactReport]) -> String {
         let tokens = report.tokens();
         let bytes = report.disk_bytes();
         let net = report.net_bytes();
-        if let Some(with) = report.parts() {
+        if let Some(with) = report.sub_agents_text() {
             add(DIM, format!("  {with}"), (tokens, bytes), String::new());
         }
         all.0 += tokens;
@@ -306,7 +306,7 @@ fn kept(file: &CompactedFile) -> Vec<String> {
         }
         return vec![format!("everything: the recipe starts at {}", waits.join(" and "))];
     }
-    if let Some(saved) = file.too_little {
+    if let Some(saved) = file.saving_below_minimum {
         return vec![format!(
             "everything: the recipe would save only {saved} tokens, less than its minimum"
         )];

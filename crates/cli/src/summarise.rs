@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use epitome::models::Forecast;
 use epitome::ops::{AskedModels, ModelEvent, Questions, WouldAsk};
-use epitome_llm::{Because, CallTotals};
+use epitome_llm::{CallTotals, ChoiceReason};
 
 use crate::app::App;
 use crate::text::{BOLD, DIM, count};
@@ -53,9 +53,9 @@ pub fn render(would_ask: &WouldAsk) -> String {
         return format!("{BOLD}nothing to summarise{BOLD:#}  {session}\n");
     }
     let why = match because {
-        Because::Configured => "it was named",
-        Because::Cheapest => "the cheapest suitable model of its provider",
-        Because::Session => "the session's own model",
+        ChoiceReason::Configured => "it was named",
+        ChoiceReason::Cheapest => "the cheapest suitable model of its provider",
+        ChoiceReason::Session => "the session's own model",
     };
     let price = match cost {
         Some(cost) => format!("at most about {cost} at list prices of {prices_of}"),

@@ -53,14 +53,14 @@ use size::Bill;
 use tool::CompactionRequest;
 
 pub use api_json::{Outgoing, ResponseCall};
-pub use contents::{Content, Share};
+pub use contents::{Content, ContentShare};
 pub use epitome_formats::epitome::{MessagePart, Origin, Speaker};
 pub use list::ListChange;
 pub use overflow::Recovery;
 pub use prepare::Preparation;
 pub use question::Question;
 pub use recall::{Hit, RECALL, RecallResult};
-pub use setup::{Report, Setup, WindowUse};
+pub use setup::{SavingsReport, Setup, WindowUse};
 pub use tool::{NotDone, Outcome, compact_tool};
 
 /// The context of an agent that is running: every message so far, and what of it is sent to the
@@ -113,7 +113,7 @@ impl Knowledge {
     fn reread(&mut self, log: &ContextLog) {
         let mut calls = Calls::default();
         for (item, entry) in log.log().transcript().entries() {
-            calls.learn(item, entry, log.bytes());
+            calls.number_calls(item, entry, log.bytes());
         }
         self.calls = calls;
         self.index = FactIndex::default();

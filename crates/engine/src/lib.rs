@@ -44,14 +44,14 @@ pub mod stored;
 mod summary;
 
 pub use context::{
-    Content, Context, Hit, ListChange, MessagePart, Next, NotDone, Origin, Outcome, Outgoing,
-    Preparation, Question, RECALL, RecallResult, Recovery, Report, ResponseCall, Setup, Share,
-    Speaker, WindowUse, compact_tool,
+    Content, ContentShare, Context, Hit, ListChange, MessagePart, Next, NotDone, Origin, Outcome,
+    Outgoing, Preparation, Question, RECALL, RecallResult, Recovery, ResponseCall, SavingsReport,
+    Setup, Speaker, WindowUse, compact_tool,
 };
 pub use epitome_passes::history;
 pub use journal::Journal;
 pub use middle::stored_middle_cut;
-pub use overflow::{KnownBy, Overflow, overflow};
+pub use overflow::{Overflow, OverflowSign, overflow};
 pub use summary::{
     StartedSummary, SummaryRequest, WINDOW, keep_rules_of, says_more_than_a_summary,
     split_at_kept_end,

@@ -23,7 +23,7 @@ pub(crate) fn middle_cut(
     counter: &dyn Counter,
 ) -> Option<Cut> {
     let transcript = log.transcript();
-    let mut items = rule.middle(transcript, source);
+    let mut items = rule.items_to_remove(transcript, source);
     if items.is_empty() {
         return None;
     }

@@ -22,13 +22,13 @@ pub struct Overflow {
     /// Tokens of the request as the provider counted them, if the error names them.
     pub asked: Option<Tokens>,
     /// How the overflow was recognised.
-    pub known: KnownBy,
+    pub known: OverflowSign,
 }
 
 /// How an overflow was recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum KnownBy {
+pub enum OverflowSign {
     /// By the message or the kind of the error.
     Words,
     /// By an HTTP status that has no other meaning.
@@ -81,13 +81,20 @@ pub fn overflow(status: Option<u16>, body: &str) -> Option<Overflow> {
         let (told, had) = numbers(&refusal.message, family.words[0], family.numbers);
         let limit = limit.or(told);
         let asked = asked.or(had);
-        return Some(Overflow { provider: family.provider, limit, asked, known: KnownBy::Words });
+        return Some(Overflow {
+            provider: family.provider,
+            limit,
+            asked,
+            known: OverflowSign::Words,
+        });
     }
     let code = CODES.iter().find(|(code, _)| refusal.kinds.iter().any(|kind| kind == code));
     let (provider, known) = match code {
-        Some((_, provider)) => (*provider, KnownBy::Words),
-        None if status == Some(413) => ("any", KnownBy::Status),
-        None if status == Some(400) && body.trim().is_empty() => ("cerebras", KnownBy::Silence),
+        Some((_, provider)) => (*provider, OverflowSign::Words),
+        None if status == Some(413) => ("any", OverflowSign::Status),
+        None if status == Some(400) && body.trim().is_empty() => {
+            ("cerebras", OverflowSign::Silence)
+        }
         None => return None,
     };
     Some(Overflow { provider, limit, asked, known })

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use epitome_model::{Block, Role, Source, Tokens, Transcript, units};
 use epitome_passes::{
-    KeptParts, Options, Recipe, ReplacedHistory, Summarising, SummaryRule, View, Writer,
+    KeptParts, Options, Recipe, ReplacedHistory, SummaryInProgress, SummaryRule, View, Writer,
 };
 
 /// The window in tokens that is assumed if a model's window is unknown.
@@ -33,7 +33,7 @@ pub struct StartedSummary {
     /// The items that are kept after the summary.
     pub kept: Vec<usize>,
     /// The state machine of the questions and answers.
-    pub writing: Summarising,
+    pub writing: SummaryInProgress,
 }
 
 impl SummaryRequest<'_> {
@@ -65,7 +65,7 @@ impl SummaryRequest<'_> {
         let view =
             View::new(transcript, source, options.counter).with_rule_files(&recipe.rule_files);
         let old = ReplacedHistory { items: &items, originals: &read, all_originals: &said, kept };
-        let writing = Summarising::begin(&view, &old, &rule, writer)?;
+        let writing = SummaryInProgress::begin(&view, &old, &rule, writer)?;
         Ok(Some(StartedSummary { kept: kept.to_vec(), items, writing }))
     }
 }

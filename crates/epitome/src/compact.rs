@@ -33,7 +33,7 @@ use crate::store::{self, write_new};
 /// exactly; the errors of the archive and of replacing. The session is unchanged then.
 pub fn apply(
     planned: &PreparedCompaction<'_, &FileSource>,
-    file: &store::Session,
+    file: &store::LockedSession,
     archive: &Archive,
     counter: &dyn Counter,
     info: impl Into<CompactionInfo>,

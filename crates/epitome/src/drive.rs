@@ -8,8 +8,8 @@ use epitome_engine::{StartedSummary, SummaryRequest, WINDOW};
 use epitome_llm::{Failure, Model, ModelName, Provider, Stop};
 use epitome_model::{Counter, Source, Tokens};
 use epitome_passes::{
-    ContextKind, NoReply, Options, Recipe, Reply, StopReason, Summarising, SummaryProgress, Writer,
-    WrittenSummary,
+    ContextKind, NoReply, Options, Recipe, Reply, StopReason, SummaryInProgress, SummaryProgress,
+    Writer, WrittenSummary,
 };
 use epitome_tokens::O200k;
 use serde::Serialize;
@@ -58,7 +58,7 @@ pub struct Forecast {
 /// The summary of a stored session, not yet written by a model.
 #[derive(Debug)]
 pub struct SummaryJob {
-    writing: Summarising,
+    writing: SummaryInProgress,
 }
 
 impl SummaryJob {

@@ -72,7 +72,7 @@ struct Judge<'a> {
     mode: GcMode,
     /// The locked sessions of the generations that are judged, so that no other epitome process
     /// compacts a session between the proof and the removal.
-    held: RefCell<Vec<store::Session>>,
+    held: RefCell<Vec<store::LockedSession>>,
 }
 
 impl Judge<'_> {

@@ -220,7 +220,7 @@ impl History {
         }
         let sent = sent_records(&stored.transcript);
         let Loaded { format, source, .. } = stored;
-        let whole = Spliced::owned(source, splices)?;
+        let whole = Spliced::with_owned_base(source, splices)?;
         let mut faults = Vec::new();
         let mut transcript = (format.read)(&whole, &mut faults);
         if let Some(failure) = crate::source::failure_of(&whole) {
@@ -404,7 +404,7 @@ fn unsent(
     }
     for (item, entry) in transcript.context() {
         let Span { start, .. } = entry.record.span;
-        let stored = whole.in_base(Span { start, end: start + 1 }).map(|span| span.start);
+        let stored = whole.span_in_base(Span { start, end: start + 1 }).map(|span| span.start);
         if stored.is_none_or(|start| !sent.contains(&start)) {
             unsent.extend((0..entry.blocks.len()).map(|block| (item, block)));
         }

@@ -132,7 +132,7 @@ pub mod storage {
     pub use epitome_store::source::{FileSource, Spliced};
     pub use epitome_store::state::compactions;
     pub use epitome_store::store::{
-        Hold, ReplaceReport, Session, Store, User, users_of, write_new,
+        FileLock, LockedSession, ReplaceReport, Store, User, users_of, write_new,
     };
 }
 

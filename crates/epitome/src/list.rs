@@ -172,7 +172,7 @@ impl<'a> ListContext<'a> {
 /// # let run = config.begin_run("example");
 /// # let recipe = epitome::built_in("epitome").expect("a recipe");
 /// # let counter = epitome_tokens::Estimate::new();
-/// let listed = list::list(&config, agents::below(home.path()), &recipe, || {});
+/// let listed = list::list(&config, agents::sessions_below(home.path()), &recipe, || {});
 /// assert_eq!(listed.len(), 1);
 /// assert!(listed[0].saving().is_some() && !listed[0].is_compacted());
 /// # Ok::<(), epitome::Error>(())
@@ -213,7 +213,7 @@ pub fn list(
 
 /// The cached entries of `files`, none of which is read. `None` for a file that has changed since.
 /// The result is in the order of `files`.
-pub fn listed_before(
+pub fn cached_entries(
     config: &Config,
     files: &[SessionFile],
     recipe: &Recipe,
@@ -510,7 +510,7 @@ mod tests {
         fs::write(dir.path().join("s/a.jsonl"), fixtures::get("pi", "pricing").bytes())
             .expect("a file");
         let recipe = epitome_passes::built_in("epitome").expect("a recipe");
-        let files = epitome_agents::below(&dir.path().join("s"));
+        let files = epitome_agents::sessions_below(&dir.path().join("s"));
         let mut listed = list(&config, files, &recipe, || ()).remove(0);
         let saving = listed.seen.as_ref().expect("it is a session").saving;
         assert_eq!((listed.saving(), listed.saves_half()), (Some(saving), true));
@@ -530,15 +530,15 @@ mod tests {
         let path = dir.path().join("s/a.jsonl");
         fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a file");
         let recipe = epitome_passes::built_in("epitome").expect("a recipe");
-        let files = || epitome_agents::below(&dir.path().join("s"));
-        assert_eq!(listed_before(&config, &files(), &recipe), [None]);
+        let files = || epitome_agents::sessions_below(&dir.path().join("s"));
+        assert_eq!(cached_entries(&config, &files(), &recipe), [None]);
         let listed = list(&config, files(), &recipe, || ());
-        assert_eq!(listed_before(&config, &files(), &recipe), [Some(listed[0].clone())]);
+        assert_eq!(cached_entries(&config, &files(), &recipe), [Some(listed[0].clone())]);
         let found = files();
         fs::remove_file(&path).expect("it was there");
-        assert_eq!(listed_before(&config, &found, &recipe), [Some(listed[0].clone())]);
+        assert_eq!(cached_entries(&config, &found, &recipe), [Some(listed[0].clone())]);
         let grown = SessionFile { size: Bytes(1), ..found[0].clone() };
-        assert_eq!(listed_before(&config, &[grown], &recipe), [None]);
+        assert_eq!(cached_entries(&config, &[grown], &recipe), [None]);
     }
 
     #[test]
@@ -589,7 +589,7 @@ mod tests {
         });
         fs::write(&path, format!("{session}\n{named}\n")).expect("a file");
         let recipe = epitome_passes::built_in("epitome").expect("a recipe");
-        let files = || epitome_agents::below(&dir.path().join("s"));
+        let files = || epitome_agents::sessions_below(&dir.path().join("s"));
         let listed = list(&config, files(), &recipe, || ());
         let seen = listed[0].seen.as_ref().expect("it is a session");
         assert_eq!(seen.title.as_deref(), Some("use [REDACTED:github-pat-1] here"));

@@ -19,9 +19,9 @@ use epitome_llm::{Model, Stop};
 use epitome_passes::{NoReply, Reply};
 
 pub use epitome_engine::{
-    Context, Hit, Journal, KnownBy, MessagePart, Next, NotDone, Origin, Outcome, Outgoing,
-    Overflow, Preparation, Question, RecallResult, Recovery, Report, ResponseCall, Setup, Speaker,
-    WindowUse, compact_tool, overflow,
+    Context, Hit, Journal, MessagePart, Next, NotDone, Origin, Outcome, Outgoing, Overflow,
+    OverflowSign, Preparation, Question, RecallResult, Recovery, ResponseCall, SavingsReport,
+    Setup, Speaker, WindowUse, compact_tool, overflow,
 };
 pub use epitome_formats::epitome::{last_origin, origin as first_origin};
 pub use log::{create, open};
@@ -30,7 +30,7 @@ use crate::drive::no_reply;
 
 /// A function for [`Context::view_with`], which has summaries written by `model`. `stop` ends a
 /// call.
-pub fn written_by<'a>(
+pub fn ask_model<'a>(
     model: &'a dyn Model,
     stop: &'a Stop,
 ) -> impl FnMut(&Question) -> Result<Reply, NoReply> + 'a {

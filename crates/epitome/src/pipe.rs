@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use crate::drive::summary_writer;
 use crate::live::{self, Context, Hit, Next, Outcome, RecallResult, Recovery, Setup, compact_tool};
-use crate::store::Hold;
+use crate::store::FileLock;
 use epitome_llm::{RetryingModel, Stop};
 use epitome_model::{Block, Role, Tokens, short};
 use epitome_passes::{Name, NoReply, Recipe, Reply, Writer, response_name};
@@ -113,7 +113,7 @@ struct Session {
     pending: Option<PendingOp>,
     path: Option<PathBuf>,
     /// The lock of the session's log.
-    hold: Option<Hold>,
+    hold: Option<FileLock>,
 }
 
 /// A conversation with one client: the open session, and the operations on it.
@@ -228,7 +228,7 @@ impl Server {
         let session = self.session()?;
         match model {
             Some(model) => {
-                session.context.view_with(live::written_by(&*model, &Stop::default()))?;
+                session.context.view_with(live::ask_model(&*model, &Stop::default()))?;
             }
             None if summaries => {
                 if let Next::Ask(question) = session.context.step()? {
@@ -269,7 +269,7 @@ impl Server {
         // The compaction is forced, so it is made whatever the size.
         context.ask_for_compaction(None, Some(Tokens(target)));
         match &self.options.model {
-            Some(model) => context.view_with(live::written_by(&**model, &Stop::default()))?,
+            Some(model) => context.view_with(live::ask_model(&**model, &Stop::default()))?,
             None => context.view()?,
         };
         Sent::from_context(api, &mut context)?.line()
@@ -364,7 +364,13 @@ impl Server {
         Ok(state)
     }
 
-    fn begin(&mut self, size: Size, context: Context, path: Option<PathBuf>, hold: Option<Hold>) {
+    fn begin(
+        &mut self,
+        size: Size,
+        context: Context,
+        path: Option<PathBuf>,
+        hold: Option<FileLock>,
+    ) {
         self.size = size;
         self.session = Some(Session { context, pending: None, path, hold });
     }
@@ -516,7 +522,7 @@ fn recalled(context: &Context, name: &str) -> Result<RecallResult> {
 
 /// The lines that contain `search`, in the texts that a name refers to.
 fn hits(name: &str, recalled: &RecallResult, search: &str, limit: usize) -> Vec<Hit> {
-    let said = recalled.said.iter().map(|it| (response_name(it.response), &it.text));
+    let said = recalled.response_texts.iter().map(|it| (response_name(it.response), &it.text));
     let all = said.chain([(name.to_owned(), &recalled.text)]);
     let hits = all.flat_map(|(name, text)| {
         let lines = text.lines().enumerate().filter(|(_, line)| line.contains(search));

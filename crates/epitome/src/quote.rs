@@ -118,13 +118,13 @@ impl Quote {
 
     /// What the compaction adds to the cost of the next request, in millionths of a dollar;
     /// negative if it saves.
-    pub fn once(&self) -> i64 {
+    pub fn next_request_difference(&self) -> i64 {
         more(self.next_cost)
     }
 
     /// What the compaction adds to the cost of each later request, in millionths of a dollar;
     /// negative if it saves.
-    pub fn each(&self) -> i64 {
+    pub fn later_request_difference(&self) -> i64 {
         more(self.later_cost)
     }
 }
@@ -172,8 +172,8 @@ impl Quote {
     /// The cost and the savings, as text: `+$0.16 once, −$0.03 for each later request: pays after 6
     /// requests`.
     pub fn balance(&self) -> String {
-        let once = signed(self.once());
-        let each = signed(self.each());
+        let once = signed(self.next_request_difference());
+        let each = signed(self.later_request_difference());
         let pays = match self.pays_after {
             Some(1) => "pays at once".to_owned(),
             Some(n) => format!("pays after {n} requests"),
@@ -247,11 +247,11 @@ mod tests {
             let it = quote(model, seconds, requests).expect("it has a price");
             let Change { before, after } = it.next_cost;
             assert_eq!(
-                (before.0, after.0, it.each(), it.pays_after),
+                (before.0, after.0, it.later_request_difference(), it.pays_after),
                 expect,
                 "{model} {requests:?}"
             );
-            assert_eq!(it.once(), after.0 as i64 - before.0 as i64);
+            assert_eq!(it.next_request_difference(), after.0 as i64 - before.0 as i64);
         }
         assert_eq!(quote("gpt-5", Some(1), [(1_000, 1_000); 2]), None);
     }

@@ -17,7 +17,7 @@ use epitome_model::{
     Applied, Block, Lines, MicroDollars, RecordedUsage, Ref, Source, ToolKind, Transcript,
     line_count,
 };
-use epitome_passes::{Recipe, for_reading};
+use epitome_passes::{Recipe, edits_for_reading};
 use epitome_redact::{Finder, Found, Redactor};
 use epitome_render::{Changes, Detail, Past, PastCompaction, Prices, Story, StorySession};
 
@@ -367,7 +367,7 @@ impl Seen<'_> {
     fn compacted(&self, recipe: &Recipe, archive: &Archive) -> Applied<'_> {
         let transcript = self.transcript();
         let source = self.source();
-        let edits = for_reading(transcript, source, recipe, &|reference| {
+        let edits = edits_for_reading(transcript, source, recipe, &|reference| {
             lines_in_archive(archive, reference)
         });
         Applied::new(transcript, source, &edits)

@@ -39,7 +39,7 @@ pub struct Settings {
     pub values: Values,
     /// For each key that is set, the value in effect and then those that it overrides, the newest
     /// first.
-    pub set: BTreeMap<String, Vec<Set>>,
+    pub set: BTreeMap<String, Vec<SetValue>>,
     /// The files that were read.
     pub files: Vec<SettingsFile>,
     /// What was ignored, and why: sentences for the user.
@@ -68,7 +68,7 @@ pub enum Scope {
 
 /// A value, and where it was set.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Set {
+pub struct SetValue {
     /// The parsed value.
     pub value: Value,
     /// Where the value was set.
@@ -192,14 +192,14 @@ impl Settings {
         text: &str,
         place: SettingSource,
     ) -> Result<()> {
-        let mut set = Set { value: file::value_of(key, text), place, by: None };
+        let mut set = SetValue { value: file::value_of(key, text), place, by: None };
         let ground = Ground { folder: &config.here, home: &config.user, scope: Scope::User };
         trust::settle(&mut set, key, ground)?;
         self.add(config, key, set)
     }
 
     /// Checks a value, and puts it in front of those that it overrides.
-    fn add(&mut self, config: &Config, key: &Key, set: Set) -> Result<()> {
+    fn add(&mut self, config: &Config, key: &Key, set: SetValue) -> Result<()> {
         sanity::alone(config, key, &set)?;
         self.set.entry(key.name.clone()).or_default().insert(0, set);
         Ok(())

@@ -9,7 +9,7 @@ use std::ops::Range;
 use epitome_json::{Cursor, Kind, Malformed, Value};
 use epitome_model::{FieldRemainder, HiddenField};
 
-use crate::place::Place;
+use crate::place::RecordBytes;
 
 /// Keys from the record down to a value, separated by points. [`EACH`] is every element of an
 /// array.
@@ -72,7 +72,7 @@ fn below(paths: &[Path], key: &[u8]) -> Vec<Path> {
 /// every key keeps a value of its type, so that programs that read the value still find what they
 /// expect.
 pub fn copies(
-    at: &Place<'_>,
+    at: &RecordBytes<'_>,
     (name, place, left): (&'static str, &Range<usize>, FieldRemainder),
     paths: &[Path],
 ) -> Vec<HiddenField> {
@@ -138,7 +138,7 @@ mod tests {
     const PATHS: &[Path] = &["usage", "results.*.usage"];
 
     fn check(value: &str, expected: &[(&str, FieldRemainder)]) {
-        let at = Place { line: value.as_bytes(), base: 0 };
+        let at = RecordBytes { line: value.as_bytes(), base: 0 };
         let whole = 0..value.len();
         let copies = copies(&at, ("details", &whole, FieldRemainder::Nothing), PATHS);
         let found: Vec<(String, FieldRemainder)> = copies

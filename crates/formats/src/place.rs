@@ -10,17 +10,17 @@ use crate::Line;
 use crate::fields::Found;
 
 /// A line and its position in a source.
-pub struct Place<'a> {
+pub struct RecordBytes<'a> {
     /// The bytes of the line.
     pub line: &'a [u8],
     /// The offset of the line in the source.
     pub base: u64,
 }
 
-impl<'a> Place<'a> {
+impl<'a> RecordBytes<'a> {
     /// The place of a line.
-    pub fn from_line(line: &Line<'a>) -> Place<'a> {
-        Place { line: line.bytes, base: line.record.span.start }
+    pub fn from_line(line: &Line<'a>) -> RecordBytes<'a> {
+        RecordBytes { line: line.bytes, base: line.record.span.start }
     }
 
     /// The span in the source of a range of the line.

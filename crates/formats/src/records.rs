@@ -14,7 +14,7 @@ use epitome_model::{
 
 use crate::Line;
 use crate::lines::{ParseLine, batches, lines, record};
-use crate::place::Place;
+use crate::place::RecordBytes;
 use crate::tree::{self, Node, Orphan};
 use crate::unknown::Unknown;
 
@@ -27,7 +27,7 @@ pub trait Records: Default {
     fn record(
         &mut self,
         session: &mut SessionReader<'_>,
-        at: &Place<'_>,
+        at: &RecordBytes<'_>,
         record: Self::Record<'_>,
     ) -> RecordContent;
 
@@ -113,7 +113,7 @@ pub fn read<A: Records>(source: &dyn Source, faults: &mut dyn Faults) -> Transcr
         for (line, (record, faults)) in batch.iter().zip(parsed) {
             session.line = line.record.line;
             faults.into_iter().for_each(|fault| session.faults.report(fault));
-            let at = Place::from_line(line);
+            let at = RecordBytes::from_line(line);
             let content = match record {
                 Some(record) => agent.record(&mut session, &at, record),
                 None => RecordContent::default(),
@@ -155,7 +155,12 @@ impl<'f> SessionReader<'f> {
     }
 
     /// Adds a record: an item for each of its entries, or one hidden record if it has none.
-    pub fn add<A: Records>(&mut self, at: &Place<'_>, record: Record, content: RecordContent) {
+    pub fn add<A: Records>(
+        &mut self,
+        at: &RecordBytes<'_>,
+        record: Record,
+        content: RecordContent,
+    ) {
         let RecordContent { entries, mut copies, effect } = content;
         if entries.is_empty() {
             self.transcript.items.push(Item::Hidden(HiddenRecord { record, copies }));
@@ -266,7 +271,7 @@ impl<'f> SessionReader<'f> {
     }
 
     /// Sets the title from a user message, if the agent's reader makes one of it.
-    fn title_from<A: Records>(&mut self, entry: &Entry, at: &Place<'_>) {
+    fn title_from<A: Records>(&mut self, entry: &Entry, at: &RecordBytes<'_>) {
         if self.is_named || entry.role != Role::User {
             return;
         }

@@ -63,7 +63,10 @@ impl<'a> Spliced<'a> {
     /// # Errors
     ///
     /// The same as of [`new`](Spliced::new).
-    pub fn owned(base: impl Source + Send + 'static, splices: Vec<Splice>) -> Result<Spliced<'a>> {
+    pub fn with_owned_base(
+        base: impl Source + Send + 'static,
+        splices: Vec<Splice>,
+    ) -> Result<Spliced<'a>> {
         Spliced::over(Base::Owned(Box::new(base)), splices)
     }
 
@@ -109,7 +112,7 @@ impl<'a> Spliced<'a> {
     /// # Errors
     ///
     /// `Refused` as by [`new`](Spliced::new).
-    pub fn then(self, more: Vec<Splice>) -> Result<Spliced<'a>> {
+    pub fn with_more(self, more: Vec<Splice>) -> Result<Spliced<'a>> {
         let over = Spliced::new(&self, more)?;
         let mut joined = Joined { at: 0, pending: Vec::new(), splices: Vec::new() };
         let mut from = 0;
@@ -126,7 +129,7 @@ impl<'a> Spliced<'a> {
     }
 
     /// The range of the base that is at `span` of this source; `None` if a splice overlaps it.
-    pub fn in_base(&self, span: Span) -> Option<Span> {
+    pub fn span_in_base(&self, span: Span) -> Option<Span> {
         // An empty span is in the base if the byte after it is, or the byte before it.
         let probes = [Some(span.start), span.start.checked_sub(1).filter(|_| span.is_empty())];
         probes.into_iter().flatten().find_map(|probe| {

@@ -132,7 +132,7 @@ impl Catalogue {
 impl ListedModel {
     /// The tokens that a request and its answer may have together, without the reserve for
     /// reasoning.
-    pub fn room(&self) -> Tokens {
+    pub fn usable_window(&self) -> Tokens {
         if self.thinks { self.window - Tokens(THOUGHT) } else { self.window }
     }
 

@@ -28,13 +28,13 @@ pub struct Choice {
     /// The name of the chosen model.
     pub name: ModelName,
     /// The reason for the choice.
-    pub because: Because,
+    pub because: ChoiceReason,
 }
 
 /// Why a model was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Because {
+pub enum ChoiceReason {
     /// The user set the model.
     Configured,
     /// The model is the provider's cheapest that is good enough and accepts the request.
@@ -66,7 +66,7 @@ impl Catalogue {
     /// [`NoModel`] if the setting is not the name of a model, or if no suitable model is known.
     ///
     /// ```
-    /// use epitome_llm::{Because, Catalogue, ModelNeeds};
+    /// use epitome_llm::{Catalogue, ChoiceReason, ModelNeeds};
     /// use epitome_model::Tokens;
     ///
     /// let catalogue = Catalogue::built_in();
@@ -74,21 +74,21 @@ impl Catalogue {
     /// let input = Tokens(120_000);
     /// let choice = catalogue.choose(&ModelNeeds { session, input, ..ModelNeeds::default() })?;
     /// assert_eq!(choice.name.to_string(), "anthropic/claude-haiku-5-5");
-    /// assert_eq!(choice.because, Because::Cheapest);
+    /// assert_eq!(choice.because, ChoiceReason::Cheapest);
     /// # Ok::<(), epitome_llm::NoModel>(())
     /// ```
     pub fn choose(&self, wanted: &ModelNeeds<'_>) -> Result<Choice, NoModel> {
         if let Some(text) = wanted.configured {
-            return Ok(Choice { name: self.resolve(text)?, because: Because::Configured });
+            return Ok(Choice { name: self.resolve(text)?, because: ChoiceReason::Configured });
         }
         let session = wanted.session.and_then(|name| self.session(name, wanted.provider));
         let provider = wanted.provider.or(session.as_ref().map(|name| name.provider));
         let cheapest = provider.and_then(|provider| self.cheapest(provider, wanted));
         if let Some(known) = cheapest {
-            return Ok(Choice { name: known.name.clone(), because: Because::Cheapest });
+            return Ok(Choice { name: known.name.clone(), because: ChoiceReason::Cheapest });
         }
         match session {
-            Some(name) => Ok(Choice { name, because: Because::Session }),
+            Some(name) => Ok(Choice { name, because: ChoiceReason::Session }),
             None => Err(wanted.provider.map_or(NoModel::Unsaid, NoModel::NoneOf)),
         }
     }
@@ -120,7 +120,7 @@ impl Catalogue {
         let of_provider = self.models().filter(|known| {
             known.name.provider == provider
                 && known.summaries
-                && known.room() >= wanted.input + wanted.output
+                && known.usable_window() >= wanted.input + wanted.output
                 && known.output >= wanted.output
         });
         of_provider.min_by_key(|known| (known.cost(&used), std::cmp::Reverse(known.window)))

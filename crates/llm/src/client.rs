@@ -298,7 +298,7 @@ impl Model for Client {
     }
 
     fn window(&self) -> Option<Tokens> {
-        self.setup.known.as_ref().map(ListedModel::room)
+        self.setup.known.as_ref().map(ListedModel::usable_window)
     }
 
     fn send(

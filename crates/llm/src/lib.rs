@@ -48,7 +48,7 @@ use epitome_model::Tokens;
 use epitome_passes::{Ask, Reply, StopReason};
 
 pub use catalogue::{Catalogue, CatalogueError, ListedModel, Price};
-pub use choice::{Because, Choice, ModelNeeds, NoModel};
+pub use choice::{Choice, ChoiceReason, ModelNeeds, NoModel};
 #[cfg(feature = "client")]
 pub use client::{Client, ClientSetup, prepare_tls};
 pub use epitome_api::{Auth, Delta, Endpoint, HttpRequest, Outgoing, Response, Retry, Tool};

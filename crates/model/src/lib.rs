@@ -71,7 +71,7 @@ pub use invariant::{Invariant, Invariants, Violation};
 pub use literal::{encode, encode_to};
 pub use nested::{decode, encode_as, literal_as_text};
 pub use paths::{lossy_path, lossy_path_option};
-pub use request::{CountedRequest, counted_requests, request_sizes};
+pub use request::{CountedRequest, request_sizes, requests_with_counts};
 pub use shorten::{first_words, last_words, percent, percent_change, plural, short};
 pub use source::{ReadFailure, Source, Span, Text};
 pub use stub::{

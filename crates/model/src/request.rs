@@ -10,7 +10,7 @@ use crate::{CacheUse, RecordedUsage, Tokens, Transcript};
 ///
 /// Records of one response are one request, whichever of them says its size, unless a record of
 /// another response is between them. Requests of which nothing is recorded, or nothing but zero,
-/// are left out, and so are copies of the history. [`counted_requests`] has all counts of a
+/// are left out, and so are copies of the history. [`requests_with_counts`] has all counts of a
 /// request.
 pub fn request_sizes(transcript: &Transcript) -> Vec<Tokens> {
     let mut sizes: Vec<Tokens> = Vec::new();
@@ -45,7 +45,7 @@ pub struct CountedRequest<'t> {
 /// Several records of one response may each have counts, which grow: they are one request, wherever
 /// in the file they are, with the largest of each count. Requests whose counts are all zero
 /// (aborted, or failed at once) are left out, and so are copies of the history.
-pub fn counted_requests(transcript: &Transcript) -> Vec<CountedRequest<'_>> {
+pub fn requests_with_counts(transcript: &Transcript) -> Vec<CountedRequest<'_>> {
     let mut requests: Vec<CountedRequest<'_>> = Vec::new();
     let mut of_response: HashMap<&str, usize> = HashMap::new();
     for (_, entry) in transcript.entries().filter(|(_, entry)| !entry.repeated) {
@@ -151,6 +151,6 @@ mod tests {
             usage: usage.expect("it is given"),
         };
         let expect = [request(Some("a"), "1", cached(5, 4, 2)), request(None, "2", usage(7, 1))];
-        assert_eq!(counted_requests(&transcript), expect);
+        assert_eq!(requests_with_counts(&transcript), expect);
     }
 }

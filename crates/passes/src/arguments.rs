@@ -86,7 +86,7 @@ impl Pass for Arguments {
                 }
                 for (field, argument) in call.fields.iter().enumerate() {
                     let at = At::Field { item, block, field };
-                    if !view.is_taken(at) && self.is_bulky(argument) {
+                    if !view.is_edited(at) && self.is_bulky(argument) {
                         wanted.push((at, argument));
                     }
                 }

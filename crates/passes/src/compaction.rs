@@ -41,7 +41,7 @@ pub struct Plan {
     /// The trigger, if it was not reached; then there are no edits.
     pub not_reached: Option<Level>,
     /// The saving, if it is below the recipe's minimum; then there are no edits.
-    pub too_little: Option<Tokens>,
+    pub saving_below_minimum: Option<Tokens>,
     /// Tokens by item and block, of those blocks that were counted.
     pub counted: BTreeMap<(usize, usize), Tokens>,
 }
@@ -49,7 +49,7 @@ pub struct Plan {
 impl Plan {
     /// A plan with this edit alone, or without edits.
     pub fn from_edit(edit: Option<Edit>) -> Plan {
-        let edits = edit.into_iter().map(PlannedEdit::uncounted).collect();
+        let edits = edit.into_iter().map(PlannedEdit::without_count).collect();
         Plan { edits, ..Plan::default() }
     }
 
@@ -106,7 +106,7 @@ pub struct PlannedEdit {
 
 impl PlannedEdit {
     /// An edit with a saving of zero, not counted yet.
-    pub fn uncounted(edit: Edit) -> PlannedEdit {
+    pub fn without_count(edit: Edit) -> PlannedEdit {
         PlannedEdit { edit, tokens: Tokens(0) }
     }
 }
@@ -171,7 +171,7 @@ pub fn add_edits(plan: &mut Plan, view: &mut View<'_>, recipe: &Recipe, options:
         chosen.sort_by_key(|planned| planned.edit.at);
         plan.edits = chosen;
     } else {
-        plan.too_little = Some(saved);
+        plan.saving_below_minimum = Some(saved);
     }
     plan.counted = view.known_counts();
 }
@@ -183,7 +183,7 @@ pub fn add_edits(plan: &mut Plan, view: &mut View<'_>, recipe: &Recipe, options:
 /// replaced as well, so that a page looks uniform. Sizes are those before any compaction: for a
 /// stub without a size, `lines_of` returns the number of lines that the archive has under its
 /// reference.
-pub fn for_reading(
+pub fn edits_for_reading(
     transcript: &Transcript,
     source: &dyn Source,
     recipe: &Recipe,
@@ -341,7 +341,7 @@ fn plan_passes(
     for (pass, settings) in recipe.stages.value_for(kind).passes.iter().enumerate() {
         let mut edits = settings.pass().plan(view);
         edits.retain(|edit| !view.is_pinned(edit.at) && !is_exempt(view, recipe, edit.at));
-        view.take(&edits);
+        view.mark_edited(&edits);
         planned.extend(edits.into_iter().map(|edit| {
             let tokens = calls.saving(view, &edit);
             (Part::Pass(pass), PlannedEdit { edit, tokens })
@@ -509,7 +509,7 @@ fn edits_of_repetitions(view: &View<'_>, planned: &[PlannedEdit]) -> Vec<Planned
     let known: HashSet<At> = planned.iter().map(|planned| planned.edit.at).collect();
     let entries = view.transcript.entries();
     entries
-        .flat_map(|(item, entry)| copies::said_again(item, entry))
+        .flat_map(|(item, entry)| copies::repeated_content_edits(item, entry))
         .filter(|edit| {
             let call = repetition_at(view, edit.at).map(|repeated| &*repeated.output.call);
             !known.contains(&edit.at) && call.is_some_and(|call| edited.contains(call))

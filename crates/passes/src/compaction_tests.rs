@@ -74,9 +74,9 @@ fn a_trigger_that_is_not_reached_plans_nothing() {
 #[test]
 fn edits_that_save_too_little_together_are_not_made() {
     let compaction = run(&sample(), &recipe("at_least = 461"));
-    assert_eq!((compaction.edits.len(), compaction.too_little), (0, Some(Tokens(460))));
+    assert_eq!((compaction.edits.len(), compaction.saving_below_minimum), (0, Some(Tokens(460))));
     let compaction = run(&sample(), &recipe("at_least = 460"));
-    assert_eq!((compaction.edits.len(), compaction.too_little), (4, None));
+    assert_eq!((compaction.edits.len(), compaction.saving_below_minimum), (4, None));
 }
 
 #[test]
@@ -106,10 +106,10 @@ fn for_a_reader_nothing_is_kept_and_short_texts_go_too() {
     let sample = Sample::new().call(Shell, "a").output("short");
     let mut recipe = recipe("keep = { results = 2 }");
     assert_eq!(describe(&run(&sample, &recipe).edits()), [""; 0]);
-    let edits = for_reading(sample.transcript(), sample.source(), &recipe, &|_| None);
+    let edits = edits_for_reading(sample.transcript(), sample.source(), &recipe, &|_| None);
     assert_eq!(describe(&edits), ["1 = [output: 1 line]"]);
     recipe.exempt_tools.push("Shell".into());
-    assert_eq!(for_reading(sample.transcript(), sample.source(), &recipe, &|_| None), []);
+    assert_eq!(edits_for_reading(sample.transcript(), sample.source(), &recipe, &|_| None), []);
 }
 
 /// The characters that a resume of the sample sends.

@@ -37,7 +37,7 @@ impl Pass for Copies {
             .filter(|(item, _)| self.scope == Scope::All || !view.is_kept(*item))
             .flat_map(|(item, record)| {
                 let said_again =
-                    record.entry().into_iter().flat_map(move |it| said_again(item, it));
+                    record.entry().into_iter().flat_map(move |it| repeated_content_edits(item, it));
                 self.unseen(item, record.copies()).chain(said_again)
             })
             .collect()
@@ -64,7 +64,7 @@ impl Copies {
 }
 
 /// The edits that remove repeated content from an entry.
-pub fn said_again(item: usize, entry: &Entry) -> impl Iterator<Item = Edit> {
+pub fn repeated_content_edits(item: usize, entry: &Entry) -> impl Iterator<Item = Edit> {
     let blocks = entry.blocks.iter().enumerate();
     blocks
         .filter(|(_, said)| matches!(said, Block::Repeated(_)))

@@ -208,9 +208,9 @@ pub struct ExcerptSize {
 /// An agent that repairs a build runs it until it succeeds, and each run prints the errors of the
 /// run before. A line is kept only at its last occurrence.
 #[derive(Debug, Default)]
-pub struct SaidLater(HashSet<Box<str>>);
+pub struct LaterLines(HashSet<Box<str>>);
 
-impl SaidLater {
+impl LaterLines {
     /// The number of characters up to which a line is kept everywhere: a shorter line costs less
     /// than its absence.
     const WORTH: usize = 24;
@@ -244,7 +244,7 @@ pub fn output_excerpt(
     kind: ToolKind,
     failed: bool,
     amount: ExcerptSize,
-    later: &mut SaidLater,
+    later: &mut LaterLines,
 ) -> String {
     let text = &*without_key_blocks(text);
     let lines: Vec<&str> = text.lines().collect();
@@ -304,7 +304,7 @@ fn is_where_saved(line: &str) -> bool {
 
 /// Marks the error lines that do not occur again later, each distinct one once. If all occur again,
 /// one is marked nevertheless, to show that this call failed.
-fn errors(lines: &[&str], failed: bool, keep: &mut [bool], later: &mut SaidLater) {
+fn errors(lines: &[&str], failed: bool, keep: &mut [bool], later: &mut LaterLines) {
     let mut seen = HashSet::new();
     let mut first = None;
     let mut kept = Vec::new();

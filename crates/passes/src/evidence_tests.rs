@@ -148,7 +148,7 @@ fn a_failing_run_keeps_its_errors_and_ends() {
 #[test]
 fn what_fails_again_below_is_kept_there() {
     let amount = ExcerptSize { tail: 1, ..ExcerptSize::default() };
-    let mut later = SaidLater::default();
+    let mut later = LaterLines::default();
     let mut shown = |text: &str| output_excerpt(text, ToolKind::Shell, true, amount, &mut later);
     let (one, other) = ("error: mismatched types in a.rs", "error: unused variable in b.rs");
     let cases = [
@@ -163,14 +163,14 @@ fn what_fails_again_below_is_kept_there() {
 }
 
 fn shorten(text: &str, failed: bool, amount: ExcerptSize) -> String {
-    output_excerpt(text, ToolKind::Shell, failed, amount, &mut SaidLater::default())
+    output_excerpt(text, ToolKind::Shell, failed, amount, &mut LaterLines::default())
 }
 
 #[test]
 fn what_is_kept_of_a_result_depends_on_its_tool() {
     let text = "fn one() {\nbody\nerror: bad\nstruct Two;\nlast";
     let amount = ExcerptSize { head: 1, tail: 1, outline: 9, ..ExcerptSize::default() };
-    let of = |kind, failed| output_excerpt(text, kind, failed, amount, &mut SaidLater::default());
+    let of = |kind, failed| output_excerpt(text, kind, failed, amount, &mut LaterLines::default());
     let (errors, outline) = ("…\nerror: bad\n…\nlast", "fn one() {\n…\nstruct Two;");
     let cases = [
         (ToolKind::Shell, false, errors),

@@ -44,7 +44,7 @@ impl Pass for Images {
 
 impl Images {
     fn edit(&self, view: &View<'_>, at: At, image: &Image) -> Option<Edit> {
-        if view.is_taken(at) || image.data.len() <= self.min_bytes {
+        if view.is_edited(at) || image.data.len() <= self.min_bytes {
             return None;
         }
         let reference = Ref::from_bytes(&view.source.at(image.whole));

@@ -9,8 +9,8 @@
 //!
 //! Other stages are here as well: [`IngestRule`] truncates a result before it is first sent,
 //! [`TrimRule`] removes messages from the middle, [`DigestRule`] replaces the old part by lines
-//! chosen from it, and [`Summarising`] makes the questions for a summary and checks the answers.
-//! [`Machine`] decides when a live context is compacted.
+//! chosen from it, and [`SummaryInProgress`] makes the questions for a summary and checks the
+//! answers. [`Machine`] decides when a live context is compacted.
 //!
 //! [`pins`] finds texts that set rules for the agent, which stay in every compaction, [`facts`]
 //! finds what a model cannot guess, and [`losses`] says what of it a compaction removed. A new pass
@@ -88,7 +88,7 @@ mod view;
 
 pub use arguments::DigestStyle;
 pub use ask::{Ask, NoReply, Reply, StopReason, TokenUsage};
-pub use compaction::{Options, Plan, PlannedEdit, add_edits, begin, compact, for_reading};
+pub use compaction::{Options, Plan, PlannedEdit, add_edits, begin, compact, edits_for_reading};
 pub use digest::{
     Complete, Digest, DigestRule, FEATURES, FactIndex, Features, fact_features, is_digest,
     named_calls,
@@ -102,7 +102,7 @@ pub use level::{ContextSize, Level, NoTarget, Target};
 pub use live::{Event, EventReason, Machine, NextStep, TargetExcess};
 pub use live_settings::{Live, StageTiming, ToolRule};
 pub use numbers::{
-    Name, SaidText, call_numbers, calls_of_name, named_texts, response_name, response_numbers,
+    Name, ResponseText, call_numbers, calls_of_name, named_texts, response_name, response_numbers,
     results_of_calls, texts_at_calls, texts_of_responses,
 };
 pub use pins::{
@@ -116,8 +116,9 @@ pub use recipe::{
 pub use rule_files::RuleFiles;
 pub use settings::PassSettings;
 pub use summary::{
-    AskTotals, Caps, ReplacedHistory, Section, SectionSet, Sections, Struck, Summarising,
-    SummaryProgress, SummaryRole, SummaryRule, ToolText, Writer, WrittenSummary, compact_tool,
+    AskTotals, Caps, ReplacedHistory, Section, SectionSet, Sections, StruckCounts,
+    SummaryInProgress, SummaryProgress, SummaryRole, SummaryRule, ToolText, Writer, WrittenSummary,
+    compact_tool,
 };
 pub use trim::{TrimRule, is_cut, messages};
 pub use verify::{Side, recount, verify};

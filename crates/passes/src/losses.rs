@@ -58,7 +58,7 @@ pub struct LostPiece {
     pub resolved: Option<bool>,
     /// The later call that read the same file or ran the same command again, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub again: Option<Again>,
+    pub again: Option<RepeatedCall>,
     /// Number of facts in the text that the agent used later although they had been removed.
     pub used: u64,
 }
@@ -113,7 +113,7 @@ impl LostKind {
 
 /// A repetition of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Again {
+pub struct RepeatedCall {
     /// The line of the call in the session, from 1.
     pub line: u64,
     /// The tokens of the call, which the model wrote.
@@ -121,20 +121,20 @@ pub struct Again {
     /// The tokens of the result of the call.
     pub result_tokens: Tokens,
     /// Why the call was repeated, as far as that can be determined.
-    pub because: Because,
+    pub because: RepeatReason,
 }
 
-impl Again {
+impl RepeatedCall {
     /// Whether the call was needed only because the earlier result had been removed.
     pub fn is_loss(&self) -> bool {
-        self.because != Because::Changed
+        self.because != RepeatReason::Changed
     }
 }
 
 /// Why a call was made again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Because {
+pub enum RepeatReason {
     /// The result was nearly the same (nine tenths): the call was repeated only because the earlier
     /// result had been removed.
     Same,

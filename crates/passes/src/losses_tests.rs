@@ -25,7 +25,7 @@ fn describe(losses: &Losses) -> Vec<String> {
             text.push_str(if resolved { ", resolved" } else { ", open" });
         }
         if let Some(again) = &piece.again {
-            let Again { line, call_tokens, result_tokens, because } = again;
+            let RepeatedCall { line, call_tokens, result_tokens, because } = again;
             text.push_str(&format!(", {because:?} on {line}: {call_tokens} + {result_tokens}"));
         }
         if piece.used > 0 {

@@ -91,7 +91,7 @@ pub fn response_name(number: u64) -> String {
 
 /// The texts of the model in one response.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct SaidText {
+pub struct ResponseText {
     /// The number of the response among those of the session, from 1.
     pub response: u64,
     /// The texts, without calls and reasoning.
@@ -128,7 +128,7 @@ pub fn texts_of_responses(
     transcript: &Transcript,
     source: &dyn Source,
     wanted: impl Fn(u64) -> bool,
-) -> Vec<SaidText> {
+) -> Vec<ResponseText> {
     let numbers = response_numbers(transcript);
     let mut texts: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     // Repeated entries are copies that an earlier compaction left.
@@ -142,7 +142,7 @@ pub fn texts_of_responses(
     }
     let said = texts.into_iter().map(|(response, texts)| {
         let text = texts.join("\n\n");
-        SaidText { response, text }
+        ResponseText { response, text }
     });
     said.filter(|said| !said.text.trim().is_empty()).collect()
 }
@@ -152,7 +152,7 @@ pub fn texts_at_calls(
     transcript: &Transcript,
     source: &dyn Source,
     calls: &RangeInclusive<u64>,
-) -> Vec<SaidText> {
+) -> Vec<ResponseText> {
     let responses = response_numbers(transcript);
     let numbers = call_numbers(transcript);
     let mut wanted = Vec::new();
@@ -236,7 +236,7 @@ mod tests {
             .output("fn b() {}")
             .reply("Die Sperre wird zweimal genommen.");
         let (transcript, source) = (sample.transcript(), sample.source());
-        let said = |response, text: &str| SaidText { response, text: text.to_owned() };
+        let said = |response, text: &str| ResponseText { response, text: text.to_owned() };
         let last = said(3, "Die Sperre wird zweimal genommen.");
         let all = texts_of_responses(transcript, source, |_| true);
         assert_eq!(all, [said(1, "I look."), last.clone()]);

@@ -20,8 +20,8 @@ use epitome_model::{Counter, Tokens};
 use crate::View;
 
 use fit::remove_repeated_lines;
-use imperative::commanding;
-pub(crate) use imperative::commanding_in_words;
+use imperative::rule_lines;
+pub(crate) use imperative::rule_lines_by_words;
 use marks::{CLOSE, OPEN, between_marks};
 use states::{State, states};
 
@@ -159,7 +159,7 @@ fn pin(view: &View<'_>, state: State) -> Option<Pin> {
 /// The parts of a text that command or forbid something, and those between marks. If there are
 /// none, the first line of each paragraph.
 fn commanding_parts(text: &str) -> String {
-    let mut parts = vec![commanding(text)];
+    let mut parts = vec![rule_lines(text)];
     // The marks are included, so that the parts are recognised again in the digest or summary.
     parts.extend(between_marks(text).map(|marked| format!("{OPEN}{marked}{CLOSE}")));
     parts.retain(|part| !part.trim().is_empty());

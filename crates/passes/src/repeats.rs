@@ -76,7 +76,7 @@ impl Repeats {
         match said {
             Block::Output(output)
                 if may_repeat(output.whole.len())
-                    && !view.is_taken(At::Block { item, block })
+                    && !view.is_edited(At::Block { item, block })
                     && view.stubbable(output) =>
             {
                 let whole = view.ingest_original(output).unwrap_or(output);
@@ -97,7 +97,7 @@ impl Repeats {
                 .filter_map(|(field, argument)| {
                     let at = At::Field { item, block, field };
                     let text = view.text(&argument.text);
-                    if view.is_taken(at) || view.is_recipe_text(&argument.text) || !repeated(&text)
+                    if view.is_edited(at) || view.is_recipe_text(&argument.text) || !repeated(&text)
                     {
                         return None;
                     }

@@ -10,7 +10,7 @@ use epitome_model::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::evidence::{self, ExcerptSize, SaidLater};
+use crate::evidence::{self, ExcerptSize, LaterLines};
 use crate::images::without_stubs;
 use crate::key_blocks::without_key_blocks;
 use crate::{Pass, View, keep};
@@ -150,13 +150,13 @@ impl Pass for Results {
             let small = small || Tokens(self.min_tokens) > Tokens(0) && self.is_cheap(view, *at);
             !small
                 && !self.is_exempt(*call)
-                && (self.again || !view.is_taken(*at))
+                && (self.again || !view.is_edited(*at))
                 && (view.stubbable(output) || self.whole(view, output).is_some())
         });
         let mut edits: Vec<Edit> = edits
             .filter_map(|(at, output, call)| {
                 // Only results that are sent together can repeat each other.
-                let mut alone = SaidLater::default();
+                let mut alone = LaterLines::default();
                 let later = if view.is_sent(at.item()) { &mut later } else { &mut alone };
                 self.shortened(view, at, output, call, later)
             })
@@ -192,8 +192,8 @@ impl Results {
         }
     }
 
-    fn said_in_what_stays(&self, view: &View<'_>) -> SaidLater {
-        let mut later = SaidLater::default();
+    fn said_in_what_stays(&self, view: &View<'_>) -> LaterLines {
+        let mut later = LaterLines::default();
         if self.style == Style::Evidence {
             let kept = view.transcript.context().filter(|(item, _)| view.is_kept(*item));
             for block in kept.flat_map(|(_, entry)| &entry.blocks) {
@@ -211,7 +211,7 @@ impl Results {
         at: At,
         output: &Output,
         call: Option<&Call>,
-        later: &mut SaidLater,
+        later: &mut LaterLines,
     ) -> Option<Edit> {
         // A result that was truncated on ingest is shortened from its original.
         let whole = self.whole(view, output);
@@ -271,7 +271,7 @@ impl Results {
         })
     }
 
-    fn body(&self, text: &str, kind: ToolKind, output: &Output, later: &mut SaidLater) -> String {
+    fn body(&self, text: &str, kind: ToolKind, output: &Output, later: &mut LaterLines) -> String {
         let Results { head, tail, outline, width, few, .. } = *self;
         let amount = ExcerptSize { head, tail, outline, width, few };
         let visible = without_key_blocks(text);

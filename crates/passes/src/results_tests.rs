@@ -148,7 +148,7 @@ fn a_later_pass_goes_on_only_if_it_may() {
     let sample = ran(&lines(20));
     let mut view = View::new(sample.transcript(), sample.source(), &samples::Quarters);
     let edits = styled(Style::Truncated).plan(&view);
-    view.take(&edits);
+    view.mark_edited(&edits);
     assert_eq!(describe(&styled(Style::Counted).plan(&view)), [""; 0]);
     let again = Results { again: true, ..styled(Style::Counted) };
     assert_eq!(describe(&again.plan(&view)), ["1 = [output: 20 lines]"]);

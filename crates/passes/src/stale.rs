@@ -25,7 +25,7 @@ impl Pass for Stale {
         let later = LastAccess::from_view(view);
         let edits = on_all_cores(view.old_outputs().collect(), |(at, output, call)| {
             let goes = !output.error
-                && !view.is_taken(at)
+                && !view.is_edited(at)
                 && output.size() > self.min_bytes
                 && view.stubbable(output);
             let call = call.filter(|call| goes && call.kind == ToolKind::Read)?;

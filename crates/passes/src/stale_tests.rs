@@ -58,6 +58,6 @@ fn short_failed_kept_and_taken_results_stay() {
     let sample = again(read());
     let mut view = View::new(sample.transcript(), sample.source(), &samples::Quarters);
     let edits = PASS.plan(&view);
-    view.take(&edits);
+    view.mark_edited(&edits);
     assert_eq!(PASS.plan(&view), []);
 }

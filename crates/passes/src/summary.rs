@@ -33,7 +33,7 @@ use history::{HistoryRecord, pieces};
 use question::WHOLE;
 use transcript::{is_request, listen, summary_of};
 
-pub use check::Struck;
+pub use check::StruckCounts;
 pub use history::Caps;
 pub use rule::{SummaryRole, SummaryRule};
 pub use sections::{Section, SectionSet, Sections};
@@ -71,7 +71,7 @@ impl fmt::Debug for Writer {
 
 /// A summary that is being written. It always has exactly one open question.
 #[derive(Debug)]
-pub struct Summarising {
+pub struct SummaryInProgress {
     rule: SummaryRule,
     sections: Vec<Section>,
     writer: Writer,
@@ -119,7 +119,7 @@ impl std::ops::AddAssign for AskTotals {
 #[derive(Debug)]
 pub enum SummaryProgress {
     /// Another question is open.
-    Ask(Box<Summarising>),
+    Ask(Box<SummaryInProgress>),
     /// The summary is finished.
     Written(WrittenSummary),
     /// There is no summary.
@@ -141,7 +141,7 @@ pub struct WrittenSummary {
     /// Tokens of what the summary replaces, by the same tokenizer.
     pub of: Tokens,
     /// The parts that were removed from the model's text because the history does not contain them.
-    pub struck: Struck,
+    pub struck: StruckCounts,
     /// The questions that were asked, and their billed tokens.
     pub spent: AskTotals,
 }
@@ -151,8 +151,8 @@ const SHRINKS: u32 = 3;
 /// The divisor of the window that gives the maximum size of the user's messages in a summary.
 const WINDOW_SHARE: u64 = 5;
 
-impl Summarising {
-    /// Begins a summary; [`ask`](Summarising::ask) returns the first question.
+impl SummaryInProgress {
+    /// Begins a summary; [`ask`](SummaryInProgress::ask) returns the first question.
     ///
     /// # Errors
     ///
@@ -162,7 +162,7 @@ impl Summarising {
         old: &ReplacedHistory<'_>,
         rule: &SummaryRule,
         writer: Writer,
-    ) -> Result<Summarising, String> {
+    ) -> Result<SummaryInProgress, String> {
         let pieces = pieces(view, old.originals, &rule.caps);
         let earlier = summary_of(view, old.items);
         if pieces.is_empty() {
@@ -183,7 +183,7 @@ impl Summarising {
         let of = of.flat_map(|entry| &entry.blocks);
         let of = of.map(|block| block_tokens(block, view.source, &*writer.counter)).sum();
         let sections = rule.sections.all();
-        let mut it = Summarising {
+        let mut it = SummaryInProgress {
             rule: rule.clone(),
             sections,
             writer,
@@ -282,7 +282,7 @@ impl Summarising {
         if sections.iter().all(|(_, body)| body == "None.") {
             return self.nothing("the summary is empty".into());
         }
-        let mut struck = Struck::default();
+        let mut struck = StruckCounts::default();
         let told = sections.into_iter().map(|(title, body)| {
             let body = check::strike_unproved(&body, &self.history, &mut struck);
             (title, body)

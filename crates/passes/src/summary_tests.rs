@@ -9,7 +9,7 @@ fn session() -> Sample {
     Sample::new().user("Build it.").call(Shell, "make").output(&lines(200)).reply("Done.")
 }
 
-fn begin(sample: &Sample, window: u64) -> Result<Summarising, String> {
+fn begin(sample: &Sample, window: u64) -> Result<SummaryInProgress, String> {
     let view = View::new(sample.transcript(), sample.source(), &Quarters);
     let items: Vec<usize> = (0..sample.transcript().items.len()).collect();
     let old =
@@ -17,7 +17,7 @@ fn begin(sample: &Sample, window: u64) -> Result<Summarising, String> {
     let sections = Sections::Own(vec!["Goal".into(), "Next steps".into()]);
     let rule = SummaryRule { sections, ..SummaryRule::default() };
     let writer = Writer { window: Tokens(window), counter: Arc::new(Quarters) };
-    Summarising::begin(&view, &old, &rule, writer)
+    SummaryInProgress::begin(&view, &old, &rule, writer)
 }
 
 fn reply(text: &str, stopped: StopReason) -> Result<Reply, NoReply> {
@@ -39,7 +39,7 @@ fn an_answer_becomes_a_summary_without_what_was_never_said() {
     };
     let told = "## Goal\nIt ran `make`, not [struck], in [struck].\n\n## Next steps\nNone.";
     assert_eq!(frame::narrative(&written.text), told);
-    assert_eq!(written.struck, Struck { quotes: 1, files: 1 });
+    assert_eq!(written.struck, StruckCounts { quotes: 1, files: 1 });
     assert_eq!(written.tokens, Quarters.count(&written.text));
     // "Build it.", the call with its name, the result, "Done."
     let sample = session();

@@ -25,7 +25,7 @@ pub struct TrimRule {
 impl TrimRule {
     /// The items to remove, in the order in which they are sent. Empty if there are not too many
     /// messages, or if only the message of an earlier cut would be removed.
-    pub fn middle(&self, transcript: &Transcript, source: &dyn Source) -> Vec<usize> {
+    pub fn items_to_remove(&self, transcript: &Transcript, source: &dyn Source) -> Vec<usize> {
         let prompt: HashSet<usize> = transcript.head.prompt.iter().copied().collect();
         let sent: Vec<(usize, &Entry)> =
             transcript.context().filter(|(item, _)| !prompt.contains(item)).collect();

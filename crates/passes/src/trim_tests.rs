@@ -39,7 +39,7 @@ fn answers(id: &str) -> Item {
 fn middle(snip: TrimRule, items: Vec<Item>) -> Vec<usize> {
     let context = (0..items.len()).collect();
     let transcript = Transcript { items, context, ..Transcript::default() };
-    snip.middle(&transcript, &Vec::new())
+    snip.items_to_remove(&transcript, &Vec::new())
 }
 
 /// A question and `n` calls with their results.
@@ -119,11 +119,11 @@ fn the_prompt_is_no_message_and_stays() {
     transcript.head.prompt = vec![0];
     // As without the prompt, shifted by one item.
     let expect: Vec<usize> = middle(TEN, talk(8)).iter().map(|item| item + 1).collect();
-    assert_eq!(TEN.middle(&transcript, &Vec::new()), expect);
+    assert_eq!(TEN.items_to_remove(&transcript, &Vec::new()), expect);
     assert_eq!(expect, [4, 5, 6, 7, 8, 9, 10, 11]);
     // The user's message stays; what the agent sent before it is the prompt.
     let all = TrimRule { over: 1, keep: 1, head: 0 };
-    assert_eq!(all.middle(&transcript, &Vec::new()).first(), Some(&2));
+    assert_eq!(all.items_to_remove(&transcript, &Vec::new()).first(), Some(&2));
 }
 
 #[test]

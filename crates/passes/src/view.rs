@@ -310,12 +310,12 @@ impl<'a> View<'a> {
     }
 
     /// Marks the positions of edits, so that later passes do not edit them.
-    pub fn take(&mut self, edits: &[Edit]) {
+    pub fn mark_edited(&mut self, edits: &[Edit]) {
         self.taken.extend(edits.iter().map(|edit| edit.at));
     }
 
     /// Whether an earlier pass edits this position or the block around it.
-    pub fn is_taken(&self, at: At) -> bool {
+    pub fn is_edited(&self, at: At) -> bool {
         self.taken.contains(&at)
             || match at {
                 At::Field { item, block, .. } | At::Part { item, block, .. } => {

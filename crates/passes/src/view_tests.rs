@@ -128,8 +128,8 @@ fn a_place_in_an_edited_block_is_taken_as_well() {
     let mut view = View::new(sample.transcript(), sample.source(), &Quarters);
     let edit = |at| Edit { at, verb: Verb::Drop, pass: "test" };
     let part = At::Part { item: 1, block: 0, part: 0 };
-    assert!(!view.is_taken(part) && !view.is_taken(field(0)));
-    view.take(&[edit(block(1)), edit(field(0))]);
-    assert!(view.is_taken(part) && view.is_taken(field(0)) && view.is_taken(block(1)));
-    assert!(!view.is_taken(block(0)));
+    assert!(!view.is_edited(part) && !view.is_edited(field(0)));
+    view.mark_edited(&[edit(block(1)), edit(field(0))]);
+    assert!(view.is_edited(part) && view.is_edited(field(0)) && view.is_edited(block(1)));
+    assert!(!view.is_edited(block(0)));
 }

@@ -169,7 +169,7 @@ impl New<'_> {
             return Err(Error::new(ErrorKind::Invariant, violation.to_string()));
         }
         for (splice, at) in &planned.splices {
-            let base = request.source.in_base(splice.span);
+            let base = request.source.span_in_base(splice.span);
             let base = base.ok_or_else(|| refused("an edit reaches into a known message"))?;
             let length = splice.span.len() as usize;
             let with = with_hint(text(splice.with.to_vec())?, length);

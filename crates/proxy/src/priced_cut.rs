@@ -83,7 +83,7 @@ impl Cuttable<'_> {
         let mut saved = self.saved_by_message(&planned, &request);
         let splices = planned.splices.iter().map(|(splice, _)| splice.clone()).collect();
         drop(planned);
-        let all = request.source.then(splices)?.into_splices();
+        let all = request.source.with_more(splices)?.into_splices();
         let mut decisions = vec![Decision::default(); self.messages.all.len()];
         let mut has_hint = false;
         for splice in all {
@@ -123,7 +123,7 @@ impl Cuttable<'_> {
         for edit in &planned.plan.edits {
             let start = request.transcript.items[edit.edit.at.item()].record().span.start;
             let byte = Span { start, end: start + 1 };
-            let place = request.source.in_base(byte).map(|base| base.start as usize);
+            let place = request.source.span_in_base(byte).map(|base| base.start as usize);
             if let Some(idx) = place.and_then(|place| self.messages.index_at(place)) {
                 *saved.entry(idx).or_insert(0) += edit.tokens.0;
             }

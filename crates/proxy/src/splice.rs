@@ -57,7 +57,7 @@ pub(crate) fn sent(
         with: with.as_bytes().into(),
     });
     let splices = splices.collect();
-    Spliced::owned(body.to_vec(), splices)
+    Spliced::with_owned_base(body.to_vec(), splices)
 }
 
 /// The replacement of a value, or of the text in it if both are no more than a text, alone or in an

@@ -85,6 +85,6 @@ pub use story::{Detail, Story, StorySession, Turn};
 pub use terminal::{
     Breaks, Run, clean, columns, cut_to_width, markdown_lines, terminal, width_of, wrap,
 };
-pub use texts::{SaidKind, SessionText, session_texts};
+pub use texts::{SessionText, SessionTextKind, session_texts};
 pub use time::{display as minute, parse as moment};
 pub use visible::{inert_json, keep_styles, visible};

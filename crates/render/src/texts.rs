@@ -22,7 +22,7 @@ pub struct SessionText {
     /// The role of the text's entry; `Tool` for a call, whose text includes the result.
     pub role: Role,
     /// The kind of the text.
-    pub kind: SaidKind,
+    pub kind: SessionTextKind,
     /// The time of the text, as written in the session.
     pub time: Option<String>,
     /// Whether a resume no longer sends the text, or a part of it.
@@ -33,7 +33,7 @@ pub struct SessionText {
 
 /// The kind of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SaidKind {
+pub enum SessionTextKind {
     /// A message.
     Words,
     /// A summary of what came before.
@@ -44,14 +44,14 @@ pub enum SaidKind {
     Call,
 }
 
-impl SaidKind {
+impl SessionTextKind {
     /// The name of the kind in JSON output.
     pub fn name(self) -> &'static str {
         match self {
-            SaidKind::Words => "words",
-            SaidKind::Summary => "summary",
-            SaidKind::Thinking => "thinking",
-            SaidKind::Call => "call",
+            SessionTextKind::Words => "words",
+            SessionTextKind::Summary => "summary",
+            SessionTextKind::Thinking => "thinking",
+            SessionTextKind::Call => "call",
         }
     }
 }
@@ -64,8 +64,10 @@ pub fn session_texts<'s>(story: &'s Story<'_>) -> impl Iterator<Item = SessionTe
     pieces.filter_map(|(turn, piece)| {
         let (kind, text) = text_of(piece, story.session.source)?;
         let role = match kind {
-            SaidKind::Call => Role::Tool,
-            SaidKind::Words | SaidKind::Summary | SaidKind::Thinking => piece.entry.role,
+            SessionTextKind::Call => Role::Tool,
+            SessionTextKind::Words | SessionTextKind::Summary | SessionTextKind::Thinking => {
+                piece.entry.role
+            }
         };
         Some(SessionText {
             anchor: piece.anchor(),
@@ -80,16 +82,18 @@ pub fn session_texts<'s>(story: &'s Story<'_>) -> impl Iterator<Item = SessionTe
     })
 }
 
-fn text_of(piece: &StoryItem<'_>, source: &dyn Source) -> Option<(SaidKind, String)> {
+fn text_of(piece: &StoryItem<'_>, source: &dyn Source) -> Option<(SessionTextKind, String)> {
     let read = |text: &Text| text.read(source).into_owned();
     match piece.what {
-        StoryItemKind::Words(text) => Some((SaidKind::Words, read(text))),
-        StoryItemKind::Summary(text) => Some((SaidKind::Summary, read(text))),
+        StoryItemKind::Words(text) => Some((SessionTextKind::Words, read(text))),
+        StoryItemKind::Summary(text) => Some((SessionTextKind::Summary, read(text))),
         StoryItemKind::Thinking(thinking) => {
-            Some((SaidKind::Thinking, read(thinking.text.as_ref()?)))
+            Some((SessionTextKind::Thinking, read(thinking.text.as_ref()?)))
         }
-        StoryItemKind::Call(call, output) => Some((SaidKind::Call, called(call, output, source))),
-        StoryItemKind::Result(output) => Some((SaidKind::Call, output.text(source))),
+        StoryItemKind::Call(call, output) => {
+            Some((SessionTextKind::Call, called(call, output, source)))
+        }
+        StoryItemKind::Result(output) => Some((SessionTextKind::Call, output.text(source))),
         StoryItemKind::Image(_) | StoryItemKind::Opaque(_) => None,
     }
 }

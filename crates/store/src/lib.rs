@@ -2,7 +2,7 @@
 //!
 //! A [`Place`] is the address of a session: a file, rows of a database, or many files. [`Loaded`]
 //! is a session that was opened and read. A [`Store`] locks a session against other processes and
-//! replaces it atomically; [`Session`] is the locked session.
+//! replaces it atomically; [`LockedSession`] is the locked session.
 //!
 //! The [`Archive`] keeps every byte that was removed. Each compaction is a [`Generation`]: one pack
 //! of removed bytes, with how to put each back. [`restore`] computes which bytes of a session to
@@ -80,4 +80,4 @@ pub mod store;
 pub use archive::{Archive, Generation};
 pub use place::Place;
 pub use session::Loaded;
-pub use store::{Session, Store};
+pub use store::{LockedSession, Store};

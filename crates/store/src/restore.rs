@@ -1,7 +1,8 @@
 //! Restoring: computes which bytes of a session file must be replaced to undo compactions.
 //!
 //! Nothing is written here. The result is a list of splices over the current file, which is read
-//! through [`Spliced`] and written by [`Session::replace`](crate::Session::replace) or elsewhere.
+//! through [`Spliced`] and written by [`LockedSession::replace`](crate::LockedSession::replace) or
+//! elsewhere.
 
 mod by_record;
 mod damaged;
@@ -190,7 +191,7 @@ fn block_restored(
             for splice in record.splices.iter().filter(|splice| splice.blob == hash) {
                 let span = Span { start: splice.at, end: splice.at + splice.len };
                 // If a later generation has removed or restored the record, it is not here.
-                if let Some(span) = view.in_base(span) {
+                if let Some(span) = view.span_in_base(span) {
                     let with = blobs.blob(generation.number, &hash)?.into();
                     splices.push(Splice { span: moved(span, walk.start(idx)), with });
                 }
@@ -250,7 +251,7 @@ fn exact(
         let twin = open.iter().any(|it| it.after == generation.after);
         match undo_all(generation, blobs) {
             Err(_) if twin => continue,
-            splices => view = view.then(splices?)?,
+            splices => view = view.with_more(splices?)?,
         }
         undone.push(generation);
     };
@@ -417,7 +418,7 @@ fn continue_by_record(
         let outcome = RestoreOutcome::ByRecord { undone: undone.clone(), restored: 0, missing };
         return Ok(Restoration { outcome, ..done });
     }
-    let mut splices = view.then(more)?.into_splices();
+    let mut splices = view.with_more(more)?.into_splices();
     // An earlier restore by record leads to that state and back again: such splices change nothing.
     splices.retain(|it| *current.read(it.span.start..it.span.end) != it.with[..]);
     let (undone, restored) =
@@ -507,7 +508,7 @@ pub fn walk(
                 Err(err) if err.kind() == ErrorKind::Archive => continue,
                 undo => undo?,
             };
-            let before = Spliced::new(current, view.splices().to_vec())?.then(undo)?;
+            let before = Spliced::new(current, view.splices().to_vec())?.with_more(undo)?;
             if Digest::from_prefixes(&before, &[generation.before.len])? == [generation.before] {
                 next = Some((generation.number, before.into_splices()));
                 break;

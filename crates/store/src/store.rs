@@ -47,7 +47,7 @@ pub struct Store {
 /// A session that is open for writing. No other epitome process can open it as long as this value
 /// exists.
 #[derive(Debug)]
-pub struct Session {
+pub struct LockedSession {
     path: PathBuf,
     source: FileSource,
     storage: Storage,
@@ -68,7 +68,7 @@ enum Storage {
 
 /// Locks a file against other epitome processes until this value is dropped.
 #[derive(Debug)]
-pub struct Hold {
+pub struct FileLock {
     _lock: File,
 }
 
@@ -118,7 +118,7 @@ impl Store {
     /// marked read-only; `HardLinked` if the file has other names, which a replacement would
     /// separate; `Locked` if another epitome process has it open; `Disk` if the lock cannot be
     /// created.
-    pub fn open_for_edit(&self, path: &Path) -> Result<Session> {
+    pub fn open_for_edit(&self, path: &Path) -> Result<LockedSession> {
         self.open_place(&Place::parse(path), None)
     }
 
@@ -128,12 +128,12 @@ impl Store {
     /// # Errors
     ///
     /// The errors of [`open_for_edit`](Store::open_for_edit).
-    pub fn open_place(&self, place: &Place, read: Option<FileSource>) -> Result<Session> {
+    pub fn open_place(&self, place: &Place, read: Option<FileSource>) -> Result<LockedSession> {
         place.check_writable()?;
         if let Place::Rows(rows) = place {
             let rows = rows.real()?;
             let lock = self.lock(&rows.address())?;
-            return Session::of_rows(rows, read, lock);
+            return LockedSession::of_rows(rows, read, lock);
         }
         let real = place.real()?;
         // The file is opened before it is locked, so that no lock is created for a path without a
@@ -143,7 +143,7 @@ impl Store {
         // Another epitome process may have replaced the file before it was locked.
         let same = stamp_of(&real)? == stamp_of_open(&file)?;
         let file = if same { file } else { FileSource::open(&real)? };
-        Session::of_file(real, file, lock)
+        LockedSession::of_file(real, file, lock)
     }
 
     /// Locks a file against other epitome processes, for a program that keeps the file open and
@@ -153,9 +153,9 @@ impl Store {
     ///
     /// `NotFound` or `NoPermission` if the file is not accessible; `Locked` if another epitome
     /// process has it open; `Disk` if the lock cannot be created.
-    pub fn hold(&self, path: &Path) -> Result<Hold> {
+    pub fn lock_file(&self, path: &Path) -> Result<FileLock> {
         let real = fs::canonicalize(path).map_err(|err| Error::reading(err, "the file", path))?;
-        Ok(Hold { _lock: self.lock(&real)? })
+        Ok(FileLock { _lock: self.lock(&real)? })
     }
 
     fn lock(&self, real: &Path) -> Result<File> {
@@ -188,8 +188,8 @@ fn cannot_lock(err: Error, real: &Path) -> Error {
     Error::new(ErrorKind::Disk, "cannot lock the session").at(real).because(err).with_hint(hint)
 }
 
-impl Session {
-    fn of_file(real: PathBuf, file: FileSource, lock: File) -> Result<Session> {
+impl LockedSession {
+    fn of_file(real: PathBuf, file: FileSource, lock: File) -> Result<LockedSession> {
         let meta = file.metadata().map_err(|err| Error::reading(err, "the session", &real))?;
         if meta.permissions().readonly() {
             let what = "the session is marked read-only";
@@ -204,10 +204,10 @@ impl Session {
         } else {
             (file, Storage::File(stamp))
         };
-        Ok(Session { path: real, source, storage, lock })
+        Ok(LockedSession { path: real, source, storage, lock })
     }
 
-    fn of_rows(rows: Rows, read: Option<FileSource>, lock: File) -> Result<Session> {
+    fn of_rows(rows: Rows, read: Option<FileSource>, lock: File) -> Result<LockedSession> {
         let path = rows.address();
         // The rows existed when the place was resolved.
         if !rows.exists() {
@@ -215,7 +215,7 @@ impl Session {
             return Err(Error::new(ErrorKind::Changed, what).at(&path));
         }
         let source = read.map_or_else(|| rows.open(), Ok)?;
-        Ok(Session { path, source, storage: Storage::Rows(rows), lock })
+        Ok(LockedSession { path, source, storage: Storage::Rows(rows), lock })
     }
 
     /// The address of the session, without symbolic links.
@@ -282,7 +282,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// The errors of [`replace`](Session::replace).
+    /// The errors of [`replace`](LockedSession::replace).
     pub fn prepare(
         &self,
         write: impl FnOnce(&mut dyn Write) -> Result<()>,
@@ -317,15 +317,15 @@ impl Session {
     /// # Errors
     ///
     /// `Changed` if the session does not begin with `put` any more; otherwise the errors of
-    /// [`replace`](Session::replace).
-    pub fn take_back(&self, put: &dyn Source) -> Result<ReplaceReport> {
+    /// [`replace`](LockedSession::replace).
+    pub fn undo_replace(&self, put: &dyn Source) -> Result<ReplaceReport> {
         // The clone is the same lock: it is released when the last owner is dropped.
         let lock = self.lock.try_clone();
         let lock = lock.map_err(|err| Error::writing(err, "the lock", &self.path))?;
         let now = match &self.storage {
-            Storage::Rows(rows) => Session::of_rows(rows.clone(), None, lock)?,
+            Storage::Rows(rows) => LockedSession::of_rows(rows.clone(), None, lock)?,
             Storage::File(_) | Storage::Compressed(..) => {
-                Session::of_file(self.path.clone(), FileSource::open(&self.path)?, lock)?
+                LockedSession::of_file(self.path.clone(), FileSource::open(&self.path)?, lock)?
             }
         };
         let put_len = put.len();
@@ -385,7 +385,7 @@ pub enum PreparedReplacement<'a> {
     /// A file next to the old one.
     File {
         /// The locked session.
-        session: &'a Session,
+        session: &'a LockedSession,
         /// The stamp that the old file had when it was opened.
         stamp: Stamp,
         /// The old bytes.
@@ -409,7 +409,7 @@ impl PreparedReplacement<'_> {
     ///
     /// # Errors
     ///
-    /// The errors of [`Session::replace`].
+    /// The errors of [`LockedSession::replace`].
     pub fn place(self) -> Result<ReplaceReport> {
         let (session, stamp, old, temp) = match self {
             PreparedReplacement::Rows { rows, before, after } => {

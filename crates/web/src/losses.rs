@@ -60,7 +60,7 @@ pub(crate) fn planned<S: Source>(
     let Options { config, settings, counter, .. } = &viewer.options;
     let losses = planned_losses(config, settings, path, plan, *counter)?;
     let groups = groups(&losses, &mut shown_of(viewer, path)?);
-    let may_matter = (!losses.pieces.is_empty()).then(|| losses.may_matter());
+    let may_matter = (!losses.pieces.is_empty()).then(|| losses.relevant_losses());
     let listed = html! {
         @if !losses.pieces.is_empty() {
             h2.file { "What would leave the context" }

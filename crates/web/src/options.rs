@@ -37,6 +37,6 @@ pub(crate) fn files(config: &Config, which: &Which) -> Vec<SessionFile> {
     match which {
         Which::All => agents::sessions(&config.agents, None),
         Which::Of(agent) => agents::sessions(&config.agents, Some(agent)),
-        Which::Below(folder) => agents::below(folder),
+        Which::Below(folder) => agents::sessions_below(folder),
     }
 }

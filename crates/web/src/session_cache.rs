@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use epitome::agents::SessionFile;
-use epitome::list::{ListedSession, SessionInfo, list, listed_before};
+use epitome::list::{ListedSession, SessionInfo, cached_entries, list};
 use epitome::recipes;
 use epitome::{Config, Settings};
 use epitome_model::Bytes;
@@ -148,7 +148,7 @@ impl SessionCache {
             .or_else(|| built_in("epitome"))
             .expect("the recipe is part of the program");
         let wanted = self.unread(usize::MAX);
-        let known = listed_before(&self.config, &wanted, &recipe);
+        let known = cached_entries(&self.config, &wanted, &recipe);
         self.learn(wanted.into_iter().zip(known));
         let mut at_once = FEW;
         loop {

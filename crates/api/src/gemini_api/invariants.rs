@@ -70,7 +70,7 @@ fn members_of_parts<'v, 'd>(
 }
 
 fn content(found: &mut Violations<'_>, content: &Value<'_>, place: &str) {
-    found.keys(content, place, &["role", "parts"]);
+    found.check_keys(content, place, &["role", "parts"]);
     let role = content.text_of("role").unwrap_or_else(|| "user".into());
     if !matches!(&*role, "user" | "model" | "function") {
         found.add(Invariant::Roles, content, place, format_args!("unknown role `{role}`"));
@@ -86,7 +86,7 @@ fn content(found: &mut Violations<'_>, content: &Value<'_>, place: &str) {
 
 fn part(found: &mut Violations<'_>, part: &Value<'_>, place: &str, role: &str) {
     let known = [&BESIDE[..], &DATA.concat()].concat();
-    found.keys(part, place, &known);
+    found.check_keys(part, place, &known);
     let data: Vec<&[&str; 2]> = DATA.iter().filter(|keys| part.any(&keys[..]).is_some()).collect();
     match data.as_slice() {
         [] if part.get("toolResponse").is_none() => {

@@ -76,7 +76,7 @@ fn message(found: &mut Violations<'_>, message: &Value<'_>, place: &str) {
         found.add(Invariant::Roles, message, place, format_args!("unknown role `{role}`"));
         return;
     };
-    found.keys(message, place, keys);
+    found.check_keys(message, place, keys);
     let calls = message.get("tool_calls").filter(|calls| !calls.is_null());
     if let Some(calls) = calls.filter(|calls| calls.list().is_empty()) {
         found.add(Invariant::Empty, calls, place, "`tool_calls` without a call");
@@ -133,7 +133,7 @@ fn call(found: &mut Violations<'_>, call: &Value<'_>, place: &str) {
         let what = format_args!("the id of a call has 1 to {ID} characters");
         found.add(Invariant::Shape, call, place, what);
     }
-    found.keys(call, place, &["id", "type", "function", "custom", "index", "extra_content"]);
+    found.check_keys(call, place, &["id", "type", "function", "custom", "index", "extra_content"]);
     let (function, key) = match (call.get("function"), call.get("custom")) {
         (Some(function), _) => (function, "arguments"),
         (None, Some(custom)) => (custom, "input"),

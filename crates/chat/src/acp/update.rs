@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use epitome_engine::{ResponseCall, Share, WindowUse};
+use epitome_engine::{ContentShare, ResponseCall, WindowUse};
 use epitome_model::ToolKind;
 use epitome_passes::{Event as ContextEvent, EventReason};
 use serde_json::{Value, json};
@@ -378,7 +378,7 @@ fn used(usage: WindowUse, cost: machine::Cost) -> Option<Value> {
 }
 
 /// The contents of the window, as a list.
-fn window(usage: WindowUse, contents: &[Share]) -> String {
+fn window(usage: WindowUse, contents: &[ContentShare]) -> String {
     let percent = usage.percent.map(|percent| format!(" {percent}%,")).unwrap_or_default();
     let of = usage.usable.map(|usable| format!(" of {usable}")).unwrap_or_default();
     let mut text = format!("context{percent} {}{of} tokens\n", usage.tokens);

@@ -1,6 +1,6 @@
 //! Events to show: the lines of `epitome chat --json`, which `docs/agent.md` lists.
 
-use epitome_engine::{Share, WindowUse};
+use epitome_engine::{ContentShare, WindowUse};
 use epitome_model::{MicroDollars, TokenUsage, Tokens};
 use serde::Serialize;
 
@@ -133,7 +133,7 @@ pub enum Event {
         #[serde(flatten)]
         usage: WindowUse,
         /// The contents of a request, by kind.
-        contents: Vec<Share>,
+        contents: Vec<ContentShare>,
         /// The whole window, including the part reserved for the answer.
         #[serde(skip_serializing_if = "Option::is_none")]
         window: Option<Tokens>,

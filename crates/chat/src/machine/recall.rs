@@ -75,7 +75,7 @@ impl Machine {
 /// The requested lines, and the total number of lines. Texts of the model come first. The lines of
 /// the call's result are numbered without them.
 fn excerpt(recalled: &RecallResult, arguments: &Arguments) -> String {
-    let RecallResult { text, said } = recalled;
+    let RecallResult { text, response_texts: said } = recalled;
     let lines: Vec<&str> = text.lines().collect();
     if let Some(search) = arguments.search.as_ref().filter(|it| !it.trim().is_empty()) {
         let found = |text: &str| {

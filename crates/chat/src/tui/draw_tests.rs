@@ -1,6 +1,6 @@
 //! Whole screens at several sizes.
 
-use epitome_engine::{Content, Share};
+use epitome_engine::{Content, ContentShare};
 use epitome_model::Tokens;
 use epitome_passes::{Event as ContextEvent, EventReason};
 use epitome_render::visible;
@@ -355,7 +355,7 @@ fn a_compaction_is_one_line_and_the_status_bar_has_its_colour() {
 fn the_window_is_a_bar_by_kind() {
     let mut state = state(80, 24);
     let Event::Usage { usage, .. } = usage(45) else { panic!("it is one") };
-    let share = |(content, tokens)| Share { content, tokens: Tokens(tokens), blocks: 3 };
+    let share = |(content, tokens)| ContentShare { content, tokens: Tokens(tokens), blocks: 3 };
     let contents = [
         (Content::Overhead, 1_200),
         (Content::Prompt, 800),

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use epitome_engine::{Share, WindowUse};
+use epitome_engine::{ContentShare, WindowUse};
 use epitome_model::{Tokens, plural};
 use ratatui::text::{Line, Span};
 
@@ -39,7 +39,7 @@ pub(super) enum Entry {
     /// A notice of the program.
     Note(Tone, String),
     /// The contents of the window.
-    Window(WindowUse, Vec<Share>, Option<Tokens>),
+    Window(WindowUse, Vec<ContentShare>, Option<Tokens>),
     /// The help: keys and commands.
     Help,
 }
@@ -383,7 +383,12 @@ fn reasoning(thinking: &Answer, width: usize, folded: bool, theme: Theme) -> Vec
 }
 
 /// The contents of the window: a bar for each kind.
-fn window(usage: &WindowUse, contents: &[Share], width: usize, theme: Theme) -> Vec<Line<'static>> {
+fn window(
+    usage: &WindowUse,
+    contents: &[ContentShare],
+    width: usize,
+    theme: Theme,
+) -> Vec<Line<'static>> {
     let percent = usage.percent.unwrap_or_default();
     let of = usage.usable.map_or(String::new(), |usable| format!(" of {usable} tokens"));
     let mut lines = vec![Line::from(vec![

@@ -296,7 +296,7 @@ impl PlanLosses {
                 ReportView { report, may_matter: Some(may_matter), diff }
             }
             PlanLosses::All(losses) => {
-                let may_matter = Some(losses.may_matter());
+                let may_matter = Some(losses.relevant_losses());
                 let report = CompactReport { losses: Some(*losses), ..report };
                 ReportView { report, may_matter, diff }
             }

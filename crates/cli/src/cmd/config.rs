@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args as ClapArgs, Subcommand};
 use epitome::Settings;
-use epitome::settings::{KEYS, Scope, Set, import, schema};
+use epitome::settings::{KEYS, Scope, SetValue, import, schema};
 use serde::Serialize;
 
 use crate::app::App;
@@ -169,11 +169,11 @@ fn explained(settings: &Settings) -> String {
     text
 }
 
-fn short(set: &Set) -> String {
+fn short(set: &SetValue) -> String {
     one_line(&set.value.to_string(), 60)
 }
 
-fn place(set: &Set) -> String {
+fn place(set: &SetValue) -> String {
     let place = field(&set.place.to_string());
     match &set.by {
         Some(by) => format!("{place} ({})", one_line(by, 60)),
@@ -191,7 +191,7 @@ fn scope(scope: Scope) -> &'static str {
 
 fn json_of(settings: &Settings) -> SettingsJson<'_> {
     let files = settings.files.iter();
-    let value = |set: &Set| serde_json::to_value(&set.value).expect("a value is JSON");
+    let value = |set: &SetValue| serde_json::to_value(&set.value).expect("a value is JSON");
     let keys = KEYS.iter().map(|key| {
         let sets = settings.set.get(&key.name).map_or(&[][..], Vec::as_slice);
         let first = sets.first();

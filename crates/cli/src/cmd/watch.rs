@@ -198,7 +198,7 @@ impl Reports<'_> {
     ) -> Result<()> {
         match compact::one(self.app, &self.run, self.recipe, path, least, dry_run) {
             Ok(report) if report.is_nothing() => {}
-            Ok(report) if report.too_little => self.sum.too_little += 1,
+            Ok(report) if report.is_below_minimum => self.sum.too_little += 1,
             Ok(report) => {
                 self.sum.add(&report);
                 // A scan that only prepares the question is not listed.

@@ -349,7 +349,7 @@ impl Context {
                         n += 1;
                     }
                     made.insert(call.id.clone());
-                    open.make(call);
+                    open.add(call);
                 }
                 Block::Output(output) => {
                     output.call = open.answer(&output.call).ok_or_else(|| {

@@ -295,7 +295,7 @@ fn random_line(context: &Context, edits: &[RandomEdit]) -> (String, Plan) {
         let at = At::Block { item, block: 0 };
         let verb = |drop: &bool| if *drop { Verb::Drop } else { Verb::Replace("w".into()) };
         let edit = in_plan.as_ref().map(verb).map(|verb| Edit { at, verb, pass: "test" });
-        planned.extend(edit.map(PlannedEdit::uncounted));
+        planned.extend(edit.map(PlannedEdit::without_count));
     }
     let line = format!("{{\"type\":\"compaction\",\"edits\":[{}]}}\n", lines.join(","));
     (line, Plan { edits: planned, ..Plan::default() })

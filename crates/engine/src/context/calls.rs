@@ -49,7 +49,7 @@ impl OpenCalls {
     }
 
     /// Adds a call without a result.
-    pub fn make(&mut self, call: &Call) {
+    pub fn add(&mut self, call: &Call) {
         self.0.push(OpenCall { id: call.id.clone(), tool: call.name.clone() });
     }
 
@@ -72,7 +72,7 @@ impl OpenCalls {
     pub fn link(&mut self, entry: &Entry) {
         for block in &entry.blocks {
             match block {
-                Block::Call(call) => self.make(call),
+                Block::Call(call) => self.add(call),
                 Block::Output(output) => {
                     // If several calls have the same id, the newest is answered.
                     let answered = self.0.iter().rposition(|open| open.id == output.call);
@@ -122,12 +122,12 @@ impl Calls {
 
     /// Adds an entry that was appended to the context.
     pub fn add(&mut self, item: usize, entry: &Entry, source: &dyn Source) {
-        self.learn(item, entry, source);
+        self.number_calls(item, entry, source);
         self.open.link(entry);
     }
 
     /// Numbers the calls of an entry, and records what they do.
-    pub fn learn(&mut self, item: usize, entry: &Entry, source: &dyn Source) {
+    pub fn number_calls(&mut self, item: usize, entry: &Entry, source: &dyn Source) {
         for (block, said) in entry.blocks.iter().enumerate() {
             let Block::Call(call) = said else { continue };
             let target = call.target.as_ref().map(|target| target.read(source));

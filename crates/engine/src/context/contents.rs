@@ -35,7 +35,7 @@ pub enum Content {
 
 /// The share of a request that one kind of content has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Share {
+pub struct ContentShare {
     /// The kind of content.
     pub content: Content,
     /// Tokens of this content as epitome counts them, including what an API adds around each block.
@@ -63,7 +63,7 @@ impl Context {
     /// assert_eq!(share.tokens, context.usage().tokens);
     /// # Ok::<(), epitome_error::Error>(())
     /// ```
-    pub fn contents(&self) -> Vec<Share> {
+    pub fn contents(&self) -> Vec<ContentShare> {
         let transcript = self.transcript();
         let mut sums: BTreeMap<Content, (Tokens, u64)> = BTreeMap::new();
         if self.setup.overhead > Tokens(0) {
@@ -81,7 +81,7 @@ impl Context {
             }
         }
         let shares = sums.into_iter();
-        shares.map(|(content, (tokens, blocks))| Share { content, tokens, blocks }).collect()
+        shares.map(|(content, (tokens, blocks))| ContentShare { content, tokens, blocks }).collect()
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::{KnownBy, Overflow, overflow};
+use crate::{Overflow, OverflowSign, overflow};
 use epitome_model::{Block, Tokens};
 use epitome_passes::{EventReason, PerKind, Recipe, Target, View, overflow_recipes, pins};
 use serde::Serialize;
@@ -184,8 +184,8 @@ impl Context {
         let window = self.machine.usable();
         let is_full = window.is_none_or(|window| self.tokens().0 >= window.0 / 2);
         match refusal.known {
-            KnownBy::Words | KnownBy::Status => true,
-            KnownBy::Silence => is_full,
+            OverflowSign::Words | OverflowSign::Status => true,
+            OverflowSign::Silence => is_full,
         }
     }
 

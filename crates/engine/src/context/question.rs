@@ -6,7 +6,7 @@ use epitome_formats::epitome::{all_originals, originals_in_context};
 use epitome_formats::find_format;
 use epitome_model::{Edit, Role, Summary, Tokens};
 use epitome_passes::{
-    Ask, AskTotals, ContextKind, EventReason, NoReply, Options, Plan, Reply, Summarising,
+    Ask, AskTotals, ContextKind, EventReason, NoReply, Options, Plan, Reply, SummaryInProgress,
     SummaryProgress, Writer,
 };
 
@@ -38,7 +38,7 @@ pub(super) struct Pending {
     why: EventReason,
     items: Vec<usize>,
     kept: Vec<usize>,
-    writing: Summarising,
+    writing: SummaryInProgress,
 }
 
 impl Pending {

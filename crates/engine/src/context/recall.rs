@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use epitome_model::{Block, Image, Output, Part, Ref, Source, Transcript, decode};
 use epitome_passes::{
-    Name, SaidText, call_numbers, is_digest, named_calls, named_texts, response_name,
+    Name, ResponseText, call_numbers, is_digest, named_calls, named_texts, response_name,
     response_numbers, results_of_calls, texts_at_calls, texts_of_responses,
 };
 use serde::Serialize;
@@ -22,8 +22,8 @@ pub struct RecallResult {
     /// Empty if none of the calls has a result.
     pub text: String,
     /// If the name is of calls: the texts of the model in the responses that made them.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub said: Vec<SaidText>,
+    #[serde(rename = "said", skip_serializing_if = "Vec::is_empty")]
+    pub response_texts: Vec<ResponseText>,
 }
 
 /// A line in which a search found the text.
@@ -151,19 +151,19 @@ impl Context {
         let source = self.log.bytes();
         match name {
             Name::Text(reference) => {
-                self.recall(reference).map(|text| RecallResult { text, said: Vec::new() })
+                self.recall(reference).map(|text| RecallResult { text, response_texts: Vec::new() })
             }
             Name::Calls(calls) => {
-                let said = texts_at_calls(transcript, source, calls);
+                let response_texts = texts_at_calls(transcript, source, calls);
                 let results = self.recall_calls(calls.clone());
-                let is_any = results.is_some() || !said.is_empty();
-                is_any.then(|| RecallResult { text: results.unwrap_or_default(), said })
+                let is_any = results.is_some() || !response_texts.is_empty();
+                is_any.then(|| RecallResult { text: results.unwrap_or_default(), response_texts })
             }
             Name::Responses(wanted) => {
                 let said = texts_of_responses(transcript, source, |it| wanted.contains(&it));
                 let named = said.into_iter().map(|it| (response_name(it.response), it.text));
                 let text = named_texts(named.collect())?;
-                Some(RecallResult { text, said: Vec::new() })
+                Some(RecallResult { text, response_texts: Vec::new() })
             }
         }
     }
@@ -291,7 +291,7 @@ impl Context {
     /// assert!(context.unsent_texts().is_empty(), "all of it is sent");
     /// # Ok::<(), epitome_error::Error>(())
     /// ```
-    pub fn unsent_texts(&self) -> Vec<SaidText> {
+    pub fn unsent_texts(&self) -> Vec<ResponseText> {
         let source = self.log.bytes();
         let mut sent: HashSet<String> = HashSet::new();
         for block in self.transcript().context().flat_map(|(_, entry)| &entry.blocks) {

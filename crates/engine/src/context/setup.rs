@@ -139,7 +139,7 @@ pub struct WindowUse {
 
 /// What compactions have saved in a context so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Report {
+pub struct SavingsReport {
     /// Tokens of all entries as they were added, before any compaction.
     #[serde(rename = "said")]
     pub originals: Tokens,

@@ -6,7 +6,7 @@ use epitome_model::{Block, Role, Tokens};
 use epitome_passes::{ContextSize, SeenLines, SeenMark};
 
 use super::question::Pending;
-use super::{Context, Report, WindowUse};
+use super::{Context, SavingsReport, WindowUse};
 
 /// Token counts of the provider, each with epitome's count of the same context.
 #[derive(Clone, Copy, Debug, Default)]
@@ -116,7 +116,7 @@ impl Context {
     /// assert!(report.sent < report.said);
     /// # Ok::<(), epitome_error::Error>(())
     /// ```
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> SavingsReport {
         let transcript = self.transcript();
         let mut said: HashMap<&str, Tokens> = HashMap::new();
         for (item, entry) in transcript.entries() {
@@ -129,7 +129,7 @@ impl Context {
         }
         let mut summaries = self.ask.spent;
         summaries += self.ask.pending.as_ref().map(Pending::spent).unwrap_or_default();
-        Report {
+        SavingsReport {
             originals: said.values().copied().sum(),
             sent: self.counts.total().tokens,
             entries: said.len() as u64,

@@ -24,8 +24,8 @@ fn refusals_of_providers_are_told_apart_and_from_what_only_quotes_them() {
 #[test]
 fn a_refusal_without_a_word_is_known_by_that_alone() {
     let known = |status, body| overflow(Some(status), body).map(|it| it.known);
-    assert_eq!(known(400, "  "), Some(KnownBy::Silence));
-    assert_eq!(known(413, ""), Some(KnownBy::Status));
-    assert_eq!(known(400, "prompt is too long"), Some(KnownBy::Words));
-    assert_eq!(overflow(None, "prompt is too long").map(|it| it.known), Some(KnownBy::Words));
+    assert_eq!(known(400, "  "), Some(OverflowSign::Silence));
+    assert_eq!(known(413, ""), Some(OverflowSign::Status));
+    assert_eq!(known(400, "prompt is too long"), Some(OverflowSign::Words));
+    assert_eq!(overflow(None, "prompt is too long").map(|it| it.known), Some(OverflowSign::Words));
 }

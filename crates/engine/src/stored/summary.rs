@@ -93,7 +93,7 @@ impl<'a, S: Source> Stages<'a, '_, S> {
         let tokens = plan.tokens_before;
         let summary = Summary { text: text.to_owned(), kept: kept.to_vec(), tokens };
         let edit = Edit::summary(summary, &transcript.context, stage);
-        plan.edits.extend(edit.map(PlannedEdit::uncounted));
+        plan.edits.extend(edit.map(PlannedEdit::without_count));
         let mut planned = self.write_and_verify(Way::Summary, plan)?;
         if planned.violations.is_empty() && planned.tokens_after >= tokens {
             return Err(too_long());

@@ -18,7 +18,7 @@ impl<S: Source> Stages<'_, '_, S> {
         notes: &mut Vec<Note>,
     ) -> Option<Cut> {
         let Loaded { format, source, transcript, .. } = self.session;
-        if rule.middle(transcript, source).is_empty() {
+        if rule.items_to_remove(transcript, source).is_empty() {
             return None;
         }
         let can_cut = match (format.capabilities(transcript).cut, mode) {
@@ -47,7 +47,7 @@ impl<S: Source> Stages<'_, '_, S> {
         let recipe = Recipe { trigger: Default::default(), ..self.recipe.clone() };
         let mut plan = begin(&mut view, &recipe, &self.options());
         add_edits(&mut plan, &mut view, &recipe, &self.options());
-        let edits = edits.into_iter().map(PlannedEdit::uncounted).chain(plan.edits).collect();
+        let edits = edits.into_iter().map(PlannedEdit::without_count).chain(plan.edits).collect();
         Plan { edits, tokens_before: begun.tokens_before, ..plan }
     }
 }

@@ -11,7 +11,7 @@ use epitome_llm::Catalogue;
 use epitome_model::{
     CacheUse, MicroDollars, RecordedUsage, Source, TokenUsage, Tokens, Transcript,
 };
-use epitome_model::{counted_requests, short};
+use epitome_model::{requests_with_counts, short};
 use jiff::Timestamp;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -134,7 +134,7 @@ fn requests_of(
     shown: impl Fn(&str) -> String,
 ) -> Vec<RecordedRequest> {
     let mut names: HashMap<&str, String> = HashMap::new();
-    let requests = counted_requests(transcript).into_iter().map(|request| {
+    let requests = requests_with_counts(transcript).into_iter().map(|request| {
         let model =
             request.model.map(|model| names.entry(model).or_insert_with(|| shown(model)).clone());
         let key = request.group.map(|group| {

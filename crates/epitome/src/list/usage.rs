@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use epitome_llm::Catalogue;
-use epitome_model::{MicroDollars, Tokens, Transcript, counted_requests, short};
+use epitome_model::{MicroDollars, Tokens, Transcript, requests_with_counts, short};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
@@ -47,7 +47,7 @@ pub(super) fn usage(
 ) -> Vec<DayUsage> {
     let mut models: Vec<&str> = Vec::new();
     let mut sums: BTreeMap<(Option<Date>, Option<usize>), DayUsage> = BTreeMap::new();
-    for request in counted_requests(transcript) {
+    for request in requests_with_counts(transcript) {
         let day = request.time.and_then(timestamp);
         let day = day.map(|time| time.to_zoned(TimeZone::UTC).date());
         let model = request.model.and_then(|model| place(&mut models, model));

@@ -164,7 +164,7 @@ impl<'a> Compact<'a> {
             file.quote = None;
             report.files.push(file);
         }
-        report.too_little = self.is_too_little(&report);
+        report.is_below_minimum = self.is_too_little(&report);
         Ok(report)
     }
 
@@ -210,7 +210,7 @@ impl<'a> Compact<'a> {
         let mut report = self.session_report(file, models);
         report.dry_run = true;
         report.out = self.out.map(Path::to_owned);
-        report.too_little = self.is_too_little(&report);
+        report.is_below_minimum = self.is_too_little(&report);
         Ok(report)
     }
 
@@ -363,8 +363,8 @@ impl<'a> Compact<'a> {
         let mut report = self.session_report(files.remove(0), models);
         files.iter_mut().for_each(|file| file.quote = None);
         report.files = files;
-        report.too_little = self.is_too_little(&report);
-        if report.too_little {
+        report.is_below_minimum = self.is_too_little(&report);
+        if report.is_below_minimum {
             return Ok(report);
         }
         let archived = self.write(session.config, &plans, before_writing)?;
@@ -526,7 +526,7 @@ impl<'a> Compact<'a> {
             dry_run: false,
             out: None,
             run: None,
-            too_little: false,
+            is_below_minimum: false,
             losses: None,
             models,
             files: Vec::new(),

@@ -12,11 +12,11 @@ use epitome_llm::Catalogue;
 use epitome_model::{Counter, MicroDollars, Ref, Source, TokenUsage, Tokens, Transcript, plural};
 use epitome_passes::facts::FactKind;
 use epitome_passes::losses::{
-    Again, Losses, LostKind, LostPiece, UsedFact, changed_files, losses, names_in,
+    Losses, LostKind, LostPiece, RepeatedCall, UsedFact, changed_files, losses, names_in,
     text_of_reference,
 };
 use epitome_passes::{
-    Name, SaidText, View, named_texts, response_name, results_of_calls, texts_at_calls,
+    Name, ResponseText, View, named_texts, response_name, results_of_calls, texts_at_calls,
     texts_of_responses,
 };
 use epitome_tokens::Estimate;
@@ -128,7 +128,7 @@ impl CompactionLosses {
     /// The losses that may matter for the rest of the session, each as a few words: `2 rules`, `1
     /// unresolved error`. Results that can be read or run again, and resolved errors, are not
     /// included.
-    pub fn may_matter(&self) -> Vec<String> {
+    pub fn relevant_losses(&self) -> Vec<String> {
         let pieces: Vec<&LostPiece> = self.pieces.iter().map(|piece| &piece.lost).collect();
         describe_what_may_matter(&pieces, self.changed_files.len())
     }
@@ -349,7 +349,7 @@ pub fn session_text(session: &OpenSession<'_>, name: &Name) -> Result<Option<Str
 }
 
 /// The texts with the names of their responses.
-fn with_response_names(texts: Vec<SaidText>) -> Vec<(String, String)> {
+fn with_response_names(texts: Vec<ResponseText>) -> Vec<(String, String)> {
     texts.into_iter().map(|it| (response_name(it.response), it.text)).collect()
 }
 
@@ -398,8 +398,8 @@ pub fn planned_losses<S: Source>(
 }
 
 /// What of a planned compaction's losses may matter for the rest of the session, as
-/// [`CompactionLosses::may_matter`] says it. No text of the session is shown, so that none has to
-/// be searched for secrets: that takes longer than the plan.
+/// [`CompactionLosses::relevant_losses`] says it. No text of the session is shown, so that none has
+/// to be searched for secrets: that takes longer than the plan.
 ///
 /// # Errors
 ///
@@ -461,7 +461,7 @@ fn describe_losses(
     prices: &Catalogue,
     screen: &mut SessionScreen<'_>,
 ) -> CompactionLosses {
-    let cost = |again: &Again| {
+    let cost = |again: &RepeatedCall| {
         let usage = TokenUsage {
             input: again.result_tokens,
             output: again.call_tokens,

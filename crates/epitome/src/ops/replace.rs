@@ -24,7 +24,7 @@ pub(super) struct LockedFile {
     /// Whether the file is a conversation, and not a log that a database keeps of one.
     pub is_conversation: bool,
     /// The file, locked against other epitome processes.
-    pub file: store::Session,
+    pub file: store::LockedSession,
     /// The lock with which the agent itself keeps others out, if it has one.
     _agent_lock: Option<AgentLock>,
 }
@@ -120,7 +120,7 @@ pub(super) fn replace_all(config: &Config, changes: &[FileReplacement<'_>]) -> R
 fn take_back(done: &[FileReplacement<'_>], why: Error) -> Error {
     let mut left = Vec::new();
     for change in done.iter().rev() {
-        if change.of.file.take_back(&change.becomes).is_err() {
+        if change.of.file.undo_replace(&change.becomes).is_err() {
             left.push(change.of.path.display().to_string());
         }
     }

@@ -183,7 +183,7 @@ pub struct CompactedFile {
     pub not_reached: Option<UnmetTrigger>,
     /// The tokens that would be removed, if the recipe requires more; nothing is removed then.
     #[serde(skip)]
-    pub too_little: Option<Tokens>,
+    pub saving_below_minimum: Option<Tokens>,
     /// The target in tokens, if the result is larger than that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_missed: Option<Tokens>,
@@ -226,7 +226,7 @@ pub struct CompactedFile {
 /// let report = Compact::new(&recipe, &counter, &run).plan(&session, |_, _| {})?;
 /// // This session has no sub-agents: the sums are those of its own file.
 /// assert_eq!(report.tokens(), report.file.context_tokens);
-/// assert_eq!((report.all().count(), report.parts()), (1, None));
+/// assert_eq!((report.all().count(), report.sub_agents_text()), (1, None));
 /// // What is removed from the file is kept in the archive.
 /// assert!(report.net_bytes().after > report.disk_bytes().after);
 /// # Ok::<(), epitome::Error>(())
@@ -251,7 +251,7 @@ pub struct CompactReport {
     /// Whether the session was skipped because less than [`Compact::least`](super::Compact::least)
     /// of its context would be removed.
     #[serde(skip)]
-    pub too_little: bool,
+    pub is_below_minimum: bool,
     /// The models that were called for a summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub models: Option<AskedModels>,
@@ -297,7 +297,7 @@ impl CompactedFile {
             quote: None,
             kept_because: KeptBecause::from_kept(planned.kept()),
             not_reached: compaction.not_reached.map(UnmetTrigger::from_level),
-            too_little: compaction.too_little,
+            saving_below_minimum: compaction.saving_below_minimum,
             target_missed: planned
                 .recipe
                 .target

@@ -65,7 +65,7 @@ impl CompactedFile {
 impl CompactReport {
     /// A description of the files that belong to the session: `with 2 sub-agents`. `None` if there
     /// are none.
-    pub fn parts(&self) -> Option<String> {
+    pub fn sub_agents_text(&self) -> Option<String> {
         let agents = self.files.iter().filter(|it| it.is_conversation).count() as u64;
         match (self.files.len(), agents) {
             (0, _) => None,
@@ -76,7 +76,7 @@ impl CompactReport {
 
     /// The sizes of the session with the files that belong to it, in sum; empty if there are none.
     pub fn sizes_with_parts(&self) -> Vec<SizeRow> {
-        let Some(parts) = self.parts() else { return Vec::new() };
+        let Some(parts) = self.sub_agents_text() else { return Vec::new() };
         let disk = self.disk_bytes();
         let net = self.net_bytes();
         let tokens = SizeRow::of_tokens("messages", self.tokens(), format!("tokens, {parts}"));

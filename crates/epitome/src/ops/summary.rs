@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use epitome_llm::{Because, CallTotals, ListedModel, Model, Provider, Stop};
+use epitome_llm::{CallTotals, ChoiceReason, ListedModel, Model, Provider, Stop};
 use epitome_model::{Counter, MicroDollars, Source, TokenUsage, Tokens};
 use epitome_passes::{Recipe, Writer};
 use epitome_tokens::O200k;
@@ -98,7 +98,7 @@ pub struct Questions {
     /// The name of the model.
     pub model: String,
     /// Why this model was chosen.
-    pub because: Because,
+    pub because: ChoiceReason,
     /// The number of questions and their tokens.
     #[serde(flatten)]
     pub forecast: Forecast,
@@ -192,7 +192,7 @@ impl ModelRequest {
     ) -> Result<WouldAsk> {
         let (choice, table) = chosen_model(config, &self.selection(counter, session, recipe)?)?;
         let known = table.look_up(&choice.name);
-        let writer = summary_writer_of(&choice.name, known.map(ListedModel::room));
+        let writer = summary_writer_of(&choice.name, known.map(ListedModel::usable_window));
         let job = SummaryJob::prepare(session, recipe, counter, writer)?;
         let forecast = job.map_or_else(Forecast::default, SummaryJob::forecast);
         let Forecast { input, output, .. } = forecast;

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::regular;
-use crate::store::{Hold, Store};
+use crate::store::{FileLock, Store};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -48,8 +48,8 @@ impl Logs {
     }
 
     /// Locks a log against other processes.
-    pub(super) fn hold(&self, path: &Path) -> Result<Hold> {
-        self.store.hold(path)
+    pub(super) fn hold(&self, path: &Path) -> Result<FileLock> {
+        self.store.lock_file(path)
     }
 
     fn path(&self, name: &str, number: u64) -> PathBuf {

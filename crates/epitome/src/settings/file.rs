@@ -8,12 +8,12 @@ use toml::{Spanned, Table, Value};
 
 use super::foreign::{FOREIGN, Foreign};
 use super::nearest::nearest;
-use super::{KEYS, Key, Set, SettingSource, find_key, keys, unknown, wrong};
+use super::{KEYS, Key, SetValue, SettingSource, find_key, keys, unknown, wrong};
 use crate::error::{Error, ErrorKind, Result};
 use crate::regular;
 
 /// The settings in a file, in their order. Names of other programs are converted to epitome's keys.
-pub(super) fn read(path: &Path) -> Result<Vec<(&'static Key, Set)>> {
+pub(super) fn read(path: &Path) -> Result<Vec<(&'static Key, SetValue)>> {
     let text =
         regular::read_to_string(path).map_err(|err| Error::reading(err, "the settings", path))?;
     let (spans, values) = parse(&text, path)?;
@@ -131,7 +131,7 @@ fn parse<'t>(text: &'t str, path: &Path) -> Result<(Spans<'t>, Table)> {
 struct Reader<'t> {
     text: &'t str,
     path: &'t Path,
-    found: Vec<(&'static Key, Set)>,
+    found: Vec<(&'static Key, SetValue)>,
 }
 
 impl Reader<'_> {
@@ -148,7 +148,7 @@ impl Reader<'_> {
             match (span.get_ref(), value, keys::find(&name)) {
                 (_, _, Some(key)) => {
                     let place = self.place(span);
-                    self.found.push((key, Set { value: value.clone(), place, by: None }));
+                    self.found.push((key, SetValue { value: value.clone(), place, by: None }));
                 }
                 (DeValue::Table(spans), Value::Table(values), None) if is_table(&name) => {
                     self.table(&name, spans, values)?;
@@ -182,7 +182,7 @@ impl Reader<'_> {
             let value = Value::String(recipe.clone());
             let by = Some(foreign.table.clone());
             let key = find_key("compaction.recipe", place)?;
-            self.found.push((key, Set { value, place: place.clone(), by }));
+            self.found.push((key, SetValue { value, place: place.clone(), by }));
         }
         for (key, span) in spans {
             let word: &str = key.get_ref();
@@ -197,7 +197,7 @@ impl Reader<'_> {
             let place = self.place(span);
             let set = name.set(value).map_err(|what| wrong(&place, &format!("{by} {what}")))?;
             for (key, value) in set {
-                let set = Set { value, place: place.clone(), by: Some(by.clone()) };
+                let set = SetValue { value, place: place.clone(), by: Some(by.clone()) };
                 self.found.push((find_key(key, &place)?, set));
             }
         }
@@ -206,7 +206,7 @@ impl Reader<'_> {
 
     /// Returns an error if two names of other programs set one key to different values, unless
     /// epitome's own key is set as well.
-    fn without_contradictions(self) -> Result<Vec<(&'static Key, Set)>> {
+    fn without_contradictions(self) -> Result<Vec<(&'static Key, SetValue)>> {
         for (n, (key, set)) in self.found.iter().enumerate() {
             let Some(by) = &set.by else { continue };
             let settled = self.found.iter().any(|(it, set)| it == key && set.by.is_none());

@@ -6,7 +6,7 @@ use epitome_passes::BUILT_IN;
 use toml::{Table, Value};
 
 use super::nearest::nearest;
-use super::{Key, PathKind, Set, Settings, Values, put, trust, wrong};
+use super::{Key, PathKind, SetValue, Settings, Values, put, trust, wrong};
 use crate::config::Config;
 use crate::error::Result;
 
@@ -14,7 +14,7 @@ use crate::error::Result;
 const SHOWN: usize = 60;
 
 /// Checks one value: it must match the schema of its key, and a recipe must exist.
-pub(super) fn alone(config: &Config, key: &Key, set: &Set) -> Result<()> {
+pub(super) fn alone(config: &Config, key: &Key, set: &SetValue) -> Result<()> {
     let mut table = Table::new();
     put(&mut table, &key.name, set.value.clone());
     let fits: std::result::Result<Values, toml::de::Error> = table.try_into();
@@ -30,7 +30,7 @@ pub(super) fn alone(config: &Config, key: &Key, set: &Set) -> Result<()> {
 }
 
 /// Checks the name of a recipe: a built-in one, one of the user's own, or a file.
-fn recipe(config: &Config, name: &str, text: &str, set: &Set) -> Result<()> {
+fn recipe(config: &Config, name: &str, text: &str, set: &SetValue) -> Result<()> {
     if !trust::is_name(text) {
         return if Path::new(text).is_file() {
             Ok(())

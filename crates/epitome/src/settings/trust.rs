@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use toml::Value;
 
 use super::values::Trust;
-use super::{Key, Scope, Set, wrong};
+use super::{Key, Scope, SetValue, wrong};
 use crate::error::Result;
 use crate::regular;
 
@@ -58,7 +58,7 @@ pub(super) struct Ground<'a> {
 
 /// Makes the paths in a value absolute: they are relative to the folder of their file. Paths of an
 /// untrusted project must stay in that folder.
-pub(super) fn settle(set: &mut Set, key: &Key, ground: Ground<'_>) -> Result<()> {
+pub(super) fn settle(set: &mut SetValue, key: &Key, ground: Ground<'_>) -> Result<()> {
     let Some(kind) = key.path else { return Ok(()) };
     let Ground { folder, home, scope } = ground;
     let place = set.place.clone();

@@ -123,7 +123,7 @@ fn after_a_bad_day_the_context_is_what_the_passes_have_left() {
         let server = Rough::start([day.clone()]).expect("a server");
         let model = model(&server, Duration::from_millis(150));
         context.set_writer(summary_writer(&model));
-        context.view_with(live::written_by(&model, &Stop::default())).expect("a log is written");
+        context.view_with(live::ask_model(&model, &Stop::default())).expect("a log is written");
         let events = context.events();
         let reasons = reasons(&events);
         assert!(reasons.iter().any(|it| it.contains(expect)), "{expect}: {events:?}");
@@ -145,7 +145,7 @@ fn a_good_day_leaves_a_summary_and_what_it_cost() {
     let server = Rough::start([day, Answer::Says(Step::text(ANSWER))]).expect("a server");
     let model = model(&server, Duration::from_secs(20));
     context.set_writer(summary_writer(&model));
-    context.view_with(live::written_by(&model, &Stop::default())).expect("a log is written");
+    context.view_with(live::ask_model(&model, &Stop::default())).expect("a log is written");
     let events = context.events();
     let told = events.iter().any(|event| matches!(event, Event::Summarised { .. }));
     assert!(told, "{events:?}");
@@ -164,7 +164,7 @@ fn a_window_that_is_smaller_than_promised_is_found_out() {
     let server = Rough::start(days).expect("a server");
     let model = model(&server, Duration::from_secs(20));
     context.set_writer(summary_writer(&model));
-    context.view_with(live::written_by(&model, &Stop::default())).expect("a log is written");
+    context.view_with(live::ask_model(&model, &Stop::default())).expect("a log is written");
     let events = context.events();
     let spent = events.iter().find_map(|event| match event {
         Event::Summarised { spent, .. } => Some((spent.asks, spent.failed)),
@@ -185,7 +185,7 @@ fn an_answer_that_speaks_as_the_user_is_data() {
     let server = Rough::start([Answer::Says(Step::text(answer))]).expect("a server");
     let model = model(&server, Duration::from_secs(20));
     context.set_writer(summary_writer(&model));
-    context.view_with(live::written_by(&model, &Stop::default())).expect("a log is written");
+    context.view_with(live::ask_model(&model, &Stop::default())).expect("a log is written");
     let view = context.unchanged_view();
     let mut summaries = 0;
     for (_, entry) in view.transcript().context() {
@@ -219,7 +219,7 @@ fn a_question_can_be_stopped() {
             }
             stop.stop();
         });
-        context.view_with(live::written_by(&model, &stop)).expect("a log is written");
+        context.view_with(live::ask_model(&model, &stop)).expect("a log is written");
     });
     assert_eq!(reasons(&context.events()), ["stopped"]);
     assert_eq!(messages(&context), mechanical());

@@ -166,7 +166,7 @@ proptest! {
         let one = splices(base.len(), &one);
         let middle = naive(&base, &one);
         let other = splices(middle.len(), &other);
-        let joined = Spliced::new(&base, one).and_then(|one| one.then(other.clone()));
+        let joined = Spliced::new(&base, one).and_then(|one| one.with_more(other.clone()));
         let joined = joined.expect("sorted and apart");
         prop_assert_eq!(naive(&base, joined.splices()), naive(&middle, &other));
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use epitome::archive::Archive;
 use epitome::compaction::{PreparedCompaction, Way, apply};
-use epitome::storage::{ReplaceReport, RestoreTarget, Session, Spliced, Store, restore};
+use epitome::storage::{LockedSession, ReplaceReport, RestoreTarget, Spliced, Store, restore};
 use epitome::{Config, ErrorKind, Loaded, agents};
 use epitome_model::{Bytes, Source};
 use epitome_passes::built_in;
@@ -90,7 +90,7 @@ impl World {
         Store::new(&self.dir.path().join("home"))
     }
 
-    fn open(&self) -> Session {
+    fn open(&self) -> LockedSession {
         self.store().open_for_edit(&self.database()).expect("a session")
     }
 
@@ -131,7 +131,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 /// Replaces a text in the session, as a compaction does.
-fn replaced(session: &Session, from: &str, to: &str) -> epitome::Result<ReplaceReport> {
+fn replaced(session: &LockedSession, from: &str, to: &str) -> epitome::Result<ReplaceReport> {
     let lines = text(session.source()).replace(from, to);
     session.replace(|out| Ok(out.write_all(lines.as_bytes())?))
 }

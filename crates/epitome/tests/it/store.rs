@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use epitome::storage::{ReplaceReport, Session, Store, User, users_of};
+use epitome::storage::{LockedSession, ReplaceReport, Store, User, users_of};
 use epitome::{Error, ErrorKind};
 use epitome_model::Source;
 
@@ -42,7 +42,7 @@ impl Case {
     }
 }
 
-fn put(session: &Session, bytes: &str) -> Result<ReplaceReport, Error> {
+fn put(session: &LockedSession, bytes: &str) -> Result<ReplaceReport, Error> {
     session.replace(|out| Ok(out.write_all(bytes.as_bytes())?))
 }
 

@@ -6,7 +6,7 @@ use epitome::live::{Context, MessagePart, Next, Recovery, Setup, Speaker, compac
 use epitome_api::APIS;
 use epitome_model::{Block, Counter, Role, Tokens};
 use epitome_passes::{
-    Ask, Event, EventReason, NoReply, Recipe, Reply, StopReason, Struck, SummaryRole, Writer,
+    Ask, Event, EventReason, NoReply, Recipe, Reply, StopReason, StruckCounts, SummaryRole, Writer,
     built_in,
 };
 use epitome_tokens::Estimate;
@@ -110,7 +110,7 @@ fn a_session_is_asked_about_and_told() {
         Event::Summarised { struck, .. } => Some(*struck),
         _ => None,
     });
-    assert_eq!(struck, Some(Struck { quotes: 1, files: 1 }), "{events:?}");
+    assert_eq!(struck, Some(StruckCounts { quotes: 1, files: 1 }), "{events:?}");
 }
 
 fn describe(ask: &Ask) -> String {

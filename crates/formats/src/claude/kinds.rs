@@ -1,7 +1,7 @@
 //! The kinds of records and blocks that present and past versions of Claude Code write.
 
 use super::raw;
-use crate::place::Place;
+use crate::place::RecordBytes;
 use crate::records::SessionReader;
 
 /// Types of records; a model sees few of them.
@@ -62,7 +62,7 @@ const BLOCKS: &[&str] = &[
 ];
 
 /// Reports kinds that a newer Claude Code may have written.
-pub fn report(session: &mut SessionReader<'_>, at: &Place<'_>, raw: &raw::Record) {
+pub fn report(session: &mut SessionReader<'_>, at: &RecordBytes<'_>, raw: &raw::Record) {
     let kind = at.maybe(raw.kind.as_ref()).unwrap_or_default();
     session.unknown("a record of a kind", &kind, RECORDS);
     if !matches!(&*kind, "user" | "assistant") {

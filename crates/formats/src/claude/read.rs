@@ -20,7 +20,7 @@ use super::tools::TOOLS;
 use super::{kinds, raw};
 use crate::accounting;
 use crate::lines::ParseLine;
-use crate::place::Place;
+use crate::place::RecordBytes;
 use crate::records::{self, RecordContent, Records, SessionReader};
 use crate::tree::{self, Orphan};
 use crate::{Line, lines};
@@ -91,7 +91,7 @@ struct Parsed {
 impl ParseLine<'_> for Parsed {
     fn parse_line(line: &Line<'_>) -> Result<Parsed, Malformed> {
         let raw = raw::Record::parse(line.bytes)?;
-        let at = Place::from_line(line);
+        let at = RecordBytes::from_line(line);
         let kind = at.literal(&raw.kind);
         let entry = match kind {
             Some(b"\"user\"") => raw.message.as_ref().map(|message| user(&at, &raw, message)),
@@ -150,7 +150,7 @@ impl Records for Reader {
     fn record(
         &mut self,
         session: &mut SessionReader<'_>,
-        at: &Place<'_>,
+        at: &RecordBytes<'_>,
         record: Parsed,
     ) -> RecordContent {
         let Parsed { raw, entry, copies } = record;
@@ -213,7 +213,7 @@ impl Reader {
     fn node(
         &mut self,
         session: &mut SessionReader<'_>,
-        at: &Place<'_>,
+        at: &RecordBytes<'_>,
         raw: &raw::Record,
         has_entry: bool,
     ) {
@@ -325,7 +325,7 @@ fn add_results(session: &SessionReader<'_>, sent: &mut HashSet<usize>, candidate
 
 /// The entry of a record of the type `user`. In addition to messages of the user, such records hold
 /// results of tools, and texts of the agent.
-fn user(at: &Place<'_>, raw: &raw::Record, message: &raw::Message) -> Entry {
+fn user(at: &RecordBytes<'_>, raw: &raw::Record, message: &raw::Message) -> Entry {
     let blocks = content(at, message, raw.summary);
     let answers = blocks.iter().any(|block| matches!(block, Block::Output(_)));
     let items = &message.content.items;
@@ -344,7 +344,7 @@ fn user(at: &Place<'_>, raw: &raw::Record, message: &raw::Message) -> Entry {
     Entry { role, blocks, ..Entry::default() }
 }
 
-fn assistant(at: &Place<'_>, message: &raw::Message) -> Entry {
+fn assistant(at: &RecordBytes<'_>, message: &raw::Message) -> Entry {
     // A response that was cut off while it was written states the usage of its beginning.
     let is_unfinished = at.literal(&message.stop_reason) == Some(b"null");
     Entry {
@@ -361,29 +361,29 @@ fn assistant(at: &Place<'_>, message: &raw::Message) -> Entry {
 }
 
 /// An entry with a reminder, which the agent puts into the prompt.
-fn attachment(at: &Place<'_>, raw: &raw::Record) -> Entry {
+fn attachment(at: &RecordBytes<'_>, raw: &raw::Record) -> Entry {
     let blocks = raw.rendered.iter().map(|place| Block::Opaque(at.span(place))).collect();
     Entry { role: Role::System, blocks, ..Entry::default() }
 }
 
 /// The position of a message's content, if the content is one string.
-fn whole_text<'m>(at: &Place<'_>, message: &'m raw::Message) -> Option<&'m Range<usize>> {
+fn whole_text<'m>(at: &RecordBytes<'_>, message: &'m raw::Message) -> Option<&'m Range<usize>> {
     message.content.whole.as_ref().filter(|place| at.line[place.start] == b'"')
 }
 
 /// The blocks of a message, whose content is one string or a list of blocks.
-fn content(at: &Place<'_>, message: &raw::Message, summary: bool) -> Vec<Block> {
+fn content(at: &RecordBytes<'_>, message: &raw::Message, summary: bool) -> Vec<Block> {
     let whole = whole_text(at, message).map(|place| text_block(at, place, summary));
     let blocks = message.content.items.iter().map(|block| convert_block(at, block, summary));
     whole.into_iter().chain(blocks).collect()
 }
 
-fn text_block(at: &Place<'_>, place: &Range<usize>, summary: bool) -> Block {
+fn text_block(at: &RecordBytes<'_>, place: &Range<usize>, summary: bool) -> Block {
     let text = at.source(place);
     if summary { Block::Summary(text) } else { Block::Text(text) }
 }
 
-fn convert_block(at: &Place<'_>, raw: &raw::Block, summary: bool) -> Block {
+fn convert_block(at: &RecordBytes<'_>, raw: &raw::Block, summary: bool) -> Block {
     let opaque = Block::Opaque(at.span(&raw.whole));
     let kind = at.literal(&raw.kind);
     match (kind, &raw.text, &raw.tool_use_id, &raw.id, &raw.name, &raw.input) {
@@ -401,7 +401,7 @@ fn convert_block(at: &Place<'_>, raw: &raw::Block, summary: bool) -> Block {
     }
 }
 
-fn output(at: &Place<'_>, raw: &raw::Block, call: &Range<usize>) -> Output {
+fn output(at: &RecordBytes<'_>, raw: &raw::Block, call: &Range<usize>) -> Output {
     let literal = at.literal(&raw.content.whole).unwrap_or_default();
     let whole = raw.content.whole.as_ref().map(|place| at.span(place)).unwrap_or_default();
     let mut parts = Vec::new();
@@ -434,14 +434,14 @@ fn is_numbered(literal: &[u8]) -> bool {
         && (inner[digits..].starts_with("→".as_bytes()) || inner[digits..].starts_with(b"\\t"))
 }
 
-fn image(at: &Place<'_>, raw: &raw::Block) -> Option<Image> {
+fn image(at: &RecordBytes<'_>, raw: &raw::Block) -> Option<Image> {
     let data = at.span(raw.source.data.as_ref()?);
     let media = at.maybe(raw.source.media.as_ref()).unwrap_or_else(|| "image".into());
     Some(Image { media, data, whole: at.span(&raw.whole) })
 }
 
 /// The hidden fields of a record: parts that the agent never sends.
-fn copies(at: &Place<'_>, raw: &raw::Record, kind: Option<&[u8]>) -> Vec<HiddenField> {
+fn copies(at: &RecordBytes<'_>, raw: &raw::Record, kind: Option<&[u8]>) -> Vec<HiddenField> {
     // The body is the `shape` of one kind of logged request, and the `message` of the other.
     let request = raw.request.as_ref().or(raw.message.as_ref().map(|message| &message.whole));
     let (name, place, left) = match kind {

@@ -15,7 +15,7 @@ use epitome_model::{At, Block, Edit, Entry, Part, Source, Span, Splice, Transcri
 use super::{SHAPES, raw};
 use crate::accounting;
 use crate::lines;
-use crate::place::Place;
+use crate::place::RecordBytes;
 
 /// The lines that apply `edits`, to be appended to a rollout.
 ///
@@ -49,7 +49,7 @@ pub fn append(
         };
         history.push_str(&item.ok_or_else(|| not_written(MALFORMED))?);
     }
-    behind(source, "", &history).map_err(not_written)
+    after_last_record(source, "", &history).map_err(not_written)
 }
 
 /// Whether the edits drop every block of an entry.
@@ -65,7 +65,11 @@ fn is_dropped(item: usize, entry: &Entry, edits: &[Edit]) -> bool {
 /// # Errors
 ///
 /// The reason, if no record has a time.
-pub fn behind(source: &dyn Source, message: &str, history: &str) -> Result<Vec<u8>, &'static str> {
+pub fn after_last_record(
+    source: &dyn Source,
+    message: &str,
+    history: &str,
+) -> Result<Vec<u8>, &'static str> {
     let last = Last::read(source);
     if last.has_base {
         return Err("it continues another rollout, which a record would leave out");
@@ -152,7 +156,7 @@ impl Nth {
     pub fn place(&self, source: &dyn Source, item: usize, entry: &Entry) -> Option<HistoryItem> {
         let record = entry.record.span;
         let line = source.at(record);
-        let at = Place { line: &line, base: record.start };
+        let at = RecordBytes { line: &line, base: record.start };
         let found = raw::Record::parse(&line).ok()?;
         let payload = found.payload.as_ref()?;
         let raw = match &*at.maybe(found.kind.as_ref())? {
@@ -220,7 +224,7 @@ impl Last {
         lines(source, |line| {
             last.ended = line.ended;
             let Ok(record) = raw::Record::parse(line.bytes) else { return };
-            let at = Place::from_line(&line);
+            let at = RecordBytes::from_line(&line);
             last.timestamp = at.maybe(record.timestamp.as_ref()).or(last.timestamp.take());
             let ordinal =
                 record.ordinal.as_ref().and_then(|it| epitome_json::integer(line.bytes, it));

@@ -5,7 +5,7 @@ use std::ops::Range;
 use epitome_model::{Block, Call, Entry, Image, Output, Part, Role, Span, Thinking};
 
 use super::{raw, tools};
-use crate::place::Place;
+use crate::place::RecordBytes;
 
 /// Beginnings of texts that Codex wrote in the user's role.
 const NOT_USER: [&str; 14] = [
@@ -30,7 +30,7 @@ pub const SUMMARY: &str =
     "Another language model started to solve this problem and produced a summary of its thinking";
 
 /// Whether the kind of an item is unknown.
-pub fn is_unknown(at: &Place<'_>, item: &raw::Item) -> bool {
+pub fn is_unknown(at: &RecordBytes<'_>, item: &raw::Item) -> bool {
     const KNOWN: [&[u8]; 21] = [
         b"\"message\"",
         b"\"agent_message\"",
@@ -59,7 +59,7 @@ pub fn is_unknown(at: &Place<'_>, item: &raw::Item) -> bool {
 
 /// Whether an item is a message in which Codex states permissions, the environment or the project's
 /// instructions.
-pub fn is_prompt(at: &Place<'_>, item: &raw::Item) -> bool {
+pub fn is_prompt(at: &RecordBytes<'_>, item: &raw::Item) -> bool {
     const PROMPT: [&str; 5] = [
         "<environment_context>",
         "<user_instructions>",
@@ -81,7 +81,7 @@ pub fn is_prompt(at: &Place<'_>, item: &raw::Item) -> bool {
 }
 
 /// Converts an item. The caller sets its position in the file and in the conversation.
-pub fn entry(at: &Place<'_>, item: &raw::Item) -> Entry {
+pub fn entry(at: &RecordBytes<'_>, item: &raw::Item) -> Entry {
     let kind = at.literal(&item.kind);
     let whole = at.span(&item.whole);
     let (role, blocks) = match kind {
@@ -120,7 +120,7 @@ pub fn entry(at: &Place<'_>, item: &raw::Item) -> Entry {
     Entry { role, blocks, ..Entry::default() }
 }
 
-fn message(at: &Place<'_>, item: &raw::Item) -> Entry {
+fn message(at: &RecordBytes<'_>, item: &raw::Item) -> Entry {
     let role = match at.literal(&item.role) {
         Some(b"\"assistant\"") => Role::Assistant,
         Some(b"\"user\"") if is_of_user(at, item) => Role::User,
@@ -140,7 +140,7 @@ fn message(at: &Place<'_>, item: &raw::Item) -> Entry {
 
 /// Whether a part of a message was written by the user. Newer versions of Codex record the kind of
 /// each part; in older ones the first words decide.
-fn is_of_user(at: &Place<'_>, item: &raw::Item) -> bool {
+fn is_of_user(at: &RecordBytes<'_>, item: &raw::Item) -> bool {
     if !item.passthrough.part_kinds.is_empty() {
         return item.passthrough.part_kinds.iter().any(|kind| at.text(kind).starts_with("user."));
     }
@@ -152,11 +152,11 @@ fn is_of_codex(text: &str) -> bool {
     text.starts_with(SUMMARY) || NOT_USER.iter().any(|start| text.starts_with(start))
 }
 
-fn content(at: &Place<'_>, item: &raw::Item) -> Vec<Block> {
+fn content(at: &RecordBytes<'_>, item: &raw::Item) -> Vec<Block> {
     item.parts().map(|raw| Block::from(part(at, raw))).collect()
 }
 
-fn part(at: &Place<'_>, raw: &raw::Part) -> Part {
+fn part(at: &RecordBytes<'_>, raw: &raw::Part) -> Part {
     let kind = at.literal(&raw.kind);
     let opaque = Part::Opaque(at.span(&raw.whole));
     match (kind, &raw.text, &raw.image) {
@@ -169,7 +169,7 @@ fn part(at: &Place<'_>, raw: &raw::Part) -> Part {
 }
 
 /// A picture in a `data:image/png;base64,…` URL. Pictures at other URLs are not in the session.
-fn image(at: &Place<'_>, raw: &raw::Part, url: &Range<usize>) -> Option<Image> {
+fn image(at: &RecordBytes<'_>, raw: &raw::Part, url: &Range<usize>) -> Option<Image> {
     const MARK: &[u8] = b";base64,";
     let literal = &at.line[url.clone()];
     let rest = literal.strip_prefix(b"\"data:")?;
@@ -179,7 +179,7 @@ fn image(at: &Place<'_>, raw: &raw::Part, url: &Range<usize>) -> Option<Image> {
     Some(Image { media, data: at.span(&data), whole: at.span(&raw.whole) })
 }
 
-fn call(at: &Place<'_>, item: &raw::Item) -> Option<Call> {
+fn call(at: &RecordBytes<'_>, item: &raw::Item) -> Option<Call> {
     let id = at.text(item.call.as_ref()?);
     let name = match &item.name {
         Some(name) => at.text(name),
@@ -194,7 +194,7 @@ fn call(at: &Place<'_>, item: &raw::Item) -> Option<Call> {
     Some(classified.into_call(id, name, at.span(place)))
 }
 
-fn output(at: &Place<'_>, item: &raw::Item) -> Option<Output> {
+fn output(at: &RecordBytes<'_>, item: &raw::Item) -> Option<Output> {
     let call = at.text(item.call.as_ref()?);
     let mut parts: Vec<Part> = item.parts().map(|raw| part(at, raw)).collect();
     let whole = match (&item.output.whole, &item.tools) {

@@ -2,7 +2,7 @@
 //! rollout that it continues.
 
 use super::raw;
-use crate::place::Place;
+use crate::place::RecordBytes;
 
 /// References to other rollouts in the first line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct Base {
 /// ```
 pub fn origin(line: &[u8]) -> Option<Origin> {
     let record = raw::Record::parse(line).ok()?;
-    let at = Place { line, base: 0 };
+    let at = RecordBytes { line, base: 0 };
     let kind = at.maybe(record.kind.as_ref())?;
     let payload = record.payload.filter(|_| &*kind == "session_meta")?;
     let meta = raw::Meta::at(line, &payload).ok()?;

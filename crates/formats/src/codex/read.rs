@@ -11,7 +11,7 @@ use epitome_model::{
 
 use super::{items, raw};
 use crate::lines;
-use crate::place::Place;
+use crate::place::RecordBytes;
 use crate::records::{self, ContextEffect, RecordContent, Records, SessionReader};
 
 /// Types of records that no model sees, except those that this reader reads.
@@ -21,7 +21,7 @@ const KNOWN: [&str; 3] = ["world_state", "inter_agent_communication_metadata", "
 pub fn sniff(head: &[u8]) -> bool {
     let header = lines::first(head, |line| {
         let record = raw::Record::parse(line.bytes).ok()?;
-        let kind = Place::from_line(line).maybe(record.kind.as_ref())?;
+        let kind = RecordBytes::from_line(line).maybe(record.kind.as_ref())?;
         record.payload.filter(|_| &*kind == "session_meta")
     });
     header.is_some()
@@ -57,7 +57,7 @@ impl Records for Reader {
     fn record(
         &mut self,
         session: &mut SessionReader<'_>,
-        at: &Place<'_>,
+        at: &RecordBytes<'_>,
         record: raw::Record,
     ) -> RecordContent {
         // The line was parsed before, so its values are valid JSON.
@@ -94,7 +94,7 @@ impl Reader {
     fn content(
         &mut self,
         session: &mut SessionReader<'_>,
-        at: &Place<'_>,
+        at: &RecordBytes<'_>,
         record: &raw::Record,
     ) -> Result<RecordContent, Malformed> {
         let kind = at.maybe(record.kind.as_ref()).unwrap_or_default();
@@ -155,7 +155,7 @@ impl Reader {
     }
 
     /// Notes whether an item is part of the prompt.
-    fn note_prompt(&mut self, item: usize, at: &Place<'_>, raw: &raw::Item) {
+    fn note_prompt(&mut self, item: usize, at: &RecordBytes<'_>, raw: &raw::Item) {
         self.told.extend(items::is_prompt(at, raw).then_some(item));
     }
 
@@ -164,7 +164,7 @@ impl Reader {
     fn entries(
         &mut self,
         session: &SessionReader<'_>,
-        at: &Place<'_>,
+        at: &RecordBytes<'_>,
         record: &raw::Record,
         mut entries: Vec<Entry>,
     ) -> RecordContent {
@@ -197,7 +197,7 @@ impl Reader {
     fn compacted(
         &mut self,
         session: &mut SessionReader<'_>,
-        at: &Place<'_>,
+        at: &RecordBytes<'_>,
         record: &raw::Record,
         payload: &Range<usize>,
     ) -> Result<RecordContent, Malformed> {
@@ -229,7 +229,7 @@ impl Reader {
     fn event(
         &mut self,
         session: &mut SessionReader<'_>,
-        at: &Place<'_>,
+        at: &RecordBytes<'_>,
         event: &raw::Event,
     ) -> Vec<HiddenField> {
         let what = &event.what;
@@ -284,7 +284,7 @@ fn report_unknown(session: &mut SessionReader<'_>, kind: &str) {
 }
 
 /// The values that an event repeats for display.
-fn copies(at: &Place<'_>, event: &raw::EventItem) -> Vec<HiddenField> {
+fn copies(at: &RecordBytes<'_>, event: &raw::EventItem) -> Vec<HiddenField> {
     let printed = event.printed.iter().map(|(name, place)| HiddenField {
         name,
         value: at.span(place),

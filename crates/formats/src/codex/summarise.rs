@@ -10,7 +10,7 @@ use epitome_model::{Block, Bytes, Entry, Role, Source, Summary, Transcript, enco
 
 use super::append::{self, HistoryItem, MALFORMED, Nth};
 use super::{items, raw};
-use crate::place::Place;
+use crate::place::RecordBytes;
 
 /// The limit of the user's messages that Codex keeps: 20,000 tokens, estimated at four bytes each.
 const WORDS: Bytes = Bytes(4 * 20_000);
@@ -63,7 +63,7 @@ pub fn summarise(
     let message = format!("{}{REST}{}", items::SUMMARY, summary.text);
     history.push(append::summary(&encode(&message)));
     history.extend(tail);
-    append::behind(source, &message, &history.join(","))
+    append::after_last_record(source, &message, &history.join(","))
 }
 
 /// The newest user messages before the kept end, up to the limit that Codex has. No message is
@@ -102,7 +102,7 @@ fn introduces(entry: &Entry, value: &str) -> bool {
     }
     let line = value.as_bytes();
     let Ok(item) = raw::Item::parse(line) else { return false };
-    let at = Place { line, base: 0 };
+    let at = RecordBytes { line, base: 0 };
     if at.literal(&item.kind) == Some(b"\"additional_tools\"") {
         return true;
     }

@@ -11,7 +11,7 @@ use epitome_api::arguments::{self, ClassifiedCall, Roles, Rule};
 use epitome_model::{DecodedLiteral, Field, FieldRole, Span, Text, ToolKind, decode, encode};
 
 use super::script::{self, Literal};
-use crate::place::Place;
+use crate::place::RecordBytes;
 use crate::port::{ToolAction, object};
 
 /// Tools by name, in lower case.
@@ -48,7 +48,7 @@ const TASK: Roles =
     Roles::target("task_name target agent_id id").field(FieldRole::Prompt, "message");
 
 /// Classifies a call whose arguments are at `place`: JSON, or a string of JSON.
-pub fn classify(name: &str, at: &Place<'_>, place: &Range<usize>) -> ClassifiedCall {
+pub fn classify(name: &str, at: &RecordBytes<'_>, place: &Range<usize>) -> ClassifiedCall {
     let raw = &at.line[place.clone()];
     if raw.first() != Some(&b'"') {
         return arguments::classify(TOOLS, name, at.line, place, at.base);
@@ -66,7 +66,7 @@ pub fn classify(name: &str, at: &Place<'_>, place: &Range<usize>) -> ClassifiedC
 }
 
 /// Classifies a call whose only argument is the text at `place`.
-pub fn custom(name: &str, at: &Place<'_>, place: &Range<usize>) -> ClassifiedCall {
+pub fn custom(name: &str, at: &RecordBytes<'_>, place: &Range<usize>) -> ClassifiedCall {
     let rule = Rule::find(TOOLS, name);
     let kind = rule.map_or(ToolKind::Other, |rule| rule.kind);
     let literal = &at.line[place.clone()];
@@ -86,7 +86,7 @@ pub fn custom(name: &str, at: &Place<'_>, place: &Range<usize>) -> ClassifiedCal
     ClassifiedCall { kind, target: None, part: None, fields: vec![input(at, place, role)] }
 }
 
-fn input(at: &Place<'_>, place: &Range<usize>, role: FieldRole) -> Field {
+fn input(at: &RecordBytes<'_>, place: &Range<usize>, role: FieldRole) -> Field {
     Field { name: "input".into(), role, text: at.source(place) }
 }
 

@@ -10,7 +10,7 @@ use epitome_model::{
 };
 
 use super::tools::TOOLS;
-use crate::place::Place;
+use crate::place::RecordBytes;
 use crate::records::{self, ContextEffect, RecordContent, Records, SessionReader};
 use crate::{accounting, lines};
 
@@ -50,7 +50,7 @@ impl Records for Reader {
     fn record(
         &mut self,
         session: &mut SessionReader<'_>,
-        at: &Place<'_>,
+        at: &RecordBytes<'_>,
         record: Document<'_>,
     ) -> RecordContent {
         let event = &record.root;
@@ -104,7 +104,11 @@ fn read_head(session: &mut SessionReader<'_>, kind: &str, data: Option<&Value<'_
     }
 }
 
-fn entry(at: &Place<'_>, kind: &str, data: Option<&Value<'_>>) -> Option<(Entry, ContextEffect)> {
+fn entry(
+    at: &RecordBytes<'_>,
+    kind: &str,
+    data: Option<&Value<'_>>,
+) -> Option<(Entry, ContextEffect)> {
     match kind {
         "system.message" => {
             Some((says(Role::System, text(data, &["content"])), ContextEffect::Prompt))
@@ -148,7 +152,7 @@ fn text(data: Option<&Value<'_>>, keys: &[&str]) -> Vec<Block> {
     found.map(|text| Block::Text(text.to_source_text())).into_iter().collect()
 }
 
-fn response(at: &Place<'_>, data: &Value<'_>) -> Vec<Block> {
+fn response(at: &RecordBytes<'_>, data: &Value<'_>) -> Vec<Block> {
     let mut blocks = Vec::new();
     if let Some(whole) = reasoning(data) {
         let text = data.string("reasoningText").map(Value::to_source_text);
@@ -162,7 +166,7 @@ fn response(at: &Place<'_>, data: &Value<'_>) -> Vec<Block> {
     blocks
 }
 
-fn call(at: &Place<'_>, request: &Value<'_>) -> Option<Call> {
+fn call(at: &RecordBytes<'_>, request: &Value<'_>) -> Option<Call> {
     let id = request.boxed_text_of("toolCallId")?;
     let name = request.string("name")?;
     // A call without arguments gets an empty range after its name instead.

@@ -10,7 +10,7 @@ use super::record::title;
 use super::state;
 use super::transcript::first_words;
 use crate::database::folder;
-use crate::place::Place;
+use crate::place::RecordBytes;
 use crate::records::{self, RecordContent, Records, SessionReader};
 
 /// The length in bytes up to which a message is sent as often as the state lists it.
@@ -44,7 +44,7 @@ impl Records for Reader {
     fn record(
         &mut self,
         session: &mut SessionReader<'_>,
-        _: &Place<'_>,
+        _: &RecordBytes<'_>,
         record: Document<'_>,
     ) -> RecordContent {
         let root = &record.root;

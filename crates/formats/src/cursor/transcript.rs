@@ -6,7 +6,7 @@ use epitome_model::{Block, Entry, Faults, Role, Source, Transcript};
 use super::message::{self, Calls};
 use super::record::{title, user_query};
 use crate::lines;
-use crate::place::Place;
+use crate::place::RecordBytes;
 use crate::records::{self, ContextEffect, RecordContent, Records, SessionReader};
 
 /// Whether the first line is a message in the form that transcripts have.
@@ -44,7 +44,7 @@ impl Records for Reader {
     fn record(
         &mut self,
         _: &mut SessionReader<'_>,
-        _: &Place<'_>,
+        _: &RecordBytes<'_>,
         record: Document<'_>,
     ) -> RecordContent {
         let entries = entry(&record.root, &mut self.0).into_iter().collect();

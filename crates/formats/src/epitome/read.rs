@@ -13,7 +13,7 @@ use epitome_model::{
 use super::record::{ORIGIN, Origin};
 use crate::Line;
 use crate::lines::{self, lines, record};
-use crate::place::Place;
+use crate::place::RecordBytes;
 
 /// The number of edits in a line up to which each is looked up in the context on its own.
 const FEW: usize = 16;
@@ -303,7 +303,7 @@ impl Log {
             return;
         }
         let (bytes, base) = root.document();
-        self.transcript.head.title = Place { line: bytes, base }
+        self.transcript.head.title = RecordBytes { line: bytes, base }
             .first_text(entry)
             .map(|text| epitome_model::title(text.trim()));
     }

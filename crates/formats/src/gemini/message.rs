@@ -14,7 +14,7 @@ use epitome_model::{
 
 use super::raw::{self, Content};
 use super::tools::{self, TOOLS};
-use crate::place::Place;
+use crate::place::RecordBytes;
 
 /// The length in bytes from which the description of a call is taken to repeat its arguments.
 const DESCRIPTION: u64 = 200;
@@ -80,7 +80,7 @@ fn no_id(tool: &str) -> Box<str> {
 
 /// Converts a message. All results are converted as repeated ones: only after the whole session is
 /// read is it known which of them is the first.
-pub fn convert(at: &Place<'_>, record: Record, raw: &raw::Message) -> Message {
+pub fn convert(at: &RecordBytes<'_>, record: Record, raw: &raw::Message) -> Message {
     let kind = at.literal(&raw.kind);
     let mut sent = true;
     let mut entries = match kind {
@@ -115,7 +115,7 @@ pub fn convert(at: &Place<'_>, record: Record, raw: &raw::Message) -> Message {
 }
 
 /// The beginning of a user message's text: enough to decide whether a resume sends it.
-fn words(at: &Place<'_>, content: Option<&Content>) -> String {
+fn words(at: &RecordBytes<'_>, content: Option<&Content>) -> String {
     let Some(content) = content else { return String::new() };
     match content.kind {
         Kind::String => at.text(&content.whole).into(),
@@ -131,7 +131,7 @@ fn words(at: &Place<'_>, content: Option<&Content>) -> String {
     }
 }
 
-fn user(at: &Place<'_>, raw: &raw::Message, words: &str) -> Entry {
+fn user(at: &RecordBytes<'_>, raw: &raw::Message, words: &str) -> Entry {
     let parts = raw.content.as_ref().map_or(&[][..], |content| &content.parts);
     let answers = parts.iter().any(|part| part.response.is_some());
     let mut texts = parts.iter().filter_map(|part| part.text.as_ref());
@@ -157,7 +157,7 @@ fn user(at: &Place<'_>, raw: &raw::Message, words: &str) -> Entry {
     Entry { role, blocks, ..Entry::default() }
 }
 
-fn model(at: &Place<'_>, raw: &raw::Message) -> Entry {
+fn model(at: &RecordBytes<'_>, raw: &raw::Message) -> Entry {
     let parts = raw.content.as_ref().map_or(&[][..], |content| &content.parts);
     let calls = raw.calls.array_items(at.line).unwrap_or_default();
     let calls_inside = parts.iter().any(|part| part.call.is_some());
@@ -199,7 +199,7 @@ fn model(at: &Place<'_>, raw: &raw::Message) -> Entry {
 }
 
 /// Parts of a call that a resume never sends.
-fn unseen(at: &Place<'_>, call: &raw::ToolCall, said_elsewhere: bool) -> Vec<HiddenField> {
+fn unseen(at: &RecordBytes<'_>, call: &raw::ToolCall, said_elsewhere: bool) -> Vec<HiddenField> {
     let description = call.description.clone().filter(|place| place.len() as u64 > DESCRIPTION);
     let args = call.args.clone().filter(|args| said_elsewhere && at.line[args.start] == b'{');
     let copies = [
@@ -210,7 +210,7 @@ fn unseen(at: &Place<'_>, call: &raw::ToolCall, said_elsewhere: bool) -> Vec<Hid
     copies.into_iter().flatten().collect()
 }
 
-fn results(at: &Place<'_>, calls: &[raw::ToolCall]) -> Entry {
+fn results(at: &RecordBytes<'_>, calls: &[raw::ToolCall]) -> Entry {
     let mut entry = Entry { role: Role::Tool, ..Entry::default() };
     for call in calls {
         let Some(result) = &call.result else { continue };
@@ -238,12 +238,12 @@ fn results(at: &Place<'_>, calls: &[raw::ToolCall]) -> Entry {
 }
 
 /// The text of a content that is a string, not a list of parts.
-fn whole_text(at: &Place<'_>, content: Option<&Content>) -> Option<Block> {
+fn whole_text(at: &RecordBytes<'_>, content: Option<&Content>) -> Option<Block> {
     let content = content.filter(|it| it.kind == Kind::String && it.whole.len() > 2)?;
     Some(Block::Text(at.source(&content.whole)))
 }
 
-fn convert_part(at: &Place<'_>, part: &raw::Part, call: Option<&Range<usize>>) -> Block {
+fn convert_part(at: &RecordBytes<'_>, part: &raw::Part, call: Option<&Range<usize>>) -> Block {
     let opaque = Block::Opaque(at.span(&part.whole));
     // An empty text with a signature must be kept: without the signature, Gemini CLI would leave
     // out the whole turn.
@@ -282,7 +282,7 @@ fn is_opaque(block: &Block) -> bool {
     matches!(block, Block::Opaque(_))
 }
 
-fn call(at: &Place<'_>, [id, name, args]: [&Option<Range<usize>>; 3]) -> Option<Block> {
+fn call(at: &RecordBytes<'_>, [id, name, args]: [&Option<Range<usize>>; 3]) -> Option<Block> {
     let place = name.as_ref()?;
     let name = at.text(place);
     let id = at.maybe(id.as_ref()).unwrap_or_else(|| no_id(&name));
@@ -291,7 +291,7 @@ fn call(at: &Place<'_>, [id, name, args]: [&Option<Range<usize>>; 3]) -> Option<
     Some(Block::Call(at.call(TOOLS, id, name, &args)))
 }
 
-fn output(at: &Place<'_>, raw: &raw::Response, call: Option<&Range<usize>>) -> Output {
+fn output(at: &RecordBytes<'_>, raw: &raw::Response, call: Option<&Range<usize>>) -> Output {
     let name = at.maybe(raw.name.as_ref()).unwrap_or_default();
     let id = at.maybe(raw.id.as_ref().or(call));
     let body = raw.body.as_ref();
@@ -328,7 +328,7 @@ fn output(at: &Place<'_>, raw: &raw::Response, call: Option<&Range<usize>>) -> O
 
 /// Parts that can be removed from a message that a later record repeats. The id of the message is
 /// kept, because it determines the position.
-fn outdated(at: &Place<'_>, raw: &raw::Message) -> Vec<HiddenField> {
+fn outdated(at: &RecordBytes<'_>, raw: &raw::Message) -> Vec<HiddenField> {
     let mut copies = Vec::new();
     if let Some(content) = &raw.content {
         let left = match content.kind {

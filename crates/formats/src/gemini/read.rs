@@ -13,7 +13,7 @@ use super::log::Log;
 use super::message::{self, CONTEXT, Message, Numbers};
 use super::raw;
 use crate::lines::record;
-use crate::place::Place;
+use crate::place::RecordBytes;
 use crate::unknown::Unknown;
 use crate::{Line, lines};
 
@@ -69,7 +69,7 @@ fn whole(source: &dyn Source, faults: &mut dyn Faults) -> Option<Reader> {
     let bytes = source.read(0..source.len());
     let record = raw::Record::parse(&bytes).ok().filter(|record| record.session.is_some())?;
     let mut reader = Reader::default();
-    let at = Place { line: &bytes, base: 0 };
+    let at = RecordBytes { line: &bytes, base: 0 };
     reader.head(&at, &record);
     let messages = record.messages.array_items(&bytes).unwrap_or_default();
     let mut line = 1;
@@ -115,7 +115,7 @@ impl Reader {
 
     /// Reads a record. The kinds are tested in the order in which Gemini CLI tests them.
     fn record(&mut self, line: &Line<'_>, raw: raw::Record, faults: &mut dyn Faults) -> Slot {
-        let at = Place::from_line(line);
+        let at = RecordBytes::from_line(line);
         if let Some(operation) = &raw.operation {
             self.unknown.kind((line.record.line, "an operation"), operation, &[], faults);
         }
@@ -145,7 +145,7 @@ impl Reader {
         }
     }
 
-    fn head(&mut self, at: &Place<'_>, raw: &raw::Record) {
+    fn head(&mut self, at: &RecordBytes<'_>, raw: &raw::Record) {
         if let (Some(session), Some(_)) = (&raw.session, &raw.project) {
             self.has_header = true;
             self.head.id = Some(at.text(session));
@@ -156,7 +156,7 @@ impl Reader {
         self.name(at, raw.summary.as_ref());
     }
 
-    fn name(&mut self, at: &Place<'_>, summary: Option<&Range<usize>>) {
+    fn name(&mut self, at: &RecordBytes<'_>, summary: Option<&Range<usize>>) {
         if let Some(summary) = summary {
             self.head.title = Some(epitome_model::title(&at.text(summary)));
             self.named = true;
@@ -165,7 +165,7 @@ impl Reader {
 
     fn messages(
         &mut self,
-        at: &Place<'_>,
+        at: &RecordBytes<'_>,
         line: &Line<'_>,
         raw: &[raw::Message],
         faults: &mut dyn Faults,
@@ -183,7 +183,7 @@ impl Reader {
 
     fn message(
         &mut self,
-        at: &Place<'_>,
+        at: &RecordBytes<'_>,
         line: u64,
         raw: &raw::Message,
         faults: &mut dyn Faults,
@@ -202,7 +202,7 @@ impl Reader {
     }
 
     /// Reads the title and the directory from an entry.
-    fn look(&mut self, at: &Place<'_>, entry: &Entry, sent: bool) {
+    fn look(&mut self, at: &RecordBytes<'_>, entry: &Entry, sent: bool) {
         match entry.role {
             Role::System if self.head.cwd.is_none() => {
                 let text = at.first_text(entry).filter(|text| text.starts_with(CONTEXT));

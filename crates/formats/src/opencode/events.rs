@@ -8,11 +8,11 @@ use epitome_model::{FieldRemainder, HiddenField};
 use super::invariants::IN_METADATA;
 use super::raw;
 use crate::accounting;
-use crate::place::Place;
+use crate::place::RecordBytes;
 
 /// The bulky values of a logged version. The rest must be a valid version: OpenCode reads the log
 /// again when another machine asks for it, and refuses events that it does not know.
-pub fn copies(at: &Place<'_>, data: &Range<usize>) -> Result<Vec<HiddenField>, Malformed> {
+pub fn copies(at: &RecordBytes<'_>, data: &Range<usize>) -> Result<Vec<HiddenField>, Malformed> {
     let raw::Event { part, info, .. } = raw::Event::at(at.line, data)?;
     let mut copies = Vec::new();
     if let Some(part) = part {
@@ -52,7 +52,7 @@ mod tests {
             r#"{{"status":"completed","input":{{}},"output":"{output}","metadata":{noted}}}"#
         );
         let record = format!(r#"{{"part":{{"type":"tool","state":{state}}}}}"#);
-        let at = Place { line: record.as_bytes(), base: 0 };
+        let at = RecordBytes { line: record.as_bytes(), base: 0 };
         let copies = copies(&at, &(0..record.len())).expect("a version");
         let gone: Vec<&str> = copies
             .iter()

@@ -8,7 +8,7 @@ use epitome_model::{Fault, Faults, Record, Source, Span, Transcript};
 
 use super::raw;
 use super::read::Reader;
-use crate::place::Place;
+use crate::place::RecordBytes;
 use crate::records::{RecordContent, SessionReader};
 
 /// Whether a source begins like an export.
@@ -19,7 +19,7 @@ pub fn sniff(head: &[u8]) -> bool {
 /// Reads an export. Each message and each part is a record, wherever lines end.
 pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
     let bytes = source.read(0..source.len());
-    let at = Place { line: &bytes, base: 0 };
+    let at = RecordBytes { line: &bytes, base: 0 };
     let raw::Export { info, messages, .. } = match raw::Export::parse(&bytes) {
         Ok(export) => export,
         Err(bad) => {

@@ -12,7 +12,7 @@ use epitome_json::Malformed;
 use epitome_model::{Entry, FieldRemainder, RecordedUsage, Role};
 
 use super::{events, raw};
-use crate::place::Place;
+use crate::place::RecordBytes;
 use crate::records::{RecordContent, Records, SessionReader};
 
 const ROLES: [&str; 2] = ["user", "assistant"];
@@ -87,7 +87,7 @@ impl Records for Reader {
     fn record(
         &mut self,
         session: &mut SessionReader<'_>,
-        at: &Place<'_>,
+        at: &RecordBytes<'_>,
         row: raw::Row,
     ) -> RecordContent {
         let table = at.maybe(row.table.as_ref()).unwrap_or_default();
@@ -133,7 +133,7 @@ impl Reader {
     pub fn session(
         &mut self,
         session: &mut SessionReader<'_>,
-        at: &Place<'_>,
+        at: &RecordBytes<'_>,
         row: &raw::Row,
         revert: Option<&Range<usize>>,
     ) {
@@ -151,7 +151,7 @@ impl Reader {
     pub fn message(
         &mut self,
         session: &mut SessionReader<'_>,
-        at: &Place<'_>,
+        at: &RecordBytes<'_>,
         (data, id): (&Range<usize>, Option<&Range<usize>>),
     ) -> Result<RecordContent, Malformed> {
         let raw = raw::Message::at(at.line, data)?;
@@ -190,7 +190,7 @@ impl Reader {
     pub fn part(
         &mut self,
         session: &mut SessionReader<'_>,
-        at: &Place<'_>,
+        at: &RecordBytes<'_>,
         (data, (id, message)): (&Range<usize>, Ids<'_>),
     ) -> Result<RecordContent, Malformed> {
         let raw = raw::Part::at(at.line, data)?;

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use epitome_model::{Ref, Source, Summary, Transcript, encode};
 
 use super::raw;
-use crate::place::Place;
+use crate::place::RecordBytes;
 use crate::{Line, lines};
 
 /// The four rows, as lines to append to those of the session.
@@ -75,7 +75,7 @@ fn answer_part_row(id: &str, answer: &str, text: &str, time: u64) -> String {
 /// those before them.
 pub fn is_made(line: &[u8]) -> bool {
     let Ok(raw::Row { id: Some(id), .. }) = raw::Row::parse(line) else { return false };
-    let id = Place { line, base: 0 }.text(&id);
+    let id = RecordBytes { line, base: 0 }.text(&id);
     let Some((begins, ends)) = id.split_at_checked(id.len().saturating_sub(Ref::DIGITS)) else {
         return false;
     };
@@ -169,7 +169,7 @@ impl Session {
     fn line(&mut self, line: &Line<'_>) {
         self.ended = line.ended;
         let Ok(row) = raw::Row::parse(line.bytes) else { return };
-        let at = Place::from_line(line);
+        let at = RecordBytes::from_line(line);
         match (at.maybe(row.table.as_ref()).as_deref(), &row.data) {
             (Some("session"), data) => {
                 self.id = at.maybe(row.id.as_ref()).unwrap_or_default();
@@ -252,5 +252,5 @@ fn json_at(line: &Line<'_>, place: &std::ops::Range<usize>) -> String {
 fn message_id(transcript: &Transcript, source: &dyn Source, item: usize) -> Option<Box<str>> {
     let line = source.at(transcript.items[item].record().span);
     let row = raw::Row::parse(&line).ok()?;
-    Place { line: &line, base: 0 }.maybe(row.message_id.as_ref())
+    RecordBytes { line: &line, base: 0 }.maybe(row.message_id.as_ref())
 }

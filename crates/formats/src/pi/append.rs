@@ -10,7 +10,7 @@ use epitome_model::{
 
 use super::{SHAPES, raw};
 use crate::lines;
-use crate::place::Place;
+use crate::place::RecordBytes;
 
 /// Returns why pi would ignore `context_edit` entries in a session: they require version 3.
 pub fn passed_over(transcript: &Transcript) -> Option<&'static str> {
@@ -144,7 +144,7 @@ struct Located {
 impl Located {
     fn find(source: &dyn Source, entry: &Entry) -> Option<Located> {
         let line = source.at(entry.record.span);
-        let at = Place { line: &line, base: entry.record.span.start };
+        let at = RecordBytes { line: &line, base: entry.record.span.start };
         let record = raw::Record::parse(&line).ok()?;
         let content = match &record.message {
             Some(message) => message.content.whole.as_ref()?,
@@ -172,7 +172,7 @@ impl End {
         lines(source, |line| {
             end.ended = line.ended;
             let Ok(record) = raw::Record::parse(line.bytes) else { return };
-            let at = Place::from_line(&line);
+            let at = RecordBytes::from_line(&line);
             end.timestamp = at.maybe(record.timestamp.as_ref()).or(end.timestamp.take());
             end.leaf = at.maybe(record.id.as_ref()).unwrap_or_default();
             if !end.leaf.is_empty() && !end.ids.insert(end.leaf.clone()) {

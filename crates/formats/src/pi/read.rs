@@ -13,7 +13,7 @@ use super::{append, raw};
 use crate::accounting;
 use crate::fields::{Found, List};
 use crate::lines;
-use crate::place::Place;
+use crate::place::RecordBytes;
 use crate::records::{self, RecordContent, Records, SessionReader};
 use crate::tree::{self, Orphan};
 
@@ -51,7 +51,7 @@ const BLOCKS: [&str; 4] = ["text", "thinking", "toolCall", "image"];
 pub fn sniff(head: &[u8]) -> bool {
     let header = lines::first(head, |line| {
         let record = raw::Record::parse(line.bytes).ok()?;
-        let kind = Place::from_line(line).maybe(record.kind.as_ref())?;
+        let kind = RecordBytes::from_line(line).maybe(record.kind.as_ref())?;
         (&*kind == "session" && record.id.is_some()).then_some(())
     });
     header.is_some()
@@ -98,7 +98,7 @@ impl Records for Reader {
     fn record(
         &mut self,
         session: &mut SessionReader<'_>,
-        at: &Place<'_>,
+        at: &RecordBytes<'_>,
         raw: raw::Record,
     ) -> RecordContent {
         let number = self.records;
@@ -131,7 +131,12 @@ impl Records for Reader {
 }
 
 /// Reports kinds that a newer pi may have written.
-fn report_unknown(session: &mut SessionReader<'_>, at: &Place<'_>, kind: &str, raw: &raw::Record) {
+fn report_unknown(
+    session: &mut SessionReader<'_>,
+    at: &RecordBytes<'_>,
+    kind: &str,
+    raw: &raw::Record,
+) {
     if kind == "session" {
         session.unknown("a version", &text(at, &raw.version), &VERSIONS);
     }
@@ -147,12 +152,12 @@ fn report_unknown(session: &mut SessionReader<'_>, at: &Place<'_>, kind: &str, r
     }
 }
 
-fn text(at: &Place<'_>, found: &Found) -> Box<str> {
+fn text(at: &RecordBytes<'_>, found: &Found) -> Box<str> {
     at.maybe(found.as_ref()).unwrap_or_default()
 }
 
 impl Reader {
-    fn header(&mut self, session: &mut SessionReader<'_>, at: &Place<'_>, raw: &raw::Record) {
+    fn header(&mut self, session: &mut SessionReader<'_>, at: &RecordBytes<'_>, raw: &raw::Record) {
         let version = at.maybe(raw.version.as_ref()).unwrap_or_else(|| "1".into());
         self.linear = &*version == "1";
         session.head(|| at.maybe(raw.id.as_ref()), || at.maybe(raw.cwd.as_ref()), || Some(version));
@@ -161,7 +166,7 @@ impl Reader {
     fn node(
         &mut self,
         session: &mut SessionReader<'_>,
-        at: &Place<'_>,
+        at: &RecordBytes<'_>,
         raw: &raw::Record,
         turn: Turn,
         number: u64,
@@ -254,7 +259,12 @@ fn speaks_for(items: &mut [Item], edit: usize, item: usize, with: Span) {
     }
 }
 
-fn entry(at: &Place<'_>, raw: &raw::Record, kind: &str, number: u64) -> (Option<Entry>, Turn) {
+fn entry(
+    at: &RecordBytes<'_>,
+    raw: &raw::Record,
+    kind: &str,
+    number: u64,
+) -> (Option<Entry>, Turn) {
     match kind {
         "message" => {
             let role = raw.message.as_ref().and_then(|message| at.maybe(message.role.as_ref()));
@@ -286,11 +296,11 @@ fn system(blocks: Vec<Block>) -> Entry {
     Entry { role: Role::System, blocks, ..Entry::default() }
 }
 
-fn summary(at: &Place<'_>, raw: &raw::Record) -> Vec<Block> {
+fn summary(at: &RecordBytes<'_>, raw: &raw::Record) -> Vec<Block> {
     raw.summary.iter().map(|text| Block::Summary(at.source(text))).collect()
 }
 
-fn entry_of(at: &Place<'_>, raw: &raw::Message, number: u64) -> Entry {
+fn entry_of(at: &RecordBytes<'_>, raw: &raw::Message, number: u64) -> Entry {
     let role = at.maybe(raw.role.as_ref()).unwrap_or_default();
     let mut entry = Entry::default();
     match &*role {
@@ -327,7 +337,7 @@ fn entry_of(at: &Place<'_>, raw: &raw::Message, number: u64) -> Entry {
 
 /// A command that the user ran, with its output: a call and its result in one entry, though pi
 /// sends them as a user message.
-fn own_command(at: &Place<'_>, raw: &raw::Message, number: u64) -> Vec<Block> {
+fn own_command(at: &RecordBytes<'_>, raw: &raw::Message, number: u64) -> Vec<Block> {
     let (Some(command), Some(output)) = (&raw.command, &raw.output) else { return Vec::new() };
     // A call needs an id. This one has none, so the number of its record is used.
     let id: Box<str> = format!("record {number}").into();
@@ -346,7 +356,7 @@ fn own_command(at: &Place<'_>, raw: &raw::Message, number: u64) -> Vec<Block> {
     vec![Block::Call(call), Block::Output(output)]
 }
 
-fn content(at: &Place<'_>, content: &List<raw::Block>) -> Vec<Block> {
+fn content(at: &RecordBytes<'_>, content: &List<raw::Block>) -> Vec<Block> {
     match &content.whole {
         // An empty string is no text block: pi does not send it.
         Some(place) if at.line[place.start] == b'"' && place.len() > 2 => {
@@ -356,7 +366,7 @@ fn content(at: &Place<'_>, content: &List<raw::Block>) -> Vec<Block> {
     }
 }
 
-fn block(at: &Place<'_>, raw: &raw::Block) -> Block {
+fn block(at: &RecordBytes<'_>, raw: &raw::Block) -> Block {
     let kind = at.maybe(raw.kind.as_ref()).unwrap_or_default();
     let whole = at.span(&raw.whole);
     match (&*kind, &raw.text, &raw.id, &raw.name, &raw.arguments) {
@@ -392,7 +402,7 @@ fn part(block: Block) -> Part {
     }
 }
 
-fn output(at: &Place<'_>, raw: &raw::Message) -> Output {
+fn output(at: &RecordBytes<'_>, raw: &raw::Message) -> Output {
     Output {
         call: at.maybe(raw.tool_call.as_ref()).unwrap_or_default(),
         error: raw.is_error,

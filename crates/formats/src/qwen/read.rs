@@ -11,7 +11,7 @@ use epitome_model::{
 };
 
 use crate::accounting;
-use crate::place::Place;
+use crate::place::RecordBytes;
 use crate::records::{self, RecordContent, Records, SessionReader};
 use crate::tree::Orphan;
 
@@ -51,7 +51,7 @@ impl Records for Reader {
     fn record(
         &mut self,
         session: &mut SessionReader<'_>,
-        _: &Place<'_>,
+        _: &RecordBytes<'_>,
         record: Document<'_>,
     ) -> RecordContent {
         let record = &record.root;

@@ -14,7 +14,7 @@ use crate::evidence::{Sure, failing_lines};
 use crate::facts::{FactId, FactKind, facts};
 use crate::key_blocks::without_key_blocks;
 use crate::numbers::call_numbers;
-use crate::pins::commanding_in_words;
+use crate::pins::rule_lines_by_words;
 use crate::{View, is_error_line};
 
 use super::DigestRule;
@@ -411,7 +411,7 @@ const ENDS: usize = 2;
 /// Marks the lines of a long user message that command or forbid, and those at both ends.
 fn mark_commands(lines: &mut [Line]) {
     let text: Vec<&str> = lines.iter().map(|line| &*line.text).collect();
-    let commands = commanding_in_words(&text.join("\n"));
+    let commands = rule_lines_by_words(&text.join("\n"));
     let mut commands = commands.lines().peekable();
     let last = lines.len().saturating_sub(ENDS);
     for (at, line) in lines.iter_mut().enumerate() {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use epitome_model::Tokens;
 use serde::{Deserialize, Serialize};
 
-use crate::summary::{AskTotals, Struck};
+use crate::summary::{AskTotals, StruckCounts};
 
 /// Why a context is compacted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,7 +88,7 @@ pub enum Event {
         /// Tokens of what the summary replaces, by the same tokenizer.
         of: Tokens,
         /// The parts that were removed from the summary because the history does not contain them.
-        struck: Struck,
+        struck: StruckCounts,
         /// The questions that were asked for the summary, and their billed tokens.
         spent: AskTotals,
     },

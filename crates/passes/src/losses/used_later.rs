@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use epitome_model::{Block, Call, Output, Role, Tokens, ToolKind};
 
 use super::lost::{CallTarget, Placed, is_same as alike, path, text_of};
-use super::{Again, Because, UsedFact};
+use super::{RepeatReason, RepeatedCall, UsedFact};
 use crate::View;
 use crate::facts::{FactId, FactMap, FactUses, each_fact};
 
@@ -113,13 +113,13 @@ impl<'v, 'a> LaterUse<'v, 'a> {
             return;
         }
         let because = if is_same {
-            Because::Same
+            RepeatReason::Same
         } else if changed.is_why(self.view, call) {
-            Because::Changed
+            RepeatReason::Changed
         } else {
-            Because::Gone
+            RepeatReason::Gone
         };
-        piece.again = Some(Again {
+        piece.again = Some(RepeatedCall {
             line: self.view.transcript.items[at.0].record().line,
             call_tokens: self.view.tokens(at.0, at.1),
             result_tokens: result

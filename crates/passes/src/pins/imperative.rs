@@ -14,12 +14,12 @@ static HEADS_RULES: LazyLock<LanguagePatterns> = LazyLock::new(LanguagePatterns:
 /// the rule file is in a known language.
 const FEW: usize = 20;
 
-/// The lines of a rule file that command or forbid something, as [`commanding_in_words`] finds
+/// The lines of a rule file that command or forbid something, as [`rule_lines_by_words`] finds
 /// them. If hardly any line has a word of command, the file is in an unknown language: then every
 /// list item and every emphasised line counts as a rule.
-pub fn commanding(text: &str) -> String {
+pub fn rule_lines(text: &str) -> String {
     let items = text.lines().map(str::trim).filter(|line| is_item(line) || stands_out(line));
-    let in_words = commanding_in_words(text);
+    let in_words = rule_lines_by_words(text);
     if in_words.lines().count() * FEW >= items.count() {
         return in_words;
     }
@@ -30,7 +30,7 @@ pub fn commanding(text: &str) -> String {
 /// word of command (must, never, always, do not, only, required, forbidden, shall, should, avoid,
 /// prefer …, in ten languages), the other lines of their list items, and all list items below a
 /// heading that announces rules.
-pub fn commanding_in_words(text: &str) -> String {
+pub fn rule_lines_by_words(text: &str) -> String {
     commanding_by(text, |line, is_below| COMMANDS.are_in(line) || is_below && is_item(line))
 }
 
@@ -115,7 +115,7 @@ mod tests {
             ("The museum and the mustard.", ""),
             ("#hash is no heading, don't\n", "#hash is no heading, don't"),
         ] {
-            assert_eq!(commanding(text), expect, "{text}");
+            assert_eq!(rule_lines(text), expect, "{text}");
         }
     }
 }

@@ -16,7 +16,7 @@ pub const STRUCK: &str = "[struck]";
 /// The number of parts that were removed from a model's text because the history does not contain
 /// them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Struck {
+pub struct StruckCounts {
     /// Number of quotes.
     pub quotes: u64,
     /// Number of file names.
@@ -220,7 +220,7 @@ fn demoted(line: &str) -> Cow<'_, str> {
 }
 
 /// A model's text, in which quotes and file names are replaced that the history does not contain.
-pub fn strike_unproved(text: &str, history: &Haystack, struck: &mut Struck) -> String {
+pub fn strike_unproved(text: &str, history: &Haystack, struck: &mut StruckCounts) -> String {
     let text = escaped(text);
     let mut out = String::new();
     let mut fenced = false;
@@ -257,7 +257,7 @@ static FILE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&format!(r"(?-u:\b){name}(?-u:\b)|{path}")).expect("the pattern is fixed and tested")
 });
 
-fn line_checked(line: &str, history: &Haystack, struck: &mut Struck) -> String {
+fn line_checked(line: &str, history: &Haystack, struck: &mut StruckCounts) -> String {
     let mut out = String::new();
     let mut from = 0;
     for quote in QUOTE.captures_iter(line) {
@@ -272,7 +272,7 @@ fn line_checked(line: &str, history: &Haystack, struck: &mut Struck) -> String {
     out
 }
 
-fn files_checked(text: &str, history: &Haystack, struck: &mut Struck) -> String {
+fn files_checked(text: &str, history: &Haystack, struck: &mut StruckCounts) -> String {
     let replaced = FILE.replace_all(text, |found: &regex::Captures<'_>| {
         let name = &found[0];
         let at = found.get(0).map_or(0, |it| it.start());
@@ -317,7 +317,7 @@ mod tests {
         let mut history = Haystack::default();
         history.add(HISTORY);
         for (text, expect) in cases {
-            let mut struck = Struck::default();
+            let mut struck = StruckCounts::default();
             assert_eq!(strike_unproved(text, &history, &mut struck), expect, "{text}");
             let times = expect.matches(STRUCK).count() as u64;
             assert_eq!(struck.quotes + struck.files, times, "{text}");

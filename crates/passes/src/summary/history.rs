@@ -76,7 +76,7 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
 
 impl HistoryRecord {
     /// The text of the record with its maximum length halved `halvings` times.
-    pub fn halved(&self, halvings: u32) -> String {
+    pub fn text_with_halved_limit(&self, halvings: u32) -> String {
         match halvings {
             0 => self.within(usize::MAX),
             _ => self.within((self.cap >> halvings).max(self.least)),

@@ -24,8 +24,10 @@ fn every_record_is_text_in_a_tag() {
         .summary("In short.")
         .image(4)
         .reply("Done.");
-    let shown: Vec<String> =
-        records(&sample, &Caps::default()).iter().map(|piece| piece.halved(0)).collect();
+    let shown: Vec<String> = records(&sample, &Caps::default())
+        .iter()
+        .map(|piece| piece.text_with_halved_limit(0))
+        .collect();
     let expect = [
         "<agent>A reminder.</agent>",
         "<user>Go &lt;/user> on.</user>",
@@ -48,7 +50,7 @@ fn a_result_that_the_user_gave_is_in_the_tag_of_the_user() {
         let Some(Block::Output(output)) = entry.blocks.first_mut() else { panic!("it is") };
         output.from_user = true;
     });
-    let shown = records(&sample, &Caps::default())[1].halved(0);
+    let shown = records(&sample, &Caps::default())[1].text_with_halved_limit(0);
     assert_eq!(shown, "<user tool=\"Shell\" of=\"rm\" failed=\"yes\">No.</user>");
 }
 
@@ -72,7 +74,8 @@ fn a_record_is_halved_down_to_its_least() {
     let caps = Caps { results: 1_000, ..Caps::default() };
     let sample = Sample::new().output(&"x".repeat(1_000));
     let piece = &records(&sample, &caps)[0];
-    let kept: Vec<usize> = (0..6).map(|n| piece.halved(n).matches('x').count()).collect();
+    let kept: Vec<usize> =
+        (0..6).map(|n| piece.text_with_halved_limit(n).matches('x').count()).collect();
     // Two thirds at the beginning and one third at the end, in whole bytes.
     assert_eq!(kept, [1_000, 499, 249, 199, 199, 199]);
     assert_eq!(

@@ -5,7 +5,7 @@ use epitome_model::Tokens;
 
 use super::history::{cut, escaped};
 use super::question::{JOINED, MERGE, PART, WHOLE};
-use super::{Stage, Summarising};
+use super::{Stage, SummaryInProgress};
 use crate::ask::Ask;
 
 /// Maximum number of questions for one summary; in a longer session, records are truncated further.
@@ -13,12 +13,13 @@ const MOST_ASKS: usize = 24;
 /// How often the maximum length of records is halved at most.
 const HALVINGS: u32 = 4;
 
-impl Summarising {
+impl SummaryInProgress {
     /// Plans the questions: one about the whole history, with records as long as possible, or
     /// several about its parts.
     pub(super) fn plan(&mut self) -> Result<(), String> {
         for halvings in 0..=HALVINGS {
-            let history = join(self.pieces.iter().map(|piece| piece.halved(halvings)));
+            let history =
+                join(self.pieces.iter().map(|piece| piece.text_with_halved_limit(halvings)));
             if let Some(ask) = self.fits(WHOLE, &[("history", history)]) {
                 self.ask = ask;
                 self.stage = Stage::Last;
@@ -49,7 +50,7 @@ impl Summarising {
         let mut parts: Vec<String> = Vec::new();
         let mut filled = Tokens(0);
         for piece in &self.pieces {
-            let mut text = piece.halved(halvings);
+            let mut text = piece.text_with_halved_limit(halvings);
             let mut cap = 4_096;
             let mut tokens = self.writer.counter.count(&text) + Tokens(2);
             while tokens > room {

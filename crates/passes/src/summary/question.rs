@@ -2,7 +2,7 @@
 
 use epitome_model::Tokens;
 
-use super::Summarising;
+use super::SummaryInProgress;
 use super::history::{cut, escaped};
 use crate::ask::Ask;
 
@@ -26,7 +26,7 @@ const SPLIT: &str = "\n\nThe history ends in the middle of a turn: what follows 
 const PROTECTED: &str =
     "\n\nThis is kept beside your text as it is. Write nothing that contradicts it:";
 
-impl Summarising {
+impl SummaryInProgress {
     /// The question made from a template; `None` if it does not fit the window.
     pub(super) fn fits(&self, template: &str, values: &[(&str, String)]) -> Option<Ask> {
         let ask = self.question(template, values);

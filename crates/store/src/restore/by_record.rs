@@ -145,7 +145,7 @@ impl<'a> Walk<'a> {
     ) -> Result<()> {
         let bytes = self.bytes(idx)?;
         let view = Spliced::new(&bytes, self.edits(idx))?;
-        let view = view.then(undo_record(generation, record, 0, blobs)?)?;
+        let view = view.with_more(undo_record(generation, record, 0, blobs)?)?;
         self.lines[idx].hash = RecordHash::compute(&view.read(0..view.len()));
         self.lens[idx] = view.len();
         self.edits.insert(idx, view.into_splices());

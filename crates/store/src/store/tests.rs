@@ -16,7 +16,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-fn session(folder: &Path, bytes: &[u8]) -> Session {
+fn session(folder: &Path, bytes: &[u8]) -> LockedSession {
     let path = folder.join("s.jsonl");
     fs::write(&path, bytes).expect("a session");
     Store::new(&folder.join("home")).open_for_edit(&path).expect("a session")

@@ -29,7 +29,7 @@ pub fn message(found: &mut Violations<'_>, message: &Value<'_>, place: &str, las
     if !matches!(&*role, "user" | "assistant" | "system") {
         found.add(Invariant::Roles, message, place, format_args!("unknown role `{role}`"));
     }
-    found.keys(message, place, &["role", "content"]);
+    found.check_keys(message, place, &["role", "content"]);
     let Some(content) = message.get("content").filter(|it| it.is_text() || it.is_list()) else {
         found.add(Invariant::Shape, message, place, "the content is neither text nor blocks");
         return;
@@ -84,7 +84,7 @@ fn block(found: &mut Violations<'_>, block: &Value<'_>, place: &str, role: &str)
 fn check_known_kind(found: &mut Violations<'_>, block: &Value<'_>, place: &str, kind: &str) {
     let own = KEYS.iter().find(|(known, _)| *known == kind).map(|(_, keys)| *keys);
     match own {
-        Some(own) => found.keys(block, place, &[&["type", "cache_control"], own].concat()),
+        Some(own) => found.check_keys(block, place, &[&["type", "cache_control"], own].concat()),
         // Tools that the service runs have many kinds of results, which are sent back unchanged.
         None if kind.ends_with("_tool_result") => {}
         None => {

@@ -81,7 +81,7 @@ pub fn item(found: &mut Violations<'_>, item: &Value<'_>, place: &str) {
         return;
     }
     if let Some((_, keys)) = KEYS.iter().find(|(known, _)| *known == kind) {
-        found.keys(item, place, keys);
+        found.check_keys(item, place, keys);
     }
     match &*kind {
         "message" => message(found, item, place),

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use epitome_model::{MicroDollars, plural};
 use epitome_passes::facts::FactKind;
-use epitome_passes::losses::{Because, LostKind, UsedFact};
+use epitome_passes::losses::{LostKind, RepeatReason, UsedFact};
 use epitome_passes::response_name;
 
 use super::{CompactedBy, CompactionLosses, Piece};
@@ -142,7 +142,7 @@ impl CompactionLosses {
     /// The number of calls that were repeated for another reason.
     fn changed_calls(&self) -> Option<LossGroup<'_>> {
         let is_changed =
-            |it: &Piece| it.lost.again.is_some_and(|it| it.because == Because::Changed);
+            |it: &Piece| it.lost.again.is_some_and(|it| it.because == RepeatReason::Changed);
         let calls = match self.pieces_where(is_changed).len() {
             0 => return None,
             1 => "1 other call was".to_owned(),
@@ -211,9 +211,9 @@ impl Piece {
             let cost = self.cost.filter(|it| *it > MicroDollars(0));
             let cost = cost.map(|it| format!(", {it}")).unwrap_or_default();
             let why = match again.because {
-                Because::Same => ", the same text",
-                Because::Gone => "",
-                Because::Changed => ", changed",
+                RepeatReason::Same => ", the same text",
+                RepeatReason::Gone => "",
+                RepeatReason::Changed => ", changed",
             };
             details.push(format!("again on line {} ({tokens}{cost}{why})", again.line));
         }

@@ -10,7 +10,7 @@ use epitome_model::{
 use super::Message;
 use crate::opencode::raw::{self, State};
 use crate::opencode::tools::TOOLS;
-use crate::place::Place;
+use crate::place::RecordBytes;
 
 /// The result that OpenCode sends for a call that never finished.
 const INTERRUPTED: &str = "[Tool execution was interrupted]";
@@ -38,7 +38,7 @@ const LOOKED_UP: [&[u8]; 7] = [
 
 /// The blocks of a part; `None` if no model ever sees it.
 pub fn part(
-    at: &Place<'_>,
+    at: &RecordBytes<'_>,
     raw: &raw::Part,
     kind: &str,
     message: &Message,
@@ -89,7 +89,7 @@ pub fn part(
 
 /// An attachment of the user. The content of an attached text file or directory is in a separate
 /// part.
-fn file(at: &Place<'_>, raw: &raw::Part) -> Option<Block> {
+fn file(at: &RecordBytes<'_>, raw: &raw::Part) -> Option<Block> {
     let mime = at.maybe(raw.mime.as_ref())?;
     let url = raw.url.as_ref()?;
     if matches!(&*mime, "text/plain" | "application/x-directory") {
@@ -102,12 +102,12 @@ fn file(at: &Place<'_>, raw: &raw::Part) -> Option<Block> {
     })
 }
 
-fn is_data(at: &Place<'_>, url: &Range<usize>) -> bool {
+fn is_data(at: &RecordBytes<'_>, url: &Range<usize>) -> bool {
     at.line[url.clone()].starts_with(b"\"data:")
 }
 
 /// Reasoning; `None` if its text is empty, because then it is not sent.
-fn thinking(at: &Place<'_>, raw: &raw::Part) -> Option<Block> {
+fn thinking(at: &RecordBytes<'_>, raw: &raw::Part) -> Option<Block> {
     let text = raw.text.as_ref()?;
     if text.len() <= 2 && raw.metadata.is_none() {
         return None;
@@ -120,7 +120,7 @@ fn thinking(at: &Place<'_>, raw: &raw::Part) -> Option<Block> {
     }))
 }
 
-fn tool(at: &Place<'_>, raw: &raw::Part, state: &State, id: &str) -> (Call, Output) {
+fn tool(at: &RecordBytes<'_>, raw: &raw::Part, state: &State, id: &str) -> (Call, Output) {
     let name = at.maybe(raw.tool.as_ref()).unwrap_or_default();
     let mut output = output(at, state);
     output.call = id.into();
@@ -133,7 +133,7 @@ fn tool(at: &Place<'_>, raw: &raw::Part, state: &State, id: &str) -> (Call, Outp
     (call, output)
 }
 
-fn output(at: &Place<'_>, state: &State) -> Output {
+fn output(at: &RecordBytes<'_>, state: &State) -> Output {
     let status = at.maybe(state.status.as_ref()).unwrap_or_default();
     match (&*status, &state.output, &state.error) {
         ("completed", _, _) if state.is_compacted(at.line) => {
@@ -160,7 +160,7 @@ fn replaced(words: &str, error: bool) -> Output {
 }
 
 /// A result that is sent as it is stored.
-fn stored(at: &Place<'_>, literal: &Range<usize>, error: bool) -> Output {
+fn stored(at: &RecordBytes<'_>, literal: &Range<usize>, error: bool) -> Output {
     let text = &at.line[literal.clone()];
     Output {
         error,
@@ -171,7 +171,7 @@ fn stored(at: &Place<'_>, literal: &Range<usize>, error: bool) -> Output {
     }
 }
 
-fn attached(at: &Place<'_>, file: &raw::File) -> Part {
+fn attached(at: &RecordBytes<'_>, file: &raw::File) -> Part {
     let whole = at.span(&file.whole);
     let media = at.maybe(file.mime.as_ref()).unwrap_or_default();
     match &file.url {
@@ -183,7 +183,7 @@ fn attached(at: &Place<'_>, file: &raw::File) -> Part {
 }
 
 /// Metadata that a tool recorded for display, and pruned results: no model sees them.
-fn copies(at: &Place<'_>, state: &State, output: &Output) -> Vec<HiddenField> {
+fn copies(at: &RecordBytes<'_>, state: &State, output: &Output) -> Vec<HiddenField> {
     let mut copies = Vec::new();
     for (key, place) in state.metadata.iter().flat_map(|metadata| &metadata.all) {
         let is_output = output.whole == at.span(place);
