@@ -130,8 +130,8 @@ pub fn read_stdin() -> Result<Vec<u8>> {
 /// The state in which a compacted session is read.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct State {
-    /// Read a compacted session as it is sent, with its stubs, and not as it was before; secrets of
-    /// what was removed are redacted all the same
+    /// Read a compacted session as the model gets it now, with stubs, not as it was before it was
+    /// compacted; secrets that the removed text contained are redacted as well
     #[arg(long)]
     pub as_sent: bool,
 }

@@ -53,10 +53,10 @@ pub enum Verb {
     /// What cannot be read, or cannot be proved unneeded, stays. The trash is a folder in the
     /// archive; a later gc deletes from it what is older than the grace period.
     Gc {
-        /// Move it to the trash, and delete from the trash what is old enough
+        /// Move unneeded data to the trash, and delete what has been there for the grace period
         #[arg(long)]
         yes: bool,
-        /// How long unneeded data stays in the archive, and again in the trash
+        /// The grace period: how long unneeded data stays in the archive, and then in the trash
         #[arg(long, value_name = "TIME", default_value = "14d",
               value_parser = crate::session::parse_age)]
         grace: Duration,

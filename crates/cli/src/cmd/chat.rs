@@ -41,8 +41,8 @@ Examples:
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// What to do: the agent answers, and the program ends. What comes through a pipe is added to
-    /// it, and `-` is that alone. Without it, the agent talks with you in the terminal
+    /// Carry out this message, print the answer, and exit. Piped input is added to the message; `-`
+    /// is the piped input alone. Without this option, you talk with the agent in the terminal
     #[arg(long, short, value_name = "MESSAGE")]
     pub prompt: Option<String>,
 

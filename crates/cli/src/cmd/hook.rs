@@ -30,7 +30,7 @@ pub struct Args {
     /// The calling agent
     pub caller: String,
 
-    /// The folder it was installed for
+    /// The folder of the archive: what EPITOME_HOME was set to when `install` was run
     #[arg(long, value_name = "DIR")]
     pub home: Option<PathBuf>,
 

@@ -41,7 +41,7 @@ pub struct Args {
     #[arg(long, short, visible_alias = "out-dir", value_name = "DIR")]
     pub out: Option<PathBuf>,
 
-    /// Keep them on a branch of the project's repository that holds nothing else
+    /// Keep the transcripts on this branch of the repository, which contains nothing else
     #[arg(long, value_name = "NAME", conflicts_with = "all")]
     pub branch: Option<String>,
 

@@ -24,7 +24,7 @@ pub struct Args {
     #[command(flatten)]
     pub redaction: Redaction,
 
-    /// The folder of the archive, as `install` found it in EPITOME_HOME
+    /// The folder of the archive: what EPITOME_HOME was set to when `install` was run
     #[arg(long, value_name = "DIR", hide = true)]
     pub home: Option<PathBuf>,
 }

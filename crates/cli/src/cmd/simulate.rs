@@ -70,20 +70,21 @@ pub struct Args {
     #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
     pub window: Option<u64>,
 
-    /// Tokens of every request in addition to the messages: prompt and tools [default: what fits
-    /// the requests that a session records, or 12k, on the bill; the engine is not told]
+    /// Tokens of the system prompt and the tools in each request [default: live.overhead; if that
+    /// is not set, 0 for the decision to compact, and an estimate for the cost]
     #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
     pub overhead: Option<u64>,
 
-    /// How far a forced compaction goes, in per cent of the tokens [default: as the recipe says]
+    /// The size to which a forced compaction reduces the context, in per cent of its tokens
+    /// [default: half of the recipe's target, at most a quarter of the window]
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(1..=100))]
     pub target: Option<u64>,
 
-    /// Also write a page with the table and plots, which needs nothing but itself
+    /// Also write an HTML page with the table and plots, as one file without other resources
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 
-    /// Conditions that the first recipe has to meet, or the status is 7: recall>=0.9,cost<=0.6
+    /// Exit with status 7 unless the first recipe meets conditions: recall>=0.9,cost<=0.6
     #[arg(long, value_name = "CONDITIONS", value_parser = clap::value_parser!(Gate))]
     pub gate: Option<Gate>,
 

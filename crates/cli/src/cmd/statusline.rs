@@ -25,19 +25,19 @@ const FULL: (u64, u64) = (60, 80);
 /// The minimum number of tokens that are worth a compaction.
 const LEAST: Tokens = Tokens(1_000);
 
-/// Print one line on the running session: how full its context is, what compacting would give back,
-/// and what was spent today
+/// Print the status line of a running session: how full the context is, how many tokens a
+/// compaction would free, and the cost of today
 ///
-/// Claude Code runs it as its status line, with a JSON object on standard input. What was spent is
-/// that of all sessions of Claude Code since midnight UTC, at list prices.
+/// Claude Code runs this command and passes a JSON object on standard input. The cost is that of
+/// all Claude Code sessions since midnight UTC, at list prices.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The folder of the archive, as `install` found it in EPITOME_HOME
+    /// The folder of the archive: what EPITOME_HOME was set to when `install` was run
     #[arg(long, value_name = "DIR", hide = true)]
     pub home: Option<PathBuf>,
 
-    /// Compute what compacting a session would give back, and print nothing
+    /// Compute how many tokens a compaction of the session would free, and print nothing
     #[arg(long, value_name = "SESSION", hide = true)]
     pub refresh: Option<PathBuf>,
 }
