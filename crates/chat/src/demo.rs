@@ -137,7 +137,7 @@ impl Demo<'_> {
     }
 
     fn passes(&mut self) -> Result<()> {
-        self.step("5. Or old results are shortened where they stand, each with a reference.");
+        self.step("5. Or old results are shortened in place, each with a reference.");
         self.reopen("clear-tool-uses")?;
         let compact = Step::call("compact", r#"{"focus":"the error in pricing"}"#);
         let edit = concat!(

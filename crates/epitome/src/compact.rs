@@ -178,7 +178,7 @@ fn put_all<S: Source>(
         .filter(|(splice, _)| planned.way != Way::Rewrite || splice.span.start == end);
     for (splice, _) in added {
         let at_end = splice.span.start == end;
-        let what = if at_end { "the end of the session" } else { "where a mark stands" };
+        let what = if at_end { "the end of the session" } else { "where a mark is" };
         put(splice.span, &|| About { what: what.into(), ..About::default() })?;
     }
     Ok(())

@@ -430,7 +430,7 @@ fn answered_first(pending: &PendingOp, asked: &Request<'_>) -> Result<()> {
         | Request::Refused(_)
         | Request::Undo => {
             let what = format!("the question that `{}` asked has no answer yet", pending.op());
-            Err(usage(what).with_hint("`answer` it first, with `failed` if nobody can"))
+            Err(usage(what).with_hint("`answer` it first, with `failed` if there is no answer"))
         }
     }
 }

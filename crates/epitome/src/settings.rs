@@ -150,7 +150,10 @@ impl Settings {
             // word.
             let all: Vec<String> = known.by_ref().map(key_of_variable).collect();
             let near = nearest(&key_of_variable(name), all.iter().map(String::as_str));
-            let err = Error::new(ErrorKind::Settings, format!("the variable {name} sets nothing"));
+            let err = Error::new(
+                ErrorKind::Settings,
+                format!("there is no setting for the variable {name}"),
+            );
             return Err(match near {
                 Some(near) => {
                     let near = near.to_uppercase().replace('.', "_");
@@ -173,7 +176,7 @@ impl Settings {
         for (key, mut set) in found {
             if scope == Scope::Project && key.yours {
                 self.notes.push(format!(
-                    "{} says {}, which is yours alone to set: it is left out",
+                    "{} sets {}, which only your own settings can: it is ignored",
                     set.place, key.name
                 ));
                 continue;

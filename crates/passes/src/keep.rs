@@ -17,9 +17,10 @@ pub struct Keep {
     pub turns: Option<u64>,
     /// The last results, with their calls.
     pub results: Option<u64>,
-    /// The last messages: what a model says in one go, or what is said to it in between.
+    /// The last messages. Everything that a model writes in a row is one message, and everything
+    /// that it is sent in between is one.
     pub messages: Option<u64>,
-    /// The last tokens, in whole units.
+    /// The last tokens of the context. A call is kept together with its results.
     pub tokens: Option<u64>,
     /// Limits what `tokens` keeps to this share of the session's results, in per cent (0 to 100):
     /// of a session hardly longer than the tail, nearly all would stay. Results are counted because

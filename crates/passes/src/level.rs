@@ -47,13 +47,13 @@ pub struct Level {
     /// Characters of text as written, with what the API's JSON adds around each text.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub chars: Option<u64>,
-    /// Results.
+    /// The number of tool results.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub results: Option<u64>,
-    /// Turns of the user.
+    /// The number of turns. A turn is a user message and everything until the next.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub turns: Option<u64>,
-    /// Messages.
+    /// The number of messages.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub messages: Option<u64>,
 }

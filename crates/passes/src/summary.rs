@@ -293,7 +293,7 @@ impl SummaryInProgress {
         let of = self.of;
         let spent = self.spent;
         if tokens >= of {
-            return self.nothing("the summary is longer than what it stands for".into());
+            return self.nothing("the summary is longer than what it replaces".into());
         }
         SummaryProgress::Written(WrittenSummary { text, tokens, of, struck, spent })
     }

@@ -56,7 +56,7 @@ fn an_answer_that_is_no_summary_says_why() {
         (reply("## Goal\nNone.\n## Next steps\n", StopReason::End), "the summary is empty"),
         (reply("## Goal\nGo on.", StopReason::End), "the summary lacks sections: Next steps"),
         (reply("Sorry.", StopReason::End), "the summary lacks sections: Goal, Next steps"),
-        (reply(&long, StopReason::End), "the summary is longer than what it stands for"),
+        (reply(&long, StopReason::End), "the summary is longer than what it replaces"),
         (reply(good, StopReason::Length), "the summary was cut off by its length"),
         (reply(good, StopReason::Call), "the model called a tool"),
         (reply(good, StopReason::Refused), "the model declined to answer"),

@@ -148,7 +148,7 @@ fn appended(sides: &Sides<'_>, plan: &Plan) -> Option<Vec<Violation>> {
             Some((_, new)) if old.role == new.role && edited.contains(&item) => {
                 blocks(sides, item, old, new, &mut violation);
             }
-            Some(_) => violation(Invariant::Tree, "another entry stands in its place"),
+            Some(_) => violation(Invariant::Tree, "another entry is in its place"),
             None => violation(Invariant::Tree, "it is not sent any more"),
         }
     }
@@ -236,7 +236,7 @@ fn summarised(before: Side<'_>, after: Side<'_>, summary: &Summary) -> Vec<Viola
     }
     for (old, new) in kept.iter().zip(tail) {
         if !same_said((before, old), (after, new)) {
-            violation(Invariant::Tree, old.record.line, "another entry stands in its place");
+            violation(Invariant::Tree, old.record.line, "another entry is in its place");
         }
     }
     violations

@@ -151,7 +151,7 @@ fn a_summary_is_sent_with_what_is_kept_behind_it() {
     let one = |invariant, line, what: &str| vec![(invariant, line, what.to_owned())];
     assert_eq!(found(&summary().reply("Done."), &[3]), []);
     assert_eq!(found(&summary().user("Go.").reply("Done."), &[3]), []);
-    let expect = one(Invariant::Tree, 4, "another entry stands in its place");
+    let expect = one(Invariant::Tree, 4, "another entry is in its place");
     assert_eq!(found(&summary().reply("Other."), &[3]), expect);
     let expect = one(Invariant::Tree, 2, "something is sent that was summarised");
     assert_eq!(found(&summary().reply("Hm.").reply("Done."), &[3]), expect);

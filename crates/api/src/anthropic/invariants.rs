@@ -228,7 +228,7 @@ fn compactions(found: &mut Violations<'_>, root: &Value<'_>, messages: &[Value<'
         for (n, block) in message.list_of("content").iter().enumerate() {
             let place = format!("messages.{idx}.content.{n}");
             if block.is("type", "compaction") && n > 0 {
-                found.add(Invariant::Opaque, block, &place, "a compaction does not stand first");
+                found.add(Invariant::Opaque, block, &place, "a compaction is not the first block");
             }
         }
     }

@@ -127,7 +127,7 @@ fn pairs(found: &mut Violations<'_>, contents: &[Value<'_>]) {
         if let Some((n, call)) = made.first() {
             let before = idx.checked_sub(1).map(|before| &contents[before]);
             if before.is_some_and(|before| before.is("role", "model")) {
-                let what = "calls stand behind another turn of the model";
+                let what = "calls follow another turn of the model";
                 found.add(Invariant::Position, call, &format!("{place}.parts.{n}"), what);
             }
         }

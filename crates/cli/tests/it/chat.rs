@@ -448,7 +448,7 @@ fn a_project_starts_no_mcp_server_and_one_that_fails_is_told() {
     chat.world.write("project/.epitome.toml", mcp_settings(&chat, ""));
     let (status, _, notes) = chat.run("anthropic", &["-p", "Hello."]);
     assert_eq!(status, 0, "{notes}");
-    assert!(notes.contains("chat.mcp, which is yours alone to set"), "{notes}");
+    assert!(notes.contains("chat.mcp, which only your own settings can"), "{notes}");
     assert!(!marker.exists());
     assert!(!chat.sent()[0].contains("mcp__srv"));
 

@@ -740,7 +740,7 @@ fn a_summary_stands_for_what_is_not_kept() {
     let refused = world.output(&args);
     assert_eq!(refused.status.code(), Some(4));
     let told = String::from_utf8(refused.stderr).expect("text");
-    assert!(told.contains("the summary is longer than what it stands for"), "{told}");
+    assert!(told.contains("the summary is longer than what it replaces"), "{told}");
     assert!(told.contains("give a shorter summary") && !told.contains("line 0"), "{told}");
     // An empty summary: nothing is done.
     let empty = world.write("empty.txt", "\n");

@@ -359,7 +359,7 @@ impl Context {
                         if known || made.contains(&output.call) {
                             format!("the call `{id}` has its result already")
                         } else {
-                            format!("a result of `{id}`, which nobody called")
+                            format!("a result of `{id}`, but there is no such call")
                         }
                     })?;
                 }

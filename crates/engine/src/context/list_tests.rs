@@ -163,7 +163,7 @@ fn what_is_no_list_changes_nothing() {
     let before = state(&context);
     let bad = [
         (vec![&*list[0], "{}"], "message 2 of 2 is none of anthropic"),
-        (vec![&*list[0], &*list[2]], "message 2 of 2: a result of `c1`, which nobody called"),
+        (vec![&*list[0], &*list[2]], "message 2 of 2: a result of `c1`, but there is no such call"),
         (vec!["[]", &*list[1]], "message 1 of 2 is none of anthropic"),
     ];
     for (list, why) in bad {

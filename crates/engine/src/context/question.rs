@@ -241,7 +241,7 @@ impl Context {
         if self.setup.counter.count(text) >= stands_for {
             return Err(Error::new(
                 ErrorKind::Refused,
-                "the summary is longer than what it stands for",
+                "the summary is longer than what it replaces",
             ));
         }
         let total = self.counts.total();

@@ -150,6 +150,6 @@ pub fn no_summaries(format: &Format) -> Error {
 }
 
 fn too_long() -> Error {
-    Error::new(ErrorKind::Refused, "the summary is longer than what it stands for")
+    Error::new(ErrorKind::Refused, "the summary is longer than what it replaces")
         .with_hint("nothing was written; give a shorter summary, or keep less (--keep-turns)")
 }

@@ -43,7 +43,7 @@ impl Logs {
             let session = epitome_model::short(session, NAME);
             let what = format!("there is no log of a session {session}");
             Error::new(ErrorKind::NotFound, what)
-                .with_hint(format!("logs stand in {}", self.folder.display()))
+                .with_hint(format!("logs are in {}", self.folder.display()))
         })
     }
 

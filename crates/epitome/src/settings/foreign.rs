@@ -145,7 +145,7 @@ impl Foreign {
         let names = self.names.iter().map(|name| (name.name.clone(), name.schema(ours)));
         let names: serde_json::Map<String, serde_json::Value> = names.collect();
         json!({
-            "description": format!("The names of {}, as they stand there.", self.of),
+            "description": format!("The names of {}, as in its own settings.", self.of),
             "type": "object",
             "additionalProperties": false,
             "properties": names,

@@ -47,7 +47,7 @@ fn recipe(config: &Config, name: &str, text: &str, set: &SetValue) -> Result<()>
     Err(match nearest(text, BUILT_IN.iter().map(|(known, _)| *known)) {
         Some(near) => err.with_hint(format!("did you mean `{near}`?")),
         None => err.with_hint(format!(
-            "`epitome recipes` lists them; your own stand in {}",
+            "`epitome recipes` lists them; your own are in {}",
             folder.display()
         )),
     })

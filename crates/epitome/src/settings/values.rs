@@ -21,7 +21,7 @@ use crate::backup::BackupPlace;
 pub struct Values {
     /// What is compacted, and how: stored sessions, and contexts in use.
     pub compaction: Compaction,
-    /// Contexts in use: `epitome engine`.
+    /// Contexts in use, as in `epitome engine`.
     pub live: Live,
     /// Redaction of what leaves this machine.
     pub redaction: Redaction,
@@ -40,50 +40,53 @@ pub struct Compaction {
     /// A recipe by name, or the path of a file.
     #[schemars(extend("default" = "epitome", "x-path" = "recipe"))]
     pub recipe: Option<String>,
-    /// Where a compaction stops: at so many tokens of context, at per cent of the window (`"60%"`),
-    /// at characters (`"80000 chars"`), or at a table of `tokens`, `percent` and `chars`, all of
-    /// which have to be reached.
+    /// The size at which a compaction stops: a number of tokens, a percentage of the window
+    /// (`"60%"`), a number of characters (`"80000 chars"`), or a table of `tokens`, `percent` and
+    /// `chars`, all of which must be reached.
     #[schemars(with = "TargetTaken", extend("x-takes" = TARGET_TAKEN))]
     pub target: Option<Target>,
-    /// What is kept whole. Any of these replaces what the recipe keeps.
+    /// What is kept whole. These rules replace those of the recipe.
     pub keep: Keep,
     /// What starts a compaction.
     pub trigger: Trigger,
-    /// What is done with old reasoning, whatever the recipe says.
+    /// Whether old reasoning of the model is kept or removed. Overrides the recipe.
     pub thinking: Option<ThinkingMode>,
-    /// Everything of at most so many bytes stays.
+    /// Texts of at most this many bytes are not shortened.
     pub min_bytes: Option<u64>,
-    /// Results of at most so many bytes stay.
+    /// Results of at most this many bytes are not shortened.
     pub min_result_bytes: Option<u64>,
-    /// Contents of written files of at most so many bytes stay in their calls.
+    /// Contents of written files of at most this many bytes stay in their calls.
     pub min_content_bytes: Option<u64>,
-    /// Tools whose calls and results stay, in addition to those of the recipe.
+    /// Tools whose calls and results are never shortened, in addition to those of the recipe.
     pub exempt_tools: Option<Vec<String>>,
-    /// Tokens that a compaction has to save; otherwise it is not made.
+    /// The minimum number of tokens that a compaction must save. If it would save fewer, nothing is
+    /// changed.
     pub clear_at_least: Option<u64>,
-    /// Whether arguments go with their results: of all calls, or of those of these tools.
+    /// Whether the arguments of a call are removed together with its result: true for all tools, or
+    /// a list of tools.
     pub clear_tool_inputs: Option<Inputs>,
-    /// Whether texts that the reply repeats are kept once.
+    /// Whether text in a call or a result is removed if the model's next reply repeats it.
     pub repeats: Option<bool>,
-    /// Keep a whole copy of a session before it is compacted, in the archive or next to it.
+    /// Where a copy of the whole session is kept before it is compacted: in the archive, or next to
+    /// the session.
     pub backup: Option<BackupPlace>,
     /// The model that writes summaries.
     #[schemars(extend("x-yours" = true))]
     pub model: Option<String>,
-    /// The model that is called when that one fails.
+    /// The model that is called if `compaction.model` fails.
     #[schemars(extend("x-yours" = true))]
     pub fallback: Option<String>,
-    /// The time limit for a whole answer of a model, in seconds.
+    /// The time limit for a complete response of a model, in seconds.
     #[schemars(range(min = 1, max = 3600), extend("default" = 300))]
     pub timeout: Option<u64>,
-    /// How often a model is called before the next one is tried.
+    /// The number of attempts with a model before the fallback model is called.
     #[schemars(range(min = 1, max = 10), extend("default" = 3))]
     pub tries: Option<u32>,
 }
 
 /// What [`Compaction::target`] takes.
-const TARGET_TAKEN: &str =
-    "a whole number of tokens, per cent from 1% to 100%, or a table of tokens, percent and chars";
+const TARGET_TAKEN: &str = "a whole number of tokens, a percentage from \"1%\" to \"100%\", a \
+    number of characters (\"80000 chars\"), or a table of tokens, percent and chars";
 
 /// [`Target`], for the schema.
 #[derive(JsonSchema)]
@@ -92,9 +95,9 @@ const TARGET_TAKEN: &str =
 enum TargetTaken {
     /// Tokens.
     Tokens(u64),
-    /// Per cent of the window, or characters.
+    /// A percentage of the window (`"60%"`), or a number of characters (`"80000 chars"`).
     Text(#[schemars(regex(pattern = "^(0*([1-9][0-9]?|100) *%|[0-9]+ *chars)$"))] String),
-    /// All of these.
+    /// A table of limits, all of which must be reached.
     All(Target),
 }
 
@@ -106,18 +109,19 @@ pub struct Keep {
     /// The rules.
     #[serde(flatten)]
     pub rules: passes::Keep,
-    /// Names of files that set rules, in addition to those of agents and of the recipe.
+    /// Names of rule files (such as `AGENTS.md`) that are kept, in addition to those of agents and
+    /// of the recipe.
     pub pins: Option<Vec<String>>,
 }
 
-/// What starts a compaction of a stored session, and of a context in use whose recipe says nothing
-/// else; both have to be reached.
+/// The size at which a stored session is compacted, and a context in use if its recipe has no
+/// trigger. If both are set, both must be reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Trigger {
-    /// Tokens of context.
+    /// The tokens of the context.
     pub tokens: Option<u64>,
-    /// Bytes on disk.
+    /// The size of the session on disk, in bytes.
     pub bytes: Option<u64>,
 }
 
@@ -125,9 +129,9 @@ pub struct Trigger {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Inputs {
-    /// Of all calls, or of none.
+    /// True: the arguments of all calls. False: none.
     All(bool),
-    /// Of calls of these tools.
+    /// The arguments of calls of these tools.
     Of(Vec<String>),
 }
 
@@ -135,26 +139,28 @@ pub enum Inputs {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Live {
-    /// A recipe for contexts in use alone, by name or path; without it, that of `compaction`.
+    /// The recipe for contexts in use, by name or path. If it is not set, `compaction.recipe` is
+    /// used.
     #[schemars(extend("x-path" = "recipe"))]
     pub recipe: Option<String>,
-    /// Whether contexts are compacted by themselves, and not only on request.
+    /// Whether contexts are compacted automatically, and not only on request.
     #[schemars(extend("default" = true))]
     pub auto: Option<bool>,
     /// The context window of the model, in tokens.
     #[schemars(range(min = 1, max = 1_000_000_000), extend("default" = 200_000))]
     pub window: Option<u64>,
-    /// Tokens of every request in addition to the messages: prompt and tools.
+    /// The tokens of the system prompt and the tools in each request.
     #[schemars(range(max = 1_000_000_000), extend("default" = 0))]
     pub overhead: Option<u64>,
-    /// What starts a compaction: any of these. They replace what the recipe says.
+    /// The size at which a context is compacted: the first of these limits that is reached.
+    /// Overrides the recipe.
     pub trigger: Level,
-    /// How far a compaction goes: one of these.
+    /// The size to which a context is compacted.
     pub target: Target,
-    /// Tokens of the window that are kept for the reply.
+    /// The tokens of the window that are reserved for the response.
     #[schemars(range(max = 1_000_000_000))]
     pub reserve: Option<u64>,
-    /// Per cent of the window at which there is a warning.
+    /// The percentage of the window at which a warning is reported.
     #[schemars(range(min = 1, max = 100))]
     pub warn: Option<u64>,
     /// The summary, for recipes that have one.
@@ -165,21 +171,22 @@ pub struct Live {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Summary {
-    /// The size that the context must reach after the passes.
+    /// A summary is requested if the context is still larger than this after the passes.
     pub over: Level,
-    /// The most tokens of the model's part of it.
+    /// The maximum number of tokens of the text that the model writes for a summary.
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub max_tokens: Option<u64>,
-    /// Its sections: the name of a set, or a list of headings.
+    /// The sections of a summary: the name of a set of sections, or a list of headings.
     #[schemars(with = "SectionsTaken")]
     pub sections: Option<Sections>,
-    /// The role in which it is sent.
+    /// The role of the message with the summary.
     #[schemars(with = "String", extend("enum" = ["user", "acknowledged", "system"]))]
     pub role: Option<SummaryRole>,
-    /// Tokens of the user's words that are kept word for word, the newest first.
+    /// The number of tokens of the user's messages that a summary quotes unchanged, the newest
+    /// messages first.
     #[schemars(range(max = 1_000_000_000))]
     pub user_tokens: Option<u64>,
-    /// What every summary should look at.
+    /// What every summary pays attention to.
     #[schemars(extend("x-yours" = true))]
     pub focus: Option<String>,
     /// Texts that every summary contains unchanged.
@@ -203,13 +210,13 @@ enum SectionsTaken {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Redaction {
-    /// Whether `render` and `export` redact anything.
+    /// Whether `render` and `export` redact sessions.
     #[schemars(extend("default" = true, "x-yours" = true))]
     pub enabled: Option<bool>,
-    /// What is looked for: `secrets`, `pii`, or rules by name.
+    /// What is redacted: `secrets`, `pii` (personal data), or rules by name.
     #[schemars(extend("default" = ["secrets", "pii"], "x-yours" = true))]
     pub find: Option<Vec<String>>,
-    /// Files of rules in addition to epitome's, in the form of gitleaks'.
+    /// Files with additional rules, in the format of gitleaks.
     #[schemars(extend("x-path" = "file", "x-yours" = true))]
     pub rules: Option<Vec<PathBuf>>,
 }
@@ -221,12 +228,12 @@ pub struct Render {
     /// The output formats.
     #[schemars(extend("default" = ["terminal"]))]
     pub format: Option<Vec<Form>>,
-    /// How much is shown.
+    /// How much of a session is shown.
     pub detail: Option<Detail>,
     /// Whether results and bulky arguments are replaced by their number of lines.
     #[schemars(extend("default" = "no"))]
     pub compact: Option<RenderShortening>,
-    /// The folder that pages are written to.
+    /// The folder to which pages are written.
     #[schemars(extend("x-path" = "file"))]
     pub out: Option<PathBuf>,
 }
@@ -247,7 +254,7 @@ pub enum Form {
     Jsonl,
 }
 
-/// How much is shown.
+/// How much of a session is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Detail {
@@ -288,16 +295,16 @@ pub enum RenderShortening {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Chat {
-    /// The model that answers, as PROVIDER/MODEL. Without it that of `compaction.model`.
+    /// The model that answers, as PROVIDER/MODEL. If it is not set, `compaction.model` is used.
     #[schemars(extend("x-yours" = true))]
     pub model: Option<String>,
-    /// Rules for what its tools may do without a question.
+    /// Rules for what tools may do without asking the user.
     #[schemars(extend("x-yours" = true))]
     pub allow: Option<Vec<String>>,
-    /// Rules for what its tools may not do; they override every rule that allows.
+    /// Rules for what tools must not do. They override `chat.allow`.
     #[schemars(extend("x-yours" = true))]
     pub deny: Option<Vec<String>>,
-    /// MCP servers by name, whose tools are further tools.
+    /// MCP servers by name. The agent can call their tools.
     #[schemars(extend("x-yours" = true))]
     pub mcp: Option<BTreeMap<String, McpServer>>,
 }
@@ -308,16 +315,18 @@ pub struct Chat {
 pub struct McpServer {
     /// The program.
     pub command: Option<String>,
-    /// Its arguments.
+    /// The arguments of the program.
     pub args: Vec<String>,
-    /// Variables that it gets in addition; `${NAME}` is a variable of the environment.
+    /// Additional environment variables of the program; `${NAME}` is replaced by a variable of the
+    /// environment.
     pub env: BTreeMap<String, String>,
-    /// The folder in which it is started: absolute, or seen from the project. Without it, your home
-    /// folder.
+    /// The folder in which the program is started: an absolute path, or one relative to the
+    /// project. By default your home folder.
     pub cwd: Option<String>,
-    /// The address, if it is no program.
+    /// The address of a server that is not started as a program.
     pub url: Option<String>,
-    /// Headers that are sent with each request; `${NAME}` is a variable of the environment.
+    /// Headers that are sent with each request; `${NAME}` is replaced by a variable of the
+    /// environment.
     pub headers: BTreeMap<String, String>,
     /// The time limit of a call, in seconds.
     pub timeout: Option<u64>,
@@ -327,7 +336,8 @@ pub struct McpServer {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Trust {
-    /// Folders of projects whose files may set everything, including folders below them.
+    /// Folders of projects whose settings files may set everything. Folders below them are
+    /// included.
     #[schemars(extend("x-path" = "file", "x-yours" = true))]
     pub projects: Option<Vec<PathBuf>>,
 }

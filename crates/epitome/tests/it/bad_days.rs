@@ -110,7 +110,7 @@ fn after_a_bad_day_the_context_is_what_the_passes_have_left() {
         (Answer::Says(Step::text(ANSWER).ending(Ending::Refused)), "declined"),
         (Answer::Says(Step { calls: vec![call], ..Step::text(ANSWER) }), "tool"),
         (says("asdf qwer zxcv"), "lacks sections"),
-        (says(&longer), "longer than what it stands for"),
+        (says(&longer), "longer than what it replaces"),
         (Answer::status(400, error("prompt is too long: 9000 tokens > 8000 maximum")), "too long"),
         (Answer::status(200, "<html>").with_header("content-type", "text/html"), "cannot be read"),
     ];

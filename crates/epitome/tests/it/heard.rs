@@ -137,14 +137,14 @@ fn a_result_has_one_call_and_a_call_one_result() {
     };
     assert_eq!(
         why(&mut context, &[result("c1"), result("c2")]),
-        Some("message 2 of 2: a result of `c2`, which nobody called".to_owned())
+        Some("message 2 of 2: a result of `c2`, but there is no such call".to_owned())
     );
     let part = json!({ "functionResponse": { "name": "Read", "response": {} } });
     assert_eq!(
         refused("gemini-api", &mut self::context(), &[json!({ "parts": [part] })]),
         Some((
             ErrorKind::Unreadable,
-            "message 1 of 1: a result of `Read`, which nobody called".to_owned()
+            "message 1 of 1: a result of `Read`, but there is no such call".to_owned()
         ))
     );
     assert_eq!(why(&mut context, &[result("c1")]), None);

@@ -175,7 +175,7 @@ fn a_summary_that_is_too_long_says_so_and_what_to_do() {
         let done = PreparedCompaction::with_summary(&text, &loaded, &recipe, &Estimate);
         let err = done.err().unwrap_or_else(|| panic!("{} takes it", session.agent));
         assert_eq!(err.kind(), ErrorKind::Refused);
-        assert_eq!(err.to_string(), "the summary is longer than what it stands for");
+        assert_eq!(err.to_string(), "the summary is longer than what it replaces");
         let hint = "nothing was written; give a shorter summary, or keep less (--keep-turns)";
         assert_eq!(err.hint(), Some(hint));
     }

@@ -36,7 +36,7 @@ pub fn write(
     let newest = times.filter_map(|time| time.parse::<u64>().ok()).max().unwrap_or(1).max(1);
     let mut splices = Vec::new();
     for edit in edits {
-        let lost = Unwritable { at: edit.at, why: "no mark can stand for it" };
+        let lost = Unwritable { at: edit.at, why: "no mark can express it" };
         let (_, record) = output(transcript, edit.at).ok_or(lost.clone())?;
         let Markable { place, with, .. } = markable(&source.at(record)).ok_or(lost)?;
         let span =

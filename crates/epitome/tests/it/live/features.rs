@@ -184,7 +184,7 @@ fn a_summary_that_is_no_use_leaves_everything() {
     for (answer, reason) in [
         (Ok(ended("  \n", StopReason::End)), "the summary is empty"),
         (Ok(whole("None.")), "the summary is empty"),
-        (Ok(whole(&long)), "the summary is longer than what it stands for"),
+        (Ok(whole(&long)), "the summary is longer than what it replaces"),
         (Ok(cut), "the summary was cut off by its length"),
         (Ok(call), "the model called a tool"),
         (Ok(other), "the model stopped: safety"),

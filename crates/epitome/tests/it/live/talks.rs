@@ -333,7 +333,7 @@ fn a_summary_is_shorter_by_both_counts_than_what_it_stands_for() {
         ask(&mut context);
         let before = (context.report().compactions, context.unchanged_view().messages());
         context.answer(Ok(good())).expect("memory is written");
-        let longer = "the summary is longer than what it stands for";
+        let longer = "the summary is longer than what it replaces";
         let told = reasons(&context.events()) == [longer];
         assert_eq!(context.report().compactions, before.0 + expect, "{ours} {writers}");
         assert_eq!(told, expect == 0, "{ours} {writers}");
