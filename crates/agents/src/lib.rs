@@ -14,10 +14,10 @@
 //! [`Environment`], so that this crate reads neither.
 //!
 //! ```
-//! use epitome_agents::{AGENTS, Environment, named, sessions};
+//! use epitome_agents::{AGENTS, Environment, find_agent, sessions};
 //!
 //! let environment = Environment::from_home("/home/ada".as_ref());
-//! let claude = named("claude").expect("a known agent");
+//! let claude = find_agent("claude").expect("a known agent");
 //! assert!(claude.folder(&environment).ends_with("ada/.claude/projects"));
 //! assert!(sessions(&environment, Some("claude")).is_empty(), "Ada has no sessions here");
 //! assert!(AGENTS.iter().any(|agent| agent.name() == "codex"));

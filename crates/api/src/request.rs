@@ -35,7 +35,7 @@ impl Api {
     /// Makes the body of a request. The body is empty if the transcript has nothing to send.
     ///
     /// ```
-    /// use epitome_api::{Options, Outgoing, SummaryAs, anthropic, named};
+    /// use epitome_api::{Options, Outgoing, SummaryAs, anthropic, find_api};
     ///
     /// let body = br#"{"messages":[{"role":"user","content":"Hi"}]}"#.to_vec();
     /// let transcript = (anthropic::FORMAT.read)(&body, &mut ());
@@ -43,7 +43,7 @@ impl Api {
     /// let outgoing = Outgoing { transcript: &transcript, source: &body, summary };
     /// let options =
     ///     Options { model: "m", max_tokens: 9, tools: &[], stream: false, reasons: false };
-    /// let api = named("openai-chat").expect("an API");
+    /// let api = find_api("openai-chat").expect("an API");
     /// assert_eq!(
     ///     api.request(&api.endpoint, &outgoing, &options).body,
     ///     r#"{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"Hi"}]}"#,

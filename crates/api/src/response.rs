@@ -78,9 +78,9 @@ impl Api {
     /// Parses the body of a response that was not streamed.
     ///
     /// ```
-    /// use epitome_api::{BadResponse, named};
+    /// use epitome_api::{BadResponse, find_api};
     ///
-    /// let api = named("anthropic").expect("an API");
+    /// let api = find_api("anthropic").expect("an API");
     /// let body = br#"{"content":[{"type":"text","text":"Hi"}],"stop_reason":"end_turn"}"#;
     /// let response = api.response(body).expect("a response");
     /// assert_eq!(response.text(), "Hi");

@@ -66,9 +66,9 @@ pub(crate) trait Assembler: Send {
 /// A response that is being received.
 ///
 /// ```
-/// use epitome_api::{Delta, Stream, named};
+/// use epitome_api::{Delta, Stream, find_api};
 ///
-/// let api = named("gemini-api").expect("an API");
+/// let api = find_api("gemini-api").expect("an API");
 /// let mut stream = Stream::new(api, api.endpoint.framing);
 /// let mut seen = String::new();
 /// let mut on = |delta: Delta<'_>| match delta {

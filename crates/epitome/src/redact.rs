@@ -230,14 +230,14 @@ fn without_cut_token(text: &str) -> Cow<'_, str> {
 /// A session with a placeholder for each string that a redactor finds.
 ///
 /// ```
-/// use epitome::redact::redacted;
+/// use epitome::redact::redact_session;
 /// use epitome_formats::Loaded;
 /// use epitome_redact::{Finder, Redactor, Rules};
 ///
 /// let session = br#"{"messages":[{"role":"user","content":"Use AKIAQ3EGRXLTPN2MWVJD."}]}"#;
 /// let session = Loaded::read(session.to_vec(), Some("openai-chat"))?;
 /// let finder = Finder::new(Rules::built_in()).expect("the built-in rules");
-/// let redacted = redacted(&session, &mut Redactor::new(&finder))?;
+/// let redacted = redact_session(&session, &mut Redactor::new(&finder))?;
 /// assert_eq!(redacted.found.len(), 1);
 /// # Ok::<(), epitome::Error>(())
 /// ```

@@ -113,7 +113,7 @@ impl Context {
     /// context.compact_to(None, Some(Tokens(0)))?;
     /// let report = context.report();
     /// assert_eq!((report.entries, report.compactions), (11, 1));
-    /// assert!(report.sent < report.said);
+    /// assert!(report.sent < report.originals);
     /// # Ok::<(), epitome_error::Error>(())
     /// ```
     pub fn report(&self) -> SavingsReport {
