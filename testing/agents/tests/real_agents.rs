@@ -2,18 +2,18 @@
 //! their own, which `cargo lab e2e` switches on.
 
 use agents::scenario::Scenario;
-use agents::{Way, e2e, named, record, resume};
+use agents::{Way, e2e, find_agent, record, resume};
 use anyhow::{Context, ensure};
 use std::path::Path;
 
 fn check_e2e(agent: &str) -> anyhow::Result<()> {
     let by_hand = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/by_hand.sh");
-    e2e::run(named(agent)?, Way::Rewrite, &by_hand)?;
+    e2e::run(find_agent(agent)?, Way::Rewrite, &by_hand)?;
     Ok(())
 }
 
 fn check_refused(agent: &str, from: &str, to: &str, refusal: &str) -> anyhow::Result<()> {
-    let agent = named(agent)?;
+    let agent = find_agent(agent)?;
     let text = record::record(agent, &Scenario::own_compaction(agent))?.scrubbed()?.remove(0).text;
     ensure!(text.contains(from), "{from} is not in the session");
     let sent = resume::resume(agent, &text.replace(from, to))?;
@@ -47,7 +47,7 @@ fn altered_thinking_is_refused() -> anyhow::Result<()> {
 #[test]
 fn every_recorded_session_is_gone_on_with() -> anyhow::Result<()> {
     for fixture in fixtures::all() {
-        let agent = named(&fixture.agent)?;
+        let agent = find_agent(&fixture.agent)?;
         let text = String::from_utf8(fixture.bytes())?;
         let sent = resume::resume(agent, &text)?;
         sent.accepted().with_context(|| format!("{} {}", fixture.agent, fixture.name))?;

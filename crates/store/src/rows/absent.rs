@@ -8,7 +8,7 @@ use std::path::Path;
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_formats::database::Database;
 
-use super::{Rows, Stored, Which};
+use super::{Rows, StoredSession, Which};
 use crate::source::FileSource;
 
 impl Rows {
@@ -20,7 +20,7 @@ impl Rows {
 pub(super) fn sessions_of(
     database: &Path,
     _which: &Which<'_>,
-) -> Result<(&'static Database, Vec<Stored>)> {
+) -> Result<(&'static Database, Vec<StoredSession>)> {
     Err(absent(database))
 }
 

@@ -6,10 +6,10 @@ use epitome_error::Result;
 
 use super::{Rows, absent};
 use crate::source::FileSource;
-use crate::store::Replaced;
+use crate::store::ReplaceReport;
 
 impl Rows {
-    pub(crate) fn replace(&self, _before: &FileSource, _after: &File) -> Result<Replaced> {
+    pub(crate) fn replace(&self, _before: &FileSource, _after: &File) -> Result<ReplaceReport> {
         Err(absent(&self.address()))
     }
 }
