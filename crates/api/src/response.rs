@@ -20,7 +20,7 @@ pub struct Response {
     pub source: Vec<u8>,
     /// Why the model stopped.
     pub stop: StopReason,
-    /// The tokens that the service counted, if it reports them.
+    /// The tokens that the service counted, if it reports a number that is possible.
     pub usage: Option<TokenUsage>,
     /// The ranges in `source` of the elements of its list of messages.
     elements: Vec<Range<usize>>,
@@ -103,6 +103,7 @@ impl Api {
         let parsed = (self.parse_response)(root);
         let parsed = parsed.ok_or_else(|| wrong("it contains no answer"))?;
         let Parsed { messages, model, stop, usage } = parsed;
+        let usage = usage.filter(is_plausible);
         let mut source = format!(r#"{{"{}":["#, self.list);
         let mut elements = Vec::new();
         for message in &messages {
@@ -160,7 +161,17 @@ pub(super) fn raw(value: &Value<'_>) -> String {
 pub(super) fn count(object: Option<&Value<'_>>, key: &str) -> Option<Tokens> {
     let value = object?.get(key)?;
     let bytes = value.raw();
-    epitome_json::integer(bytes, &(0..bytes.len())).map(Tokens)
+    let count = epitome_json::integer(bytes, &(0..bytes.len()))?;
+    // Sums of counts do not overflow.
+    Some(Tokens(count.min(u64::from(u32::MAX))))
+}
+
+/// Tokens of one request that no model takes or gives: a service that reports more is not believed.
+const IMPLAUSIBLE: Tokens = Tokens(100_000_000);
+
+/// Whether a service can have counted so many tokens in one request.
+fn is_plausible(usage: &TokenUsage) -> bool {
+    usage.all_input() + usage.output < IMPLAUSIBLE
 }
 
 /// The usage in a response of a service that counts cached tokens as part of the input.
@@ -222,6 +233,25 @@ mod tests {
                 claude,
                 r#"{"content":[],"stop_reason":"pause_turn"}"#,
                 r#" | Other("pause_turn") | None"#,
+            ),
+            (
+                claude,
+                r#"{"content":[],"stop_reason":"end_turn","usage":{"input_tokens":1,
+                    "cache_read_input_tokens":99999998}}"#,
+                " | End | Some((99999999, 0))",
+            ),
+            (
+                claude,
+                r#"{"content":[],"stop_reason":"end_turn","usage":{"input_tokens":1,
+                    "output_tokens":18446744073709551615}}"#,
+                " | End | None",
+            ),
+            (
+                gemini,
+                r#"{"candidates":[{"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":1,
+                    "candidatesTokenCount":18446744073709551615,
+                    "thoughtsTokenCount":18446744073709551615}}"#,
+                " | End | None",
             ),
             (claude, r#"{"content":"text"}"#, r#"Unreadable("it contains no answer")"#),
             (claude, r#"{"content":[{"type":"te"#, r#"Cut("its JSON is cut off")"#),

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use epitome::wire::Chain;
 use epitome_json::{Cursor, Kind, Malformed, without};
+use epitome_model::decode;
 
 /// A member that only says how far the provider should cache: clients move it from message to
 /// message, and the message stays the same.
@@ -56,8 +57,7 @@ impl Messages {
             }
             let place = value.skip()?;
             if key == b"model" {
-                let name = std::str::from_utf8(&body[place]).unwrap_or_default();
-                found.model = Some(name.trim_matches('"').to_owned());
+                found.model = model_name(&body[place]);
             }
             Ok(())
         });
@@ -174,6 +174,14 @@ pub(crate) fn sole_text(body: &[u8], value: &Range<usize>) -> Option<Range<usize
     read.ok()?;
     let text = texts.pop().filter(|_| texts.is_empty() && blocks == 1 && is_text)?;
     Some(text)
+}
+
+/// The name of a model, fit to be printed: clients choose it.
+fn model_name(value: &[u8]) -> Option<String> {
+    const LONGEST: usize = 100;
+    let printable = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    let name = value.starts_with(b"\"").then(|| decode(value))?;
+    Some(name.chars().take(LONGEST).map(printable).collect())
 }
 
 /// Reads the next value as a message.
@@ -334,6 +342,23 @@ mod tests {
         assert_eq!(found.place(&(text..body.len())), None);
         assert_eq!(message.offset_of(text - 12), None);
         assert_eq!(message.range_of(offset, offset), None);
+    }
+
+    #[test]
+    fn the_name_of_a_model_can_be_printed() {
+        let long = format!("\"{}\"", "m".repeat(1_000));
+        for (json, expect) in [
+            (r#""claude-haiku-4-5""#, Some("claude-haiku-4-5")),
+            (r#""a\/b \u00e9\"""#, Some("a/b é\"")),
+            (r#""a\n\u001b[2J""#, Some("a\u{fffd}\u{fffd}[2J")),
+            (long.as_str(), Some(&long[1..101])),
+            ("null", None),
+            ("5", None),
+        ] {
+            let body = format!(r#"{{"model":{json},"messages":[{{}}]}}"#);
+            let found = Messages::find(body.as_bytes(), "messages").expect("a body");
+            assert_eq!(found.model.as_deref(), expect, "{json}");
+        }
     }
 
     #[test]
