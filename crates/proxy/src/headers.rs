@@ -66,11 +66,6 @@ pub(crate) fn is_plain(headers: &HeaderMap) -> bool {
     headers.get(header::CONTENT_ENCODING).is_none_or(|value| value == "identity")
 }
 
-/// Whether the client wants to change to another protocol, such as a WebSocket.
-pub(crate) fn wants_upgrade(headers: &HeaderMap) -> bool {
-    headers.contains_key(header::UPGRADE)
-}
-
 /// The length that the headers declare.
 pub(crate) fn content_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()

@@ -41,6 +41,7 @@ mod server;
 mod splice;
 mod turn;
 mod upstream;
+mod websocket;
 
 pub use explain::{ExplainedBlock, Explainer, Explanation, Reason};
 pub use headers::BYPASS;

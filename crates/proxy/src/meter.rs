@@ -58,6 +58,8 @@ pub struct Totals {
     pub refused: u64,
     /// Finished requests that could not be written to the ledger.
     pub unwritten: u64,
+    /// WebSockets that passed unread; nothing in them is in any other number but `requests`.
+    pub websockets: u64,
     /// Requests that passed unchanged because of an error of epitome.
     pub failures: u64,
     /// The last such error.
@@ -166,6 +168,16 @@ impl Meter {
         }
     }
 
+    /// Counts a WebSocket, which passes unread.
+    pub(crate) fn add_websocket(&self) {
+        self.change(|totals| totals.websockets += 1);
+    }
+
+    /// Whether all that is sent has to be counted.
+    pub(crate) fn has_budget(&self) -> bool {
+        self.budget.is_some()
+    }
+
     /// Adds a request that has ended.
     fn add(&self, line: &LedgerLine) {
         if let Some(usage) = line.usage {
@@ -235,6 +247,11 @@ impl Observer {
         self
     }
 
+    /// The response is whole: it is counted.
+    pub(crate) fn complete(mut self) {
+        self.end = End::Complete;
+    }
+
     fn push(&mut self, bytes: &[u8]) {
         let Observer { decoder, received, .. } = self;
         let mut is_read = true;
@@ -297,8 +314,8 @@ pub(crate) struct Observed<B> {
 impl<B> Observed<B> {
     /// The response is whole: it is counted before the client sees the end.
     fn finish(&mut self) {
-        if let Some(mut observer) = self.observer.take() {
-            observer.end = End::Complete;
+        if let Some(observer) = self.observer.take() {
+            observer.complete();
         }
     }
 }

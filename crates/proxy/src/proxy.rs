@@ -1,7 +1,7 @@
 //! What happens to one request: it is read, changed if that is worth it, and passed on.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
@@ -10,10 +10,12 @@ use epitome_api::{Api, Purpose};
 use epitome_llm::Catalogue;
 use epitome_model::{Counter, MicroDollars};
 use epitome_passes::Recipe;
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::{BodyExt as _, Empty, Full};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONTENT_LENGTH, HeaderMap};
-use hyper::{Method, Request, Response, Uri, Version};
+use hyper::http::request::Parts;
+use hyper::upgrade::OnUpgrade;
+use hyper::{Method, Request, Response, StatusCode, Uri, Version};
 use tracing::warn;
 
 use crate::account::Origin;
@@ -29,6 +31,7 @@ use crate::metrics;
 use crate::refusal::{AnyBody, Refusal, text_response};
 use crate::rewrite::{Rewriter, Rewritten};
 use crate::upstream::{Route, Upstream};
+use crate::websocket;
 
 /// Maximum bytes of a body that is read at once; services take 32 MB. A longer one passes
 /// unchanged as it arrives.
@@ -60,6 +63,8 @@ pub struct Options {
     pub holdout: Holdout,
     /// What the run may cost at list prices. Requests are refused once it is spent.
     pub budget: Option<MicroDollars>,
+    /// Whether WebSockets of model APIs pass, unread, instead of being refused.
+    pub websockets: bool,
     /// Takes the explanations of changed requests, if they are wanted.
     pub explainer: Option<Explainer>,
 }
@@ -80,6 +85,7 @@ impl Options {
             run: String::new(),
             holdout: Holdout::default(),
             budget: None,
+            websockets: false,
             explainer: None,
         }
     }
@@ -94,6 +100,9 @@ pub struct Proxy {
     meter: Arc<Meter>,
     explainer: Option<Explainer>,
     is_dry_run: bool,
+    passes_websockets: bool,
+    /// Logs once that WebSockets pass unread.
+    websocket_log: Once,
 }
 
 impl Proxy {
@@ -115,12 +124,23 @@ impl Proxy {
         let origin = Origin { run: options.run, agent: options.agent };
         let rewriter = Rewriter::new(folder, recipe, counter, prices.clone());
         let explainer = options.explainer;
+        let passes_websockets = options.websockets;
         let rewriter =
             rewriter.with_holdout(options.holdout).with_explanations(explainer.is_some());
         let rewriter = Arc::new(rewriter);
         let meter = Meter::new(prices, origin, ledger).with_budget(options.budget);
         let meter = Arc::new(meter);
-        Ok(Proxy { token, route, client, rewriter, meter, explainer, is_dry_run })
+        Ok(Proxy {
+            token,
+            route,
+            client,
+            rewriter,
+            meter,
+            explainer,
+            is_dry_run,
+            passes_websockets,
+            websocket_log: Once::new(),
+        })
     }
 
     /// What was sent so far, and what it cost.
@@ -138,13 +158,11 @@ impl Proxy {
         answered.unwrap_or_else(Refusal::into_response)
     }
 
-    async fn pass(&self, request: Request<Incoming>) -> Result<Response<AnyBody>, Refusal> {
+    async fn pass(&self, mut request: Request<Incoming>) -> Result<Response<AnyBody>, Refusal> {
+        let upgrade = hyper::upgrade::on(&mut request);
         let (head, body) = request.into_parts();
         let path_and_query = head.uri.path_and_query().map_or("/", |it| it.as_str());
         let target = without_token(self.token(), path_and_query).ok_or(Refusal::Token)?;
-        if headers::wants_upgrade(&head.headers) {
-            return Err(Refusal::Upgrade);
-        }
         let path = target.split('?').next().unwrap_or_default();
         if head.method == Method::GET && path == metrics::PATH {
             return self.metrics(&head.headers);
@@ -153,6 +171,9 @@ impl Proxy {
         let url: Uri = url.parse().map_err(|_| Refusal::BadUrl)?;
         if Api::from_path(path).is_some_and(|(_, purpose)| purpose == Purpose::Answer) {
             self.meter.check_budget().map_err(Refusal::Budget)?;
+        }
+        if websocket::is_wanted(&head.headers) {
+            return self.pass_websocket(path, url, &head, upgrade).await;
         }
         let readable = readable(&head.method, path, &head.headers);
         let mut request = Request::new(());
@@ -174,15 +195,57 @@ impl Proxy {
             None => body.map_err(Into::into).boxed_unsync(),
         };
         *request.method_mut() = head.method;
-        *request.uri_mut() = url.clone();
-        let sent = self.client.send(request.map(|()| body)).await;
-        let response = sent
-            .map_err(|err| Refusal::Unreachable { address: address(&url), why: describe(&err) })?;
+        *request.uri_mut() = url;
+        let response = self.send(request.map(|()| body)).await?;
+        let observer = observer.map(|it| it.of_response(response.status(), response.headers()));
         Ok(passed_on(response, observer))
     }
 }
 
 impl Proxy {
+    async fn send(&self, request: Request<AnyBody>) -> Result<Response<Incoming>, Refusal> {
+        let address = address(request.uri());
+        let sent = self.client.send(request).await;
+        sent.map_err(|err| Refusal::Unreachable { address, why: describe(&err) })
+    }
+
+    /// Passes a WebSocket on. One of a model API is refused, unless it is asked for: agents then
+    /// send their requests over HTTP, where they are shortened and counted.
+    async fn pass_websocket(
+        &self,
+        path: &str,
+        url: Uri,
+        head: &Parts,
+        upgrade: OnUpgrade,
+    ) -> Result<Response<AnyBody>, Refusal> {
+        let api = Api::of_path(path).map(|(api, _)| api);
+        let is_wanted = self.passes_websockets || head.headers.contains_key(BYPASS);
+        if api.is_some() && (!is_wanted || self.meter.has_budget()) {
+            return Err(Refusal::WebSocket);
+        }
+        self.websocket_log.call_once(|| {
+            warn!(path, "WebSockets pass unread: nothing in them is shortened or counted");
+        });
+        self.meter.add_websocket();
+        let client = headers::client(&head.headers);
+        let observer = api.map(|api| self.meter.begin(api, Rewritten::default(), client));
+        let mut request = Request::new(Empty::new().map_err(|never| match never {}).boxed_unsync());
+        *request.method_mut() = head.method.clone();
+        *request.uri_mut() = url;
+        *request.headers_mut() = headers::of_request(&head.headers);
+        *request.extensions_mut() = head.extensions.clone();
+        websocket::add_headers(request.headers_mut());
+        let mut response = self.send(request).await?;
+        let observer = observer.map(|it| it.of_response(response.status(), response.headers()));
+        if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+            return Ok(passed_on(response, observer));
+        }
+        websocket::join(&mut response, upgrade, observer);
+        let mut response = passed_on(response, None);
+        websocket::add_headers(response.headers_mut());
+        Ok(response)
+    }
+
     /// What was sent so far, for Prometheus.
     fn metrics(&self, headers: &HeaderMap) -> Result<Response<AnyBody>, Refusal> {
         if self.token.is_none() && !names_an_address(headers) {
@@ -269,7 +332,6 @@ async fn whole(mut body: Incoming) -> Result<Bytes, Refusal> {
 /// it counted is read as it passes.
 fn passed_on(response: Response<Incoming>, observer: Option<Observer>) -> Response<AnyBody> {
     let (mut head, body) = response.into_parts();
-    let observer = observer.map(|it| it.of_response(head.status, &head.headers));
     head.headers = headers::passed_on(&head.headers);
     head.version = Version::HTTP_11;
     let body = Observed { body, observer };

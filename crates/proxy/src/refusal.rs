@@ -24,8 +24,8 @@ pub(crate) enum Refusal {
     Token,
     /// The request names another machine.
     Host,
-    /// The request asks for a WebSocket or another protocol.
-    Upgrade,
+    /// The request asks for a WebSocket, in which nothing would be shortened or counted.
+    WebSocket,
     /// Nothing says for which service the request is.
     NoService,
     /// The body is too long to be read at once, and has no declared length.
@@ -49,8 +49,8 @@ impl Refusal {
     fn status(&self) -> StatusCode {
         match self {
             Refusal::Token | Refusal::Host => StatusCode::FORBIDDEN,
-            // After this status, Codex sends its requests over HTTP.
-            Refusal::Upgrade => StatusCode::UPGRADE_REQUIRED,
+            // After this status, agents send their requests over HTTP.
+            Refusal::WebSocket => StatusCode::UPGRADE_REQUIRED,
             Refusal::NoService => StatusCode::NOT_FOUND,
             Refusal::TooLong => StatusCode::PAYLOAD_TOO_LARGE,
             Refusal::Incomplete | Refusal::BadUrl => StatusCode::BAD_REQUEST,
@@ -67,8 +67,10 @@ impl Refusal {
                     .to_owned()
             }
             Refusal::Host => "name this machine by its address".to_owned(),
-            Refusal::Upgrade => {
-                "epitome proxy passes no WebSocket on: send the request over HTTP".to_owned()
+            Refusal::WebSocket => {
+                "epitome proxy shortens nothing in a WebSocket: send the request \
+                 over HTTP, or start it with --websockets and no --budget"
+                    .to_owned()
             }
             Refusal::NoService => "epitome proxy cannot tell which service this request is for: \
                  start it with --upstream URL"

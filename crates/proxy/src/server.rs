@@ -149,7 +149,8 @@ async fn answer(stream: TcpStream, proxy: Arc<Proxy>) {
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
         .preserve_header_case(true)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
     // An error of one connection does not affect the others.
     served.await.ok();
 }

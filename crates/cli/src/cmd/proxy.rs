@@ -60,8 +60,17 @@ pub struct Args {
 }
 
 /// The options that start something.
-const OF_A_RUN: [&str; 8] =
-    ["listen", "upstream", "token", "recipe", "dry_run", "holdout", "explain", "budget"];
+const OF_A_RUN: [&str; 9] = [
+    "listen",
+    "upstream",
+    "token",
+    "recipe",
+    "dry_run",
+    "holdout",
+    "explain",
+    "budget",
+    "websockets",
+];
 
 /// What was sent through the proxy so far.
 #[derive(ClapArgs, Clone, Debug)]
@@ -113,6 +122,11 @@ pub struct Shortening {
     /// without a known price, too
     #[arg(long, value_name = "DOLLARS", value_parser = parse_dollars)]
     pub budget: Option<MicroDollars>,
+
+    /// Pass WebSockets of model APIs on, unread and uncounted [default: refuse them, so that the
+    /// agent sends its requests over HTTP]
+    #[arg(long, conflicts_with = "budget")]
+    pub websockets: bool,
 }
 
 /// Reads an amount like `2.50` or `$2.50`.
@@ -148,6 +162,7 @@ impl Shortening {
             run: app.config.begin_run("proxy").id,
             holdout: self.holdout,
             budget: self.budget,
+            websockets: self.websockets,
             explainer: self.explain.as_deref().map(|path| explainer(app, path)).transpose()?,
             ..options
         })
@@ -223,6 +238,9 @@ pub fn summary(totals: &Totals, is_dry_run: bool) -> String {
     if totals.without_price > 0 {
         let requests = count(totals.without_price, "request");
         parts.push(format!("{requests} of unknown price"));
+    }
+    if totals.websockets > 0 {
+        parts.push(format!("{} passed unread", count(totals.websockets, "WebSocket")));
     }
     if totals.refused > 0 {
         let refused = count(totals.refused, "request");
@@ -338,5 +356,10 @@ mod tests {
         );
         let none = Totals { requests: 1, ..Totals::default() };
         assert_eq!(summary(&none, false), "1 request, without a count of tokens from the service");
+        let unread = Totals { websockets: 2, ..none };
+        assert_eq!(
+            summary(&unread, false),
+            "1 request, without a count of tokens from the service; 2 WebSockets passed unread"
+        );
     }
 }

@@ -237,7 +237,7 @@ fn code(status: ExitStatus) -> i32 {
 }
 
 fn say(app: &App, totals: &Totals, is_dry_run: bool) {
-    if totals.requests > 0 || totals.failures > 0 {
+    if totals.requests + totals.failures + totals.websockets > 0 {
         app.note(&format!("{DIM}epitome: {}{DIM:#}", summary(totals, is_dry_run)));
     }
 }

@@ -8,3 +8,4 @@ mod explain;
 mod ledger;
 mod metrics;
 mod pass;
+mod websocket;

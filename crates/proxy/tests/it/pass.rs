@@ -193,19 +193,6 @@ fn an_address_that_others_reach_needs_a_long_token() {
 }
 
 #[test]
-fn a_websocket_is_refused_with_a_reason() {
-    let service = Service::answering(200, "{}");
-    let folder = tempfile::tempdir().expect("a folder");
-    let proxy = Running::start(&service.url(), folder.path(), |options| options);
-    let mut client = proxy.connect();
-    let upgrade = [("connection", "Upgrade"), ("upgrade", "websocket")];
-    client.send("GET", "/v1/responses", &upgrade, b"");
-    let response = client.response().expect("a response");
-    assert!(response.first.starts_with("HTTP/1.1 426"), "{}", response.first);
-    assert!(service.requests().is_empty());
-}
-
-#[test]
 fn a_compressed_response_passes_unchanged() {
     let answer = r#"{"usage":{"input_tokens":3,"output_tokens":1},"type":"message","content":[]}"#;
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
