@@ -216,6 +216,34 @@ mod tests {
     }
 
     #[test]
+    fn an_impossible_count_is_no_count() {
+        let cases: &[(&Api, &str, &str)] = &[
+            (
+                &anthropic::API,
+                r#"{"content":[],"stop_reason":"end_turn","usage":{"input_tokens":1,
+                    "cache_read_input_tokens":99999998}}"#,
+                " | End | Some((99999999, 0))",
+            ),
+            (
+                &anthropic::API,
+                r#"{"content":[],"stop_reason":"end_turn","usage":{"input_tokens":1,
+                    "output_tokens":18446744073709551615}}"#,
+                " | End | None",
+            ),
+            (
+                &gemini_api::API,
+                r#"{"candidates":[{"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":1,
+                    "candidatesTokenCount":18446744073709551615,
+                    "thoughtsTokenCount":18446744073709551615}}"#,
+                " | End | None",
+            ),
+        ];
+        for (api, body, expect) in cases {
+            assert_eq!(describe(api, body), *expect, "{body}");
+        }
+    }
+
+    #[test]
     fn what_a_response_says_is_found_in_every_api() {
         let (claude, chat) = (&anthropic::API, &openai_chat::API);
         let (responses, gemini, ollama) = (&openai_responses::API, &gemini_api::API, &ollama::API);
@@ -233,25 +261,6 @@ mod tests {
                 claude,
                 r#"{"content":[],"stop_reason":"pause_turn"}"#,
                 r#" | Other("pause_turn") | None"#,
-            ),
-            (
-                claude,
-                r#"{"content":[],"stop_reason":"end_turn","usage":{"input_tokens":1,
-                    "cache_read_input_tokens":99999998}}"#,
-                " | End | Some((99999999, 0))",
-            ),
-            (
-                claude,
-                r#"{"content":[],"stop_reason":"end_turn","usage":{"input_tokens":1,
-                    "output_tokens":18446744073709551615}}"#,
-                " | End | None",
-            ),
-            (
-                gemini,
-                r#"{"candidates":[{"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":1,
-                    "candidatesTokenCount":18446744073709551615,
-                    "thoughtsTokenCount":18446744073709551615}}"#,
-                " | End | None",
             ),
             (claude, r#"{"content":"text"}"#, r#"Unreadable("it contains no answer")"#),
             (claude, r#"{"content":[{"type":"te"#, r#"Cut("its JSON is cut off")"#),

@@ -22,7 +22,8 @@ pub(crate) fn add_headers(headers: &mut HeaderMap) {
     headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
 }
 
-/// Connects the two sides of a WebSocket that the service has agreed to. `observer` counts the WebSocket when it ends.
+/// Connects the two sides of a WebSocket that the service has agreed to. `observer` counts it when
+/// it ends.
 pub(crate) fn join(
     response: &mut Response<Incoming>,
     client: OnUpgrade,

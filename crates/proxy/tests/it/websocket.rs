@@ -17,6 +17,7 @@ use crate::exchange::{Running, Service};
 type Heads = Arc<Mutex<Vec<(String, Vec<(String, String)>)>>>;
 
 /// A service that takes WebSockets, and sends each message back twice.
+#[expect(clippy::result_large_err, reason = "the error is that of the library")]
 fn echo() -> (SocketAddr, Heads) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
