@@ -63,6 +63,9 @@ pub struct Config {
     pub here: PathBuf,
     /// The variables of the environment that begin with `EPITOME_`.
     pub variables: BTreeMap<String, String>,
+    /// The variables of the environment that begin with `OTEL_`: they say where a proxy reports its
+    /// requests.
+    pub telemetry: BTreeMap<String, String>,
     /// The API keys of model providers that are in the environment.
     pub keys: BTreeMap<Provider, Key>,
     /// For each provider, the name of the variable in which its key was found.
@@ -73,6 +76,13 @@ pub struct Config {
     pub rules: Vec<PathBuf>,
     /// The fixed time, if tests set one.
     now: Option<Timestamp>,
+}
+
+/// The variables of the environment whose names begin with `prefix`, but empty ones.
+fn variables(prefix: &str) -> BTreeMap<String, String> {
+    let text = |value: OsString| value.into_string().ok().filter(|text| !text.is_empty());
+    let all = std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?)));
+    all.filter(|(name, _)| name.starts_with(prefix)).collect()
 }
 
 impl Config {
@@ -102,14 +112,9 @@ impl Config {
         }
         config.here = std::env::current_dir().unwrap_or_default();
         config.check_home()?;
-        let ours = std::env::vars_os().filter_map(|(name, value)| {
-            let name = name
-                .into_string()
-                .ok()
-                .filter(|name| name.starts_with("EPITOME_") && name != "EPITOME_API_KEY")?;
-            Some((name, value.into_string().ok().filter(|value| !value.is_empty())?))
-        });
-        config.variables = ours.collect();
+        config.variables = variables("EPITOME_");
+        config.variables.remove("EPITOME_API_KEY");
+        config.telemetry = variables("OTEL_");
         Ok(config)
     }
 
@@ -192,6 +197,7 @@ impl Config {
             user: user.to_owned(),
             here: PathBuf::new(),
             variables: BTreeMap::new(),
+            telemetry: BTreeMap::new(),
             key_variables: keys.iter().map(|(provider, name, _)| (*provider, *name)).collect(),
             keyed,
             keys: keys.into_iter().map(|(provider, _, key)| (provider, key)).collect(),

@@ -38,7 +38,9 @@ mod rewrite;
 #[cfg(test)]
 mod rewrite_properties;
 mod server;
+mod span;
 mod splice;
+mod telemetry;
 mod turn;
 mod upstream;
 mod websocket;
@@ -49,4 +51,5 @@ pub use holdout::Holdout;
 pub use meter::Totals;
 pub use proxy::{Options, Proxy};
 pub use server::{BindError, Server};
+pub use telemetry::TelemetrySettings;
 pub use upstream::{BadUpstream, Upstream};

@@ -27,6 +27,8 @@ use crate::memo::locked;
 use crate::metrics::{self, Labels};
 use crate::recall::named_references;
 use crate::rewrite::{BYTES_PER_TOKEN, Rewritten};
+use crate::span::{RequestHead, Span};
+use crate::telemetry::Telemetry;
 
 /// Maximum bytes of a response that are kept to be read at its end.
 const LONGEST: usize = 16 << 20;
@@ -60,6 +62,8 @@ pub struct Totals {
     pub unwritten: u64,
     /// WebSockets that passed unread; nothing in them is in any other number but `requests`.
     pub websockets: u64,
+    /// Spans that no collector of OpenTelemetry took.
+    pub dropped_spans: u64,
     /// Requests that passed unchanged because of an error of epitome.
     pub failures: u64,
     /// The last such error.
@@ -77,17 +81,31 @@ pub(crate) struct Meter {
     sums: Mutex<BTreeMap<Labels, RequestSum>>,
     /// What the run may cost.
     budget: Option<MicroDollars>,
+    /// Takes the spans of finished requests.
+    telemetry: Option<Telemetry>,
 }
 
 impl Meter {
     pub(crate) fn new(prices: Catalogue, origin: Origin, ledger: Option<Ledger>) -> Meter {
         let (totals, sums) = (Mutex::default(), Mutex::default());
-        Meter { prices, origin, ledger, totals, sums, budget: None }
+        Meter { prices, origin, ledger, totals, sums, budget: None, telemetry: None }
     }
 
     /// Keeps a budget, if there is one.
     pub(crate) fn with_budget(self, budget: Option<MicroDollars>) -> Meter {
         Meter { budget, ..self }
+    }
+
+    /// Reports finished requests, if there is a collector.
+    pub(crate) fn with_telemetry(self, telemetry: Option<Telemetry>) -> Meter {
+        Meter { telemetry, ..self }
+    }
+
+    /// Has the spans sent that wait.
+    pub(crate) fn end(&self) {
+        if let Some(telemetry) = &self.telemetry {
+            telemetry.end();
+        }
     }
 
     /// Checks whether a request may start.
@@ -113,7 +131,9 @@ impl Meter {
     }
 
     pub(crate) fn totals(&self) -> Totals {
-        self.totals.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let mut totals = self.totals.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        totals.dropped_spans = self.telemetry.as_ref().map_or(0, Telemetry::dropped);
+        totals
     }
 
     /// The finished requests as Prometheus text.
@@ -142,13 +162,12 @@ impl Meter {
         });
     }
 
-    /// Counts a request that is about to be sent; `client` is the name by which its client calls
-    /// itself.
+    /// Counts a request that is about to be sent.
     pub(crate) fn begin(
         self: &Arc<Self>,
         api: &'static Api,
         request: Rewritten,
-        client: Option<String>,
+        head: RequestHead,
     ) -> Observer {
         let effect = &request.effect;
         self.change(|totals| {
@@ -160,7 +179,7 @@ impl Meter {
             meter: Arc::clone(self),
             api,
             request,
-            client,
+            head,
             status: None,
             end: End::Unreachable,
             decoder: Decoder::Plain,
@@ -211,7 +230,7 @@ pub(crate) struct Observer {
     meter: Arc<Meter>,
     api: &'static Api,
     request: Rewritten,
-    client: Option<String>,
+    head: RequestHead,
     status: Option<StatusCode>,
     end: End,
     decoder: Decoder,
@@ -292,13 +311,17 @@ impl Drop for Observer {
         let finished = Finished {
             api: self.api,
             effect: &self.request.effect,
-            client: self.client.take(),
+            client: self.head.client.take(),
             status: self.status.map(|status| status.as_u16()),
             end: self.end,
             usage,
             recalled,
         };
-        self.meter.add(&finished.line(&self.meter.origin, &self.meter.prices));
+        let line = finished.line(&self.meter.origin, &self.meter.prices);
+        self.meter.add(&line);
+        if let Some(telemetry) = &self.meter.telemetry {
+            Span::of_request(&line, &self.head).into_iter().for_each(|span| telemetry.add(span));
+        }
         if usage.is_none() && self.status.is_some_and(|status| status.is_success()) {
             self.meter.add_uncounted(&self.request.effect);
         }
@@ -357,6 +380,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Observed<B> {
 
 #[cfg(test)]
 mod tests {
+    use hyper::Uri;
     use serde_json::json;
 
     use super::*;
@@ -380,7 +404,8 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, "text/event-stream; charset=utf-8".parse().expect("a value"));
         let request = Rewritten { effect, ..Rewritten::default() };
-        let mut observer = meter.begin(api, request, None).of_response(StatusCode::OK, &headers);
+        let head = RequestHead::new(&HeaderMap::new(), &Uri::default());
+        let mut observer = meter.begin(api, request, head).of_response(StatusCode::OK, &headers);
         let usage_at_start = json!({"input_tokens": 3, "cache_read_input_tokens": 40,
             "cache_creation_input_tokens": 5, "output_tokens": 1});
         let events = [

@@ -30,6 +30,8 @@ use crate::meter::{Meter, Observed, Observer, Totals};
 use crate::metrics;
 use crate::refusal::{AnyBody, Refusal, text_response};
 use crate::rewrite::{Rewriter, Rewritten};
+use crate::span::RequestHead;
+use crate::telemetry::{Exporter, Telemetry, TelemetrySettings};
 use crate::upstream::{Route, Upstream};
 use crate::websocket;
 
@@ -67,6 +69,8 @@ pub struct Options {
     pub websockets: bool,
     /// Takes the explanations of changed requests, if they are wanted.
     pub explainer: Option<Explainer>,
+    /// Where spans of requests are sent, if they are wanted.
+    pub telemetry: Option<TelemetrySettings>,
 }
 
 impl Options {
@@ -87,6 +91,7 @@ impl Options {
             budget: None,
             websockets: false,
             explainer: None,
+            telemetry: None,
         }
     }
 }
@@ -106,12 +111,12 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Makes a proxy.
+    /// Makes a proxy, and what sends its spans to a collector, if there is one.
     ///
     /// # Errors
     ///
     /// If the system has no certificates.
-    pub(crate) fn new(options: Options) -> Result<Proxy, rustls::Error> {
+    pub(crate) fn new(options: Options) -> Result<(Proxy, Option<Exporter>), rustls::Error> {
         let route = match options.upstream {
             Some(upstream) => Route::One(upstream),
             None => Route::ByRequest,
@@ -128,9 +133,12 @@ impl Proxy {
         let rewriter =
             rewriter.with_holdout(options.holdout).with_explanations(explainer.is_some());
         let rewriter = Arc::new(rewriter);
-        let meter = Meter::new(prices, origin, ledger).with_budget(options.budget);
+        let (telemetry, exporter) = options.telemetry.map(Telemetry::new).unzip();
+        let meter = Meter::new(prices, origin, ledger)
+            .with_budget(options.budget)
+            .with_telemetry(telemetry);
         let meter = Arc::new(meter);
-        Ok(Proxy {
+        let proxy = Proxy {
             token,
             route,
             client,
@@ -140,12 +148,18 @@ impl Proxy {
             is_dry_run,
             passes_websockets,
             websocket_log: Once::new(),
-        })
+        };
+        Ok((proxy, exporter))
     }
 
     /// What was sent so far, and what it cost.
     pub fn totals(&self) -> Totals {
         self.meter.totals()
+    }
+
+    /// Has the spans sent that wait.
+    pub(crate) fn end(&self) {
+        self.meter.end();
     }
 
     pub(crate) fn token(&self) -> Option<&str> {
@@ -176,6 +190,7 @@ impl Proxy {
             return self.pass_websocket(path, url, &head, upgrade).await;
         }
         let readable = readable(&head.method, path, &head.headers);
+        let request_head = RequestHead::new(&head.headers, &url);
         let mut request = Request::new(());
         *request.headers_mut() = headers::of_request(&head.headers);
         // How the names of headers are spelt.
@@ -187,7 +202,7 @@ impl Proxy {
                 if purpose == Purpose::Answer {
                     let model = api.model_in_path(path).map(str::to_owned);
                     rewritten.effect.model = rewritten.effect.model.take().or(model);
-                    observer = Some(self.begin(api, rewritten, headers::client(&head.headers))?);
+                    observer = Some(self.begin(api, rewritten, request_head)?);
                 }
                 request.headers_mut().insert(CONTENT_LENGTH, body.len().into());
                 Full::new(body).map_err(|never| match never {}).boxed_unsync()
@@ -223,12 +238,8 @@ impl Proxy {
         if api.is_some() && (!is_wanted || self.meter.has_budget()) {
             return Err(Refusal::WebSocket);
         }
-        self.websocket_log.call_once(|| {
-            warn!(path, "WebSockets pass unread: nothing in them is shortened or counted");
-        });
-        self.meter.add_websocket();
-        let client = headers::client(&head.headers);
-        let observer = api.map(|api| self.meter.begin(api, Rewritten::default(), client));
+        let request_head = RequestHead::new(&head.headers, &url);
+        let observer = api.map(|api| self.meter.begin(api, Rewritten::default(), request_head));
         let mut request = Request::new(Empty::new().map_err(|never| match never {}).boxed_unsync());
         *request.method_mut() = head.method.clone();
         *request.uri_mut() = url;
@@ -240,6 +251,10 @@ impl Proxy {
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
             return Ok(passed_on(response, observer));
         }
+        self.websocket_log.call_once(|| {
+            warn!(path, "WebSockets pass unread: nothing in them is shortened or counted");
+        });
+        self.meter.add_websocket();
         websocket::join(&mut response, upgrade, observer);
         let mut response = passed_on(response, None);
         websocket::add_headers(response.headers_mut());
@@ -259,14 +274,14 @@ impl Proxy {
         &self,
         api: &'static Api,
         request: Rewritten,
-        client: Option<String>,
+        head: RequestHead,
     ) -> Result<Observer, Refusal> {
         let model = request.effect.model.as_deref();
         self.meter.check_price(model).map_err(Refusal::Budget)?;
         if let (Some(take), Some(explanation)) = (&self.explainer, &request.explanation) {
             take(explanation);
         }
-        Ok(self.meter.begin(api, request, client))
+        Ok(self.meter.begin(api, request, head))
     }
 
     /// The body as it is sent, and what that saves. After any error of ours it is the original.

@@ -15,6 +15,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 
 use crate::proxy::{Options, Proxy};
+use crate::telemetry::Exporter;
 
 /// How long the head of a request may take, and how long a connection may be idle.
 const HEAD: Duration = Duration::from_secs(120);
@@ -67,6 +68,7 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     proxy: Arc<Proxy>,
+    exporter: Option<Exporter>,
 }
 
 impl Server {
@@ -83,8 +85,9 @@ impl Server {
         }
         let listener = TcpListener::bind(address).map_err(BindError::System)?;
         let address = listener.local_addr().map_err(BindError::System)?;
-        let proxy = Proxy::new(options).map_err(|err| BindError::System(io::Error::other(err)))?;
-        Ok(Server { listener, address, proxy: Arc::new(proxy) })
+        let made = Proxy::new(options).map_err(|err| BindError::System(io::Error::other(err)));
+        let (proxy, exporter) = made?;
+        Ok(Server { listener, address, proxy: Arc::new(proxy), exporter })
     }
 
     /// The base URL for agents, with the token if there is one, without a slash at its end.
@@ -107,6 +110,8 @@ impl Server {
     /// When the system gives no threads, or can no longer listen.
     pub fn run_until(self, end: impl Future<Output = ()>) -> io::Result<()> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let exporting = self.exporter.map(Exporter::start).transpose()?;
+        let proxy = Arc::clone(&self.proxy);
         let done = runtime.block_on(async {
             self.listener.set_nonblocking(true)?;
             let listener = tokio::net::TcpListener::from_std(self.listener)?;
@@ -115,6 +120,10 @@ impl Server {
         });
         // Requests that are cut off are still written to the ledger.
         runtime.shutdown_timeout(END);
+        if let Some(exporting) = exporting {
+            proxy.end();
+            exporting.join().ok();
+        }
         done
     }
 }

@@ -13,7 +13,7 @@ use epitome::recipes;
 use epitome::wire::ledger::Ledger;
 use epitome::wire::stats::{StatsBy, report};
 use epitome_model::{MicroDollars, Tokens};
-use epitome_proxy::{BindError, Holdout, Options, Server, Totals, Upstream};
+use epitome_proxy::{BindError, Holdout, Options, Server, TelemetrySettings, Totals, Upstream};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
@@ -155,6 +155,11 @@ impl Shortening {
         let settings = app.settings()?;
         let recipe = recipes::resolve_live(&app.config, settings, self.recipe.as_deref())?;
         let options = Options::new(recipe, app.counter(), app.config.wire_memo());
+        let telemetry = TelemetrySettings::from_variables(&app.config.telemetry);
+        let telemetry = telemetry.unwrap_or_else(|wrong| {
+            app.note(&format!("no spans are sent: {wrong}"));
+            None
+        });
         Ok(Options {
             dry_run: self.dry_run,
             prices: catalogue(&app.config)?,
@@ -163,6 +168,7 @@ impl Shortening {
             holdout: self.holdout,
             budget: self.budget,
             websockets: self.websockets,
+            telemetry,
             explainer: self.explain.as_deref().map(|path| explainer(app, path)).transpose()?,
             ..options
         })
@@ -245,6 +251,10 @@ pub fn summary(totals: &Totals, is_dry_run: bool) -> String {
     if totals.refused > 0 {
         let refused = count(totals.refused, "request");
         parts.push(format!("{refused} refused because of the budget"));
+    }
+    if totals.dropped_spans > 0 {
+        let spans = count(totals.dropped_spans, "span");
+        parts.push(format!("{spans} not taken by the collector"));
     }
     if totals.unwritten > 0 {
         parts.push(format!("{} not in the ledger", count(totals.unwritten, "request")));

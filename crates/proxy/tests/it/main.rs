@@ -8,4 +8,5 @@ mod explain;
 mod ledger;
 mod metrics;
 mod pass;
+mod telemetry;
 mod websocket;
