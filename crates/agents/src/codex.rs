@@ -238,10 +238,10 @@ fn around(session: &Path, unread: &mut UnreadErrors) -> Vec<PathBuf> {
     match root.and_then(Path::parent) {
         Some(home) => files(home, unread),
         None => {
-            let mut beside =
+            let mut rollouts =
                 real.parent().map(|folder| unread.files_in(folder)).unwrap_or_default();
-            beside.retain(|path| stem(path).starts_with("rollout-") && is_rollout(path));
-            beside
+            rollouts.retain(|path| stem(path).starts_with("rollout-") && is_rollout(path));
+            rollouts
         }
     }
 }

@@ -24,7 +24,7 @@ pub struct SessionFile {
     pub size: Bytes,
     /// What a database says about the session, if that is enough for a list; the session is not
     /// read then.
-    pub told: Option<SessionRow>,
+    pub row: Option<SessionRow>,
 }
 
 impl SessionFile {
@@ -56,7 +56,7 @@ impl SessionFile {
     ) -> Option<SessionFile> {
         let meta = unread.file(&path)?;
         let modified = meta.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-        Some(SessionFile { path, agent, id, modified, size: Bytes(meta.len()), told: None })
+        Some(SessionFile { path, agent, id, modified, size: Bytes(meta.len()), row: None })
     }
 
     /// The sessions of a database, each with the id of its parent session, if it has one.
@@ -76,8 +76,8 @@ impl SessionFile {
         };
         let found = sessions.into_iter().map(|it| {
             let path = rows::address(database, &it.id, "");
-            let rows::StoredSession { id, parent, modified, size, told } = it;
-            (parent, SessionFile { path, agent: kind.agent, id, modified, size, told })
+            let rows::StoredSession { id, parent, modified, size, row: told } = it;
+            (parent, SessionFile { path, agent: kind.agent, id, modified, size, row: told })
         });
         found.collect()
     }

@@ -90,7 +90,7 @@ pub struct Conversation<'t> {
     source: &'t dyn Source,
     summary: SummaryAs,
     /// Whether the last block was a summary that the model has to acknowledge.
-    heard: bool,
+    follows_summary: bool,
     /// The texts that are sent before the conversation.
     pub prompt: Vec<String>,
     /// The conversation. The first step has no response if the user begins.
@@ -166,7 +166,7 @@ impl<'t> Conversation<'t> {
         let mut all = Conversation {
             source,
             summary,
-            heard: false,
+            follows_summary: false,
             prompt,
             steps,
             left,
@@ -228,11 +228,11 @@ impl<'t> Conversation<'t> {
                 Block::Repeated(_) => {}
                 _ => {
                     let is_summary = matches!(block, Block::Summary(_));
-                    if self.heard && !is_summary {
+                    if self.follows_summary && !is_summary {
                         self.steps
                             .push(Exchange { reply: vec![&UNDERSTOOD], ..Exchange::default() });
                     }
-                    self.heard = is_summary && self.summary == SummaryAs::Acknowledged;
+                    self.follows_summary = is_summary && self.summary == SummaryAs::Acknowledged;
                     let last = self.steps.len() - 1;
                     self.steps[last].words.push(InputBlock { block, role: entry.role, item });
                 }
@@ -243,7 +243,7 @@ impl<'t> Conversation<'t> {
     /// The exchange that an entry of the model belongs to: the last one if the entry is of the same
     /// response, or if neither a result nor a message followed that response; otherwise a new one.
     fn replying(&mut self, entry: &'t Entry) -> &mut Exchange<'t> {
-        self.heard = false;
+        self.follows_summary = false;
         let group = entry.group.as_deref();
         let last = self.steps.last().expect("there is a first step");
         let same = group.is_some() && last.group == group;

@@ -314,14 +314,14 @@ fn responses() -> Value {
 #[test]
 fn responses_refuse() {
     use Invariant::{Empty, Keys, Opaque, Pairing, Reasoning, Roles, Shape};
-    let said = json!({"role": "user", "content": "x"});
+    let message = json!({"role": "user", "content": "x"});
     check(
         "openai-responses",
         &responses(),
         &[
             // Pairs, each of its kind.
-            ("/input/4", said.clone(), Pairing, "input.2"),
-            ("/input/2", said.clone(), Pairing, "input.4"),
+            ("/input/4", message.clone(), Pairing, "input.2"),
+            ("/input/2", message.clone(), Pairing, "input.4"),
             ("/input/4/call_id", json!("c2"), Pairing, "input.4"),
             ("/input/3/call_id", json!("c1"), Pairing, "input.3"),
             (
@@ -331,7 +331,7 @@ fn responses_refuse() {
                 "input.8",
             ),
             // Reasoning: whole, and before what it led to.
-            ("/input/7", said.clone(), Reasoning, "input.6"),
+            ("/input/7", message.clone(), Reasoning, "input.6"),
             ("/input/1/encrypted_content", json!(null), Reasoning, "input.1"),
             (
                 "/input/6",

@@ -70,7 +70,7 @@ pub struct Agent {
     /// Stops everything that is running.
     stop: Stop,
     tell: Sender<Input>,
-    told: Receiver<Input>,
+    inputs: Receiver<Input>,
     changes: Option<Box<dyn Changes>>,
     /// The number of tools whose thread has not sent a result.
     tools_running: usize,
@@ -95,7 +95,7 @@ impl Agent {
             workplace,
             stop,
             tell,
-            told,
+            inputs: told,
             changes: None,
             tools_running: 0,
         }
@@ -161,7 +161,7 @@ impl Agent {
     /// `Disk` if the log cannot be written.
     pub fn finish(&mut self, front: &mut dyn Front) -> Result<()> {
         while !self.machine.is_idle() {
-            let Ok(input) = self.told.recv() else { return Ok(()) };
+            let Ok(input) = self.inputs.recv() else { return Ok(()) };
             self.take(input, front)?;
         }
         Ok(())
@@ -183,14 +183,14 @@ impl Agent {
 
     /// Waits for the next input, to be passed to [`Agent::take`].
     pub fn wait(&self) -> Option<Input> {
-        self.told.recv().ok()
+        self.inputs.recv().ok()
     }
 
     /// Waits for stopped tools to end. A command kills its processes as soon as it notices the
     /// stop.
     pub fn wait_for_tools(&mut self) {
         while self.tools_running > 0 {
-            match self.told.recv_timeout(LAST_WAIT) {
+            match self.inputs.recv_timeout(LAST_WAIT) {
                 Ok(input) if is_result(&input) => self.tools_running -= 1,
                 Ok(_) => {}
                 Err(_) => return,

@@ -101,10 +101,10 @@ impl Demo<'_> {
             ],
         )?;
         let report = self.context().report();
-        let said = report.originals;
+        let originals = report.originals;
         let sent = report.sent;
-        self.done(&format!("{said} tokens so far, of which {sent} were sent"));
-        self.expect(sent.0 * 2 < said.0, "the log is shortened")
+        self.done(&format!("{originals} tokens so far, of which {sent} were sent"));
+        self.expect(sent.0 * 2 < originals.0, "the log is shortened")
     }
 
     fn digest(&mut self) -> Result<()> {
@@ -121,8 +121,8 @@ impl Demo<'_> {
     fn recall(&mut self) -> Result<()> {
         self.step("3. Nothing is lost: the model reads back what was shortened (recall).");
         let found = Step::recall("E0308");
-        let said = Step::say("error[E0308]: mismatched types, at src/pricing.rs:118:20.");
-        self.turn("What exactly did the compiler say?", [found, said])
+        let step = Step::say("error[E0308]: mismatched types, at src/pricing.rs:118:20.");
+        self.turn("What exactly did the compiler say?", [found, step])
     }
 
     fn summary(&mut self) -> Result<()> {
@@ -146,8 +146,8 @@ impl Demo<'_> {
         );
         let fix = Step::call("edit", edit);
         let recall = Step::recall("Rates of region");
-        let said = Step::say("Fixed: the amount is converted before it is multiplied.");
-        self.turn("Make room, then fix it.", [compact, recall, fix, said])?;
+        let step = Step::say("Fixed: the amount is converted before it is multiplied.");
+        self.turn("Make room, then fix it.", [compact, recall, fix, step])?;
         let shortened = !self.context().references().is_empty();
         self.expect(shortened, "old results are shortened")?;
         self.command("/losses")
@@ -155,10 +155,10 @@ impl Demo<'_> {
 
     fn end(&mut self) -> Result<()> {
         let report = self.context().report();
-        let said = report.originals;
+        let originals = report.originals;
         let sent = report.sent;
         let entries = report.entries;
-        self.step(&format!("{said} tokens were said; a request now sends {sent} of them."));
+        self.step(&format!("{originals} tokens were said; a request now sends {sent} of them."));
         self.done(&format!("all {entries} messages are in the log, to which lines are only added"));
         let most = self.model.largest();
         self.done(&format!("no request had more than {WINDOW} tokens (the largest had {most})"));

@@ -316,8 +316,8 @@ fn a_compaction_that_is_asked_for_during_the_last_answer_is_made_after_it() {
     play.answers(says("done"));
     assert!(play.machine.is_idle());
     let done = play.shown.iter().position(|event| matches!(event, Event::Done { .. }));
-    let said = play.shown.iter().position(|event| matches!(event, Event::Notice { .. }));
-    assert!(done.is_some() && done < said, "{:?}", play.shown);
+    let notice = play.shown.iter().position(|event| matches!(event, Event::Notice { .. }));
+    assert!(done.is_some() && done < notice, "{:?}", play.shown);
 }
 
 #[test]
@@ -523,8 +523,8 @@ fn what_the_model_said_is_recalled() {
     let cause = "Die Sperre wird zweimal genommen; daher der wacklige Test. ".repeat(60);
     play.user("go");
     let read_it = json!({"type": "tool_use", "id": "a", "name": "read", "input": {"path": "a.rs"}});
-    let said = json!([{"type": "text", "text": "Zuerst a.rs."}, read_it]);
-    play.answers(response(&said, "tool_use"));
+    let content = json!([{"type": "text", "text": "Zuerst a.rs."}, read_it]);
+    play.answers(response(&content, "tool_use"));
     play.input(read("a"));
     play.input(result("a", "fn main() {}"));
     play.answers(says(&cause));

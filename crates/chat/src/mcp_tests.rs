@@ -88,8 +88,8 @@ fn a_server_that_hangs_or_dies_fails_its_calls_alone() {
     assert!(gone.starts_with("MCP server srv: it has ended"), "{gone}");
     let tools = servers.tools();
     let echo = tools.iter().find(|it| it.name == "mcp__z__echo").unwrap();
-    let said = servers.call(echo, r#"{"text":"here"}"#, &Stop::default());
-    assert_eq!(said, Ok("here".to_owned()));
+    let result = servers.call(echo, r#"{"text":"here"}"#, &Stop::default());
+    assert_eq!(result, Ok("here".to_owned()));
 }
 
 #[test]

@@ -89,9 +89,9 @@ pub fn undone(before: Tokens, after: Tokens) -> String {
 /// Describes what is shortened in a context, in a few lines.
 pub fn losses(context: &Context) -> Vec<String> {
     let report = context.report();
-    let said = report.originals;
+    let originals = report.originals;
     let sent = report.sent;
-    let mut lines = vec![format!("of {said} tokens that were said, {sent} are sent")];
+    let mut lines = vec![format!("of {originals} tokens that were said, {sent} are sent")];
     let references = context.references();
     if !references.is_empty() {
         let names: Vec<String> = references.iter().map(|(_, name)| name.to_string()).collect();

@@ -332,11 +332,14 @@ impl Scope {
                 one == server && only.as_ref().is_none_or(|only| only == tool)
             }
             (Scope::CommandPrefix(words), Access::Shell(command)) => {
-                let said: Vec<&str> =
+                let command_words: Vec<&str> =
                     command.split([' ', '\t']).filter(|it| !it.is_empty()).collect();
                 is_plain(command)
-                    && said.len() >= words.len()
-                    && words.iter().zip(said).all(|(word, said)| word == said)
+                    && command_words.len() >= words.len()
+                    && words
+                        .iter()
+                        .zip(command_words)
+                        .all(|(word, command_words)| word == command_words)
             }
             (Scope::CommandWords(words), Access::Shell(command)) => {
                 let unquoted = command.replace("\\\n", "").replace(['"', '\'', '\\'], "");
@@ -387,8 +390,8 @@ fn is_plain(command: &str) -> bool {
 /// Whether a command line contains these words in sequence, each by itself or as the last component
 /// of a path. Options and their values may be between them.
 fn follow_each_other(words: &[String], command: &str) -> bool {
-    let said: Vec<&str> = command.split(ends_word).filter(|it| !it.is_empty()).collect();
-    (0..said.len()).any(|at| begins_with(words, &said[at..]))
+    let command_words: Vec<&str> = command.split(ends_word).filter(|it| !it.is_empty()).collect();
+    (0..command_words.len()).any(|at| begins_with(words, &command_words[at..]))
 }
 
 fn begins_with(words: &[String], said: &[&str]) -> bool {

@@ -27,8 +27,8 @@ impl Interrupt {
 
     /// Waits for `at_most`, or until a stop is requested. Returns whether one was requested.
     pub fn wait(&self, at_most: Duration) -> bool {
-        let told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match told.recv_timeout(at_most) {
+        let receiver = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match receiver.recv_timeout(at_most) {
             Ok(()) => true,
             Err(RecvTimeoutError::Timeout) => false,
             Err(RecvTimeoutError::Disconnected) => {

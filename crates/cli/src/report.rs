@@ -230,8 +230,8 @@ fn edits(file: &CompactedFile) -> String {
 fn grows(file: &CompactedFile) -> Vec<String> {
     let Change { before, after } = file.disk_bytes;
     let is_appended = file.way == Some(WrittenWay::Native) && file.outcome != Outcome::Nothing;
-    let told = format!("the file grows: {} gets a record; --rewrite shrinks both", file.agent);
-    (is_appended && after > before).then_some(told).into_iter().collect()
+    let hint = format!("the file grows: {} gets a record; --rewrite shrinks both", file.agent);
+    (is_appended && after > before).then_some(hint).into_iter().collect()
 }
 
 /// Lists the largest savings of the context by tool and by file.

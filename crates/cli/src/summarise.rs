@@ -73,17 +73,17 @@ pub fn render(would_ask: &WouldAsk) -> String {
 fn cost(spent: &CallTotals, date: &str) -> String {
     let CallTotals { calls, failed, unsaid, used, cost, unpriced } = spent;
     let input = used.input + used.cached + used.cache_written;
-    let mut told = vec![count(*calls, "call"), format!("{input} tokens read")];
-    told.push(format!("{} written", used.output));
+    let mut parts = vec![count(*calls, "call"), format!("{input} tokens read")];
+    parts.push(format!("{} written", used.output));
     let priced = calls.saturating_sub(*unsaid + *unpriced);
-    told.extend((priced > 0).then(|| format!("about {cost} at list prices of {date}")));
-    told.extend((*unpriced > 0).then(|| match priced {
+    parts.extend((priced > 0).then(|| format!("about {cost} at list prices of {date}")));
+    parts.extend((*unpriced > 0).then(|| match priced {
         0 => "price not known".to_owned(),
         _ => format!("{} of unknown price", count(*unpriced, "call")),
     }));
-    told.extend((*failed > 0).then(|| format!("{failed} failed")));
-    told.extend((*unsaid > *failed).then(|| "some without recorded usage".to_owned()));
-    format!("{DIM}{}{DIM:#}", told.join(" · "))
+    parts.extend((*failed > 0).then(|| format!("{failed} failed")));
+    parts.extend((*unsaid > *failed).then(|| "some without recorded usage".to_owned()));
+    format!("{DIM}{}{DIM:#}", parts.join(" · "))
 }
 
 #[cfg(test)]

@@ -88,19 +88,19 @@ impl Table {
             let mut gap = 0;
             for ((cell, side), width) in cells.iter().zip(&self.sides).zip(&widths) {
                 let Some(width) = *width else { continue };
-                let (painted, said) = cell;
-                let said = cut(said, width);
-                let room = width - width_of(&said);
+                let (painted, cell_text) = cell;
+                let cell_text = cut(cell_text, width);
+                let room = width - width_of(&cell_text);
                 let (before, after) = match side {
                     Side::Left => (0, room),
                     Side::Right => (room, 0),
                 };
-                if said.is_empty() {
+                if cell_text.is_empty() {
                     gap += room + GAP;
                     continue;
                 }
                 let _ = write!(line, "{:1$}", "", gap + before);
-                let _ = write!(line, "{painted}{said}{painted:#}");
+                let _ = write!(line, "{painted}{cell_text}{painted:#}");
                 gap = after + GAP;
             }
             let _ = writeln!(text, "{style}{line}{style:#}");

@@ -15,7 +15,7 @@ pub fn begin(config: &Config) -> Result<()> {
             .because(&err)
             .hint("write it like epitome=debug")
     })?;
-    let told = tracing_subscriber::fmt()
+    let started = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_span_events(FmtSpan::CLOSE)
@@ -23,5 +23,5 @@ pub fn begin(config: &Config) -> Result<()> {
         .with_ansi(false)
         .try_init();
     // It is not an error if there is a subscriber already.
-    told.or(Ok(()))
+    started.or(Ok(()))
 }

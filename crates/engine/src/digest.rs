@@ -29,7 +29,7 @@ pub(crate) struct Chosen {
 impl Digesting<'_, '_> {
     /// Makes the digest. `None` if there is no old part, or no line of it is worth keeping.
     ///
-    /// `said` receives the items that go and those that stay, and returns the originals of those
+    /// `find_originals` receives the items that go and those that stay, and returns the originals of those
     /// that go: the digest is made of these. `tokens` counts an item that stays.
     ///
     /// # Errors
@@ -38,7 +38,7 @@ impl Digesting<'_, '_> {
     pub(crate) fn choose(
         &self,
         index: &mut FactIndex,
-        said: impl FnOnce(&[usize], &[usize]) -> Vec<usize>,
+        find_originals: impl FnOnce(&[usize], &[usize]) -> Vec<usize>,
         tokens: impl Fn(usize) -> Tokens,
     ) -> Result<Option<Chosen>> {
         let Digesting { rule, view, end, budget, around } = *self;
@@ -50,8 +50,13 @@ impl Digesting<'_, '_> {
         let (prompt, items): (Vec<usize>, Vec<usize>) =
             old.iter().partition(|item| transcript.head.prompt.contains(item));
         let stays: Tokens = kept.iter().chain(&prompt).map(|&item| tokens(item)).sum();
-        let said = said(old, kept);
-        let old = ReplacedHistory { items: &items, originals: &said, all_originals: &said, kept };
+        let originals = find_originals(old, kept);
+        let old = ReplacedHistory {
+            items: &items,
+            originals: &originals,
+            all_originals: &originals,
+            kept,
+        };
         let digest = rule.digest_with(index, view, &old, budget, stays + around);
         let digest = digest.map_err(|why| Error::new(ErrorKind::Refused, why))?;
         Ok(digest.map(|digest| Chosen { digest, items }))

@@ -53,8 +53,8 @@ const OTHER_REASONS: [u16; 7] = [401, 402, 403, 404, 408, 409, 429];
 /// use epitome_model::Tokens;
 ///
 /// let body = r#"{"error":{"message":"prompt is too long: 213462 tokens > 200000 maximum"}}"#;
-/// let told = overflow(Some(400), body).expect("it is one");
-/// assert_eq!((told.provider, told.limit), ("anthropic", Some(Tokens(200_000))));
+/// let found = overflow(Some(400), body).expect("an overflow");
+/// assert_eq!((found.provider, found.limit), ("anthropic", Some(Tokens(200_000))));
 /// assert_eq!(overflow(Some(429), body), None);
 /// let quoted = r#"{"error":{"message":"role: not one of user, model: 'prompt is too long'"}}"#;
 /// assert_eq!(overflow(Some(400), quoted), None);
@@ -78,8 +78,8 @@ pub fn overflow(status: Option<u16>, body: &str) -> Option<Overflow> {
     let asked = refusal.asked;
     let family = FAMILIES.iter().find(|family| refusal.begins_with(family.words, BEGINNING));
     if let Some(family) = family {
-        let (told, had) = numbers(&refusal.message, family.words[0], family.numbers);
-        let limit = limit.or(told);
+        let (stated, had) = numbers(&refusal.message, family.words[0], family.numbers);
+        let limit = limit.or(stated);
         let asked = asked.or(had);
         return Some(Overflow {
             provider: family.provider,

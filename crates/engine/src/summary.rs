@@ -40,7 +40,7 @@ impl SummaryRequest<'_> {
     /// Makes the first question. `Ok(None)` if there is nothing to summarise.
     ///
     /// `end` receives the index in the context at which the old part ends, and may return another.
-    /// `said` receives the items that go and those that stay; it returns the items that the model
+    /// `find_originals` receives the items that go and those that stay; it returns the items that the model
     /// reads, and all original items.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl SummaryRequest<'_> {
     pub fn begin(
         self,
         end: impl FnOnce(usize) -> usize,
-        said: impl FnOnce(&[usize], &[usize]) -> (Vec<usize>, Vec<usize>),
+        find_originals: impl FnOnce(&[usize], &[usize]) -> (Vec<usize>, Vec<usize>),
     ) -> Result<Option<StartedSummary>, String> {
         let SummaryRequest { transcript, source, recipe, options, rule, writer } = self;
         let keep = keep_rules_of(recipe);
@@ -61,10 +61,15 @@ impl SummaryRequest<'_> {
         }
         let items = old.iter().filter(|item| !transcript.head.prompt.contains(item));
         let items: Vec<usize> = items.copied().collect();
-        let (read, said) = said(&items, kept);
+        let (originals, all_originals) = find_originals(&items, kept);
         let view =
             View::new(transcript, source, options.counter).with_rule_files(&recipe.rule_files);
-        let old = ReplacedHistory { items: &items, originals: &read, all_originals: &said, kept };
+        let old = ReplacedHistory {
+            items: &items,
+            originals: &originals,
+            all_originals: &all_originals,
+            kept,
+        };
         let writing = SummaryInProgress::begin(&view, &old, &rule, writer)?;
         Ok(Some(StartedSummary { kept: kept.to_vec(), items, writing }))
     }
@@ -111,6 +116,6 @@ pub fn says_more_than_a_summary(transcript: &Transcript, items: &[usize]) -> boo
         })
     });
     let from = last.map_or(0, |at| at + 1);
-    let mut said = items.iter().skip(from).filter_map(|&item| transcript.items[item].entry());
-    said.any(|entry| entry.role != Role::System)
+    let mut entries = items.iter().skip(from).filter_map(|&item| transcript.items[item].entry());
+    entries.any(|entry| entry.role != Role::System)
 }

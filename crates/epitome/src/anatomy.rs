@@ -209,9 +209,9 @@ fn weigh(transcript: &Transcript, source: &dyn Source, counter: &dyn Counter) ->
     places
         .into_par_iter()
         .filter_map(|(item, block)| {
-            let said = transcript.items[item].entry()?.blocks.get(block)?;
-            let tokens = sent[item].then(|| block_tokens(said, source, counter));
-            Some(Weighed { item, block, tokens, bytes: bytes(said) })
+            let content = transcript.items[item].entry()?.blocks.get(block)?;
+            let tokens = sent[item].then(|| block_tokens(content, source, counter));
+            Some(Weighed { item, block, tokens, bytes: bytes(content) })
         })
         .collect()
 }

@@ -188,7 +188,7 @@ mod tests {
         let source: &[u8] = b"";
         let counter = Estimate::new();
         let usage = |input| Some(RecordedUsage { input, ..RecordedUsage::default() });
-        let said = |group: Option<&str>, usage| Entry {
+        let entry_of = |group: Option<&str>, usage| Entry {
             role: if group.is_some() { Role::Assistant } else { Role::User },
             group: group.map(Into::into),
             blocks: vec![Block::Text(Text::Owned("word".into()))],
@@ -200,17 +200,21 @@ mod tests {
         for (entries, expect) in [
             // Each record of a response holds the usage, as in Claude Code's sessions.
             (
-                vec![said(None, None), said(Some("a"), usage(5)), said(Some("a"), usage(5))],
+                vec![
+                    entry_of(None, None),
+                    entry_of(Some("a"), usage(5)),
+                    entry_of(Some("a"), usage(5)),
+                ],
                 vec![(times(1), 5)],
             ),
             // The last record of a response holds the usage, as in Codex's.
             (
                 vec![
-                    said(None, None),
-                    said(Some("a"), None),
-                    said(Some("a"), usage(5)),
-                    said(None, None),
-                    said(Some("b"), usage(9)),
+                    entry_of(None, None),
+                    entry_of(Some("a"), None),
+                    entry_of(Some("a"), usage(5)),
+                    entry_of(None, None),
+                    entry_of(Some("b"), usage(9)),
                 ],
                 vec![(times(1), 5), (times(4), 9)],
             ),

@@ -110,21 +110,21 @@ impl SummaryJob {
     /// Estimates the number of questions and the tokens of the summary. Calls no model.
     pub fn forecast(self) -> Forecast {
         let counter = O200k::new();
-        let mut told = Forecast::default();
+        let mut estimate = Forecast::default();
         let mut writing = self.writing;
         loop {
             let ask = writing.ask();
             let longest = ask.max_tokens;
-            told.questions += 1;
-            told.input += counter.count(&ask.system) + counter.count(&ask.prompt);
-            told.output += Tokens(longest);
+            estimate.questions += 1;
+            estimate.input += counter.count(&ask.system) + counter.count(&ask.prompt);
+            estimate.output += Tokens(longest);
             // An answer of the maximum length. As the last answer it is refused, which ends the
             // loop.
             let text = " word".repeat(usize::try_from(longest).unwrap_or(usize::MAX / 8));
             let reply = Reply { text, stopped: StopReason::End, used: None };
             match writing.answer(Ok(reply)) {
                 SummaryProgress::Ask(next) => writing = *next,
-                SummaryProgress::Written(_) | SummaryProgress::Nothing { .. } => return told,
+                SummaryProgress::Written(_) | SummaryProgress::Nothing { .. } => return estimate,
             }
         }
     }

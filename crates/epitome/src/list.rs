@@ -229,7 +229,7 @@ fn look_unless_known(
     looking: &ListContext<'_>,
     mut file: SessionFile,
 ) -> (ListedSession, Option<(String, CachedListing)>) {
-    if let Some(told) = file.told.take() {
+    if let Some(told) = file.row.take() {
         let seen = Ok(glance(&file, told, looking.screen));
         return (ListedSession::new(file, seen), None);
     }

@@ -278,11 +278,11 @@ impl Server {
     fn usage(&mut self) -> Result<String> {
         let spent = self.options.model.as_ref().map(|model| model.spent());
         let context = &self.session()?.context;
-        let mut told = json!({ "usage": context.usage(), "report": context.report() });
+        let mut reply = json!({ "usage": context.usage(), "report": context.report() });
         if let Some(spent) = spent {
-            told["models"] = json!(spent);
+            reply["models"] = json!(spent);
         }
-        Ok(told.to_string())
+        Ok(reply.to_string())
     }
 
     fn recall(&mut self, recall: &Recall) -> Result<Value> {
@@ -328,9 +328,9 @@ impl Server {
         let path = logs.next(name);
         let context = live::create(&path, setup)?;
         let hold = logs.hold(&path)?;
-        let told = json!({ "ok": true, "log": path.display().to_string() });
+        let answer = json!({ "ok": true, "log": path.display().to_string() });
         self.begin(size, context, Some(path), Some(hold));
-        Ok(told)
+        Ok(answer)
     }
 
     /// Continues a session from its log. If that fails, the current session stays open.
@@ -522,8 +522,9 @@ fn recalled(context: &Context, name: &str) -> Result<RecallResult> {
 
 /// The lines that contain `search`, in the texts that a name refers to.
 fn hits(name: &str, recalled: &RecallResult, search: &str, limit: usize) -> Vec<Hit> {
-    let said = recalled.response_texts.iter().map(|it| (response_name(it.response), &it.text));
-    let all = said.chain([(name.to_owned(), &recalled.text)]);
+    let texts_found =
+        recalled.response_texts.iter().map(|it| (response_name(it.response), &it.text));
+    let all = texts_found.chain([(name.to_owned(), &recalled.text)]);
     let hits = all.flat_map(|(name, text)| {
         let lines = text.lines().enumerate().filter(|(_, line)| line.contains(search));
         let hits = lines.map(|(at, line)| Hit {

@@ -82,11 +82,11 @@ impl PortedSession {
         let time = config.now();
         let id = id(time, source, agent.name());
         let utc = time.round(Unit::Millisecond).unwrap_or(time).to_zoned(TimeZone::UTC);
-        let said = utc.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string();
+        let timestamp = utc.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string();
         let given = NewSessionValues {
             id: &id,
             cwd: &cwd.to_string_lossy(),
-            time: &said,
+            time: &timestamp,
             millis: time.as_millisecond(),
         };
         let made = make(transcript, source, &given);

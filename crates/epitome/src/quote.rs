@@ -259,12 +259,12 @@ mod tests {
     #[test]
     fn a_quote_is_two_lines() {
         let long = [(150_000, 140_000), (42_000, 12_000)];
-        let told = |seconds| {
+        let quote_text = |seconds| {
             let it = quote("claude-sonnet-4-6", seconds, long).expect("it has a price");
             [it.next_request(), it.balance()]
         };
         assert_eq!(
-            told(Some(60)),
+            quote_text(Some(60)),
             [
                 "next request: reads 12.0k from the cache instead of 140.0k, writes 30.0k instead \
                  of 10.0k",
@@ -272,14 +272,14 @@ mod tests {
             ]
         );
         assert_eq!(
-            told(Some(3_600)),
+            quote_text(Some(3_600)),
             [
                 "next request: 42.0k tokens instead of 150.0k, none from the cache, which has \
                  expired",
                 "−$0.41 once, −$0.03 for each later request: pays at once",
             ]
         );
-        let unknown = &told(None)[0];
+        let unknown = &quote_text(None)[0];
         assert!(unknown.starts_with("next request, if the last is still cached: reads 12.0k"));
         let none = quote("gpt-5", None, [(1_000, 1_000), (1_000, 0)]).expect("it has a price");
         assert_eq!(none.balance(), "+$0.0011 once, $0.00 for each later request: does not pay");

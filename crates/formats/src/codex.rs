@@ -34,7 +34,7 @@ pub const FORMAT: Format = Format {
         reaches: |_, _| true,
         cuts: false,
         copies: AppendedHiddenFields::Omitted,
-        said: None,
+        originals: None,
         // Appending is the default, because Codex keeps an index of offsets into the file.
         by_default: true,
     })),

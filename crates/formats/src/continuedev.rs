@@ -54,20 +54,23 @@ fn read_item(body: &mut Body<'_>, item: &Value<'_>, is_summary: bool) {
         body.keep(item, copies(item));
         return;
     };
-    let said = message.get("content").map(trajectory::content).unwrap_or_default();
+    let content_blocks = message.get("content").map(trajectory::content).unwrap_or_default();
     let (role, blocks) = match message.text_of("role").as_deref() {
         Some("assistant") if is_summary => {
-            (Role::Assistant, said.into_iter().map(summed).collect())
+            (Role::Assistant, content_blocks.into_iter().map(summed).collect())
         }
         Some("assistant" | "thinking") => {
             let results = item.list_of("toolCallStates").iter().map(result);
-            (Role::Assistant, said.into_iter().chain(calls(message)).chain(results).collect())
+            (
+                Role::Assistant,
+                content_blocks.into_iter().chain(calls(message)).chain(results).collect(),
+            )
         }
         Some("user") => {
             let files =
                 item.list_of("contextItems").iter().filter_map(|file| file.string("content"));
             let files = files.map(|content| Block::Text(content.to_source_text()));
-            (Role::User, files.chain(said).collect())
+            (Role::User, files.chain(content_blocks).collect())
         }
         // The program sends a system prompt of its own.
         Some(_) | None => {

@@ -27,7 +27,7 @@ pub const FORMAT: Format = Format {
         reaches: append::reaches,
         cuts: true,
         copies: AppendedHiddenFields::Omitted,
-        said: Some(originals::originals_before),
+        originals: Some(originals::originals_before),
         // Appending is the only mode: existing lines of a log never change.
         by_default: true,
     })),

@@ -26,7 +26,7 @@ pub const FORMAT: Format = Format {
         reaches: |_, _| true,
         cuts: false,
         copies: AppendedHiddenFields::Included,
-        said: None,
+        originals: None,
         // Rewriting is the default: no other file has offsets into this one, and it makes the file
         // much smaller, while a resume sends the same.
         by_default: false,

@@ -155,7 +155,7 @@ impl Format {
         kept: &[usize],
     ) -> (Vec<usize>, Vec<usize>) {
         match self.native {
-            Some(Native::Append(Append { said: Some(said), .. })) => said(source, kept),
+            Some(Native::Append(Append { originals: Some(said), .. })) => said(source, kept),
             Some(Native::Append(_) | Native::Mark(_)) | None => (items.to_vec(), items.to_vec()),
         }
     }
@@ -271,7 +271,7 @@ pub struct Append {
     /// What happens to the hidden fields of a record that is appended again.
     pub copies: AppendedHiddenFields,
     /// Finds the original entries of a history, if the session keeps them next to edited ones.
-    pub said: Option<FindOriginals>,
+    pub originals: Option<FindOriginals>,
     /// Whether this is the default way to compact a session.
     pub by_default: bool,
 }

@@ -24,7 +24,7 @@ pub const FORMAT: Format = Format {
         reaches: append::reaches,
         cuts: false,
         copies: AppendedHiddenFields::Omitted,
-        said: None,
+        originals: None,
         // Rewriting is the default: versions of pi before 1.0 ignore appended records and would
         // send everything again.
         by_default: false,

@@ -39,31 +39,35 @@ struct Said {
     arguments: Vec<BTreeSet<String>>,
 }
 
-/// The content of all entries except those in `told`, which are sent before the conversation.
-fn ported_parts(transcript: &Transcript, source: &dyn Source, told: &[usize]) -> Said {
-    let mut said = Said::default();
+/// The content of all entries except those in `left_out`, which are sent before the conversation.
+fn ported_parts(transcript: &Transcript, source: &dyn Source, left_out: &[usize]) -> Said {
+    let mut ported_texts = Said::default();
     let mut calls: Vec<(&Call, Option<&Output>)> = Vec::new();
-    for (_, entry) in transcript.context().filter(|(item, _)| !told.contains(item)) {
+    for (_, entry) in transcript.context().filter(|(item, _)| !left_out.contains(item)) {
         for block in &entry.blocks {
             match block {
                 Block::Text(text) => {
                     let text = text.read(source).into_owned();
                     let words = match entry.role {
                         // Claude Code takes these for its own, even if another program wrote them.
-                        Role::User if text.starts_with("<system-reminder>") => &mut said.agent,
-                        Role::User => &mut said.user,
-                        Role::Assistant => &mut said.model,
-                        Role::Tool | Role::System => &mut said.agent,
+                        Role::User if text.starts_with("<system-reminder>") => {
+                            &mut ported_texts.agent
+                        }
+                        Role::User => &mut ported_texts.user,
+                        Role::Assistant => &mut ported_texts.model,
+                        Role::Tool | Role::System => &mut ported_texts.agent,
                     };
                     let is_made = MADE.contains(&&*text) || text.trim().is_empty();
                     words.extend(Some(text).filter(|_| !is_made));
                 }
                 Block::Summary(text) => {
                     let text = text.read(source).into_owned();
-                    said.summaries.extend(Some(text).filter(|text| !text.trim().is_empty()));
+                    ported_texts
+                        .summaries
+                        .extend(Some(text).filter(|text| !text.trim().is_empty()));
                 }
                 Block::Image(image) if entry.role != Role::Assistant => {
-                    said.pictures.push(picture(source, image));
+                    ported_texts.pictures.push(picture(source, image));
                 }
                 Block::Call(call) => calls.push((call, None)),
                 Block::Output(output) => {
@@ -78,8 +82,8 @@ fn ported_parts(transcript: &Transcript, source: &dyn Source, told: &[usize]) ->
     }
     for (call, output) in calls {
         let Some(output) = output else { continue };
-        said.arguments.push(texts(call, source));
-        said.failed.push(output.error);
+        ported_texts.arguments.push(texts(call, source));
+        ported_texts.failed.push(output.error);
         let mut words = String::new();
         for part in &output.parts {
             match part {
@@ -92,9 +96,9 @@ fn ported_parts(transcript: &Transcript, source: &dyn Source, told: &[usize]) ->
                 Part::Opaque(_) => {}
             }
         }
-        said.results.push(words);
+        ported_texts.results.push(words);
     }
-    said
+    ported_texts
 }
 
 fn picture(source: &dyn Source, image: &epitome_model::Image) -> String {

@@ -39,8 +39,8 @@ fn what_an_answer_came_to_is_said_when_it_was_finished() {
     let record = |id: &str, stop: &str| {
         let usage = r#"{"input_tokens":7,"output_tokens":3}"#;
         let content = r#"[{"type":"text","text":"so"}]"#;
-        let said = format!(r#""stop_reason":{stop},"usage":{usage},"content":{content}"#);
-        let message = format!(r#"{{"id":"m{id}","role":"assistant",{said}}}"#);
+        let members = format!(r#""stop_reason":{stop},"usage":{usage},"content":{content}"#);
+        let message = format!(r#"{{"id":"m{id}","role":"assistant",{members}}}"#);
         format!(r#"{{"type":"assistant","uuid":"{id}","parentUuid":null,"message":{message}}}"#)
     };
     let session = [record("a", "null"), record("b", "\"end_turn\"")].join("\n").into_bytes();

@@ -7,27 +7,28 @@ use epitome_model::Fault;
 fn check(format: &str, session: &str, expect: &[&str]) {
     let mut faults: Vec<Fault> = Vec::new();
     (find_format(format).expect("a format").read)(&session.as_bytes().to_vec(), &mut faults);
-    let told: Vec<String> = faults.iter().map(|it| format!("{}: {}", it.line, it.what)).collect();
-    assert_eq!(told, expect, "{session}");
+    let reported: Vec<String> =
+        faults.iter().map(|it| format!("{}: {}", it.line, it.what)).collect();
+    assert_eq!(reported, expect, "{session}");
 }
 
 #[test]
 fn pi_tells_what_it_does_not_know() {
     let header = r#"{"type":"session","version":4,"id":"s","cwd":"/p"}"#;
     let entry = |id: u8, members: &str| format!(r#"{{"id":"{id}","parentId":null,{members}}}"#);
-    let said = |id, role: &str, block: &str| {
+    let message_line = |id, role: &str, block: &str| {
         let content = format!(r#"[{{"type":"{block}","text":"x"}}]"#);
         let message = format!(r#""message":{{"role":"{role}","content":{content}}}"#);
         entry(id, &format!(r#""type":"message",{message}"#))
     };
     let lines = [
         header.to_owned(),
-        said(1, "user", "text"),
+        message_line(1, "user", "text"),
         entry(2, r#""type":"dream""#),
         entry(3, r#""type":"dream""#),
-        said(4, "wizard", "text"),
-        said(5, "assistant", "hologram"),
-        said(6, "wizard", "hologram"),
+        message_line(4, "wizard", "text"),
+        message_line(5, "assistant", "hologram"),
+        message_line(6, "wizard", "hologram"),
         entry(7, r#""type":"label""#),
     ];
     check(

@@ -156,8 +156,8 @@ mod tests {
             let (input, output) = (Tokens(input), Tokens(output));
             let wanted = ModelNeeds { configured, session, input, output, provider: None };
             let choice = catalogue.choose(&wanted);
-            let told = choice.map(|it| format!("{} {:?}", it.name, it.because));
-            assert_eq!(told.unwrap_or("error".into()), expect, "{configured:?} {session:?}");
+            let chosen = choice.map(|it| format!("{} {:?}", it.name, it.because));
+            assert_eq!(chosen.unwrap_or("error".into()), expect, "{configured:?} {session:?}");
         }
     }
 

@@ -428,9 +428,9 @@ mod tests {
             ("a.example", Provider::OpenAi, "invalid service address"),
         ];
         for (address, provider, expect) in cases {
-            let told = base(address, provider).map_or_else(|err| err.to_string(), String::from);
-            assert!(told.contains(expect), "{address}: {told}");
-            assert!(!told.contains("secret"), "{told}");
+            let result = base(address, provider).map_or_else(|err| err.to_string(), String::from);
+            assert!(result.contains(expect), "{address}: {result}");
+            assert!(!result.contains("secret"), "{result}");
         }
     }
 
@@ -453,8 +453,8 @@ mod tests {
             if let Some(address) = address {
                 setup = setup.with_address(address);
             }
-            let told = Client::new(setup).map_or_else(|err| err.to_string(), |_| "none".into());
-            assert!(told.contains(expect), "{name} {address:?}: {told}");
+            let result = Client::new(setup).map_or_else(|err| err.to_string(), |_| "none".into());
+            assert!(result.contains(expect), "{name} {address:?}: {result}");
         }
     }
 

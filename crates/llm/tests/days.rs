@@ -120,8 +120,8 @@ fn a_bad_day_is_told_as_whose_fault_it_is() {
         for (day, expect, after) in &cases {
             let server = server([day.clone()]);
             let failure = answer(model, &server).expect_err("there is no answer");
-            let told = format!("{failure:?}");
-            assert!(told.starts_with(expect), "{model} {day:?}: {told}");
+            let debug_text = format!("{failure:?}");
+            assert!(debug_text.starts_with(expect), "{model} {day:?}: {debug_text}");
             assert_eq!(failure.after(), after.map(Duration::from_secs), "{model} {day:?}");
             assert_eq!(server.exchanges().len(), 1, "a client asks once");
         }
@@ -287,11 +287,11 @@ fn what_may_pass_is_asked_again_as_often_as_the_policy_allows() {
             Catalogue::built_in(),
         )
         .with_clock(clock.clone());
-        let told = match patient.ask(&ask(), &Stop::default()) {
+        let reply_text = match patient.ask(&ask(), &Stop::default()) {
             Ok(reply) => reply.text,
             Err(failure) => format!("{failure:?}"),
         };
-        assert!(told.starts_with(expect), "{days:?}: {told}");
+        assert!(reply_text.starts_with(expect), "{days:?}: {reply_text}");
         let waited: Vec<u64> = clock.0.lock().expect("it").iter().map(Duration::as_secs).collect();
         assert_eq!(waited, waits, "{days:?}");
     }
@@ -478,14 +478,14 @@ fn a_broken_stream_is_no_response() {
         for (broken, expect) in cases {
             let server = server([Answer::Broken(looks(), broken)]);
             let client = client(model, &server, Duration::from_secs(20));
-            let told = match sent(&client, true).0 {
+            let result_text = match sent(&client, true).0 {
                 Ok(response) => format!("Ok {response:?}"),
                 Err(failure) => format!("{failure:?}"),
             };
-            let fits = expect.split('|').any(|expect| told.starts_with(expect));
-            assert!(fits, "{model} {broken:?}: {told}");
+            let fits = expect.split('|').any(|expect| result_text.starts_with(expect));
+            assert!(fits, "{model} {broken:?}: {result_text}");
             if model == MODELS[0] && broken == Break::Backwards {
-                assert!(told.starts_with("BadAnswer"), "{told}");
+                assert!(result_text.starts_with("BadAnswer"), "{result_text}");
             }
         }
         // The connection itself breaks.

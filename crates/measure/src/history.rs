@@ -120,10 +120,10 @@ fn entries(transcript: &Transcript, source: &dyn Source) -> Vec<Entry> {
             }
         }
     }
-    let said = transcript.entries().filter(|(item, entry)| {
+    let entries = transcript.entries().filter(|(item, entry)| {
         (*item < first || sent.contains(item)) && !prompt.contains(item) && !entry.repeated
     });
-    for (_, entry) in said {
+    for (_, entry) in entries {
         building.take(entry, source);
     }
     building.end_response();
@@ -151,17 +151,17 @@ impl Building {
             }
             return;
         }
-        let mut said: Vec<Block> = Vec::new();
+        let mut content: Vec<Block> = Vec::new();
         for block in &entry.blocks {
             match block {
                 Block::Call(Call { id, .. }) if self.called.insert(id.clone()) => {
-                    said.push(block.clone());
+                    content.push(block.clone());
                 }
-                other if has_content(other, source) => said.push(other.clone()),
+                other if has_content(other, source) => content.push(other.clone()),
                 _ => {}
             }
         }
-        if said.is_empty() {
+        if content.is_empty() {
             return;
         }
         let goes_on =
@@ -179,7 +179,7 @@ impl Building {
             copies: Vec::new(),
             ..entry.clone()
         });
-        open.blocks.extend(said);
+        open.blocks.extend(content);
         self.response = Some(open);
     }
 

@@ -47,10 +47,11 @@ fn what_is_used_after_a_cut_is_what_nothing_brought_back() {
     let history = history(&sample);
     let needs = Needs::from_history(&history);
     let used = needs.used_after(&history, 2);
-    let told: Vec<_> = used.iter().map(|it| (&*it.text, it.origin, it.places.len())).collect();
+    let facts_used: Vec<_> =
+        used.iter().map(|it| (&*it.text, it.origin, it.places.len())).collect();
     // The number came back in the words of the user.
     let expect = [("maxDepth", Origin::Result, 2), ("parseLine", Origin::User, 2)];
-    assert_eq!(told, expect);
+    assert_eq!(facts_used, expect);
 }
 
 #[test]

@@ -13,13 +13,13 @@ fn a_call_is_billed_and_lacks_what_its_request_does_not_hold() {
         .call_with(ToolKind::Edit, "src/first.rs", &[(FieldRole::Old, "let first_line = 1;")]);
     let history = history(&sample);
     let needs = Needs::from_history(&history);
-    let said = |to: usize| history.pieces[..to].to_vec();
+    let first_pieces = |to: usize| history.pieces[..to].to_vec();
     let [user, call, result] = [0, 1, 2].map(|n| history.pieces[n].tokens);
     let output = |call: usize| history.response(call)[0].tokens;
 
     let whole = |is_cold: bool| {
         let mut replay = Replay::new(&history, &needs, Tokens(100));
-        (replay.call(0, said(1), false), replay.call(1, said(3), is_cold))
+        (replay.call(0, first_pieces(1), false), replay.call(1, first_pieces(3), is_cold))
     };
     let bill = |cached, written, output| Bill { cached, written, output };
     let (first, second) = whole(false);
@@ -32,7 +32,7 @@ fn a_call_is_billed_and_lacks_what_its_request_does_not_hold() {
     assert_eq!(cold, bill(Tokens(0), user + call + result + Tokens(100), output(1)));
 
     let mut replay = Replay::new(&history, &needs, Tokens(100));
-    replay.call(0, said(1), false);
+    replay.call(0, first_pieces(1), false);
     let short = Arc::new(text("src/first.rs was read"));
     let lacking = replay.call(1, vec![short], false);
     assert!(lacking.recall.is_some_and(|recall| recall > 0.0 && recall < 1.0), "{lacking:?}");

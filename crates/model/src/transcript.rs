@@ -326,11 +326,11 @@ impl Output {
     /// The size of the result as stored, in bytes: the value that holds the parts, and pictures
     /// next to it.
     pub fn size(&self) -> u64 {
-        let beside = self.parts.iter().map(|part| match part {
+        let part_texts = self.parts.iter().map(|part| match part {
             Part::Image(image) if !self.whole.contains(image.whole) => image.whole.len(),
             Part::Image(_) | Part::Text(_) | Part::Opaque(_) => 0,
         });
-        self.whole.len() + beside.sum::<u64>()
+        self.whole.len() + part_texts.sum::<u64>()
     }
 }
 

@@ -34,8 +34,9 @@ fn digest_beside(budget: u64, beside: u64) -> Digest {
     let sample = session();
     let view = View::new(sample.transcript(), sample.source(), &Quarters);
     let items: Vec<usize> = (0..sample.transcript().items.len()).collect();
-    let (said, kept) = items.split_at(items.len() - 2);
-    let old = ReplacedHistory { items: said, originals: said, all_originals: said, kept };
+    let (old_items, kept) = items.split_at(items.len() - 2);
+    let old =
+        ReplacedHistory { items: old_items, originals: old_items, all_originals: old_items, kept };
     let digest = DigestRule::default().digest(&view, &old, budget, beside);
     digest.expect("no rules").expect("a digest")
 }
@@ -44,8 +45,9 @@ fn digest_beside(budget: u64, beside: u64) -> Digest {
 fn digest_of(sample: &Sample, budget: u64) -> Digest {
     let view = View::new(sample.transcript(), sample.source(), &Quarters);
     let items: Vec<usize> = (0..sample.transcript().items.len()).collect();
-    let (said, kept) = items.split_at(items.len() - 1);
-    let old = ReplacedHistory { items: said, originals: said, all_originals: said, kept };
+    let (old_items, kept) = items.split_at(items.len() - 1);
+    let old =
+        ReplacedHistory { items: old_items, originals: old_items, all_originals: old_items, kept };
     let digest = DigestRule::default().digest(&view, &old, Tokens(budget), Tokens(0));
     digest.expect("no rules").expect("a digest")
 }
@@ -151,8 +153,9 @@ fn rules_are_in_a_digest_word_for_word_or_it_is_refused() {
     let sample = session().call(ToolKind::Read, "/p/AGENTS.md").output(rules).reply("Yes.");
     let view = View::new(sample.transcript(), sample.source(), &Quarters);
     let items: Vec<usize> = (0..sample.transcript().items.len()).collect();
-    let (said, kept) = items.split_at(items.len() - 1);
-    let old = ReplacedHistory { items: said, originals: said, all_originals: said, kept };
+    let (old_items, kept) = items.split_at(items.len() - 1);
+    let old =
+        ReplacedHistory { items: old_items, originals: old_items, all_originals: old_items, kept };
     let digest = |budget| DigestRule::default().digest(&view, &old, Tokens(budget), Tokens(0));
     let text = digest(200).expect("they fit").expect("a digest").text;
     assert!(text.contains(rules), "{text}");
@@ -197,8 +200,8 @@ fn lines_that_follow_each_other_keep_their_shape() {
 #[test]
 fn a_long_text_of_the_user_keeps_what_it_commands_and_its_ends() {
     let words = "we talked of this and that\n".repeat(400);
-    let said = format!("{words}Never touch the lock file.\n{words}");
-    let sample = Sample::new().user(&said).reply("Yes.").reply("Done.");
+    let rule_text = format!("{words}Never touch the lock file.\n{words}");
+    let sample = Sample::new().user(&rule_text).reply("Yes.").reply("Done.");
     let digest = digest_of(&sample, 200);
     let ends = "we talked of this and that";
     let expect = ["User:", ends, "… Never touch the lock file.", "Assistant:", "Yes."];
@@ -208,9 +211,9 @@ fn a_long_text_of_the_user_keeps_what_it_commands_and_its_ends() {
 /// A decision is in a digest even without facts; other lines without facts are not.
 #[test]
 fn what_the_model_decided_is_in_a_digest() {
-    let said = "We go on.\nEach of them waits, because the other never ends.\nNow to it.";
+    let reply_text = "We go on.\nEach of them waits, because the other never ends.\nNow to it.";
     let sample = Sample::new().user("Go on.").call(ToolKind::List, "/old");
-    let sample = sample.output("so it is\n").reply(said).reply("Done.");
+    let sample = sample.output("so it is\n").reply(reply_text).reply("Done.");
     let digest = digest_of(&sample, 70);
     let decision = "… Each of them waits, because the other never ends.";
     assert_eq!(lines_of(&digest), ["User:", "Go on.", "#1 List", "Assistant @2:", decision]);
@@ -273,12 +276,17 @@ fn with_an_index_each_digest_of_a_log_that_grows_is_the_same() {
         let items: Vec<usize> = (0..transcript.items.len()).collect();
         // Sometimes less is digested than the time before.
         let tail = if n == 20 { items.len() - 4 } else { 3 };
-        let (said, kept) = items.split_at(items.len() - tail);
+        let (items_given, kept) = items.split_at(items.len() - tail);
         // And once items are left out that were there before.
-        let said: Vec<usize> =
-            said.iter().copied().filter(|item| n != 26 || !(1..9).contains(item)).collect();
-        let said = &said[..];
-        let old = ReplacedHistory { items: said, originals: said, all_originals: said, kept };
+        let items_given: Vec<usize> =
+            items_given.iter().copied().filter(|item| n != 26 || !(1..9).contains(item)).collect();
+        let items_given = &items_given[..];
+        let old = ReplacedHistory {
+            items: items_given,
+            originals: items_given,
+            all_originals: items_given,
+            kept,
+        };
         let (budget, beside) = (Tokens(150 + 20 * n), Tokens(10));
         let fresh = rule.digest(&view, &old, budget, beside).expect("no rules");
         for index in [&mut learned, &mut lazy] {
@@ -393,11 +401,11 @@ fn short_texts_that_follow_each_other_have_one_heading() {
 fn a_long_answer_keeps_its_headings_and_its_ends_before_anything_else_of_it() {
     let middle: Vec<String> =
         (0..30).map(|n| format!("- `src/len_{n}.rs:{n}` calls parseLen_{n}")).collect();
-    let said = format!(
+    let long_reply = format!(
         "Ich habe alles gelesen.\n\n## Befund\n\n{}\n\n**次のステップ**\n\nmore of it\n\nEs bleibt so.",
         middle.join("\n")
     );
-    let sample = Sample::new().user("Go on.").reply(&said).reply("Done.");
+    let sample = Sample::new().user("Go on.").reply(&long_reply).reply("Done.");
     let frame = ["Ich habe alles gelesen.", "## Befund", "**次のステップ**", "Es bleibt so."];
     for budget in [40, 45, 50, 55, 80, 300] {
         let digest = digest_of(&sample, budget);
@@ -421,8 +429,9 @@ fn lines_that_have_words_of_the_focus_are_worth_more() {
     let sample = sample.reply("Yes.").reply("Done.");
     let view = View::new(sample.transcript(), sample.source(), &Quarters);
     let items: Vec<usize> = (0..sample.transcript().items.len()).collect();
-    let (said, kept) = items.split_at(items.len() - 1);
-    let old = ReplacedHistory { items: said, originals: said, all_originals: said, kept };
+    let (old_items, kept) = items.split_at(items.len() - 1);
+    let old =
+        ReplacedHistory { items: old_items, originals: old_items, all_originals: old_items, kept };
     let counts = |focus: Option<&str>| {
         let rule =
             DigestRule { focus: focus.map(str::to_owned), whole_model: 0, ..DigestRule::default() };

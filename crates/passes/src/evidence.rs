@@ -125,8 +125,8 @@ pub(crate) fn failing_lines(lines: &[&str], sure: Sure) -> Vec<bool> {
     }
     let mut all = lines.iter().zip(&surely);
     if !all.any(|(line, surely)| !is_status(line) && (*surely || may_report(line))) {
-        let said = (0..lines.len()).rev().filter(|&idx| !lines[idx].trim().is_empty());
-        said.take(LAST).for_each(|idx| failing[idx] = true);
+        let nonempty_lines = (0..lines.len()).rev().filter(|&idx| !lines[idx].trim().is_empty());
+        nonempty_lines.take(LAST).for_each(|idx| failing[idx] = true);
     }
     failing
 }
@@ -283,8 +283,9 @@ pub fn argument_excerpt(text: &str, amount: ExcerptSize) -> String {
 }
 
 fn ends(lines: &[&str], head: usize, tail: usize, keep: &mut [bool]) {
-    let said: Vec<usize> = (0..lines.len()).filter(|idx| !lines[*idx].trim().is_empty()).collect();
-    for idx in said.iter().take(head).chain(said.iter().rev().take(tail)) {
+    let nonempty_lines: Vec<usize> =
+        (0..lines.len()).filter(|idx| !lines[*idx].trim().is_empty()).collect();
+    for idx in nonempty_lines.iter().take(head).chain(nonempty_lines.iter().rev().take(tail)) {
         keep[*idx] = true;
     }
 }

@@ -20,9 +20,9 @@ fn lines(n: std::ops::Range<usize>) -> String {
 fn lines_that_stand_above_are_left_out_and_named() {
     let mut seen = SeenLines::default();
     seen.add(&lines(0..40), "Read a.rs");
-    let birth = IngestRule { repeats: true, ..IngestRule::default() };
+    let rule = IngestRule { repeats: true, ..IngestRule::default() };
     let text = format!("first of all\n{}last of all", lines(0..40));
-    let shown = birth.shorten(&text, Ref::from_bytes(b"x"), &seen, &Words);
+    let shown = rule.shorten(&text, Ref::from_bytes(b"x"), &seen, &Words);
     let stub = Stub::new(Ref::from_bytes(b"x")).with_what(SHORTENED).with_lines(Lines(42));
     let body = "first of all\n[40 lines as above: Read a.rs]\nlast of all";
     assert_eq!(shown, Some(stub.with_body(body.into()).to_string()));
@@ -33,9 +33,9 @@ fn an_error_is_said_again() {
     let mut seen = SeenLines::default();
     let text = format!("{}error: no such file\n{}", lines(0..30), lines(30..60));
     seen.add(&text, "Bash make");
-    let birth = IngestRule { repeats: true, ..IngestRule::default() };
+    let rule = IngestRule { repeats: true, ..IngestRule::default() };
     let short =
-        birth.shorten(&text, Ref::from_bytes(b"x"), &seen, &Words).expect("most stands above");
+        rule.shorten(&text, Ref::from_bytes(b"x"), &seen, &Words).expect("most stands above");
     let below = short.split_once('\n').map_or("", |(_, below)| below);
     assert_eq!(
         below,
@@ -45,9 +45,9 @@ fn an_error_is_said_again() {
 
 #[test]
 fn a_giant_keeps_what_failed_and_its_ends() {
-    let birth = IngestRule { cap: Some(60), ..IngestRule::default() };
+    let rule = IngestRule { cap: Some(60), ..IngestRule::default() };
     let text = format!("{}error: it broke\n{}", lines(0..200), lines(200..400));
-    let shown = birth.shorten(&text, Ref::from_bytes(b"x"), &SeenLines::default(), &Words);
+    let shown = rule.shorten(&text, Ref::from_bytes(b"x"), &SeenLines::default(), &Words);
     let shown = shown.expect("it is a giant");
     assert!(shown.contains("…\nerror: it broke\n…"), "{shown}");
     assert!(shown.contains("line number 0 of") && Words.count(&shown) < Tokens(80));
@@ -85,12 +85,12 @@ fn a_giant_of_one_line_keeps_its_ends() {
 
 #[test]
 fn what_says_nothing_twice_stays() {
-    let birth = IngestRule { repeats: true, cap: Some(10_000), ..IngestRule::default() };
+    let rule = IngestRule { repeats: true, cap: Some(10_000), ..IngestRule::default() };
     assert_eq!(
-        birth.shorten(&lines(0..90), Ref::from_bytes(b"x"), &SeenLines::default(), &Words),
+        rule.shorten(&lines(0..90), Ref::from_bytes(b"x"), &SeenLines::default(), &Words),
         None
     );
-    assert_eq!(birth.shorten("short", Ref::from_bytes(b"x"), &SeenLines::default(), &Words), None);
+    assert_eq!(rule.shorten("short", Ref::from_bytes(b"x"), &SeenLines::default(), &Words), None);
 }
 
 #[test]

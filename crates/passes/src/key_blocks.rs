@@ -92,9 +92,9 @@ fn words_after(text: &str, from: usize) -> usize {
     for word in words(&text[from..]) {
         let starts = from + word.start;
         let ends = from + word.end;
-        let said = &text[starts..ends];
-        let is_number = word.len() <= 6 && said.bytes().all(|it| it.is_ascii_digit());
-        let is_last = said.ends_with('=');
+        let value = &text[starts..ends];
+        let is_number = word.len() <= 6 && value.bytes().all(|it| it.is_ascii_digit());
+        let is_last = value.ends_with('=');
         if starts - end > BETWEEN || !is_number && !is_last && word.len() < WORD {
             break;
         }

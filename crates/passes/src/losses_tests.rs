@@ -70,9 +70,9 @@ fn what_is_in_the_context_no_more_has_left() {
 /// A text of the model with a decision is named by its first lost decision.
 #[test]
 fn a_decision_that_left_is_named() {
-    let said =
+    let reply_text =
         "I looked.\nWe use zstd instead of gzip.\nAll good. The root cause is a lock. Now tests.";
-    let session = Sample::new().user("Go.").reply(said).reply("It is done.");
+    let session = Sample::new().user("Go.").reply(reply_text).reply("It is done.");
     for (after, expect) in [
         ("Go.", ["Decision We use zstd instead of gzip.", "Reply It is done."]),
         (

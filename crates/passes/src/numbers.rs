@@ -140,11 +140,11 @@ pub fn texts_of_responses(
             }
         }
     }
-    let said = texts.into_iter().map(|(response, texts)| {
+    let response_texts = texts.into_iter().map(|(response, texts)| {
         let text = texts.join("\n\n");
         ResponseText { response, text }
     });
-    said.filter(|said| !said.text.trim().is_empty()).collect()
+    response_texts.filter(|response_texts| !response_texts.text.trim().is_empty()).collect()
 }
 
 /// The texts of the model in the responses that made these calls, in order.
@@ -236,12 +236,12 @@ mod tests {
             .output("fn b() {}")
             .reply("Die Sperre wird zweimal genommen.");
         let (transcript, source) = (sample.transcript(), sample.source());
-        let said = |response, text: &str| ResponseText { response, text: text.to_owned() };
-        let last = said(3, "Die Sperre wird zweimal genommen.");
+        let response_text = |response, text: &str| ResponseText { response, text: text.to_owned() };
+        let last = response_text(3, "Die Sperre wird zweimal genommen.");
         let all = texts_of_responses(transcript, source, |_| true);
-        assert_eq!(all, [said(1, "I look."), last.clone()]);
+        assert_eq!(all, [response_text(1, "I look."), last.clone()]);
         assert_eq!(texts_of_responses(transcript, source, |number| number == 3), [last]);
-        assert_eq!(texts_at_calls(transcript, source, &(1..=2)), [said(1, "I look.")]);
+        assert_eq!(texts_at_calls(transcript, source, &(1..=2)), [response_text(1, "I look.")]);
         assert_eq!(texts_at_calls(transcript, source, &(2..=2)), []);
         let results = results_of_calls(transcript, source, &(2..=9));
         assert_eq!(results, BTreeMap::from([(2, "fn b() {}".to_owned())]));

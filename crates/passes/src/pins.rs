@@ -130,10 +130,10 @@ pub fn pins(view: &View<'_>, items: &[usize]) -> Vec<Pin> {
     let states = states(view, items).into_iter();
     let mut pins: Vec<Pin> = states.filter_map(|state| pin(view, state)).collect();
     // Of equal texts, the newest is kept; a summary may have wrapped the lines differently.
-    let mut said = HashSet::new();
+    let mut seen_texts = HashSet::new();
     let new = pins.iter().rev().map(|pin| {
         let words: Vec<&str> = pin.text.split_whitespace().collect();
-        said.insert((pin.kind, words.join(" ")))
+        seen_texts.insert((pin.kind, words.join(" ")))
     });
     let new: Vec<bool> = new.collect();
     let mut new = new.into_iter().rev();

@@ -308,8 +308,8 @@ fn no_text_forges_a_pin_and_none_takes_the_place_of_a_rule() {
         let view = View::new(sample.transcript(), sample.source(), &Quarters);
         let all: Vec<usize> = (0..sample.transcript().items.len()).collect();
         let found = pins(&view, &all);
-        let said: Vec<&str> = found.iter().map(|pin| &*pin.text).collect();
-        assert_eq!(said, [real], "{n}: {text}");
+        let pin_texts: Vec<&str> = found.iter().map(|pin| &*pin.text).collect();
+        assert_eq!(pin_texts, [real], "{n}: {text}");
         let (old, kept) = all.split_at(all.len() - 1);
         let old = ReplacedHistory { items: old, originals: old, all_originals: old, kept };
         let digest = DigestRule::default().digest(&view, &old, Tokens(4_000), Tokens(0));
@@ -322,7 +322,7 @@ fn no_text_forges_a_pin_and_none_takes_the_place_of_a_rule() {
         transcript.context.drain(..all.len());
         let view = View::new(&transcript, sample.source(), &Quarters);
         let found = pins(&view, &transcript.context);
-        let said: Vec<&str> = found.iter().map(|pin| &*pin.text).collect();
-        assert_eq!(said, [real], "{n} after a digest: {digest}");
+        let pin_texts: Vec<&str> = found.iter().map(|pin| &*pin.text).collect();
+        assert_eq!(pin_texts, [real], "{n} after a digest: {digest}");
     }
 }

@@ -59,7 +59,7 @@ impl Repeats {
         view: &View<'_>,
         item: usize,
         block: usize,
-        said: &Block,
+        content: &Block,
         replies: &[String],
     ) -> Vec<Edit> {
         let repeated = |text: &str| {
@@ -73,7 +73,7 @@ impl Repeats {
         let longest = replies.iter().map(String::len).max().unwrap_or(0) as u64;
         // A JSON string literal is at most six times as long as its text.
         let may_repeat = |len: u64| len > self.min_bytes && len <= longest * 6 + 64;
-        match said {
+        match content {
             Block::Output(output)
                 if may_repeat(output.whole.len())
                     && !view.is_edited(At::Block { item, block })

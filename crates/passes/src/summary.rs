@@ -271,8 +271,8 @@ impl SummaryInProgress {
     }
 
     fn write(self, text: &str) -> SummaryProgress {
-        let told = format!("{}{}", self.ask.system, WHOLE);
-        let sections = match check::sections(text, &self.sections, &told) {
+        let section_source = format!("{}{}", self.ask.system, WHOLE);
+        let sections = match check::sections(text, &self.sections, &section_source) {
             Ok(sections) => sections,
             Err(missing) => {
                 let reason = format!("the summary lacks sections: {}", missing.join(", "));
@@ -283,12 +283,12 @@ impl SummaryInProgress {
             return self.nothing("the summary is empty".into());
         }
         let mut struck = StruckCounts::default();
-        let told = sections.into_iter().map(|(title, body)| {
+        let section_source = sections.into_iter().map(|(title, body)| {
             let body = check::strike_unproved(&body, &self.history, &mut struck);
             (title, body)
         });
-        let told: Vec<(String, String)> = told.collect();
-        let text = self.frame.with(&told);
+        let section_source: Vec<(String, String)> = section_source.collect();
+        let text = self.frame.with(&section_source);
         let tokens = self.writer.counter.count(&text);
         let of = self.of;
         let spent = self.spent;

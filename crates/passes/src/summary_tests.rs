@@ -37,8 +37,8 @@ fn an_answer_becomes_a_summary_without_what_was_never_said() {
     let SummaryProgress::Written(written) = open.answer(reply(text, StopReason::End)) else {
         panic!("it is written");
     };
-    let told = "## Goal\nIt ran `make`, not [struck], in [struck].\n\n## Next steps\nNone.";
-    assert_eq!(frame::narrative(&written.text), told);
+    let narrative = "## Goal\nIt ran `make`, not [struck], in [struck].\n\n## Next steps\nNone.";
+    assert_eq!(frame::narrative(&written.text), narrative);
     assert_eq!(written.struck, StruckCounts { quotes: 1, files: 1 });
     assert_eq!(written.tokens, Quarters.count(&written.text));
     // "Build it.", the call with its name, the result, "Done."

@@ -474,8 +474,8 @@ impl<'a> View<'a> {
     /// The path of the file that was read or written at a position, and its text as in the file.
     pub fn file_text(&self, at: At) -> Option<(String, String)> {
         let (At::Block { item, block } | At::Field { item, block, .. }) = at else { return None };
-        let said = self.transcript.items[item].entry()?.blocks.get(block)?;
-        let (call, text) = match (said, at) {
+        let content = self.transcript.items[item].entry()?.blocks.get(block)?;
+        let (call, text) = match (content, at) {
             (Block::Output(output), At::Block { .. }) => {
                 let call = self.call_of(output).filter(|call| call.kind == ToolKind::Read)?;
                 let text = output.text(self.source);
@@ -539,8 +539,8 @@ impl<'a> View<'a> {
     /// patch.
     fn is_all_arguments(&self, at: At, text: &Text) -> bool {
         let At::Field { item, block, .. } = at else { return false };
-        let said = self.transcript.items[item].entry().and_then(|entry| entry.blocks.get(block));
-        matches!(said, Some(Block::Call(call)) if Some(call.arguments) == text.span())
+        let content = self.transcript.items[item].entry().and_then(|entry| entry.blocks.get(block));
+        matches!(content, Some(Block::Call(call)) if Some(call.arguments) == text.span())
     }
 
     /// An edit that replaces `old` by `new`; `None` if bytes or tokens would grow.

@@ -45,12 +45,12 @@ mod tests {
         check("anthropic", &json!([hi]), true);
         check("anthropic", &json!([hi, called, answer]), false);
         check("anthropic", &json!([hi, called, answer, hi]), false);
-        let said = json!({"role": "assistant", "content": "Hello"});
-        check("anthropic", &json!([hi, said, hi]), true);
-        check("anthropic", &json!([hi, said]), false);
+        let message = json!({"role": "assistant", "content": "Hello"});
+        check("anthropic", &json!([hi, message, hi]), true);
+        check("anthropic", &json!([hi, message]), false);
         let tool = json!({"role": "tool", "tool_call_id": "c", "content": "a"});
-        check("openai-chat", &json!([hi, said, tool]), false);
-        check("openai-chat", &json!([hi, said, hi]), true);
+        check("openai-chat", &json!([hi, message, tool]), false);
+        check("openai-chat", &json!([hi, message, hi]), true);
         let output = json!({"type": "function_call_output", "call_id": "c", "output": "a"});
         check("openai-responses", &json!([hi, output]), false);
         let parts = json!({"role": "user", "parts": [{"text": "Hi"}]});

@@ -137,7 +137,7 @@ fn is_public_v4(secret: &str, text: &str, at: usize) -> bool {
         }
     };
     let [a, b, c, _] = address.octets();
-    let nobody = address.is_loopback()
+    let is_reserved = address.is_loopback()
         || address.is_private()
         || address.is_link_local()
         || address.is_documentation()
@@ -152,7 +152,7 @@ fn is_public_v4(secret: &str, text: &str, at: usize) -> bool {
         // Numbers of sections and versions begin with small numbers.
         || (a < 10 && b < 10);
     let resolver = matches!(secret, "8.8.8.8" | "8.8.4.4" | "1.1.1.1" | "1.0.0.1" | "9.9.9.9");
-    !version && !nobody && !resolver
+    !version && !is_reserved && !resolver
 }
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
@@ -178,13 +178,13 @@ fn is_email(text: &str) -> bool {
     let reserved = ["example", "test", "invalid", "localhost", "local", "internal", "lan"];
     let example =
         ["example.com", "example.org", "example.net", "email.com", "domain.com", "test.com"];
-    let nobody = reserved.contains(&last)
+    let is_reserved_domain = reserved.contains(&last)
         || example.iter().any(|name| domain == *name || domain.ends_with(&format!(".{name}")))
         || domain == "users.noreply.github.com"
         || matches!(local, "git" | "noreply" | "no-reply" | "user" | "you" | "example" | "name");
     // Text with an `@` that is a file name or a decorator: `icon@2x.png`, `a@b.py`.
     let file = ["png", "jpg", "jpeg", "gif", "svg", "webp", "js", "ts", "css", "py", "rs", "json"];
-    !nobody && !file.contains(&last) && !local.starts_with('.') && !local.ends_with('.')
+    !is_reserved_domain && !file.contains(&last) && !local.starts_with('.') && !local.ends_with('.')
 }
 
 fn is_mixed(text: &str) -> bool {
@@ -282,8 +282,8 @@ mod tests {
 
     #[test]
     fn words_are_checked() {
-        let nobody = ["git@github.com", "a@example.com", "x@2x.png", "me@host.local"];
-        check(Check::Email, &["jane.roe@fastmail.com", "x+y@sub.uni.edu"], &nobody);
+        let no_persons = ["git@github.com", "a@example.com", "x@2x.png", "me@host.local"];
+        check(Check::Email, &["jane.roe@fastmail.com", "x+y@sub.uni.edu"], &no_persons);
         check(Check::Mixed, &["a1"], &["ab", "12", ""]);
         check(Check::Basic, &["YWxhZGRpbjpvcGVuc2VzYW1l"], &["YWxhZGRpbg==", "Zm9vOg==", "x"]);
         let stand_ins = ["${PW}", "<password>", "*****", "password", "your-password-here"];

@@ -101,7 +101,7 @@ mod tests {
         let expect = "~/a [REDACTED:own-name-1]@[REDACTED:own-host-1], by \
                       [REDACTED:own-name-2]; jroes and tulips";
         assert_eq!(redactor.text(text), expect);
-        let nobody = Person { names: vec!["root".to_owned()], ..Person::default() };
-        assert_eq!(nobody.rules().ids().count(), 0);
+        let no_names = Person { names: vec!["root".to_owned()], ..Person::default() };
+        assert_eq!(no_names.rules().ids().count(), 0);
     }
 }

@@ -53,9 +53,9 @@ pub struct Found {
 ///
 /// let finder = Finder::new(Rules::built_in())?;
 /// let mut redactor = Redactor::new(&finder);
-/// let told = redactor.text("DB_PASSWORD=tr0ub4dor-and-3; mysql -ptr0ub4dor-and-3");
+/// let text = redactor.text("DB_PASSWORD=tr0ub4dor-and-3; mysql -ptr0ub4dor-and-3");
 /// assert_eq!(
-///     told,
+///     text,
 ///     "DB_PASSWORD=[REDACTED:password-assignment-1]; mysql -p[REDACTED:password-assignment-1]",
 /// );
 /// # Ok::<(), epitome_redact::RuleFault>(())

@@ -26,8 +26,8 @@ fn secrets_are_numbered_as_they_first_stand() {
     let mut expect = Vec::new();
     for line in 0..6_000 {
         let words = "nothing to see here, move along. ".repeat(4);
-        let said = holds(line).map_or(words.clone(), |n| format!("{words}{}", token(n)));
-        session.push_str(&format!("{{\"said\":\"{said}\"}}\n"));
+        let line_text = holds(line).map_or(words.clone(), |n| format!("{words}{}", token(n)));
+        session.push_str(&format!("{{\"said\":\"{line_text}\"}}\n"));
         if let Some(n) = holds(line) {
             let next = numbers.len() as u32 + 1;
             expect.push((line + 1, *numbers.entry(n).or_insert(next)));

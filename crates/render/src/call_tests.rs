@@ -259,9 +259,11 @@ fn arguments_that_say_nothing_are_left_out() {
         let arguments =
             json!({ "flag": false, "offset": 1_810, "limit": 150, "on": true, "word": "false" });
         let sample = Sample::new().call(kind, "/p/a");
-        let told = telling(call(&sample), Some(&arguments), lines.as_ref(), sample.source());
-        let told: Vec<(&str, &str)> = told.iter().map(|(key, it)| (&**key, &**it)).collect();
-        assert_eq!(told, expect, "{kind:?} {lines:?}");
+        let arguments_shown =
+            telling(call(&sample), Some(&arguments), lines.as_ref(), sample.source());
+        let arguments_shown: Vec<(&str, &str)> =
+            arguments_shown.iter().map(|(key, it)| (&**key, &**it)).collect();
+        assert_eq!(arguments_shown, expect, "{kind:?} {lines:?}");
     };
     check(Read, Some(1_810..1_960), &[("on", "true"), ("word", "false")]);
     // Counted from 0, and at the end of the file.

@@ -14,12 +14,12 @@ fn what_is_written_is_read_back() {
         let blocks = transcript
             .context()
             .flat_map(|(_, entry)| entry.blocks.iter().map(move |block| (entry.role, block)));
-        let said = blocks.filter_map(|(role, block)| match block {
+        let texts_read = blocks.filter_map(|(role, block)| match block {
             Block::Text(text) => Some((role, text.read(source).into_owned())),
             Block::Output(output) => Some((role, output.text(source))),
             _ => None,
         });
-        said.collect()
+        texts_read.collect()
     };
     let before = every_block();
     let expect = texts(before.transcript(), before.source());

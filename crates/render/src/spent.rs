@@ -277,7 +277,7 @@ mod tests {
         };
         let listed = RecordedUsage { input: 10, output: 1, ..RecordedUsage::default() };
         let unfinished = RecordedUsage { input: 10, ..RecordedUsage::default() };
-        let told = |requests: &[(&str, RecordedUsage)], prices: Option<&dyn Prices>| {
+        let cost_of = |requests: &[(&str, RecordedUsage)], prices: Option<&dyn Prices>| {
             let mut sum = Sum::new(prices);
             requests.iter().for_each(|(model, usage)| sum.add(Some(model), usage));
             let (cost, floor) = sum.finish();
@@ -310,7 +310,7 @@ mod tests {
             (vec![("x", unfinished)], list, None),
             (vec![], list, None),
         ] {
-            assert_eq!(told(&requests, prices), expect, "{requests:?}");
+            assert_eq!(cost_of(&requests, prices), expect, "{requests:?}");
         }
     }
 }

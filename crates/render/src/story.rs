@@ -100,7 +100,7 @@ pub(crate) struct StoryItem<'a> {
     pub(crate) entry: &'a Entry,
     pub(crate) what: StoryItemKind<'a>,
     /// The branch of the history to which the piece belongs.
-    pub(crate) told: Branch,
+    pub(crate) branch: Branch,
     /// The estimated size of the piece on a page, in bytes.
     pub(crate) weight: u64,
     /// Whether a resume no longer sends the piece, or a part of it.
@@ -236,10 +236,10 @@ impl<'a> Story<'a> {
     /// The pieces of the user's message at the beginning of a turn.
     pub(crate) fn prompt(&self, turn: &Turn) -> Range<usize> {
         let pieces = &self.pieces[turn.pieces.clone()];
-        let said = pieces
+        let prompt_pieces = pieces
             .iter()
             .take_while(|piece| piece.entry.role == Role::User && (is_words(&piece.what)));
-        turn.pieces.start..turn.pieces.start + said.count()
+        turn.pieces.start..turn.pieces.start + prompt_pieces.count()
     }
 
     /// The turns that contain one of these pieces.
@@ -281,8 +281,8 @@ impl<'a> Story<'a> {
     }
 
     fn turn(&self, number: usize, pieces: Range<usize>) -> Turn {
-        let told = &self.pieces[pieces.clone()];
-        let title = told.iter().find_map(|piece| match piece.what {
+        let turn_pieces = &self.pieces[pieces.clone()];
+        let title = turn_pieces.iter().find_map(|piece| match piece.what {
             StoryItemKind::Words(text) if piece.entry.role == Role::User => {
                 let text = text.read(self.session.source);
                 let command = epitome_model::typed_command(&text);
@@ -291,12 +291,12 @@ impl<'a> Story<'a> {
             }
             _ => None,
         });
-        let steps = told.iter().rposition(|piece| !is_answer(piece)).map_or(0, |at| at + 1);
+        let steps = turn_pieces.iter().rposition(|piece| !is_answer(piece)).map_or(0, |at| at + 1);
         Turn {
             number,
             title: title.unwrap_or_default(),
-            time: told.iter().find_map(|piece| piece.entry.time.clone()),
-            items: told.first().map_or(0, |piece| piece.item)..0,
+            time: turn_pieces.iter().find_map(|piece| piece.entry.time.clone()),
+            items: turn_pieces.first().map_or(0, |piece| piece.item)..0,
             answer: pieces.start + steps,
             pieces,
         }
@@ -359,7 +359,8 @@ fn pieces<'a>(session: &StorySession<'a>) -> Vec<StoryItem<'a>> {
         if prompt.contains(&item) && detail < Detail::Full {
             continue;
         }
-        let told = if item < first || sent.contains(&item) { Branch::Main } else { Branch::Aside };
+        let branch =
+            if item < first || sent.contains(&item) { Branch::Main } else { Branch::Aside };
         for (block, said) in entry.blocks.iter().enumerate() {
             let mut at_output = None;
             let what = match said {
@@ -387,7 +388,7 @@ fn pieces<'a>(session: &StorySession<'a>) -> Vec<StoryItem<'a>> {
                     let at = [Some((item, block)), at_output];
                     at.into_iter().flatten().any(|at| past.unsent.contains(&at))
                 });
-                pieces.push(StoryItem { item, block, entry, what, told, weight, is_unsent });
+                pieces.push(StoryItem { item, block, entry, what, branch, weight, is_unsent });
             }
         }
     }

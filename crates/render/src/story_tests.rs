@@ -77,7 +77,7 @@ fn what_a_resume_does_not_send_is_on_another_branch() {
         let sub_agents = story.session.sub_agents.clone();
         let session =
             StorySession { transcript: &transcript, sub_agents: &sub_agents, ..story.session };
-        Story::new(session).pieces.iter().map(|piece| piece.told).collect::<Vec<_>>()
+        Story::new(session).pieces.iter().map(|piece| piece.branch).collect::<Vec<_>>()
     });
     assert_eq!(session, [Branch::Main, Branch::Aside, Branch::Main]);
 }

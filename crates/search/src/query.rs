@@ -303,7 +303,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expect: Result<&[&str], &str>) {
-        let told = Query::parse(text).map(|query| {
+        let parsed = Query::parse(text).map(|query| {
             let clauses = query.clauses.iter().map(|it| {
                 let sign = if it.is_excluded { "-" } else { "" };
                 format!("{sign}{}{}", it.words.join("+"), if it.is_prefix { "*" } else { "" })
@@ -311,9 +311,9 @@ mod tests {
             let filters = query.filters.iter().map(|(filter, value)| format!("{filter:?}={value}"));
             clauses.chain(filters).collect::<Vec<_>>()
         });
-        let told = told.map_err(|err| err.to_string());
+        let parsed = parsed.map_err(|err| err.to_string());
         let expect = expect.map(|it| it.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>());
-        assert_eq!(told, expect.map_err(str::to_owned), "{text}");
+        assert_eq!(parsed, expect.map_err(str::to_owned), "{text}");
     }
 
     #[test]

@@ -174,16 +174,16 @@ fn anchors_lead_to_the_message_on_the_page_of_the_session() {
 #[test]
 fn only_what_changed_is_written() {
     let machine = Machine::new();
-    let said = [("user", "alpha"), ("assistant", "beta"), ("user", "gamma")];
-    machine.claude("one", &said[..2]);
-    let two = machine.claude("two", &said);
+    let messages = [("user", "alpha"), ("assistant", "beta"), ("user", "gamma")];
+    machine.claude("one", &messages[..2]);
+    let two = machine.claude("two", &messages);
     let search = machine.open();
     assert_eq!(machine.update(&search).written, 5);
     assert_eq!(machine.update(&search), UpdateCounts::default());
-    machine.claude("one", &said);
+    machine.claude("one", &messages);
     let expect = UpdateCounts { sessions: 1, written: 1, ..UpdateCounts::default() };
     assert_eq!(machine.update(&search), expect);
-    machine.claude("one", &[said[0], ("assistant", "delta")]);
+    machine.claude("one", &[messages[0], ("assistant", "delta")]);
     fs::remove_file(two).expect("it was there");
     let expect = UpdateCounts { sessions: 1, written: 1, gone: 1, unreadable: 0 };
     assert_eq!(machine.update(&search), expect);
@@ -248,8 +248,8 @@ fn an_index_of_another_version_is_deleted() {
 fn what_fits_best_comes_first_and_then_what_is_newest() {
     let machine = Machine::new();
     let long = "alpha and many other words that have nothing to do with it";
-    let said = ["alpha", long, "alpha", "beta", "gamma", "delta", "alpha"];
-    machine.claude("one", &said.map(|text| ("user", text)));
+    let texts = ["alpha", long, "alpha", "beta", "gamma", "delta", "alpha"];
+    machine.claude("one", &texts.map(|text| ("user", text)));
     let search = machine.open();
     machine.update(&search);
     let query = Query::parse("alpha").expect("a query");
@@ -265,8 +265,8 @@ fn what_fits_best_comes_first_and_then_what_is_newest() {
 #[test]
 fn no_word_of_a_query_is_an_operator() {
     let machine = Machine::new();
-    let said = "NOT AND near(text, rowid) über 漢字です {a} b^2 𠀀𠀁";
-    machine.claude("one", &[("user", said)]);
+    let text_of_user = "NOT AND near(text, rowid) über 漢字です {a} b^2 𠀀𠀁";
+    machine.claude("one", &[("user", text_of_user)]);
     let search = machine.open();
     machine.update(&search);
     let many = "a ".repeat(400);

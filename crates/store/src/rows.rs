@@ -73,7 +73,7 @@ pub struct StoredSession {
     /// The total length of the session's rows as lines.
     pub size: Bytes,
     /// The columns for a list of sessions, if a list needs no more than these.
-    pub told: Option<SessionRow>,
+    pub row: Option<SessionRow>,
 }
 
 /// The columns of a database that a list of sessions shows.

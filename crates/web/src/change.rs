@@ -25,7 +25,7 @@ pub(crate) async fn compact(
     Form(asked): Form<PlanQuery>,
 ) -> Response {
     let writes = Arc::clone(&viewer.writes).read_owned().await;
-    let told = run_blocking(viewer, move |viewer| {
+    let response = run_blocking(viewer, move |viewer| {
         let _writes = writes;
         let session = viewer.session(&key)?;
         let recipe = asked.recipe(viewer)?;
@@ -39,7 +39,7 @@ pub(crate) async fn compact(
             Err(err) => refused(viewer, "It was not compacted", &err.into()),
         })
     });
-    told.await.unwrap_or_else(|problem| problem)
+    response.await.unwrap_or_else(|problem| problem)
 }
 
 /// What is restored: the text with this reference, or everything if the reference is empty.
@@ -56,7 +56,7 @@ pub(crate) async fn give_back(
     Form(Wanted { block }): Form<Wanted>,
 ) -> Response {
     let writes = Arc::clone(&viewer.writes).read_owned().await;
-    let told = run_blocking(viewer, move |viewer| {
+    let response = run_blocking(viewer, move |viewer| {
         let _writes = writes;
         let session = viewer.session(&key)?;
         let opened = OpenSession::new(&viewer.options.config, &session.path);
@@ -76,7 +76,7 @@ pub(crate) async fn give_back(
             Err(err) => refused(viewer, "It was not restored", &err.into()),
         })
     });
-    told.await.unwrap_or_else(|problem| problem)
+    response.await.unwrap_or_else(|problem| problem)
 }
 
 fn compacted(session: &OpenSession<'_>, done: &CompactReport) -> Response {

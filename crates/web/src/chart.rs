@@ -53,7 +53,7 @@ impl Chart {
         if most == 0 {
             return html! {};
         }
-        let said = format!(
+        let description = format!(
             "{}, {} to {}: {} in all, {} at most",
             self.title, first.when, last.when, self.total, self.most
         );
@@ -62,7 +62,7 @@ impl Chart {
                 figcaption { b { (self.title) } span { (self.total) } }
                 p.most { (self.most) }
                 svg viewBox={ "0 0 " (self.bars.len() * SLOT) " " (HEIGHT) }
-                    preserveAspectRatio="none" role="img" aria-label=(said) {
+                    preserveAspectRatio="none" role="img" aria-label=(description) {
                     @for (n, bar) in self.bars.iter().enumerate() {
                         @for (part, (y, height)) in stack(&bar.parts, most).enumerate() {
                             @if height > 0 {

@@ -97,8 +97,8 @@ impl Guard {
         if !is_here {
             return Err(Refusal::Host);
         }
-        let said = uri.path().strip_prefix('/').and_then(|path| path.split('/').next());
-        if !bool::from(said.unwrap_or_default().as_bytes().ct_eq(self.token.as_bytes())) {
+        let path_token = uri.path().strip_prefix('/').and_then(|path| path.split('/').next());
+        if !bool::from(path_token.unwrap_or_default().as_bytes().ct_eq(self.token.as_bytes())) {
             return Err(Refusal::Token);
         }
         let is_write = method == Method::POST;

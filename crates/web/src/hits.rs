@@ -37,22 +37,22 @@ pub(crate) async fn page(
     State(viewer): State<Arc<Viewer>>,
     Query(asked): Query<ListQuery>,
 ) -> Response {
-    let told = run_blocking(viewer, move |viewer| {
+    let response = run_blocking(viewer, move |viewer| {
         if asked.part.is_none() {
             return Ok(Redirect::to(&asked.address(1)).into_response());
         }
         if asked.words().is_empty() {
             return Ok(Html(String::new()).into_response());
         }
-        viewer.shelf.refresh(viewer.files());
+        viewer.session_cache.refresh(viewer.files());
         // Waits for the content of sessions only if the result depends on it.
-        let kept = viewer.shelf.list(|kept| match asked.needs_all() {
+        let kept = viewer.session_cache.list(|kept| match asked.needs_all() {
             true => (0..kept.len()).collect(),
             false => Vec::new(),
         });
         Ok(Html(found(viewer, &asked, &kept).into_string()).into_response())
     });
-    told.await.unwrap_or_else(|problem| problem)
+    response.await.unwrap_or_else(|problem| problem)
 }
 
 /// The hits in these sessions, as a fragment of the list.

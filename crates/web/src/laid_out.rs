@@ -64,8 +64,9 @@ impl LaidOut {
             let cwd = html.facts().cwd.clone();
             let sub_agents = pages.len() - 1;
             let is_compacted = pages.iter().any(Html::is_compacted);
-            let told = ToldSheet { sheet, file, is_last, part, sub_agents, is_compacted, id, cwd };
-            sheets.insert((part, page), Arc::new(told));
+            let part_sheet =
+                ToldSheet { sheet, file, is_last, part, sub_agents, is_compacted, id, cwd };
+            sheets.insert((part, page), Arc::new(part_sheet));
         }
         LaidOut { last_items, sheets }
     }

@@ -64,9 +64,9 @@ pub(crate) async fn page(
     State(viewer): State<Arc<Viewer>>,
     Query(asked): Query<ListQuery>,
 ) -> Response {
-    let told = run_blocking(viewer, move |viewer| {
-        viewer.shelf.refresh(viewer.files());
-        let kept = viewer.shelf.list(|kept| first(&asked, kept));
+    let response = run_blocking(viewer, move |viewer| {
+        viewer.session_cache.refresh(viewer.files());
+        let kept = viewer.session_cache.list(|kept| first(&asked, kept));
         let today = viewer.options.config.now().to_zoned(TimeZone::UTC).date();
         let hits = match asked.part {
             None if !asked.words().is_empty() => Some(hits::found(viewer, &asked, &kept)),
@@ -82,7 +82,7 @@ pub(crate) async fn page(
             }
         })
     });
-    told.await.unwrap_or_else(|problem| problem)
+    response.await.unwrap_or_else(|problem| problem)
 }
 
 /// The sessions that the page will show first, as far as that is known without reading them.

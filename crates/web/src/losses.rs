@@ -31,7 +31,7 @@ pub(crate) async fn page(
     State(viewer): State<Arc<Viewer>>,
     Path((_, key)): Path<(String, String)>,
 ) -> Response {
-    let told = run_blocking(viewer, move |viewer| {
+    let response = run_blocking(viewer, move |viewer| {
         let file = viewer.session(&key)?;
         let Options { config, settings, counter, .. } = &viewer.options;
         let session = OpenSession::new(config, &file.path);
@@ -39,7 +39,7 @@ pub(crate) async fn page(
         let body = body(&report, &mut shown_of(viewer, &file.path)?);
         Ok(frame("What compactions took", UP, &body).into_response())
     });
-    told.await.unwrap_or_else(|problem| problem)
+    response.await.unwrap_or_else(|problem| problem)
 }
 
 /// The losses of a planned compaction.

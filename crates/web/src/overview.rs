@@ -37,12 +37,12 @@ pub(crate) async fn page(
     State(viewer): State<Arc<Viewer>>,
     Query(asked): Query<OverviewQuery>,
 ) -> Response {
-    let told = run_blocking(viewer, move |viewer| {
-        viewer.shelf.refresh(viewer.files());
-        let sessions = viewer.shelf.list(|kept| (0..kept.len()).collect());
+    let response = run_blocking(viewer, move |viewer| {
+        viewer.session_cache.refresh(viewer.files());
+        let sessions = viewer.session_cache.list(|kept| (0..kept.len()).collect());
         Ok(frame("Overview", "./", &body(viewer, asked, &sessions)).into_response())
     });
-    told.await.unwrap_or_else(|problem| problem)
+    response.await.unwrap_or_else(|problem| problem)
 }
 
 fn body(viewer: &Viewer, asked: OverviewQuery, sessions: &[CachedSession]) -> Markup {

@@ -87,7 +87,7 @@ pub(crate) async fn page(
     Path((_, key)): Path<(String, String)>,
     Query(asked): Query<PlanQuery>,
 ) -> Response {
-    let told = run_blocking(viewer, move |viewer| {
+    let response = run_blocking(viewer, move |viewer| {
         let session = viewer.session(&key)?;
         let recipe = asked.recipe(viewer)?;
         let counter = viewer.options.counter;
@@ -120,7 +120,7 @@ pub(crate) async fn page(
         let body = body(viewer, &opened, (&asked, &recipe), &planned, (&parts, &left));
         Ok(frame("What compacting would save", UP, &body).into_response())
     });
-    told.await.unwrap_or_else(|problem| problem)
+    response.await.unwrap_or_else(|problem| problem)
 }
 
 impl Part {

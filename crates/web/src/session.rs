@@ -21,15 +21,16 @@ pub(crate) async fn page(
     State(viewer): State<Arc<Viewer>>,
     Path((_, key, file)): Path<(String, String, String)>,
 ) -> Response {
-    let told = run_blocking(viewer, move |viewer| {
+    let laid_out_page = run_blocking(viewer, move |viewer| {
         let session = viewer.session(&key)?;
         let (part, page) = part_and_page(&file).ok_or_else(not_there)?;
         // The stamp is read before the session, so that the tail notices changes that come later.
         let stamp = Stamp::read(&session.path);
-        let told = sheet(viewer, &session, part, page)?;
-        Ok(frame(&told.sheet.title, UP, &body(viewer, &session, &told, &stamp)).into_response())
+        let laid_out_page = sheet(viewer, &session, part, page)?;
+        Ok(frame(&laid_out_page.sheet.title, UP, &body(viewer, &session, &laid_out_page, &stamp))
+            .into_response())
     });
-    told.await.unwrap_or_else(|problem| problem)
+    laid_out_page.await.unwrap_or_else(|problem| problem)
 }
 
 /// The address of the page of a session, relative to that of the viewer.
@@ -111,10 +112,10 @@ pub(crate) fn sheet_alone(
 ) -> Result<ToldSheet, Problem> {
     let laid_out =
         viewer.with_pages(session, |pages| LaidOut::from_pages(pages, (part, page), 0))?;
-    let told = laid_out.sheet(part, page).unwrap_or_else(|| Err(not_there()));
+    let found_sheet = laid_out.sheet(part, page).unwrap_or_else(|| Err(not_there()));
     // Nothing else holds the page then, so that it need not be copied.
     drop(laid_out);
-    told.map(Arc::unwrap_or_clone)
+    found_sheet.map(Arc::unwrap_or_clone)
 }
 
 fn body(viewer: &Viewer, session: &SessionFile, told: &ToldSheet, stamp: &Stamp) -> Markup {

@@ -113,8 +113,8 @@ impl SessionCache {
         let unread = inside.kept.iter().any(|kept| kept.seen.is_none());
         if unread && !inside.is_reading {
             inside.is_reading = true;
-            let shelf = Arc::clone(self);
-            std::thread::spawn(move || shelf.read_all());
+            let cache = Arc::clone(self);
+            std::thread::spawn(move || cache.read_all());
         }
     }
 

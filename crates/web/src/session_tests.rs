@@ -55,8 +55,11 @@ fn a_session_is_read_once_for_all_of_its_pages_until_a_file_of_it_changes() {
     let viewer = viewer(dir.path());
     let session = viewer.files().into_iter().find(|file| file.path == path).expect("it is there");
     let reads = |part, page| {
-        let told = sheet(&viewer, &session, part, page).map_err(|problem| problem.message);
-        (told.map(|told| told.file.clone()), viewer.reads.load(Ordering::Relaxed))
+        let found_sheet = sheet(&viewer, &session, part, page).map_err(|problem| problem.message);
+        (
+            found_sheet.map(|found_sheet| found_sheet.file.clone()),
+            viewer.reads.load(Ordering::Relaxed),
+        )
     };
     let file = |name: &str| Ok(name.to_owned());
     assert_eq!(reads(0, 0), (file("session.html"), 1));
@@ -85,7 +88,7 @@ fn of_a_long_session_the_page_that_is_asked_for_and_those_after_it_are_kept() {
     write(dir.path().join("sessions/one.jsonl"), long_session());
     let viewer = viewer(dir.path());
     let session = viewer.files().swap_remove(0);
-    let told = viewer.with_pages(&session, |pages| {
+    let found_pages = viewer.with_pages(&session, |pages| {
         let kept = |most: usize| {
             let laid_out = LaidOut::from_pages(pages, (0, 1), most);
             let mut kept: Vec<usize> = laid_out.sheets.keys().map(|(_, page)| *page).collect();
@@ -101,7 +104,7 @@ fn of_a_long_session_the_page_that_is_asked_for_and_those_after_it_are_kept() {
         assert_eq!(kept(both).len(), 2);
         assert_eq!(kept(usize::MAX), all);
     });
-    assert!(told.is_ok());
+    assert!(found_pages.is_ok());
 }
 
 #[test]
@@ -113,8 +116,9 @@ fn a_compacted_session_is_shown_as_it_was_with_a_button_that_restores_it() {
     let viewer = viewer(dir.path());
     let page = || {
         let session = viewer.files().into_iter().find(|it| it.path == path).expect("it is there");
-        let told = sheet(&viewer, &session, 0, 0).unwrap_or_else(|_| panic!("it is laid out"));
-        body(&viewer, &session, &told, &Stamp::read(&path)).into_string()
+        let page_sheet =
+            sheet(&viewer, &session, 0, 0).unwrap_or_else(|_| panic!("it is laid out"));
+        body(&viewer, &session, &page_sheet, &Stamp::read(&path)).into_string()
     };
     let figures = |page: &str| {
         let (_, rest) = page.split_once("<dl class=\"figures\">").expect("figures");

@@ -79,7 +79,7 @@ fn a_cost_with_something_missing_is_a_lower_bound() {
     let known = usage("2026-11-23", "m", 5_000_000);
     let silent = DayUsage { unrecorded_output: 1, ..known.clone() };
     let unknown = DayUsage { unpriced: 1, cost: MicroDollars(0), ..known.clone() };
-    let told = |sessions: &[&[DayUsage]]| {
+    let sums_of = |sessions: &[&[DayUsage]]| {
         let used: Vec<Used<'_>> = sessions.iter().map(|usage| used(None, usage)).collect();
         let all = Sums::from_sessions(&used, Period::Month, TODAY).all;
         (all.cost(), all.priced, all.partly, all.sessions)
@@ -87,11 +87,11 @@ fn a_cost_with_something_missing_is_a_lower_bound() {
     let text = |text: &str| text.to_owned();
     let one = [known.clone()];
     let both = [known, unknown.clone()];
-    assert_eq!(told(&[&one, &one]), (text("$10.00"), 2, 0, 2));
-    assert_eq!(told(&[&one, &[silent]]), (text("≥ $10.00"), 1, 1, 2));
-    assert_eq!(told(&[&both]), (text("≥ $5.00"), 0, 1, 1));
-    assert_eq!(told(&[&[unknown]]), (text("not known"), 0, 0, 1));
-    assert_eq!(told(&[]), (text("not known"), 0, 0, 0));
+    assert_eq!(sums_of(&[&one, &one]), (text("$10.00"), 2, 0, 2));
+    assert_eq!(sums_of(&[&one, &[silent]]), (text("≥ $10.00"), 1, 1, 2));
+    assert_eq!(sums_of(&[&both]), (text("≥ $5.00"), 0, 1, 1));
+    assert_eq!(sums_of(&[&[unknown]]), (text("not known"), 0, 0, 1));
+    assert_eq!(sums_of(&[]), (text("not known"), 0, 0, 0));
 }
 
 #[test]

@@ -70,9 +70,9 @@ pub(crate) async fn tail(
     };
     // A client that reconnects sends the id of the last event that it received: a stamp.
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
-    let told = Stamp(last.map_or(follow.since, str::to_owned));
+    let sent_stamp = Stamp(last.map_or(follow.since, str::to_owned));
     let (to, from) = mpsc::channel(4);
-    let follower = Follower { viewer, session, part, page, told, turns: HashMap::new() };
+    let follower = Follower { viewer, session, part, page, sent_stamp, turns: HashMap::new() };
     tokio::spawn(follower.run(to));
     Sse::new(ReceiverStream::new(from)).keep_alive(KeepAlive::default()).into_response()
 }
@@ -83,7 +83,7 @@ struct Follower {
     part: usize,
     page: usize,
     /// The stamp of the state that the client has.
-    told: Stamp,
+    sent_stamp: Stamp,
     /// The hash of each turn as it was sent last.
     turns: HashMap<String, blake3::Hash>,
 }
@@ -118,23 +118,23 @@ impl Follower {
     /// Returns the event to send, if the session has changed.
     fn look(&mut self) -> Option<Event> {
         let stamp = Stamp::read(&self.session.path);
-        if stamp == self.told {
+        if stamp == self.sent_stamp {
             return None;
         }
-        self.told = stamp;
-        let event = Event::default().id(&self.told.0);
-        let told = match sheet_alone(&self.viewer, &self.session, self.part, self.page) {
-            Ok(told) => told,
+        self.sent_stamp = stamp;
+        let event = Event::default().id(&self.sent_stamp.0);
+        let new_sheet = match sheet_alone(&self.viewer, &self.session, self.part, self.page) {
+            Ok(new_sheet) => new_sheet,
             // The file may be incomplete while it is being written, or deleted.
             Err(problem) => {
                 let why = self.viewer.redacted(&problem.message).replace(['\n', '\r'], " ");
                 return Some(event.event("unreadable").data(why));
             }
         };
-        let order = told.sheet.turns.iter().map(|(anchor, _)| anchor.clone()).collect();
+        let order = new_sheet.sheet.turns.iter().map(|(anchor, _)| anchor.clone()).collect();
         let before = std::mem::take(&mut self.turns);
         let mut turns = HashMap::new();
-        for (anchor, html) in told.sheet.turns {
+        for (anchor, html) in new_sheet.sheet.turns {
             let hash = blake3::hash(html.as_bytes());
             self.turns.insert(anchor.clone(), hash);
             if before.get(&anchor) != Some(&hash) {
@@ -144,10 +144,10 @@ impl Follower {
         let changed = Changed {
             order,
             turns,
-            timeline: told.sheet.timeline,
-            above: told.sheet.above,
-            below: told.sheet.below,
-            is_last: told.is_last,
+            timeline: new_sheet.sheet.timeline,
+            above: new_sheet.sheet.above,
+            below: new_sheet.sheet.below,
+            is_last: new_sheet.is_last,
         };
         // JSON has no line feeds, which would end the event.
         let json = serde_json::to_string(&changed).expect("texts and lists of them are JSON");

@@ -23,7 +23,7 @@ use crate::stamp::Stamp;
 /// The state shared by all requests.
 pub(crate) struct Viewer {
     pub(crate) options: Options,
-    pub(crate) shelf: Arc<SessionCache>,
+    pub(crate) session_cache: Arc<SessionCache>,
     pub(crate) seeker: Arc<Seeker>,
     /// Set when the server is to end.
     pub(crate) stopped: watch::Receiver<bool>,
@@ -40,12 +40,13 @@ pub(crate) struct Viewer {
 
 impl Viewer {
     pub(crate) fn new(options: Options, stopped: watch::Receiver<bool>) -> Viewer {
-        let shelf = Arc::new(SessionCache::new(options.config.clone(), options.settings.clone()));
+        let session_cache =
+            Arc::new(SessionCache::new(options.config.clone(), options.settings.clone()));
         let seeker = Arc::new(Seeker::new(options.config.clone(), options.which.clone()));
         // New text is indexed while the user looks at the list.
         seeker.refresh();
         let (writes, pages, reads, ids) = Default::default();
-        Viewer { options, shelf, seeker, stopped, writes, pages, reads, ids }
+        Viewer { options, session_cache, seeker, stopped, writes, pages, reads, ids }
     }
 
     /// The current sessions.
@@ -55,10 +56,10 @@ impl Viewer {
 
     /// The session with a key. Only sessions of the list are opened: no path comes from a URL.
     pub(crate) fn session(&self, key: &str) -> Result<SessionFile, Problem> {
-        let mut found = self.shelf.file(key);
+        let mut found = self.session_cache.file(key);
         if !found.as_ref().is_some_and(|file| epitome::storage::exists(&file.path)) {
-            self.shelf.refresh(self.files());
-            found = self.shelf.file(key);
+            self.session_cache.refresh(self.files());
+            found = self.session_cache.file(key);
         }
         found.ok_or_else(|| {
             Problem::new(StatusCode::NOT_FOUND, "this session is not there any more")

@@ -55,8 +55,9 @@ pub fn run(
 
     let (here, server) = play(to)?;
     let session = here.home().write("session.jsonl", here.home().localise(text).as_bytes())?;
-    let told = port(epitome, &session, to, here.home())?;
-    let word = |key: &str| told[key].as_str().map(str::to_owned).context("what `port` tells");
+    let port_report = port(epitome, &session, to, here.home())?;
+    let word =
+        |key: &str| port_report[key].as_str().map(str::to_owned).context("what `port` tells");
     let placed = Placed { id: word("new_id")?, path: PathBuf::from(word("out")?) };
     let before = fs::read(&placed.path)?;
     let again = resume_in(&here, &server, &placed)?;
@@ -66,10 +67,10 @@ pub fn run(
 
     let all = |sent: &Sent, home: &Home| home.scrub(&strings(&sent.messages).join("\n"));
     let arrived = all(&again, here.home());
-    let said = describe(&sent.messages).into_iter().map(|text| there.home().scrub(&text));
+    let sent_texts = describe(&sent.messages).into_iter().map(|text| there.home().scrub(&text));
     let prompts = Scenario::full(from).turns.into_iter().map(|turn| turn.prompt);
     let mut texts = 0;
-    for text in said.chain(prompts) {
+    for text in sent_texts.chain(prompts) {
         ensure!(arrived.contains(&text), "this did not arrive: {text}");
         texts += 1;
     }
@@ -84,7 +85,7 @@ pub fn run(
         sent: before,
         sent_again: after,
         texts,
-        left_behind: told["left_behind"].clone(),
+        left_behind: port_report["left_behind"].clone(),
     })
 }
 
@@ -97,8 +98,8 @@ fn port(epitome: &Path, session: &Path, to: &dyn Agent, home: &Home) -> anyhow::
         .env("HOME", home.path())
         .output()
         .with_context(|| format!("cannot run {}", epitome.display()))?;
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    ensure!(output.status.success(), "port: {}\n{told}", output.status);
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    ensure!(output.status.success(), "port: {}\n{stderr}", output.status);
     serde_json::from_slice(&output.stdout).context("what `port` tells")
 }
 

@@ -36,7 +36,7 @@ pub struct Report {
     /// Number of bytes that the agent appended to the compacted session.
     pub appended: usize,
     /// The report that `compact` printed.
-    pub said: serde_json::Value,
+    pub report_text: serde_json::Value,
 }
 
 /// The size of a session's file, and what its resume sent.
@@ -79,7 +79,7 @@ pub fn run(agent: &'static dyn Agent, way: Way, epitome: &Path) -> anyhow::Resul
     // The recorded sessions are shorter than what the default recipe keeps whole.
     let summary = archive.path().join("summary.md");
     let options = options(way, &summary)?;
-    let said = tool(&[&["compact", "--json", "--keep-turns", "1"], &options[..]].concat())?;
+    let report_text = tool(&[&["compact", "--json", "--keep-turns", "1"], &options[..]].concat())?;
     let compacted = read()?;
     match way {
         Way::Rewrite => ensure!(compacted.len() < original.len(), "the file did not shrink"),
@@ -104,7 +104,8 @@ pub fn run(agent: &'static dyn Agent, way: Way, epitome: &Path) -> anyhow::Resul
         original: stage(original.len(), &before, left),
         compacted: stage(compacted.len(), &after, left),
         appended: 0,
-        said: serde_json::from_str(&said).unwrap_or(serde_json::Value::String(said)),
+        report_text: serde_json::from_str(&report_text)
+            .unwrap_or(serde_json::Value::String(report_text)),
     };
     shrunk(&report)?;
 

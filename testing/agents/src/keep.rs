@@ -55,8 +55,11 @@ pub fn run(agent: &'static dyn Agent, epitome: &Path) -> anyhow::Result<Report> 
         std::thread::sleep(POLL);
     }
     let after = end.elapsed().as_secs_f64();
-    let said = lines();
-    ensure!(said.contains(" kept ") && said.contains(" compacted "), "the log says: {said:?}");
+    let log_lines = lines();
+    ensure!(
+        log_lines.contains(" kept ") && log_lines.contains(" compacted "),
+        "the log says: {log_lines:?}"
+    );
     let listed = git(sandbox, &["ls-tree", "-l", "kept"])?;
     let page =
         listed.lines().find(|line| line.ends_with(&format!("{}.html", recording.session.id)));
@@ -70,7 +73,7 @@ pub fn run(agent: &'static dyn Agent, epitome: &Path) -> anyhow::Result<Report> 
     Ok(Report {
         agent: agent.name(),
         page: size,
-        log: said.lines().filter_map(words).collect(),
+        log: log_lines.lines().filter_map(words).collect(),
         after,
     })
 }
@@ -86,7 +89,7 @@ fn call(sandbox: &Sandbox, epitome: &Path, args: &[&str]) -> anyhow::Result<()> 
 fn called(sandbox: &Sandbox, mut program: Command, args: &[&str]) -> anyhow::Result<String> {
     sandbox.dress(&mut program);
     let out = program.args(args).output().with_context(|| args.join(" "))?;
-    let said = String::from_utf8_lossy(&out.stderr);
-    ensure!(out.status.success(), "{}: {said}", args.join(" "));
+    let stderr = String::from_utf8_lossy(&out.stderr);
+    ensure!(out.status.success(), "{}: {stderr}", args.join(" "));
     Ok(String::from_utf8(out.stdout)?)
 }

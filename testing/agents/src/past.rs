@@ -89,7 +89,7 @@ fn call(sandbox: &Sandbox, epitome: &Path, args: &[&str]) -> anyhow::Result<()> 
     let mut command = Command::new(epitome);
     sandbox.dress(&mut command);
     let out = command.args(args).output().with_context(|| args.join(" "))?;
-    let said = String::from_utf8_lossy(&out.stderr);
-    ensure!(out.status.success(), "{}: {said}", args.join(" "));
+    let stderr = String::from_utf8_lossy(&out.stderr);
+    ensure!(out.status.success(), "{}: {stderr}", args.join(" "));
     Ok(())
 }

@@ -94,7 +94,7 @@ fn page(program: &Path, session: &Path, home: &Path) -> anyhow::Result<String> {
     let out = home.join("page.json");
     let mut command = Command::new(program);
     command.arg(session).args(["--no-cache", "--format", "json", "--output"]).arg(&out);
-    let said = run(&mut command, home)?.stdout;
+    let stdout = run(&mut command, home)?.stdout;
     let mut page: Value = serde_json::from_slice(&fs::read(&out)?)?;
     for session in page["sessions"].as_array_mut().context("a page has sessions")? {
         let session = session.as_object_mut().context("a session is an object")?;
@@ -102,7 +102,7 @@ fn page(program: &Path, session: &Path, home: &Path) -> anyhow::Result<String> {
             session.remove(position);
         }
     }
-    Ok(format!("{}\n{said}", page["sessions"]))
+    Ok(format!("{}\n{stdout}", page["sessions"]))
 }
 
 fn run(command: &mut Command, home: &Path) -> anyhow::Result<Finished> {

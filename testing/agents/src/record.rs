@@ -102,12 +102,13 @@ impl Recording {
         let file = &self.session.path;
         let name = file.file_name().context("a session is a file")?;
         let mut found = vec![Scrubbed { name: name.into(), text: self.text(file)? }];
-        let beside = self.sandbox.beside(&self.session);
-        if beside.is_dir() {
+        let folder_of_session = self.sandbox.beside(&self.session);
+        if folder_of_session.is_dir() {
             // Recorded sessions have their sub-agents in a folder with this name, for every agent.
-            let flat = fs::read_dir(&beside)?.flatten().all(|entry| entry.path().is_file());
+            let flat =
+                fs::read_dir(&folder_of_session)?.flatten().all(|entry| entry.path().is_file());
             let below = Path::new(if flat { "subagents" } else { "" });
-            self.collect(&beside, below, &mut found)?;
+            self.collect(&folder_of_session, below, &mut found)?;
         }
         Ok(found)
     }

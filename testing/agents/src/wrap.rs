@@ -40,7 +40,7 @@ pub struct Report {
     /// is given them.
     pub tools: Option<usize>,
     /// What `epitome wrap` says at the end.
-    pub said: String,
+    pub last_line: String,
 }
 
 /// Plays the same session twice in one home, directly and behind `epitome wrap`, and compares what
@@ -74,8 +74,8 @@ pub fn run(agent: &'static dyn Agent, epitome: &Path) -> anyhow::Result<Report> 
     let wrapped = played(&after[before.len()..])?;
     ensure!(wrapped.len() == direct.len(), "{} and {} requests", direct.len(), wrapped.len());
 
-    let said = done.stderr.lines().find_map(|line| line.strip_prefix("epitome: "));
-    let said = said.with_context(|| format!("no line at the end: {}", done.stderr))?;
+    let last_line = done.stderr.lines().find_map(|line| line.strip_prefix("epitome: "));
+    let last_line = last_line.with_context(|| format!("no line at the end: {}", done.stderr))?;
     let size = |exchange: Option<&&Exchange>| exchange.map_or(0, |it| it.text.len());
     let tools = match takes_mcp(agent) {
         true => Some(tools(&server, &sandbox, epitome, direct[0])?),
@@ -88,7 +88,7 @@ pub fn run(agent: &'static dyn Agent, epitome: &Path) -> anyhow::Result<Report> 
         first: (size(direct.first()), size(wrapped.first())),
         last: (size(direct.last()), size(wrapped.last())),
         stubs: wrapped.last().map_or(0, |last| last.text.matches(STUB).count()),
-        said: said.to_owned(),
+        last_line: last_line.to_owned(),
     };
     check_requests(&report, &direct, &wrapped)?;
     check_line(&report, &after[before.len()..])?;
@@ -145,16 +145,16 @@ fn check_requests(
 
 /// Whether the line at the end says how many requests arrived for a response, and what was done.
 fn check_line(report: &Report, exchanges: &[Exchange]) -> anyhow::Result<()> {
-    let said = &report.said;
+    let last_line = &report.last_line;
     let is_read = |it: &&Exchange| matches!(it.outcome, Outcome::Played { .. } | Outcome::Canned);
     let requests = exchanges.iter().filter(is_read).count();
     let plural = if requests == 1 { "" } else { "s" };
     let counted = format!("{requests} request{plural}, ");
-    ensure!(said.starts_with(&counted), "{requests} requests arrived: {said}");
+    ensure!(last_line.starts_with(&counted), "{requests} requests arrived: {last_line}");
     let shortened = format!("; {} results shortened, 0 cuts", report.stubs);
-    ensure!(said.contains(&shortened), "{} results were shortened: {said}", report.stubs);
-    ensure!(said.contains(" tokens fewer; "), "nothing is said to be saved: {said}");
-    ensure!(!said.contains("error"), "{said}");
+    ensure!(last_line.contains(&shortened), "{} results were shortened: {last_line}", report.stubs);
+    ensure!(last_line.contains(" tokens fewer; "), "nothing is said to be saved: {last_line}");
+    ensure!(!last_line.contains("error"), "{last_line}");
     Ok(())
 }
 

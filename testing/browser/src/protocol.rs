@@ -38,8 +38,8 @@ impl Page {
             .stderr(Stdio::piped())
             .spawn()
             .with_context(|| chromium.program.display().to_string())?;
-        let said = browser.stderr.take().context("it is piped")?;
-        let mut lines = BufReader::new(said).lines();
+        let stderr = browser.stderr.take().context("it is piped")?;
+        let mut lines = BufReader::new(stderr).lines();
         let address = lines
             .by_ref()
             .map_while(Result::ok)
@@ -68,19 +68,19 @@ impl Page {
             let Message::Text(text) = self.socket.read().with_context(|| method.to_owned())? else {
                 continue;
             };
-            let mut said: Value = serde_json::from_str(&text)?;
-            if said["id"] == call {
-                if let Some(error) = said.get("error") {
+            let mut reply: Value = serde_json::from_str(&text)?;
+            if reply["id"] == call {
+                if let Some(error) = reply.get("error") {
                     bail!("{method}: {error}");
                 }
-                return Ok(said["result"].take());
+                return Ok(reply["result"].take());
             }
-            if said["method"] == "Page.javascriptDialogOpening" {
+            if reply["method"] == "Page.javascriptDialogOpening" {
                 // A dialog blocks the page until it is closed.
                 self.send("Page.handleJavaScriptDialog", &json!({ "accept": false }))?;
             }
-            if said.get("method").is_some() {
-                self.events.push(said);
+            if reply.get("method").is_some() {
+                self.events.push(reply);
             }
         }
     }

@@ -76,11 +76,11 @@ impl Window {
     pub fn value(&mut self, expression: &str) -> anyhow::Result<Value> {
         let asked =
             json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
-        let mut said = self.call("Runtime.evaluate", &asked)?;
-        if let Some(thrown) = said.get("exceptionDetails") {
+        let mut reply = self.call("Runtime.evaluate", &asked)?;
+        if let Some(thrown) = reply.get("exceptionDetails") {
             bail!("{expression}: {thrown}");
         }
-        Ok(said["result"]["value"].take())
+        Ok(reply["result"]["value"].take())
     }
 
     /// Waits until an expression is true, also if the window navigates meanwhile.
@@ -218,7 +218,7 @@ impl Window {
     }
 
     fn call(&mut self, method: &str, params: &Value) -> anyhow::Result<Value> {
-        let said = self.page.call(method, params);
+        let reply = self.page.call(method, params);
         for event in self.page.events() {
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
             let params = &event["params"];
@@ -231,6 +231,6 @@ impl Window {
                 _ => {}
             }
         }
-        said
+        reply
     }
 }

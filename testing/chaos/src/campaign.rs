@@ -217,7 +217,7 @@ fn all(
     say: &mut dyn FnMut(&str),
 ) -> anyhow::Result<()> {
     let begin = Instant::now();
-    let mut told = begin;
+    let mut last_report = begin;
     while begin.elapsed() < campaign.time {
         let most = campaign.cases.unwrap_or(u64::MAX);
         let open = running.iter_mut().filter(|it| it.figures.cases < most);
@@ -235,8 +235,8 @@ fn all(
             }
             say(&format!("  again: cargo lab chaos --only {name} --seed {number} --cases 1"));
         }
-        if told.elapsed() > Duration::from_secs(30) {
-            told = Instant::now();
+        if last_report.elapsed() > Duration::from_secs(30) {
+            last_report = Instant::now();
             let cases: u64 = running.iter().map(|it| it.figures.cases).sum();
             say(&format!("{cases} cases after {} s", begin.elapsed().as_secs()));
         }

@@ -109,12 +109,12 @@ impl Homes {
         let machine = self.start.like()?;
         let (subject, _) = numbers.one_of(&self.subjects);
         let mut sockets = Vec::new();
-        let mut told = Vec::new();
+        let mut messages = Vec::new();
         for _ in 0..1 + numbers.below(5) {
             let place = *numbers.one_of(PLACES);
             // Something in place of the good session's own folder would prevent compacting it.
             if machine.home.join(place).symlink_metadata().is_err() {
-                told.push(hostile(&machine.home.join(place), &mut numbers, &mut sockets)?);
+                messages.push(hostile(&machine.home.join(place), &mut numbers, &mut sockets)?);
             }
         }
         let question = numbers.one_of(COMMANDS).replace("{}", &subject.target);
@@ -139,7 +139,7 @@ impl Homes {
             }
         }
         open_again(&machine.home);
-        let what = format!("{}; {question}; {}", told.join(", "), subject.name);
+        let what = format!("{}; {question}; {}", messages.join(", "), subject.name);
         Ok(Case { what, hit: true, violations })
     }
 }

@@ -234,10 +234,10 @@ impl Bench {
             .stderr(Stdio::inherit())
             .output()?;
         ensure!(output.status.success(), "{}: {}", args.join(" "), output.status);
-        let said = String::from_utf8(output.stdout)?;
-        let mut numbers = said.split_whitespace().map(str::parse);
+        let printed = String::from_utf8(output.stdout)?;
+        let mut numbers = printed.split_whitespace().map(str::parse);
         let (Some(seconds), Some(peak_mib)) = (numbers.next(), numbers.next()) else {
-            anyhow::bail!("{MEASURE} said {said:?}");
+            anyhow::bail!("{MEASURE} said {printed:?}");
         };
         Ok(Taken { seconds: seconds?, peak_mib: peak_mib? })
     }

@@ -304,8 +304,8 @@ fn tools(epitome: &Path) -> anyhow::Result<()> {
 /// Checks that the providers' SDKs can send what each recipe leaves of a conversation, through each
 /// API; checks and runs the client in TypeScript.
 fn clients(epitome: &Path) -> anyhow::Result<()> {
-    let said = sdk::typescript(epitome)?;
-    print(&format!("the client in TypeScript: {}", said.trim().replace('\n', " ")));
+    let printed = sdk::typescript(epitome)?;
+    print(&format!("the client in TypeScript: {}", printed.trim().replace('\n', " ")));
     if !sdk::has_python() {
         skipped("the SDKs of providers", "there is no python3 with venv");
         return Ok(());

@@ -92,8 +92,8 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<()> {
 
 /// The target triple of this machine.
 fn host() -> anyhow::Result<String> {
-    let said = cargo::output(&["rustc", "-vV"])?;
-    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
+    let printed = cargo::output(&["rustc", "-vV"])?;
+    let host = printed.lines().find_map(|line| line.strip_prefix("host: "));
     Ok(host.context("rustc names its host")?.to_owned())
 }
 

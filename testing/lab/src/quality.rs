@@ -48,8 +48,8 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<()> {
     let measure = Measure { epitome, target, recipes };
     print("\nThe open set, as this program reads it:\n");
     for (recipe, figures) in measure.ours(&sessions)? {
-        let told = FIGURES.map(|(name, ..)| format!("{name} {:.1}", points(&figures, name)));
-        print(&format!("- {recipe}: {}", told.join(", ")));
+        let cells = FIGURES.map(|(name, ..)| format!("{name} {:.1}", points(&figures, name)));
+        print(&format!("- {recipe}: {}", cells.join(", ")));
     }
     measure.compare()
 }

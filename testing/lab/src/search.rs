@@ -157,9 +157,9 @@ fn questions(texts: &BTreeMap<PathBuf, Vec<(String, String)>>) -> Vec<Question> 
     let each = QUESTIONS.div_ceil(texts.len().max(1));
     let mut questions = Vec::new();
     for (path, texts) in texts {
-        let said = texts.iter().filter(|(role, _)| role == "assistant" || role == "user");
-        let said: Vec<&str> = said.flat_map(|(_, text)| sentences(text)).collect();
-        let own: Vec<&str> = said
+        let spoken = texts.iter().filter(|(role, _)| role == "assistant" || role == "user");
+        let spoken: Vec<&str> = spoken.flat_map(|(_, text)| sentences(text)).collect();
+        let own: Vec<&str> = spoken
             .into_iter()
             .filter(|it| owners[it].len() == 1 && content_words(it).len() >= ASKED)
             .collect();

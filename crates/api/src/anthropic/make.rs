@@ -24,20 +24,20 @@ pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs)
             messages.say("user", vec![text(OPENING)]);
         }
         messages.say("assistant", reply);
-        let mut heard: Vec<String> = Vec::new();
+        let mut user_blocks: Vec<String> = Vec::new();
         for answer in &step.results {
             let parts: Vec<String> = all.parts(answer.output).iter().map(block).collect();
             let failed = if answer.output.error { r#","is_error":true"# } else { "" };
-            heard.push(format!(
+            user_blocks.push(format!(
                 r#"{{"type":"tool_result","tool_use_id":{},"content":[{}]{failed}}}"#,
                 encode(all.id(answer.call)),
                 parts.join(","),
             ));
         }
         for said in &step.words {
-            heard.extend(all.text_and_images(&[*said]).iter().map(block));
+            user_blocks.extend(all.text_and_images(&[*said]).iter().map(block));
         }
-        messages.say("user", heard);
+        messages.say("user", user_blocks);
     }
     let prompt: Vec<String> = all.prompt.iter().map(|words| text(words)).collect();
     let system = if prompt.is_empty() {
@@ -69,14 +69,14 @@ fn carries(block: &Value<'_>) -> bool {
 /// The content of a response: signed reasoning, then texts, then calls. The API refuses text after
 /// a call.
 fn reply(all: &mut Conversation<'_>, blocks: &[&Block]) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut contents = Vec::new();
     let mut calls = Vec::new();
     for block in blocks {
         match block {
-            Block::Text(words) => said.push(text(&all.text(words))),
+            Block::Text(words) => contents.push(text(&all.text(words))),
             Block::Thinking(thinking) => match signed(&all.raw(thinking.whole)) {
                 // Reasoning between calls stays between them.
-                Some(raw) if calls.is_empty() => said.push(raw),
+                Some(raw) if calls.is_empty() => contents.push(raw),
                 Some(raw) => calls.push(raw),
                 None => all.leave(LeftBehind::Reasoning),
             },
@@ -89,14 +89,14 @@ fn reply(all: &mut Conversation<'_>, blocks: &[&Block]) -> Vec<String> {
             _ => all.leave(LeftBehind::Opaque),
         }
     }
-    let spoken = said.iter().chain(&calls).any(|block| !block.starts_with(THINKING));
+    let spoken = contents.iter().chain(&calls).any(|block| !block.starts_with(THINKING));
     if !spoken {
         // Reasoning without text or calls is not a message.
-        said.iter().chain(&calls).for_each(|_| all.leave(LeftBehind::Reasoning));
+        contents.iter().chain(&calls).for_each(|_| all.leave(LeftBehind::Reasoning));
         return Vec::new();
     }
-    said.extend(calls);
-    said
+    contents.extend(calls);
+    contents
 }
 
 /// The beginning of a reasoning block, as this module writes it.

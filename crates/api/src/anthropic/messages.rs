@@ -9,8 +9,8 @@ use crate::{SummaryAs, UNDERSTOOD};
 /// belongs there becomes a user message.
 pub fn messages(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> String {
     let prompt = &transcript.head.prompt;
-    let said = transcript.context().filter(|(item, _)| !prompt.contains(item));
-    list(said.map(|(_, entry)| entry), source, summary)
+    let entries = transcript.context().filter(|(item, _)| !prompt.contains(item));
+    list(entries.map(|(_, entry)| entry), source, summary)
 }
 
 /// These entries as a list of messages, as JSON.
@@ -24,7 +24,7 @@ fn list<'e>(
     summary: SummaryAs,
 ) -> String {
     let mut all: Vec<(&str, String)> = Vec::new();
-    let mut heard = false;
+    let mut follows_summary = false;
     for entry in entries {
         let role = if entry.role == Role::Assistant { "assistant" } else { "user" };
         for block in &entry.blocks {
@@ -32,10 +32,10 @@ fn list<'e>(
             // Results must directly follow the response with their calls: other blocks wait until
             // after them.
             let is_result = matches!(block, Block::Output(_));
-            if heard && role == "user" && !is_summary && !is_result {
+            if follows_summary && role == "user" && !is_summary && !is_result {
                 all.push(("assistant", block_json(&UNDERSTOOD, source)));
             }
-            heard = is_summary && summary == SummaryAs::Acknowledged;
+            follows_summary = is_summary && summary == SummaryAs::Acknowledged;
             let block = block_json(block, source);
             match all.last_mut() {
                 Some((last, content)) if *last == role => {

@@ -27,14 +27,14 @@ pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs)
     let mut all = Conversation::with_summary(transcript, source, ID, summary).carrying(carries);
     let mut contents: Vec<(&str, Vec<String>)> = Vec::new();
     for step in std::mem::take(&mut all.steps) {
-        let (said, calls) = reply(&mut all, &step);
-        if contents.is_empty() && !(said.is_empty() && calls.is_empty()) {
+        let (spoken, calls) = reply(&mut all, &step);
+        if contents.is_empty() && !(spoken.is_empty() && calls.is_empty()) {
             contents.push(("user", vec![text(OPENING)]));
         }
         // Calls must follow the user or results, never another turn of the model.
         match contents.last_mut().filter(|(role, _)| *role == "model") {
-            Some((_, before)) => before.extend(said.into_iter().chain(calls)),
-            None => push(&mut contents, "model", said.into_iter().chain(calls).collect()),
+            Some((_, before)) => before.extend(spoken.into_iter().chain(calls)),
+            None => push(&mut contents, "model", spoken.into_iter().chain(calls).collect()),
         }
         let mut results = Vec::new();
         let mut words = Vec::new();
@@ -57,21 +57,21 @@ pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs)
             ));
         }
         push(&mut contents, "user", results);
-        for said in &step.words {
-            words.extend(all.text_and_images(&[*said]).iter().map(part));
+        for block in &step.words {
+            words.extend(all.text_and_images(&[*block]).iter().map(part));
         }
         push(&mut contents, "user", words);
     }
-    let told: Vec<String> = all.prompt.iter().map(|words| text(words)).collect();
-    let told = if told.is_empty() {
+    let instructions: Vec<String> = all.prompt.iter().map(|words| text(words)).collect();
+    let instructions = if instructions.is_empty() {
         String::new()
     } else {
-        format!(r#""systemInstruction":{{"parts":[{}]}},"#, told.join(","))
+        format!(r#""systemInstruction":{{"parts":[{}]}},"#, instructions.join(","))
     };
-    let said = contents
+    let turns = contents
         .iter()
         .map(|(role, parts)| format!(r#"{{"role":"{role}","parts":[{}]}}"#, parts.join(",")));
-    let body = format!(r#"{{{told}"contents":[{}]}}"#, said.collect::<Vec<_>>().join(","));
+    let body = format!(r#"{{{instructions}"contents":[{}]}}"#, turns.collect::<Vec<_>>().join(","));
     all.finish(body, contents.len())
 }
 
@@ -100,11 +100,11 @@ fn push<'r>(contents: &mut Vec<(&'r str, Vec<String>)>, role: &'r str, parts: Ve
 
 /// The parts of a response: texts and pictures, and apart from them the calls.
 fn reply<'t>(all: &mut Conversation<'t>, step: &Exchange<'t>) -> (Vec<String>, Vec<String>) {
-    let mut said = Vec::new();
+    let mut parts = Vec::new();
     let mut calls = Vec::new();
     for block in &step.reply {
         match block {
-            Block::Text(words) => said.push(text(&all.text(words))),
+            Block::Text(words) => parts.push(text(&all.text(words))),
             Block::Call(call) => calls.push(format!(
                 r#"{{"functionCall":{{"name":{},"args":{}}}{}}}"#,
                 encode(&name(&call.name)),
@@ -114,11 +114,11 @@ fn reply<'t>(all: &mut Conversation<'t>, step: &Exchange<'t>) -> (Vec<String>, V
             Block::Thinking(_) => all.leave(LeftBehind::Reasoning),
             block => {
                 let word = InputBlock { block, role: Role::Assistant, item: 0 };
-                said.extend(all.text_and_images(&[word]).iter().map(part));
+                parts.extend(all.text_and_images(&[word]).iter().map(part));
             }
         }
     }
-    (said, calls)
+    (parts, calls)
 }
 
 fn text(words: &str) -> String {

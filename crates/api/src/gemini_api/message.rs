@@ -36,8 +36,8 @@ pub fn check_message(content: &Value<'_>, instead: &mut Replacements) -> CheckRe
 }
 
 fn part(part: &Value<'_>, role: &str, instead: &mut Replacements) -> CheckResult {
-    let mut said = PARTS.iter().filter(|keys| part.any(&keys[..]).is_some());
-    let (Some(keys), None) = (said.next(), said.next()) else {
+    let mut present_keys = PARTS.iter().filter(|keys| part.any(&keys[..]).is_some());
+    let (Some(keys), None) = (present_keys.next(), present_keys.next()) else {
         let known: Vec<&str> = PARTS.iter().map(|keys| keys[0]).collect();
         return reject(format_args!("not one of `{}`", known.join("`, `")));
     };

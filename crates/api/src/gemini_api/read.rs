@@ -121,19 +121,22 @@ impl Reader {
     }
 
     fn output(&mut self, response: &Value<'_>) -> Output {
-        let said = response.get("response");
-        let text = said.and_then(|said| said.any(&TEXTS)).filter(|text| text.is_text());
-        let mut parts = match (text, said) {
+        let response_value = response.get("response");
+        let text = response_value
+            .and_then(|response_value| response_value.any(&TEXTS))
+            .filter(|text| text.is_text());
+        let mut parts = match (text, response_value) {
             (Some(text), _) => vec![Part::Text(text.to_source_text())],
-            (None, Some(said)) => vec![Part::Opaque(said.span())],
+            (None, Some(response_value)) => vec![Part::Opaque(response_value.span())],
             (None, None) => Vec::new(),
         };
         parts.extend(response.list_of("parts").iter().map(|part| Part::Opaque(part.span())));
         Output {
             call: self.answered(response),
-            error: said.is_some_and(|said| said.any(&["error"]).is_some()),
+            error: response_value
+                .is_some_and(|response_value| response_value.any(&["error"]).is_some()),
             parts,
-            whole: text.or(said).map(Value::span).unwrap_or_default(),
+            whole: text.or(response_value).map(Value::span).unwrap_or_default(),
             ..Output::default()
         }
     }

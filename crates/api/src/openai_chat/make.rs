@@ -25,14 +25,14 @@ pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs)
         messages.push(format!(r#"{{"role":"system","content":{}}}"#, content(words)));
     }
     let prompts = messages.len();
-    let mut heard: Vec<TextOrImage<'_>> = Vec::new();
+    let mut user_pieces: Vec<TextOrImage<'_>> = Vec::new();
     for step in std::mem::take(&mut all.steps) {
         let reply = reply(&mut all, &step);
         if let Some(reply) = reply {
-            if messages.len() == prompts && heard.is_empty() {
-                heard.push(TextOrImage::Text(OPENING.into()));
+            if messages.len() == prompts && user_pieces.is_empty() {
+                user_pieces.push(TextOrImage::Text(OPENING.into()));
             }
-            say(&mut messages, std::mem::take(&mut heard));
+            say(&mut messages, std::mem::take(&mut user_pieces));
             messages.push(reply);
         }
         for answer in &step.results {
@@ -42,7 +42,7 @@ pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs)
                     TextOrImage::Text(text) => words.push(text.into_owned()),
                     // A tool message cannot contain pictures: they follow in a user message.
                     picture @ (TextOrImage::Picture { .. } | TextOrImage::Carried(_)) => {
-                        heard.push(picture)
+                        user_pieces.push(picture)
                     }
                 }
             }
@@ -53,10 +53,10 @@ pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs)
             ));
         }
         for said in &step.words {
-            heard.extend(all.text_and_images(&[*said]));
+            user_pieces.extend(all.text_and_images(&[*said]));
         }
     }
-    say(&mut messages, heard);
+    say(&mut messages, user_pieces);
     let n = messages.len() - prompts;
     all.finish(format!(r#"{{"messages":[{}]}}"#, messages.join(",")), n)
 }
@@ -81,11 +81,11 @@ fn say(messages: &mut Vec<String>, words: Vec<TextOrImage<'_>>) {
 }
 
 fn reply(all: &mut Conversation<'_>, step: &Exchange<'_>) -> Option<String> {
-    let mut said = Vec::new();
+    let mut pieces = Vec::new();
     let mut calls = Vec::new();
     for block in &step.reply {
         match block {
-            Block::Text(words) => said.push(TextOrImage::Text(all.text(words))),
+            Block::Text(words) => pieces.push(TextOrImage::Text(all.text(words))),
             Block::Call(call) => calls.push(format!(
                 r#"{{"id":{},"type":"function","function":{{"name":{},"arguments":{}}}}}"#,
                 encode(all.id(call)),
@@ -96,16 +96,16 @@ fn reply(all: &mut Conversation<'_>, step: &Exchange<'_>) -> Option<String> {
             _ => all.leave(LeftBehind::Opaque),
         }
     }
-    if said.is_empty() && calls.is_empty() {
+    if pieces.is_empty() && calls.is_empty() {
         return None;
     }
-    let said = if said.is_empty() { "null".to_owned() } else { content(said) };
+    let pieces = if pieces.is_empty() { "null".to_owned() } else { content(pieces) };
     let calls = if calls.is_empty() {
         String::new()
     } else {
         format!(r#","tool_calls":[{}]"#, calls.join(","))
     };
-    Some(format!(r#"{{"role":"assistant","content":{said}{calls}}}"#))
+    Some(format!(r#"{{"role":"assistant","content":{pieces}{calls}}}"#))
 }
 
 /// The content of a message: a string, or a list of parts.

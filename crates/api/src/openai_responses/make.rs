@@ -39,13 +39,13 @@ pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs)
             items.push(message(&words));
         }
     }
-    let told = if all.prompt.is_empty() {
+    let leading_members = if all.prompt.is_empty() {
         String::new()
     } else {
         format!(r#""instructions":{},"#, encode(&all.prompt.join("\n\n")))
     };
     let n = items.len();
-    all.finish(format!(r#"{{{told}"input":[{}]}}"#, items.join(",")), n)
+    all.finish(format!(r#"{{{leading_members}"input":[{}]}}"#, items.join(",")), n)
 }
 
 /// A tool as an element of `tools`.

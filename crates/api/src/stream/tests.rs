@@ -270,8 +270,8 @@ fn the_last_event_of_responses_has_all_or_the_items_before_it() {
     assert_eq!(refused(api, &events(&[added, first])), TOO_SHORT);
     let failed = json!({ "type": "response.failed", "response": { "status": "failed",
         "error": { "code": "server_error", "message": "It broke." }, "output": [] } });
-    let told = refused(api, &events(&[failed]));
-    assert!(told.starts_with("error: ") && told.contains("It broke."), "{told}");
+    let failure = refused(api, &events(&[failed]));
+    assert!(failure.starts_with("error: ") && failure.contains("It broke."), "{failure}");
     let error = json!({ "type": "error", "message": "It broke." });
     assert_eq!(refused(api, &events(&[error])), r#"error: {"message":"It broke.","type":"error"}"#);
 }

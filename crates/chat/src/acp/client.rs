@@ -153,7 +153,7 @@ impl<S: Sessions> Host<S> {
             Ok(read) => read,
             Err(err) => return responder.respond(Err(err)),
         };
-        let told = match parse(&said) {
+        let refusal = match parse(&said) {
             None => return line.ask(Input::User(said), Waiting::Prompt(responder)),
             Some(SlashOutcome::Input(Input::Change(OutsideChange::Resume(_)))) => {
                 "an editor opens sessions by itself".to_owned()
@@ -167,8 +167,8 @@ impl<S: Sessions> Host<S> {
             Some(SlashOutcome::Quit) => "close the session in the editor".to_owned(),
             Some(SlashOutcome::Wrong(why)) => why,
         };
-        let told = update("agent_message_chunk", json!({"content": text(&told)}));
-        self.client.notify("session/update", json!({"sessionId": session, "update": told}));
+        let refusal = update("agent_message_chunk", json!({"content": text(&refusal)}));
+        self.client.notify("session/update", json!({"sessionId": session, "update": refusal}));
         responder.respond(Ok(json!({"stopReason": "end_turn"})));
     }
 

@@ -152,9 +152,9 @@ impl Updates {
             return vec![update("notice", notice)];
         }
         self.speaks = None;
-        let said = self.chunk(Speaker::Answer, &format!("\n\n{text}\n\n"));
+        let update = self.chunk(Speaker::Answer, &format!("\n\n{text}\n\n"));
         self.speaks = None;
-        vec![said]
+        vec![update]
     }
 
     /// The next chunk of a message. If the speaker has changed, it begins a new message.

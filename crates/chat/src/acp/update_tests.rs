@@ -43,18 +43,19 @@ fn calls_of_a_task_are_calls_with_names_of_their_own() {
     let within = |inner| Event::Task { id: "t".to_owned(), inner: Box::new(inner) };
     let task = call("t", "task", &json!({"description": "look", "prompt": "Look."}));
     let inner = call("c", "glob", &json!({"pattern": "*.rs"}));
-    let said = Event::Text { text: "I look.".to_owned() };
-    let all = [task, within(inner), within(said), within(result("c", "a.rs")), result("t", "One.")];
-    let told: Vec<Value> = all.iter().flat_map(|it| updates.live(it)).collect();
+    let event = Event::Text { text: "I look.".to_owned() };
+    let all =
+        [task, within(inner), within(event), within(result("c", "a.rs")), result("t", "One.")];
+    let updates_sent: Vec<Value> = all.iter().flat_map(|it| updates.live(it)).collect();
     let short = |it: &Value| (it["toolCallId"].clone(), it["title"].clone(), it["status"].clone());
-    let told: Vec<(Value, Value, Value)> = told.iter().map(short).collect();
+    let updates_sent: Vec<(Value, Value, Value)> = updates_sent.iter().map(short).collect();
     let expect = [
         (json!("t"), json!("task look"), json!("in_progress")),
         (json!("t/c"), json!("glob *.rs"), json!("in_progress")),
         (json!("t/c"), Value::Null, json!("completed")),
         (json!("t"), Value::Null, json!("completed")),
     ];
-    assert_eq!(told, expect);
+    assert_eq!(updates_sent, expect);
 }
 
 #[test]
@@ -112,7 +113,8 @@ fn messages_have_ids_and_what_the_user_typed_is_told_only_when_it_is_replayed() 
     assert_eq!(short(updates.live(&user)), []);
     assert_eq!(short(updates.replayed(&user)), [(json!("user_message_chunk"), json!("m1"))]);
     let all = [thinking, text("a"), text("b"), Event::Restart, text("c")];
-    let told: Vec<(Value, Value)> = all.iter().flat_map(|it| short(updates.live(it))).collect();
+    let updates_sent: Vec<(Value, Value)> =
+        all.iter().flat_map(|it| short(updates.live(it))).collect();
     let expect = [
         (json!("agent_thought_chunk"), json!("m2")),
         (json!("agent_message_chunk"), json!("m3")),
@@ -120,5 +122,5 @@ fn messages_have_ids_and_what_the_user_typed_is_told_only_when_it_is_replayed() 
         (json!("agent_message_chunk"), json!("m4")),
         (json!("agent_message_chunk"), json!("m5")),
     ];
-    assert_eq!(told, expect);
+    assert_eq!(updates_sent, expect);
 }

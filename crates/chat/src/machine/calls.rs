@@ -218,9 +218,9 @@ impl Machine {
             Ok(text) => (false, text),
             Err(text) => (true, text),
         };
-        let said =
+        let part =
             if error { MessagePart::failure(id, &text) } else { MessagePart::output(id, &text) };
-        self.context.tool(&[said])?;
+        self.context.tool(&[part])?;
         self.show(Event::Result { id: id.to_owned(), error, text });
         self.go_on_if_all_done()
     }

@@ -22,7 +22,7 @@ pub(super) struct Process {
     child: Child,
     /// The id of the group.
     group: Option<u32>,
-    said: Arc<Mutex<Vec<u8>>>,
+    stderr_bytes: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Process {
@@ -50,12 +50,12 @@ impl Process {
         let (Some(from), Some(to)) = pipes else {
             return Err("it has no pipes".to_owned());
         };
-        let said = Arc::new(Mutex::new(Vec::new()));
+        let stderr_bytes = Arc::new(Mutex::new(Vec::new()));
         if let Some(stderr) = child.stderr.take() {
-            tokio::spawn(keep(stderr, said.clone()));
+            tokio::spawn(keep(stderr, stderr_bytes.clone()));
         }
         let group = child.id();
-        Ok((Process { child, group, said }, (from, to)))
+        Ok((Process { child, group, stderr_bytes }, (from, to)))
     }
 
     /// Describes a failure, with the last line of the program's standard error.
@@ -63,9 +63,10 @@ impl Process {
         let status = timeout(WORDS, self.child.wait()).await;
         // The last output may not have arrived yet.
         tokio::time::sleep(WORDS / 4).await;
-        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let said = String::from_utf8_lossy(&said);
-        let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        let stderr_text = self.stderr_bytes.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let stderr_text = String::from_utf8_lossy(&stderr_text);
+        let last =
+            stderr_text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
         let mut text = why.to_owned();
         if let Ok(Ok(status)) = status {
             text.push_str(&format!("; {status}"));
@@ -97,12 +98,12 @@ impl Drop for Process {
 }
 
 /// Reads standard error all the time, so that the program can always write to it.
-async fn keep(mut from: ChildStderr, said: Arc<Mutex<Vec<u8>>>) {
+async fn keep(mut from: ChildStderr, stderr_bytes: Arc<Mutex<Vec<u8>>>) {
     let mut buffer = vec![0; 8 << 10];
     while let Ok(read @ 1..) = from.read(&mut buffer).await {
-        let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
-        said.extend_from_slice(&buffer[..read]);
-        let over = said.len().saturating_sub(KEPT);
-        said.drain(..over);
+        let mut stderr_bytes = stderr_bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        stderr_bytes.extend_from_slice(&buffer[..read]);
+        let over = stderr_bytes.len().saturating_sub(KEPT);
+        stderr_bytes.drain(..over);
     }
 }

@@ -113,7 +113,7 @@ fn run(place: &Workplace, command: &str, timeout: Duration, stop: &Stop) -> Resu
     }
     let mut running = Running::start(shell).map_err(failed)?;
     let mut output = Output::default();
-    let mut progress = Progress { place, begun: Instant::now(), told: None };
+    let mut progress = Progress { place, begun: Instant::now(), last_report: None };
     let end = wait(&mut running, &mut output, timeout, stop, &mut progress).map_err(failed)?;
     // No process may remain: it would write to a closed terminal.
     running.kill();
@@ -165,19 +165,19 @@ struct Progress<'p> {
     place: &'p Workplace,
     begun: Instant,
     /// When something was last shown, and how many seconds were shown then.
-    told: Option<(Instant, u64)>,
+    last_report: Option<(Instant, u64)>,
 }
 
 impl Progress<'_> {
     /// Reports new output, at most once per interval, and the time every second.
     fn report(&mut self, output: &mut Output) {
         let Some(on_progress) = &self.place.progress else { return };
-        let (last, second) = self.told.unwrap_or((self.begun, 0));
+        let (last, second) = self.last_report.unwrap_or((self.begun, 0));
         let seconds = self.begun.elapsed().as_secs();
         if last.elapsed() < TELL || (!output.is_new && seconds == second) {
             return;
         }
-        self.told = Some((Instant::now(), seconds));
+        self.last_report = Some((Instant::now(), seconds));
         output.is_new = false;
         on_progress(seconds, output.so_far());
     }

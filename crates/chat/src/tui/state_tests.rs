@@ -211,7 +211,7 @@ fn what_was_typed_in_a_session_that_goes_on_is_found_again() {
 #[test]
 fn a_question_of_the_model_is_answered_by_a_number_or_a_line() {
     let mut state = state(80, 24);
-    let told = |id: &str, answer: &str| [format!("Input(Told({id:?}, Some({answer:?})))")];
+    let input_of = |id: &str, answer: &str| [format!("Input(Told({id:?}, Some({answer:?})))")];
     let asks = |state: &mut State, id: &str| {
         let choices = ["one", "two"].map(str::to_owned).to_vec();
         let (id, question) = (id.to_owned(), "Which?".to_owned());
@@ -222,19 +222,19 @@ fn a_question_of_the_model_is_answered_by_a_number_or_a_line() {
     // Text that was being typed when the question appeared is no answer.
     assert_eq!(describe(&types(&mut state, "2\n")), Vec::<String>::new());
     at(&mut state, 500);
-    assert_eq!(describe(&types(&mut state, "\n")), told("c1", "draft2"));
+    assert_eq!(describe(&types(&mut state, "\n")), input_of("c1", "draft2"));
     assert_eq!(state.asks.len(), 0);
     asks(&mut state, "c2");
     asks(&mut state, "c3");
     at(&mut state, 1_000);
-    assert_eq!(describe(&types(&mut state, "2\n")), told("c2", "two"));
+    assert_eq!(describe(&types(&mut state, "2\n")), input_of("c2", "two"));
     at(&mut state, 1_500);
     // A slash command still works.
     assert_eq!(describe(&types(&mut state, "/undo\n")), ["Input(Undo)"]);
-    assert_eq!(describe(&types(&mut state, "2.1\n")), told("c3", "2.1"));
+    assert_eq!(describe(&types(&mut state, "2.1\n")), input_of("c3", "2.1"));
     asks(&mut state, "c4");
     at(&mut state, 2_000);
-    assert_eq!(describe(&types(&mut state, "3\n")), told("c4", "3"));
+    assert_eq!(describe(&types(&mut state, "3\n")), input_of("c4", "3"));
     assert_eq!(describe(&types(&mut state, "1\n")), [r#"Input(User("1"))"#]);
 }
 

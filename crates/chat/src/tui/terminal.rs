@@ -84,7 +84,7 @@ pub fn run<E: From<Error> + Send + 'static>(
     read_terminal(tell.clone(), begin);
     let worker = thread::spawn(move || serve(start, &ready, tell));
     let mut inputs = Inputs { ready: inputs, agent: None, held: Vec::new() };
-    let looped = Loop { state, told, inputs: &mut inputs, begin }.run();
+    let looped = Loop { state, happenings: told, inputs: &mut inputs, begin }.run();
     inputs.leave();
     let worked = worker.join();
     drop(screen);
@@ -235,7 +235,7 @@ fn texts(change: &FileChange) -> (&str, &str) {
 
 struct Loop<'i> {
     state: State,
-    told: Receiver<Happening>,
+    happenings: Receiver<Happening>,
     inputs: &'i mut Inputs,
     begin: Instant,
 }
@@ -248,9 +248,9 @@ impl Loop<'_> {
         let mut drawn = Instant::now();
         loop {
             let happening = if self.state.is_moving() {
-                self.told.recv_timeout(SPIN)
+                self.happenings.recv_timeout(SPIN)
             } else {
-                self.told.recv().map_err(|_| RecvTimeoutError::Disconnected)
+                self.happenings.recv().map_err(|_| RecvTimeoutError::Disconnected)
             };
             self.state.update(Happening::Time(begin.elapsed()));
             match happening {
@@ -264,12 +264,12 @@ impl Loop<'_> {
             }
             // Events that come before the next frame are drawn with it.
             while let Some(left) = FRAME.checked_sub(drawn.elapsed()) {
-                let Ok(more) = self.told.recv_timeout(left) else { break };
+                let Ok(more) = self.happenings.recv_timeout(left) else { break };
                 if self.take(more, &mut terminal)? {
                     return Ok(());
                 }
             }
-            while let Ok(more) = self.told.try_recv() {
+            while let Ok(more) = self.happenings.try_recv() {
                 if self.take(more, &mut terminal)? {
                     return Ok(());
                 }
@@ -320,19 +320,19 @@ type Hook = Box<dyn Fn(&panic::PanicHookInfo<'_>) + Sync + Send + 'static>;
 
 /// The terminal in the state of the interface. It is restored when this is dropped.
 struct Screen {
-    said: PanicMessages,
+    panic_messages: PanicMessages,
     hook: Arc<Hook>,
 }
 
 impl Screen {
     fn enter() -> io::Result<Screen> {
-        let said = PanicMessages::default();
+        let panic_messages = PanicMessages::default();
         let hook = Arc::new(panic::take_hook());
         let here = thread::current().id();
-        let kept = said.clone();
+        let kept = panic_messages.clone();
         let before = hook.clone();
         panic::set_hook(Box::new(move |panic| report_panic(panic, here, &kept, &before)));
-        let screen = Screen { said, hook };
+        let screen = Screen { panic_messages, hook };
         prepare()?;
         Ok(screen)
     }
@@ -377,14 +377,14 @@ fn suspend() -> io::Result<()> {
 fn report_panic(
     panic: &panic::PanicHookInfo<'_>,
     here: ThreadId,
-    said: &PanicMessages,
+    panic_messages: &PanicMessages,
     before: &Hook,
 ) {
     if thread::current().id() == here {
         restore();
         before(panic);
     } else {
-        said.lock().unwrap_or_else(PoisonError::into_inner).push(panic.to_string());
+        panic_messages.lock().unwrap_or_else(PoisonError::into_inner).push(panic.to_string());
     }
 }
 
@@ -413,8 +413,8 @@ impl Drop for Screen {
         }
         let hook = self.hook.clone();
         panic::set_hook(Box::new(move |panic| hook(panic)));
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        for text in said.drain(..) {
+        let mut panic_messages = self.panic_messages.lock().unwrap_or_else(PoisonError::into_inner);
+        for text in panic_messages.drain(..) {
             print_error(&text);
         }
     }

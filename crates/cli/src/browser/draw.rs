@@ -151,13 +151,13 @@ fn draw_list(browser: &mut Browser, frame: &mut Frame<'_>) {
 fn head_line(browser: &Browser, width: usize) -> Line<'static> {
     let all: Vec<&Row> = browser.shown.iter().map(|&at| &browser.rows[at]).collect();
     let (before, saving) = sums(&all);
-    let mut said = match (browser.shown.len(), browser.rows.len()) {
+    let mut status = match (browser.shown.len(), browser.rows.len()) {
         (_, 0) => String::new(),
         (n, of) if n == of => count(of as u64, "session"),
         (n, of) => format!("{n} of {}", count(of as u64, "session")),
     };
     if before > Tokens(0) {
-        said.push_str(&format!(", ~{before} tokens, compacting saves ~{saving}"));
+        status.push_str(&format!(", ~{before} tokens, compacting saves ~{saving}"));
     }
     let right = match &browser.mode {
         Mode::Filter => format!("/{}▏", browser.filter),
@@ -166,12 +166,12 @@ fn head_line(browser: &Browser, width: usize) -> Line<'static> {
     };
     let right = fit_line(&right, width / 3);
     let room = width.saturating_sub("epitome  ".width() + right.width() + 1);
-    let said = fit_line(&said, room);
-    let gap = room.saturating_sub(said.width()) + 1;
+    let status = fit_line(&status, room);
+    let gap = room.saturating_sub(status.width()) + 1;
     let accent = browser.style(Color::Cyan).add_modifier(Modifier::BOLD);
     Line::from(vec![
         Span::styled("epitome  ", accent),
-        Span::raw(said),
+        Span::raw(status),
         Span::raw(" ".repeat(gap)),
         Span::styled(right, if browser.filter.is_empty() { dim() } else { bold() }),
     ])

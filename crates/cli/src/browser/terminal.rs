@@ -43,7 +43,7 @@ pub fn run(app: &App) -> Result<()> {
         thread::spawn(move || serve(Worker::new(app), &to_do, &tell))
     };
     let mut terminal = ratatui::try_init().map_err(failed)?;
-    let looped = Loop { app, tasks, told: &told }.run(&mut terminal);
+    let looped = Loop { app, tasks, receiver: &told }.run(&mut terminal);
     ratatui::try_restore().map_err(failed)?;
     match looped.map_err(failed)? {
         Left::Idle => Ok(()),
@@ -125,7 +125,7 @@ fn serve(mut worker: Worker, tasks: &Receiver<Task>, tell: &Sender<Told>) {
 struct Loop<'a> {
     app: &'a App,
     tasks: Sender<Task>,
-    told: &'a Receiver<Told>,
+    receiver: &'a Receiver<Told>,
 }
 
 impl Loop<'_> {
@@ -166,7 +166,7 @@ impl Loop<'_> {
         loop {
             let mut effects = Vec::new();
             let mut is_new = false;
-            while let Ok(told) = self.told.try_recv() {
+            while let Ok(told) = self.receiver.try_recv() {
                 is_new = true;
                 match told {
                     Told::Progress(done, of) => {

@@ -36,7 +36,7 @@ impl World {
             std::fs::write(&path, bytes).expect("a file");
             let modified = SystemTime::from(now) - Duration::from_secs(hours * 3_600);
             let (id, size) = (name.to_owned(), Bytes(bytes.len() as u64));
-            SessionFile { path, agent, id, modified, size, told: None }
+            SessionFile { path, agent, id, modified, size, row: None }
         };
         let fixture = |agent, name| fixtures::get(agent, name).bytes().to_vec();
         let files = vec![

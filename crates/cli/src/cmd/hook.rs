@@ -44,10 +44,10 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     if let Some(home) = &args.home {
         app.config.home.clone_from(home);
     }
-    let mut told = Vec::new();
+    let mut input = Vec::new();
     // An event that cannot be read is treated as empty.
-    std::io::stdin().lock().take(TOLD).read_to_end(&mut told).ok();
-    let done = if args.now { keep(&app, &args.caller, &told) } else { leave(args, &told) };
+    std::io::stdin().lock().take(TOLD).read_to_end(&mut input).ok();
+    let done = if args.now { keep(&app, &args.caller, &input) } else { leave(args, &input) };
     if let Err(failure) = done {
         hooks::log(&app.config, &format!("{}: {}", args.caller, failure.one_line()));
     }

@@ -166,17 +166,17 @@ pub fn describe_rule(rule: &Rule) -> String {
     };
     let formats: Vec<String> =
         rule.formats.iter().map(|it| format!("{it:?}").to_lowercase()).collect();
-    let mut told = format!("{of} → {} in {}", formats.join(", "), text::path(&rule.out));
+    let mut line = format!("{of} → {} in {}", formats.join(", "), text::path(&rule.out));
     if let Some(branch) = &rule.branch {
-        let _ = write!(told, ", on the branch {}", text::field(&branch.name));
+        let _ = write!(line, ", on the branch {}", text::field(&branch.name));
     }
     if rule.compact.is_some() {
-        told.push_str(", compacted");
+        line.push_str(", compacted");
     }
     if rule.shrink {
-        told.push_str("; then the session itself is compacted");
+        line.push_str("; then the session itself is compacted");
     }
-    told
+    line
 }
 
 fn wish(args: &Args) -> Result<HookRequest> {

@@ -136,12 +136,12 @@ fn list(app: &App) -> Result<()> {
             continue;
         }
         silent = silent.or(why);
-        let told = match (known, variable) {
+        let status = match (known, variable) {
             (_, Some(variable)) => format!("in {variable}"),
             (Some(_), None) => "in the keyring".to_owned(),
             (None, None) => "none".to_owned(),
         };
-        table.row(vec![provider.name().to_owned(), told]);
+        table.row(vec![provider.name().to_owned(), status]);
     }
     if app.global.json {
         return Ok(());

@@ -109,13 +109,14 @@ fn run_repair(app: &App, args: &Repair) -> Result<()> {
             app.note(&format!("{DIM}left out:{DIM:#} {}: no such session", text::field(name)));
             return None;
         };
-        let told = RenderSource::open(&app.config, &path, app.agent())
+        let facts = RenderSource::open(&app.config, &path, app.agent())
             .and_then(|reading| with(app, finder.as_ref(), |how| facts_of(&reading, how)));
-        told.map_err(|err| {
-            let why = Failure::from(err).one_line();
-            app.note(&format!("{DIM}left out:{DIM:#} {}", text::field(&why)));
-        })
-        .ok()
+        facts
+            .map_err(|err| {
+                let why = Failure::from(err).one_line();
+                app.note(&format!("{DIM}left out:{DIM:#} {}", text::field(&why)));
+            })
+            .ok()
     };
     let (index, left_out) = repair(&args.dir, &mut session)?;
     if app.global.json {

@@ -93,8 +93,8 @@ fn write(app: &App, args: &Args, input: &Input, history: &History) -> Result<()>
         });
     }
     if let Some(out) = &args.out {
-        let told = taken.message();
-        app.note(&format!("{DIM}written:{DIM:#} {}, {bytes}; {told} redacted", text::path(out)));
+        let message = taken.message();
+        app.note(&format!("{DIM}written:{DIM:#} {}, {bytes}; {message} redacted", text::path(out)));
     } else {
         taken.print(app);
     }

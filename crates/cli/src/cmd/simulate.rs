@@ -246,7 +246,7 @@ fn month(report: &SimulateReport) -> String {
     let [none, recipes @ ..] = report.recipes.as_slice() else { return String::new() };
     let sessions = report.sessions.len() as u64;
     let calls = report.calls;
-    let told = recipes.iter().map(|recipe| {
+    let other_lines = recipes.iter().map(|recipe| {
         let name = field(&recipe.recipe);
         let dollars = recipe.micro_dollars;
         let change = recipe.cost.map_or_else(String::new, |cost| {
@@ -269,7 +269,7 @@ fn month(report: &SimulateReport) -> String {
          without any compaction.",
         none.micro_dollars
     );
-    let all: Vec<String> = std::iter::once(first).chain(told).collect();
+    let all: Vec<String> = std::iter::once(first).chain(other_lines).collect();
     all.join(" ")
 }
 

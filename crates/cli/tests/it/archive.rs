@@ -81,8 +81,8 @@ fn it_removes_only_what_no_session_refers_to_and_says_so_first() {
     2 sessions kept, 1 generation unneeded but younger than the grace period of 14d (`--grace 0s` removes them too)
     --- status 0
     ");
-    let said = world.run(&["archive", "gc", "--grace=0d"]);
-    assert!(said.contains("would move to the trash 1 generation of 1 session,"), "{said}");
+    let output = world.run(&["archive", "gc", "--grace=0d"]);
+    assert!(output.contains("would move to the trash 1 generation of 1 session,"), "{output}");
     assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 2);
     let done = world.run(&["archive", "gc", "--grace=0d", "--yes"]);
     assert!(done.contains("moved to the trash 1 generation of 1 session,"), "{done}");
@@ -145,8 +145,8 @@ fn what_sub_agents_did_is_kept_as_long_as_their_session() {
     let packs = world.json(&["archive", "ls", "--json"]).len();
     assert!(packs > 1, "a sub-agent is compacted, too");
     fs::rename(&old, world.home.join(".claude/projects/-new")).expect("a move");
-    let said = world.run(&["archive", "gc", "--grace=0d", "--yes"]);
-    assert!(said.contains("nothing to remove"), "{said}");
+    let output = world.run(&["archive", "gc", "--grace=0d", "--yes"]);
+    assert!(output.contains("nothing to remove"), "{output}");
     assert_eq!(world.json(&["archive", "ls", "--json"]).len(), packs);
     // The session is found at its new path, and once it is restored, its generations can be
     // removed.
@@ -169,8 +169,8 @@ fn what_is_restored_leaves_the_archive() {
     assert_eq!(fs::read_to_string(&path).expect("a session"), sessions::claude(CLAUDE));
     // The same bytes are stored once, however often the session is compacted.
     assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 1);
-    let said = world.run(&["archive", "gc", "--grace=0d", "--yes"]);
-    assert!(said.contains("moved to the trash 1 generation of 1 session"), "{said}");
+    let output = world.run(&["archive", "gc", "--grace=0d", "--yes"]);
+    assert!(output.contains("moved to the trash 1 generation of 1 session"), "{output}");
     assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 0);
     assert_eq!(world.run(&["archive", "verify"]).matches("--- status 0").count(), 1);
     // A session that is compacted again needs the newer generation.
@@ -288,9 +288,9 @@ fn what_was_in_a_folder_that_is_empty_is_kept() {
     fs::rename(&path, &away).expect("a move");
     let gc = ["archive", "gc", "--grace=0d", "--yes"];
     for _ in 0..2 {
-        let said = world.run(&gc);
-        assert!(said.contains("nothing to remove"), "{said}");
-        assert!(said.contains("[home]/.claude/projects/-p: the folder is empty"), "{said}");
+        let output = world.run(&gc);
+        assert!(output.contains("nothing to remove"), "{output}");
+        assert!(output.contains("[home]/.claude/projects/-p: the folder is empty"), "{output}");
     }
     fs::rename(&away, &path).expect("a move");
     assert_eq!(world.status(&["restore", CLAUDE]), 0);
@@ -298,8 +298,8 @@ fn what_was_in_a_folder_that_is_empty_is_kept() {
     // A removed folder is noticed in its parent.
     assert_eq!(world.status(&["compact", CLAUDE, "--keep-turns=1", "--count=estimate"]), 0);
     fs::remove_dir_all(&folder).expect("a folder");
-    let said = world.run(&gc);
-    assert!(said.contains("moved to the trash"), "{said}");
+    let output = world.run(&gc);
+    assert!(output.contains("moved to the trash"), "{output}");
 }
 
 /// A result that is no original is never called one, whatever happened to the packs.
@@ -325,8 +325,8 @@ fn what_is_no_original_is_not_called_exact() {
                 ];
                 let mut command = world.command(&args);
                 command.env("EPITOME_HOME", world.home.join(home));
-                let said = world.terminal(&args, &command.output().expect("it runs"));
-                assert!(said.contains("compacted  "), "{said}");
+                let output = world.terminal(&args, &command.output().expect("it runs"));
+                assert!(output.contains("compacted  "), "{output}");
             };
             let second = if is_elsewhere { "two" } else { "one" };
             let run = |args: &[&str]| {
@@ -345,15 +345,18 @@ fn what_is_no_original_is_not_called_exact() {
             assert!(pack.is_file(), "{recipe} {is_elsewhere}: {}", run(&["archive", "ls"]));
             let compacted = fs::read(&path).expect("a session");
             for args in [&["restore", CLAUDE][..], &["restore", CLAUDE, "--dry-run"]] {
-                let said = run(args);
-                assert!(said.ends_with("--- status 5\n"), "{recipe} {is_elsewhere} {said}");
-                assert!(said.contains("`--partial` restores what can be"), "{said}");
+                let output = run(args);
+                assert!(output.ends_with("--- status 5\n"), "{recipe} {is_elsewhere} {output}");
+                assert!(output.contains("`--partial` restores what can be"), "{output}");
                 assert_eq!(fs::read(&path).expect("a session"), compacted);
             }
-            let said = run(&["restore", CLAUDE, "--partial"]);
-            assert!(said.contains("not to the original") && !said.contains("exact"), "{said}");
-            let said = run(&["restore", CLAUDE]);
-            assert!(said.ends_with("--- status 5\n"), "{recipe} {is_elsewhere} {said}");
+            let output = run(&["restore", CLAUDE, "--partial"]);
+            assert!(
+                output.contains("not to the original") && !output.contains("exact"),
+                "{output}"
+            );
+            let output = run(&["restore", CLAUDE]);
+            assert!(output.ends_with("--- status 5\n"), "{recipe} {is_elsewhere} {output}");
         }
     }
 }
@@ -372,7 +375,7 @@ fn the_parts_of_a_session_are_removed_with_it() {
     let compact = ["compact", id, "--keep-turns=0", "--count=estimate", "--recipe=transcript"];
     assert_eq!(world.status(&compact), 0);
     assert!(world.json(&["archive", "ls", "--json"]).len() > 1, "a sub-agent is compacted, too");
-    let said = world.run(&["archive", "rm", "01194376-708b-4dbc-a469-b0821ec784c3", "--yes"]);
-    assert!(said.contains("of it, ") && said.ends_with("--- status 0\n"), "{said}");
+    let output = world.run(&["archive", "rm", "01194376-708b-4dbc-a469-b0821ec784c3", "--yes"]);
+    assert!(output.contains("of it, ") && output.ends_with("--- status 0\n"), "{output}");
     assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 0);
 }

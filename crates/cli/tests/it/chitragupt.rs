@@ -112,12 +112,12 @@ fn sessions_are_served_as_chitragupt_says() {
         let mut command = command(&world, &line);
         let mut server = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let server = server.as_mut().expect("the program runs");
-        let mut said = String::new();
+        let mut first_line = String::new();
         let out = server.stdout.take().expect("it is piped");
-        BufReader::new(out).read_line(&mut said).expect("text");
+        BufReader::new(out).read_line(&mut first_line).expect("text");
         server.kill().expect("it runs");
         server.wait().expect("it ends");
-        assert!(said.starts_with("http://127.0.0.1:"), "{line}: {said}");
+        assert!(first_line.starts_with("http://127.0.0.1:"), "{line}: {first_line}");
     }
 }
 

@@ -163,12 +163,12 @@ fn a_difference_is_a_preview() {
     world.claude(CLAUDE, sessions::claude(CLAUDE));
     world.pi(PI, sessions::pi(PI));
     let before = world.tree();
-    let said = world.run(&compact(&["0f3c", "--diff"]));
+    let output = world.run(&compact(&["0f3c", "--diff"]));
     assert!(
-        said.contains("line 3: Read src/a.rs") && said.contains("nothing was written"),
-        "{said}"
+        output.contains("line 3: Read src/a.rs") && output.contains("nothing was written"),
+        "{output}"
     );
-    assert!(said.ends_with("--- status 0\n"), "{said}");
+    assert!(output.ends_with("--- status 0\n"), "{output}");
     for args in [&["0f3c", PI, "--diff"][..], &["--all", "--diff"], &["0f3c", "--diff", "--force"]]
     {
         assert_eq!(world.status(&compact(args)), 0, "{args:?}");
@@ -419,8 +419,8 @@ fn a_backup_is_kept_where_no_agent_lists_it() {
     assert_eq!(fs::read_to_string(backup).expect("a backup"), original);
     world.run(&["restore", "0f3c"]);
     world.run(&compact(&[CLAUDE, "--keep-backup=beside"]));
-    let beside = world.home.join(format!(".claude/projects/-p/{CLAUDE}.uncompressed.jsonl"));
-    assert_eq!(fs::read_to_string(beside).expect("a backup"), original);
+    let backup_path = world.home.join(format!(".claude/projects/-p/{CLAUDE}.uncompressed.jsonl"));
+    assert_eq!(fs::read_to_string(backup_path).expect("a backup"), original);
 }
 
 #[test]
@@ -739,9 +739,9 @@ fn a_summary_stands_for_what_is_not_kept() {
     let args = ["compact", CODEX, "--summary", long.to_str().expect("text"), "--keep-turns=0"];
     let refused = world.output(&args);
     assert_eq!(refused.status.code(), Some(4));
-    let told = String::from_utf8(refused.stderr).expect("text");
-    assert!(told.contains("the summary is longer than what it replaces"), "{told}");
-    assert!(told.contains("give a shorter summary") && !told.contains("line 0"), "{told}");
+    let stderr = String::from_utf8(refused.stderr).expect("text");
+    assert!(stderr.contains("the summary is longer than what it replaces"), "{stderr}");
+    assert!(stderr.contains("give a shorter summary") && !stderr.contains("line 0"), "{stderr}");
     // An empty summary: nothing is done.
     let empty = world.write("empty.txt", "\n");
     let args = ["compact", CLAUDE, "--summary", empty.to_str().expect("text")];
@@ -754,8 +754,8 @@ fn a_session_that_the_agents_own_records_do_not_fit_is_refused() {
     // The agent's own record needs a time, and no record of the session has one.
     let session = sessions::codex(CODEX).replace("\"timestamp\"", "\"moment\"");
     let path = world.codex(CODEX, &session);
-    let said = world.run(&compact(&[CODEX, "--native"]));
-    assert!(said.contains("takes no records of codex's own way"), "{said}");
-    assert!(said.contains("hint: --rewrite") && said.contains("--- status 4"), "{said}");
+    let output = world.run(&compact(&[CODEX, "--native"]));
+    assert!(output.contains("takes no records of codex's own way"), "{output}");
+    assert!(output.contains("hint: --rewrite") && output.contains("--- status 4"), "{output}");
     assert_eq!(fs::read_to_string(path).expect("a session"), session);
 }

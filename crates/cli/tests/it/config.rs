@@ -142,10 +142,10 @@ fn a_value_that_bounds_another_counts_wherever_it_is_set() {
     let world = World::new();
     world.write(OWN, "[live]\nreserve = 16000\n");
     project(&world, "[live]\nwindow = 8000\n");
-    let told = run(&world, &["config"], &[("EPITOME_LIVE_WINDOW", "16k")]);
+    let output = run(&world, &["config"], &[("EPITOME_LIVE_WINDOW", "16k")]);
     let expect = ".config/epitome/epitome.toml:2:11: live.reserve is 16000, which is not less than \
                   live.window: 16000 (EPITOME_LIVE_WINDOW)";
-    assert!(told.contains(expect), "{told}");
+    assert!(output.contains(expect), "{output}");
     assert!(run(&world, &["config"], &[("EPITOME_LIVE_WINDOW", "17k")]).contains("--- status 0"));
 }
 
@@ -164,9 +164,9 @@ fn a_variable_that_sets_nothing_is_an_error_with_the_nearest_name() {
         ("EPITOME_BROWSER", "required", "--- status 0"),
         ("EPITOME_API_KEY", "a-secret-of-mine", "--- status 0"),
     ] {
-        let told = run(&world, &["config"], &[(name, value)]);
-        assert!(told.contains(expect), "{name}: {told}");
-        assert!(!told.contains("a-secret"), "{told}");
+        let stderr = run(&world, &["config"], &[(name, value)]);
+        assert!(stderr.contains(expect), "{name}: {stderr}");
+        assert!(!stderr.contains("a-secret"), "{stderr}");
     }
     let mut command = world.command(&["archive", "ls"]);
     let output = command.env("EPITOME_ZZZ", "1").output().expect("the program runs");
@@ -178,8 +178,8 @@ fn a_list_may_be_one_word_in_a_variable() {
     let world = World::new();
     project(&world, "");
     for (value, expect) in [("ion", "\"ion\""), ("Goal, State", "[\"Goal\", \"State\"]")] {
-        let told = run(&world, &["config"], &[("EPITOME_LIVE_SUMMARY_SECTIONS", value)]);
-        assert!(told.contains(&format!("live.summary.sections  {expect} ")), "{told}");
+        let output = run(&world, &["config"], &[("EPITOME_LIVE_SUMMARY_SECTIONS", value)]);
+        assert!(output.contains(&format!("live.summary.sections  {expect} ")), "{output}");
     }
 }
 
@@ -208,8 +208,8 @@ fn variables_of_our_own_tools_are_let_through() {
         let value = if name == "EPITOME_CONFIG" { ".config/epitome" } else { "info" };
         let mut command = world.command(&["config"]);
         let output = command.env(name, value).output().expect("the program runs");
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(!told.contains("there is no setting for"), "{name}: {told}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(!stderr.contains("there is no setting for"), "{name}: {stderr}");
     }
 }
 
@@ -292,8 +292,8 @@ fn the_schema_and_the_program_take_the_same() {
         let document = serde_json::to_value(document).expect("TOML is JSON");
         assert_eq!(validator.is_valid(&document), fits, "the schema: {text}");
         world.write(OWN, text);
-        let told = world.run(&["config"]);
-        assert_eq!(told.ends_with("--- status 0\n"), fits, "the program: {text}: {told}");
+        let output = world.run(&["config"]);
+        assert_eq!(output.ends_with("--- status 0\n"), fits, "the program: {text}: {output}");
     }
 }
 
@@ -385,9 +385,9 @@ fn the_nearest_file_counts_and_none_above_the_repository() {
     let recipe = || {
         let mut command = world.command(&["config", "--json"]);
         let output = command.current_dir(world.home.join("project/sub/deep")).output();
-        let told: serde_json::Value =
+        let explained: serde_json::Value =
             serde_json::from_slice(&output.expect("the program runs").stdout).expect("JSON");
-        let settings = told["settings"].as_array().expect("a list");
+        let settings = explained["settings"].as_array().expect("a list");
         let recipe = settings.iter().find(|it| it["key"] == "compaction.recipe");
         recipe.expect("a key")["value"].as_str().map(str::to_owned)
     };
@@ -432,10 +432,10 @@ fn redaction_is_switched_off_by_the_user_alone_and_says_so() {
     let file = world.write("request.json", line.to_string());
     let name = file.to_str().expect("text");
     let args = ["export", name, "--agent", "anthropic", "--to", "anthropic"];
-    let told = |world: &World| world.run(&args);
-    assert!(!told(&world).contains(&secret), "{}", told(&world));
+    let explain = |world: &World| world.run(&args);
+    assert!(!explain(&world).contains(&secret), "{}", explain(&world));
     world.write(OWN, "[redaction]\nenabled = false\n");
-    let off = told(&world);
+    let off = explain(&world);
     assert!(off.contains(&secret) && off.contains("redaction.enabled is off"), "{off}");
     let redacted = world.run(&["redact", name, "--agent", "anthropic"]);
     assert!(!redacted.contains(&secret), "who asks for it gets it: {redacted}");
@@ -503,18 +503,18 @@ fn spans_are_told_where_somebody_wants_them_and_hold_no_words() {
     let world = World::new();
     let session = world.claude("s", sessions::claude(CLAUDE));
     let name = session.to_str().expect("text");
-    let told = |filter: &str| {
+    let logged = |filter: &str| {
         let mut command = world.command(&["compact", name, "--dry-run"]);
         let output = command.env("EPITOME_LOG", filter).output().expect("the program runs");
         String::from_utf8(output.stderr).expect("text")
     };
-    let spans = told("epitome=debug");
+    let spans = logged("epitome=debug");
     assert!(spans.contains("session.plan{format=\"claude\" recipe=\"epitome\" way="), "{spans}");
     assert!(!spans.contains(name) && !spans.contains("fn "), "{spans}");
-    assert_eq!(told("epitome=warn"), "");
+    assert_eq!(logged("epitome=warn"), "");
     assert!(
-        told("epitome=[").contains("EPITOME_LOG is not a valid filter"),
+        logged("epitome=[").contains("EPITOME_LOG is not a valid filter"),
         "{}",
-        told("epitome=[")
+        logged("epitome=[")
     );
 }

@@ -256,11 +256,11 @@ fn a_log_is_taken_up_where_it_was_left() {
             json!({ "type": "tool_use", "id": id, "name": "Read", "input": { "path": "a" } });
         let result = json!({ "type": "tool_result", "tool_use_id": id,
             "content": format!("line of {n}\n").repeat(99) });
-        let said = [
+        let new_messages = [
             json!({ "role": "assistant", "content": [call] }),
             json!({ "role": "user", "content": [result] }),
         ];
-        engine.ask(&json!({ "op": "call", "messages": said }).to_string());
+        engine.ask(&json!({ "op": "call", "messages": new_messages }).to_string());
     }
     engine.ask(r#"{"op":"compact","target":0}"#);
     let call = json!({ "type": "tool_use", "id": "c9", "name": "Read", "input": { "path": "a" } });
@@ -394,41 +394,41 @@ fn talk(api: &str) -> (Vec<Value>, &'static str) {
         "anthropic" => {
             let call = json!({"type": "tool_use", "id": "c1", "name": "read", "input": {}});
             let result = json!({"type": "tool_result", "tool_use_id": "c1", "content": "a line"});
-            let said = vec![
+            let new_messages = vec![
                 json!({"role": "user", "content": "Read it."}),
                 json!({"role": "assistant", "content": [call]}),
                 json!({"role": "user", "content": [result]}),
             ];
-            (said, "messages")
+            (new_messages, "messages")
         }
         "openai-chat" => {
             let function = json!({"name": "read", "arguments": arguments});
             let call = json!({"id": "c1", "type": "function", "function": function});
-            let said = vec![
+            let new_messages = vec![
                 json!({"role": "user", "content": "Read it."}),
                 json!({"role": "assistant", "content": null, "tool_calls": [call]}),
                 json!({"role": "tool", "tool_call_id": "c1", "content": "a line"}),
             ];
-            (said, "messages")
+            (new_messages, "messages")
         }
         "openai-responses" => {
             let (id, kind) = ("c1", "function_call");
-            let said = vec![
+            let new_messages = vec![
                 json!({"role": "user", "content": "Read it."}),
                 json!({"type": kind, "call_id": id, "name": "read", "arguments": arguments}),
                 json!({"type": "function_call_output", "call_id": id, "output": "a line"}),
             ];
-            (said, "input")
+            (new_messages, "input")
         }
         "gemini-api" => {
             let call = json!({"functionCall": {"name": "read", "args": {}}});
             let response = json!({"name": "read", "response": {"output": "a line"}});
-            let said = vec![
+            let new_messages = vec![
                 json!({"role": "user", "parts": [{"text": "Read it."}]}),
                 json!({"role": "model", "parts": [call]}),
                 json!({"role": "user", "parts": [{"functionResponse": response}]}),
             ];
-            (said, "contents")
+            (new_messages, "contents")
         }
         api => panic!("{api} has no talk"),
     }
@@ -498,10 +498,10 @@ fn clients_hold_a_talk() {
         };
         let (file, epitome) = (file.display().to_string(), env!("CARGO_BIN_EXE_epitome"));
         // The example prints a success, and leaves no session behind.
-        let said = run(&[&file, epitome, "--count", "estimate"]).to_lowercase();
-        let lines: Vec<&str> = said.lines().collect();
-        let [outcome, undone, "11"] = lines[..] else { panic!("{client}: {said}") };
-        assert!(undone.ends_with(" true"), "{client}: {said}");
+        let output = run(&[&file, epitome, "--count", "estimate"]).to_lowercase();
+        let lines: Vec<&str> = output.lines().collect();
+        let [outcome, undone, "11"] = lines[..] else { panic!("{client}: {output}") };
+        assert!(undone.ends_with(" true"), "{client}: {output}");
         assert!(outcome.starts_with("compacted: "), "{client}: {outcome}");
         assert!(outcome.contains(". shortened: summary 1."), "{client}: {outcome}");
         let list = world.output(&["list", "--json"]).stdout;
@@ -516,8 +516,8 @@ fn clients_hold_a_talk() {
             let (messages, list) = talk(api);
             let talk = Value::from(messages).to_string();
             let script = script_file.display().to_string();
-            let said = run(&[&script, &file, epitome, &talk, "--no-log", "--wire", api]);
-            let body: Value = serde_json::from_str(&said).expect("a body in JSON");
+            let output = run(&[&script, &file, epitome, &talk, "--no-log", "--wire", api]);
+            let body: Value = serde_json::from_str(&output).expect("a body in JSON");
             assert_eq!(body[list].as_array().map(Vec::len), Some(3), "{client} {api}: {body}");
         }
     }
@@ -581,9 +581,9 @@ fn a_large_message_takes_no_more_than_four_times_its_size() {
 fn half_of_a_character_is_refused_with_a_hint_that_helps() {
     let world = World::new();
     let line = r#"{"op":"call","messages":[{"role":"user","content":"a \ud800 b"}]}"#;
-    let told = world.run_with(&["engine"], line.as_bytes());
-    assert!(told.contains("cut in half") && told.contains("U+FFFD"), "{told}");
-    assert!(!told.contains("has such messages"), "{told}");
+    let output = world.run_with(&["engine"], line.as_bytes());
+    assert!(output.contains("cut in half") && output.contains("U+FFFD"), "{output}");
+    assert!(!output.contains("has such messages"), "{output}");
 }
 
 #[test]

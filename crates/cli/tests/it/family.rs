@@ -47,9 +47,9 @@ impl Compacted {
     }
 
     fn says(&self, args: &[&str], status: i32) -> String {
-        let said = self.world.run(args);
-        assert!(said.ends_with(&format!("--- status {status}\n")), "wanted {status}: {said}");
-        said
+        let output = self.world.run(args);
+        assert!(output.ends_with(&format!("--- status {status}\n")), "wanted {status}: {output}");
+        output
     }
 
     fn log(&self) -> String {
@@ -73,13 +73,13 @@ fn a_part_without_its_archive_is_named_and_nothing_changes() {
             fs::remove_dir_all(&folder).expect("removed");
         }
         for args in [&["restore", CLAUDE][..], &["restore", "--all", "--yes"], &["undo"]] {
-            let said = made.says(args, 5);
-            assert!(said.contains("agent-abc"), "{said}");
+            let output = made.says(args, 5);
+            assert!(output.contains("agent-abc"), "{output}");
             assert_eq!(made.given_back(), [false; 2]);
         }
         assert!(!made.log().contains("undone"), "{}", made.log());
-        let said = made.says(&["restore", CLAUDE, "--partial"], 0);
-        assert!(said.contains("agent-abc"), "{said}");
+        let output = made.says(&["restore", CLAUDE, "--partial"], 0);
+        assert!(output.contains("agent-abc"), "{output}");
         assert_eq!(made.given_back(), [true, false]);
     }
 }
@@ -104,12 +104,12 @@ fn what_is_no_file_is_no_part() {
         #[cfg(unix)]
         std::os::unix::fs::symlink("nowhere", folder.join("agent-link.jsonl")).expect("a link");
         if before {
-            let said = made.says(&SMALL, 0);
-            assert!(said.contains("agent-folder"), "{said}");
+            let output = made.says(&SMALL, 0);
+            assert!(output.contains("agent-folder"), "{output}");
             assert_eq!(made.given_back(), [false; 2]);
         }
-        let said = made.says(&["restore", CLAUDE], 0);
-        assert!(said.contains("agent-folder"), "{said}");
+        let output = made.says(&["restore", CLAUDE], 0);
+        assert!(output.contains("agent-folder"), "{output}");
         assert_eq!(made.given_back(), [true; 2]);
     }
 }
@@ -119,8 +119,8 @@ fn a_run_is_undone_without_a_file_that_is_gone() {
     for gone in [0, 1] {
         let made = Compacted::new();
         fs::remove_file(&made.files[gone].0).expect("removed");
-        let said = made.says(&["undo"], 0);
-        assert!(said.contains("it is gone"), "{said}");
+        let output = made.says(&["undo"], 0);
+        assert!(output.contains("it is gone"), "{output}");
         assert_eq!(made.given_back(), [gone != 0, gone != 1]);
         assert!(made.log().contains("undone"), "{}", made.log());
         assert!(made.says(&["undo"], 0).contains("nothing to undo"));
@@ -186,13 +186,13 @@ fn a_session_in_a_renamed_folder_is_found() {
 #[test]
 fn a_report_says_only_what_is_true() {
     let made = Compacted::new();
-    let said = made.says(&["restore", CLAUDE, "--dry-run", "--out", "x.jsonl"], 0);
-    assert!(said.contains("nothing was written") && !said.contains("\nwritten"), "{said}");
+    let output = made.says(&["restore", CLAUDE, "--dry-run", "--out", "x.jsonl"], 0);
+    assert!(output.contains("nothing was written") && !output.contains("\nwritten"), "{output}");
     let pack = made.archive_of("").join("000001.pack");
     let mut bytes = fs::read(&pack).expect("a pack");
     let middle = bytes.len() / 3;
     bytes[middle..middle + 200].fill(0);
     fs::write(&pack, bytes).expect("a pack");
-    let said = made.says(&["restore", CLAUDE, "--partial"], 0);
-    assert!(said.contains("not restored") && !said.contains("epitome show"), "{said}");
+    let output = made.says(&["restore", CLAUDE, "--partial"], 0);
+    assert!(output.contains("not restored") && !output.contains("epitome show"), "{output}");
 }

@@ -291,9 +291,10 @@ fn a_session_that_ended_is_kept_and_made_small() {
     let whole = fs::read(&session).expect("a session");
     let pages = world.home.join("pages");
     done(&world, &["install", "--agent", "claude", "--all", "--out", "pages", "--yes", "--shrink"]);
-    let told = json!({ "session_id": CLAUDE, "transcript_path": session, "cwd": "/p" }).to_string();
-    let said = world.run_with(&["hook", "claude", "--now"], told.as_bytes());
-    assert_eq!(said, "$ epitome hook claude --now\n--- status 0\n");
+    let event =
+        json!({ "session_id": CLAUDE, "transcript_path": session, "cwd": "/p" }).to_string();
+    let output = world.run_with(&["hook", "claude", "--now"], event.as_bytes());
+    assert_eq!(output, "$ epitome hook claude --now\n--- status 0\n");
     let page = fs::read_to_string(pages.join(format!("claude-{CLAUDE}.html"))).expect("a page");
     assert!(page.starts_with("<!DOCTYPE html>"));
     assert!(pages.join("manifest.json").is_file() && pages.join("index.html").is_file());
@@ -317,8 +318,8 @@ fn a_session_of_another_project_is_not_kept() {
     done(&world, &["install", "--agent", "claude", "--project", "p", "--yes"]);
     for (cwd, kept) in [("", false), ("p/below", true)] {
         let cwd = world.home.join(cwd);
-        let told = json!({ "session_id": CLAUDE, "transcript_path": session, "cwd": cwd });
-        world.run_with(&["hook", "claude", "--now"], told.to_string().as_bytes());
+        let event = json!({ "session_id": CLAUDE, "transcript_path": session, "cwd": cwd });
+        world.run_with(&["hook", "claude", "--now"], event.to_string().as_bytes());
         assert_eq!(world.home.join("p/.transcripts/index.html").exists(), kept, "{cwd:?}");
     }
 }
@@ -327,24 +328,24 @@ fn a_session_of_another_project_is_not_kept() {
 fn nothing_that_goes_wrong_reaches_the_agent() {
     let world = World::new();
     let before = world.tree();
-    let told = json!({ "session_id": "none", "transcript_path": "/no/such.jsonl", "cwd": "/" });
-    let told = told.to_string();
+    let event = json!({ "session_id": "none", "transcript_path": "/no/such.jsonl", "cwd": "/" });
+    let event = event.to_string();
     for (stdin, args) in [
         (&b""[..], &["hook", "claude", "--now"][..]),
         (b"{ no", &["hook", "claude", "--now"]),
-        (told.as_bytes(), &["hook", "pi", "--now"]),
-        (told.as_bytes(), &["hook", "nobody", "--now"]),
+        (event.as_bytes(), &["hook", "pi", "--now"]),
+        (event.as_bytes(), &["hook", "nobody", "--now"]),
         (b"", &["hook", "claude"]),
     ] {
-        let said = world.run_with(args, stdin);
-        assert_eq!(said, format!("$ epitome {}\n--- status 0\n", args.join(" ")));
+        let output = world.run_with(args, stdin);
+        assert_eq!(output, format!("$ epitome {}\n--- status 0\n", args.join(" ")));
     }
     assert_eq!(world.tree(), before);
     // If something is installed, errors are logged.
     done(&world, &["install", "--agent", "claude", "--all", "--out", "pages", "--yes"]);
     let broken = world.write("broken.jsonl", "no session\n");
-    let told = json!({ "session_id": "x", "transcript_path": broken }).to_string();
-    world.run_with(&["hook", "claude", "--now"], told.as_bytes());
+    let event = json!({ "session_id": "x", "transcript_path": broken }).to_string();
+    world.run_with(&["hook", "claude", "--now"], event.as_bytes());
     assert!(log(&world).contains("broken.jsonl was not kept: "), "{}", log(&world));
 }
 
@@ -369,9 +370,9 @@ fn transcripts_on_a_branch_touch_nothing_of_the_users() {
     let session = world.claude(CLAUDE, sessions::claude(CLAUDE));
     let args = ["install", "--agent", "claude", "--project", "p", "--branch", "kept", "--yes"];
     done(&world, &args);
-    let told = json!({ "session_id": CLAUDE, "transcript_path": session, "cwd": project });
+    let event = json!({ "session_id": CLAUDE, "transcript_path": session, "cwd": project });
     for _ in 0..2 {
-        world.run_with(&["hook", "claude", "--now"], told.to_string().as_bytes());
+        world.run_with(&["hook", "claude", "--now"], event.to_string().as_bytes());
     }
     let with = state();
     assert_eq!((&with.0, &with.1, &with.3), (&before.0, &before.1, &before.3));
@@ -400,8 +401,8 @@ fn a_folder_of_transcripts_in_a_repository_is_left_out_of_it() {
         fs::write(&exclude, text).expect("a list");
         done(&world, &["install", "--agent", "pi", "--yes"]);
         let session = world.pi(PI, sessions::pi(PI));
-        let told = json!({ "transcript_path": session, "cwd": world.home }).to_string();
-        world.run_with(&["hook", "pi", "--now"], told.as_bytes());
+        let event = json!({ "transcript_path": session, "cwd": world.home }).to_string();
+        world.run_with(&["hook", "pi", "--now"], event.as_bytes());
         assert!(world.home.join(".transcripts/index.html").exists(), "{}", log(&world));
         assert!(!git(&world.home, &["status", "--porcelain"]).contains("transcripts"));
         done(&world, &["uninstall", "--yes", "--purge"]);
@@ -417,10 +418,10 @@ fn purging_takes_only_what_was_rendered() {
     fs::create_dir(&project).expect("a folder");
     // A manifest from the project may name files that are not epitome's.
     let session = |name: &str| {
-        let mut told = facts();
-        told["name"] = name.into();
-        told["files"] = json!(["my.md"]);
-        told
+        let mut event = facts();
+        event["name"] = name.into();
+        event["files"] = json!(["my.md"]);
+        event
     };
     let sessions = [session("my"), session(""), session("claude-x")];
     let manifest = json!({ "epitome_manifest": 1, "sessions": sessions });

@@ -100,8 +100,8 @@ fn violations_are_named_and_are_no_failure() {
 #[test]
 fn a_role_that_nobody_has_hides_no_body() {
     let world = World::new();
-    let said = r#"{"role":"user","content":"hi"},{"role":"wizard","content":""}"#;
-    world.write("request.json", format!(r#"{{"model":"gpt","messages":[{said}]}}"#));
+    let two_messages = r#"{"role":"user","content":"hi"},{"role":"wizard","content":""}"#;
+    world.write("request.json", format!(r#"{{"model":"gpt","messages":[{two_messages}]}}"#));
     assert_snapshot!(world.run(&["inspect", "request.json", "--count", "estimate"]), @r"
     $ epitome inspect request.json --count estimate
     request.json

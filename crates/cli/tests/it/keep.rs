@@ -21,14 +21,14 @@ fn a_session_is_compacted_when_all_of_the_trigger_holds() {
         &["watch", "--once", "--agent", "pi"],
         &["watch", "--once", "--project", "/elsewhere"],
     ] {
-        let said = world.run(args);
-        assert!(said.ends_with("\nnothing to compact\n--- status 0\n"), "{said}");
+        let output = world.run(args);
+        assert!(output.ends_with("\nnothing to compact\n--- status 0\n"), "{output}");
     }
     let args = ["watch", "--once", "--above", "20KB", "--older-than", "2d", "--after-turns", "2"];
     let dry = [&args[..], &["--dry-run"]].concat();
-    let said = [world.run(&dry), world.run(&args), world.run(&args)];
+    let output = [world.run(&dry), world.run(&args), world.run(&args)];
     let run = world.json(&["log", "--json"])[0]["run"].as_str().expect("an id").to_owned();
-    assert_snapshot!(said.join("\n").replace(&run, "[run]"), @r"
+    assert_snapshot!(output.join("\n").replace(&run, "[run]"), @r"
     $ epitome watch --once --above 20KB --older-than 2d --after-turns 2 --dry-run
     would compact claude 0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4  context 3.7k → 2.2k tokens (-38.8%)  disk 22.5 KB → 11.8 KB
     1 session would be compacted: messages 3.7k → 2.2k tokens (-38.8%), disk 22.5 KB → 11.8 KB
@@ -57,12 +57,12 @@ fn a_session_in_use_is_left() {
     let before = fs::read(&session).expect("a session");
     // This process has it open, so it is in use.
     let open = fs::OpenOptions::new().append(true).open(&session).expect("a session");
-    let said = world.run(&["watch", "--once", "--older-than", "0s"]);
-    assert!(said.ends_with("\nnothing to compact\n--- status 0\n"), "{said}");
+    let output = world.run(&["watch", "--once", "--older-than", "0s"]);
+    assert!(output.ends_with("\nnothing to compact\n--- status 0\n"), "{output}");
     assert_eq!(fs::read(&session).expect("a session"), before);
     drop(open);
-    let said = world.run(&["watch", "--once", "--older-than", "0s"]);
-    assert!(said.contains("compacted claude"), "{said}");
+    let output = world.run(&["watch", "--once", "--older-than", "0s"]);
+    assert!(output.contains("compacted claude"), "{output}");
 }
 
 #[test]
@@ -82,8 +82,8 @@ fn watch_wants_to_be_told_which_sessions() {
         assert_eq!(world.status(args), 2, "{args:?}");
     }
     // Without a terminal, `watch` cannot ask whether to begin with existing sessions.
-    let said = world.run(&["watch", "--all", "--existing"]);
-    assert!(said.contains("--yes") && said.ends_with("--- status 2\n"), "{said}");
+    let output = world.run(&["watch", "--all", "--existing"]);
+    assert!(output.contains("--yes") && output.ends_with("--- status 2\n"), "{output}");
     assert_eq!(world.tree(), before);
     assert_snapshot!(world.run(&["watch", "--all", "--once", "--dry-run"]), @r"
     $ epitome watch --all --once --dry-run
@@ -136,9 +136,9 @@ fn watch_begins_with_what_ends_after_it_began() {
     let new = world.write("elsewhere.jsonl", sessions::claude(OTHER));
     let place = world.home.join(format!(".claude/projects/-p/{OTHER}.jsonl"));
     fs::rename(new, &place).expect("a session");
-    let mut said = String::new();
-    out.read_line(&mut said).expect("text");
-    assert!(said.starts_with(&format!("compacted claude {OTHER}")), "{said}");
+    let mut first_line = String::new();
+    out.read_line(&mut first_line).expect("text");
+    assert!(first_line.starts_with(&format!("compacted claude {OTHER}")), "{first_line}");
     let interrupt = ["-INT", &child.id().to_string()].map(str::to_owned);
     assert!(Command::new("kill").args(interrupt).status().expect("kill is there").success());
     let mut rest = String::new();
@@ -173,8 +173,8 @@ fn pages_of_other_programs_come_into_the_manifest() {
         "--href",
         &href,
     ];
-    let said = [world.run(&upsert), world.run(&upsert)];
-    assert_eq!(said[0], said[1]);
+    let outputs = [world.run(&upsert), world.run(&upsert)];
+    assert_eq!(outputs[0], outputs[1]);
     // The origin is a hash of the path, which is different in every run.
     let read = || {
         let text = fs::read_to_string(world.home.join(manifest)).expect("a manifest");
@@ -184,7 +184,7 @@ fn pages_of_other_programs_come_into_the_manifest() {
         }
     };
     let after_upsert = read();
-    assert_snapshot!("manifest_upsert", format!("{}\n{after_upsert}", said[0]));
+    assert_snapshot!("manifest_upsert", format!("{}\n{after_upsert}", outputs[0]));
     let index = fs::read_to_string(world.home.join(".transcripts/index.html")).expect("an index");
     assert!(index.contains(&format!("href=\"{href}\"")));
     // A manifest that is rebuilt from the files has the same content.
@@ -211,10 +211,10 @@ fn pages_of_epitome_in_folders_of_their_own_come_into_the_manifest() {
     world.pi(PI, sessions::pi(PI));
     let args = ["render", PI, "--format", "html", "--format", "json", "--out", "pages/one"];
     assert_eq!(world.status(&args), 0);
-    let said = world.json(&["manifest", "repair", "--dir", "pages", "--json"]);
+    let report = world.json(&["manifest", "repair", "--dir", "pages", "--json"]);
     let files = serde_json::json!([format!("one/pi-{PI}.html"), format!("one/pi-{PI}.json")]);
-    assert_eq!(said[0]["sessions"][0]["files"], files);
-    assert_eq!(said[0]["sessions"].as_array().map(Vec::len), Some(1));
+    assert_eq!(report[0]["sessions"][0]["files"], files);
+    assert_eq!(report[0]["sessions"].as_array().map(Vec::len), Some(1));
 }
 
 #[test]

@@ -48,9 +48,9 @@ fn a_model_that_cannot_be_asked_is_said_at_once() {
         ("openai/gpt-6-luna", "there is no key for openai"),
         ("compatible/x", "needs an address"),
     ] {
-        let told = world.run_with(&["engine", "--model", model], b"{\"op\":\"hello\"}");
-        assert!(told.contains(expect), "{model}: {told}");
-        assert!(!told.contains(KEY), "{told}");
+        let output = world.run_with(&["engine", "--model", model], b"{\"op\":\"hello\"}");
+        assert!(output.contains(expect), "{model}: {output}");
+        assert!(!output.contains(KEY), "{output}");
     }
 }
 
@@ -104,10 +104,10 @@ fn a_model_writes_the_summary_of_a_stored_session_and_the_report_says_what_it_to
     let stored = Stored::new();
     let server = server([good()]);
     let url = server.url();
-    let told = stored.world.json(&stored.args(&url, &["--json"]));
-    world::check("compact.schema.json", &told);
-    assert_eq!(told[0]["outcome"], "compacted");
-    let models = &told[0]["models"];
+    let report = stored.world.json(&stored.args(&url, &["--json"]));
+    world::check("compact.schema.json", &report);
+    assert_eq!(report[0]["outcome"], "compacted");
+    let models = &report[0]["models"];
     assert_eq!((&models["model"], &models["calls"]), (&"compatible/first".into(), &1.into()));
     assert!(models["used"]["input"].as_u64() > Some(100), "{models}");
     assert_eq!(models["unpriced"], 1, "nobody knows what it costs");
@@ -121,9 +121,9 @@ fn a_model_writes_the_summary_of_a_stored_session_and_the_report_says_what_it_to
 fn what_costs_nobody_knows_what_is_told_in_tokens_alone() {
     let stored = Stored::new();
     let server = server([good()]);
-    let told = stored.world.run(&stored.args(&server.url(), &[]));
-    assert!(told.contains("1 call · ") && told.contains("price not known"), "{told}");
-    assert!(!told.contains("about $"), "{told}");
+    let output = stored.world.run(&stored.args(&server.url(), &[]));
+    assert!(output.contains("1 call · ") && output.contains("price not known"), "{output}");
+    assert!(!output.contains("about $"), "{output}");
 }
 
 #[test]
@@ -131,16 +131,16 @@ fn a_dry_run_asks_nobody_and_says_what_would_be_asked() {
     let stored = Stored::new();
     let server = server([good()]);
     let (url, before) = (server.url(), stored.bytes());
-    let told = stored.world.run(&stored.args(&url, &["--dry-run"]));
-    assert!(told.contains("would ask compatible/first (it was named)"), "{told}");
-    assert!(told.contains("1 question of together "), "{told}");
-    assert!(told.contains(": price not known"), "{told}");
+    let output = stored.world.run(&stored.args(&url, &["--dry-run"]));
+    assert!(output.contains("would ask compatible/first (it was named)"), "{output}");
+    assert!(output.contains("1 question of together "), "{output}");
+    assert!(output.contains(": price not known"), "{output}");
     // No key is needed to estimate the cost.
     let args = ["--keep-turns", "1", "--summarise=openai/gpt-4.1-mini", "--dry-run", "--json"];
     let args = [&["compact", &*stored.session], &args[..]].concat();
-    let told = stored.world.json(&args);
-    world::check("compact.schema.json", &told);
-    let asked = &told[0]["would_ask"];
+    let output = stored.world.json(&args);
+    world::check("compact.schema.json", &output);
+    let asked = &output[0]["would_ask"];
     assert_eq!(
         (&asked["model"], &asked["because"]),
         (&"openai/gpt-4.1-mini".into(), &"configured".into())
@@ -161,8 +161,8 @@ fn nobody_is_asked_about_a_session_that_cannot_hold_a_summary() {
     let args = ["compact", &session, "--out", "small.json", "--keep-tokens=1"];
     let asked = ["--summarise=compatible/x", "--base-url", &url];
     for more in [&["--dry-run"][..], &[]] {
-        let told = world.run(&[&args[..], &asked[..], more].concat());
-        assert!(told.contains("the session cannot hold a summary: it is an export"), "{told}");
+        let output = world.run(&[&args[..], &asked[..], more].concat());
+        assert!(output.contains("the session cannot hold a summary: it is an export"), "{output}");
     }
     assert_eq!(server.exchanges().len(), 0);
 }
@@ -172,10 +172,10 @@ fn another_model_is_asked_where_the_first_has_no_answer() {
     let stored = Stored::new();
     let server = server([Answer::status(401, "no"), good()]);
     let url = server.url();
-    let told =
+    let report =
         stored.world.json(&stored.args(&url, &["--fallback", "compatible/second", "--json"]));
-    assert_eq!(told[0]["outcome"], "compacted");
-    let models = &told[0]["models"];
+    assert_eq!(report[0]["outcome"], "compacted");
+    let models = &report[0]["models"];
     assert_eq!((&models["calls"], &models["failed"]), (&2.into(), &1.into()));
     let asked: Vec<_> = server.exchanges().iter().map(|it| it.body["model"].clone()).collect();
     assert_eq!(asked, ["first", "second"]);
@@ -185,11 +185,11 @@ fn another_model_is_asked_where_the_first_has_no_answer() {
 fn what_was_asked_in_vain_is_accounted_in_json() {
     let stored = Stored::new();
     let server = server([Answer::status(500, "no")]);
-    let told = stored.world.json(&stored.args(&server.url(), &[&ONCE[..], &["--json"]].concat()));
-    world::check("compact.schema.json", &told);
-    let models = &told[0]["models"];
+    let report = stored.world.json(&stored.args(&server.url(), &[&ONCE[..], &["--json"]].concat()));
+    world::check("compact.schema.json", &report);
+    let models = &report[0]["models"];
     assert_eq!((&models["calls"], &models["failed"]), (&1.into(), &1.into()));
-    assert_eq!(told[0]["error"]["kind"], "refused");
+    assert_eq!(report[0]["error"]["kind"], "refused");
 }
 
 #[test]
@@ -208,9 +208,9 @@ fn a_service_that_wants_to_be_left_alone_for_long_is_left_alone() {
         let stored = Stored::new();
         let before = stored.bytes();
         let server = server([answer, good()]);
-        let told = stored.world.run(&stored.args(&server.url(), &[]));
-        assert!(told.contains(expect) && told.ends_with("--- status 4\n"), "{told}");
-        assert!(told.contains("1 failed"), "what failed is accounted: {told}");
+        let output = stored.world.run(&stored.args(&server.url(), &[]));
+        assert!(output.contains(expect) && output.ends_with("--- status 4\n"), "{output}");
+        assert!(output.contains("1 failed"), "what failed is accounted: {output}");
         assert_eq!(server.exchanges().len(), 1, "it is not asked again");
         assert_eq!(stored.bytes(), before);
     }
@@ -222,8 +222,11 @@ fn a_service_that_does_not_answer_is_not_waited_for_longer_than_is_set() {
     let before = stored.bytes();
     let server = server([Answer::Silence]);
     let args = [&ONCE[..], &["--set", "compaction.timeout=1"]].concat();
-    let told = stored.world.run(&stored.args(&server.url(), &args));
-    assert!(told.contains("no response within 1 s") && told.ends_with("--- status 4\n"), "{told}");
+    let output = stored.world.run(&stored.args(&server.url(), &args));
+    assert!(
+        output.contains("no response within 1 s") && output.ends_with("--- status 4\n"),
+        "{output}"
+    );
     assert_eq!((server.exchanges().len(), stored.bytes() == before), (1, true));
 }
 
@@ -291,19 +294,25 @@ fn without_a_keyring_keys_are_still_taken_from_the_environment_and_it_is_said() 
     let world = World::new();
     let mut command = world.command(&["key", "list"]);
     let output = command.env("GOOGLE_API_KEY", KEY).output().expect("the program runs");
-    let told = world.terminal(&["key", "list"], &output);
-    assert!(told.contains("google      in GOOGLE_API_KEY"), "{told}");
-    assert!(told.contains("groq        none") && told.ends_with("--- status 0\n"), "{told}");
-    assert!(told.contains("cannot use the keyring: EPITOME_KEYRING=off"), "{told}");
-    assert!(!told.contains(&KEY[..8]), "{told}");
-    let told = world.run_with(&["key", "set", "groq"], format!("{KEY}\n").as_bytes());
-    assert!(told.contains("cannot use the keyring") && told.ends_with("status 5\n"), "{told}");
-    assert!(!told.contains(&KEY[..8]), "{told}");
-    let told = world.run_with(&["key", "set", "groq"], b"not a key\n");
-    assert!(told.contains("not a key") && told.ends_with("status 2\n"), "{told}");
+    let printed = world.terminal(&["key", "list"], &output);
+    assert!(printed.contains("google      in GOOGLE_API_KEY"), "{printed}");
+    assert!(
+        printed.contains("groq        none") && printed.ends_with("--- status 0\n"),
+        "{printed}"
+    );
+    assert!(printed.contains("cannot use the keyring: EPITOME_KEYRING=off"), "{printed}");
+    assert!(!printed.contains(&KEY[..8]), "{printed}");
+    let printed = world.run_with(&["key", "set", "groq"], format!("{KEY}\n").as_bytes());
+    assert!(
+        printed.contains("cannot use the keyring") && printed.ends_with("status 5\n"),
+        "{printed}"
+    );
+    assert!(!printed.contains(&KEY[..8]), "{printed}");
+    let printed = world.run_with(&["key", "set", "groq"], b"not a key\n");
+    assert!(printed.contains("not a key") && printed.ends_with("status 2\n"), "{printed}");
     assert!(world.run(&["key", "set", "ollama"]).contains("invalid value 'ollama'"));
-    let told = world.run_with(&["engine", "--model", "groq/x"], b"{\"op\":\"hello\"}");
-    assert!(told.contains("set GROQ_API_KEY; cannot use the keyring"), "{told}");
+    let printed = world.run_with(&["engine", "--model", "groq/x"], b"{\"op\":\"hello\"}");
+    assert!(printed.contains("set GROQ_API_KEY; cannot use the keyring"), "{printed}");
 }
 
 /// No server listens at that address, as on a machine without a desktop.
@@ -315,8 +324,8 @@ fn a_machine_without_a_bus_has_no_keyring() {
     let bus = format!("unix:path={}", world.home.join("bus").display());
     command.env("EPITOME_KEYRING", "on").env("DBUS_SESSION_BUS_ADDRESS", bus);
     let output = command.output().expect("the program runs");
-    let told = String::from_utf8(output.stdout).expect("text");
-    let first = told.lines().next().expect("a line");
+    let stdout = String::from_utf8(output.stdout).expect("text");
+    let first = stdout.lines().next().expect("a line");
     let first: serde_json::Value = serde_json::from_str(first).expect("JSON");
     assert_eq!(
         (&first["provider"], &first["place"]),
@@ -361,8 +370,8 @@ fn a_provider_alone_stands_for_its_cheapest_model_that_takes_question_and_answer
             (format!("--summarise={model}"), format!("live.summary.max_tokens={answer}"));
         let args =
             ["compact", &stored.session, "--recipe=s06", "--dry-run", "--json", &model, "--set"];
-        let told = stored.world.json(&[&args[..], &[&answer]].concat());
-        let asked = &told[0]["would_ask"];
+        let report = stored.world.json(&[&args[..], &[&answer]].concat());
+        let asked = &report[0]["would_ask"];
         format!("{} {}", asked["model"], asked["because"]).replace('"', "")
     };
     for (model, answer, expect) in [
@@ -377,8 +386,8 @@ fn a_provider_alone_stands_for_its_cheapest_model_that_takes_question_and_answer
         assert_eq!(asked(model, answer), expect, "{model} {answer}");
     }
     let args = ["compact", &stored.session, "--recipe=s06", "--dry-run", "--summarise=ollama"];
-    let told = stored.world.run(&args);
-    assert!(told.contains("no model of ollama in the model table is suitable"), "{told}");
+    let report = stored.world.run(&args);
+    assert!(report.contains("no model of ollama in the model table is suitable"), "{report}");
 }
 
 #[test]
@@ -398,10 +407,10 @@ fn the_engine_asks_the_cheapest_model_of_a_provider_or_else_the_sessions() {
         let server = server([Answer::Says(Step::text(ANSWER))]);
         let url = server.url();
         let model = ["engine", "--no-log", "--model", "compatible", "--base-url", &url];
-        let told = world.run_with(&[&model, args].concat(), lines.as_bytes());
+        let output = world.run_with(&[&model, args].concat(), lines.as_bytes());
         let asked: Vec<_> =
             server.exchanges().iter().map(|asked| asked.body["model"].clone()).collect();
-        assert_eq!(asked, [expect], "{args:?}: {told}");
+        assert_eq!(asked, [expect], "{args:?}: {output}");
     }
     let world = World::new();
     for (args, expect) in [
@@ -412,7 +421,7 @@ fn the_engine_asks_the_cheapest_model_of_a_provider_or_else_the_sessions() {
         (&["--model", "ollama"], "no model of ollama in the model table is suitable"),
         (&["--model", "groq", "--session-model", "claude-opus-5", "--window", "9m"], "no model of"),
     ] {
-        let told = world.run_with(&[&["engine"], args].concat(), b"{\"op\":\"hello\"}");
-        assert!(told.contains(expect), "{args:?}: {told}");
+        let output = world.run_with(&[&["engine"], args].concat(), b"{\"op\":\"hello\"}");
+        assert!(output.contains(expect), "{args:?}: {output}");
     }
 }

@@ -78,26 +78,30 @@ fn a_restored_session_is_not_remembered_as_compacted() {
 fn inspect_counts_the_compactions_that_are_in_the_session() {
     let world = World::new();
     let path = world.claude(CLAUDE, sessions::claude(CLAUDE));
-    let said = || {
+    let compaction_line = || {
         let shown = world.run(&["inspect", CLAUDE, "--count=estimate"]);
         shown.lines().find_map(|line| Some(line.strip_prefix("state ")?.trim().to_owned()))
     };
-    assert_eq!(said(), None);
+    assert_eq!(compaction_line(), None);
     for _ in 0..3 {
         compact(&world, CLAUDE);
-        assert_eq!(said().as_deref(), Some("compacted 1 time"));
+        assert_eq!(compaction_line().as_deref(), Some("compacted 1 time"));
         restore(&world, CLAUDE);
-        assert_eq!(said(), None);
+        assert_eq!(compaction_line(), None);
     }
     let twice = ["compact", CLAUDE, "--keep-turns=2", "--recipe", "transcript"];
     assert_eq!(world.status(&twice), 0);
     compact(&world, CLAUDE);
-    assert_eq!(said().as_deref(), Some("compacted 2 times"));
+    assert_eq!(compaction_line().as_deref(), Some("compacted 2 times"));
     // Edited by another program: the session still holds what can be undone.
     let by_hand = fs::read_to_string(&path).expect("a session");
     fs::write(&path, by_hand.replacen("Thanks.", "Thank you.", 1).replacen("}\n", " }\n", 1))
         .expect("a file");
-    assert!(said().is_some_and(|said| said.starts_with("compacted")), "{:?}", said());
+    assert!(
+        compaction_line().is_some_and(|compaction_line| compaction_line.starts_with("compacted")),
+        "{:?}",
+        compaction_line()
+    );
 }
 
 /// Copies a recorded session, with those of its sub-agents, to where its agent keeps sessions.
@@ -294,10 +298,10 @@ fn the_price_of_a_compaction_is_held_against_the_request_after_it() {
     };
     let expect = |recorded: Value| json!([{"generation": 1, "quote": quote, "recorded": recorded}]);
     assert_eq!(inspect(), expect(Value::Null));
-    let told = run(&["inspect", CLAUDE]);
+    let printed = run(&["inspect", CLAUDE]);
     assert!(
-        told.contains("after compaction 1: quoted ") && told.contains("; no request since"),
-        "{told}"
+        printed.contains("after compaction 1: quoted ") && printed.contains("; no request since"),
+        "{printed}"
     );
 
     // Ten tokens at $3 a million, a thousand read at $0.30, and 500 written at $3.75.
@@ -319,7 +323,7 @@ fn the_price_of_a_compaction_is_held_against_the_request_after_it() {
     let recorded =
         json!({"line": line, "input_tokens": 1_510, "cached_tokens": 1_000, "cost": 2_205});
     assert_eq!(inspect(), expect(recorded));
-    let told = run(&["inspect", CLAUDE]);
+    let printed = run(&["inspect", CLAUDE]);
     let is = format!("; recorded on line {line}: 1.5k, 1.0k of it cached, $0.0022");
-    assert!(told.contains(&is), "{told}");
+    assert!(printed.contains(&is), "{printed}");
 }

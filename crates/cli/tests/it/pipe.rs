@@ -142,7 +142,7 @@ impl Engine {
 struct Known {
     messages: u64,
     /// The messages, each with whether it is the user's.
-    said: Vec<(bool, String)>,
+    messages_seen: Vec<(bool, String)>,
 }
 
 /// A client that sends lines and checks each answer.
@@ -198,7 +198,7 @@ impl Client {
                 let known = self.known.entry(self.log.clone()).or_default();
                 for it in talk {
                     known.messages += it.messages(self.wire).len() as u64;
-                    known.said.push((matches!(it, Talk::User(_)), it.words()));
+                    known.messages_seen.push((matches!(it, Talk::User(_)), it.words()));
                 }
             }
             Line::Reset(name) => {
@@ -221,8 +221,8 @@ impl Client {
             Line::Recall(n) => assert!(failed != (*n < self.refs.len()), "{text}: {answer}"),
             Line::Other(_) => {}
         }
-        let beside = matches!(op, "hello" | "usage" | "recall" | "force");
-        self.asked = answer.get("ask").is_some() || self.asked && (failed || beside);
+        let answers_directly = matches!(op, "hello" | "usage" | "recall" | "force");
+        self.asked = answer.get("ask").is_some() || self.asked && (failed || answers_directly);
         if matches!(line, Line::Reset(_) | Line::Open(_)) && !failed {
             self.refs.clear();
         }
@@ -244,7 +244,7 @@ impl Client {
             .iter()
             .any(|kind| log.contains(&format!(r#"{{"type":"{kind}""#)));
         let view = view.to_string();
-        for (user, words) in &self.known[&self.log].said {
+        for (user, words) in &self.known[&self.log].messages_seen {
             let literal = json!(words).to_string();
             let stands = view.contains(literal.trim_matches('"'));
             assert!(stands || edited && !user, "{words} is not in {view}");

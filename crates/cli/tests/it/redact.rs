@@ -119,10 +119,10 @@ fn a_scan_says_where_and_never_what() {
     for args in [&["scan", PI][..], &["scan", PI, "--json", "--for", "secrets,pii"]] {
         let out = world.output(args);
         assert_eq!(out.status.code(), Some(6));
-        let told = [out.stdout, out.stderr].concat();
-        let told = String::from_utf8_lossy(&told);
+        let output = [out.stdout, out.stderr].concat();
+        let output = String::from_utf8_lossy(&output);
         let secrets = [TOKEN, PASSWORD, "jane@roe.name"];
-        assert!(!secrets.iter().any(|secret| told.contains(secret)), "{told}");
+        assert!(!secrets.iter().any(|secret| output.contains(secret)), "{output}");
     }
 }
 

@@ -98,8 +98,8 @@ fn the_records_of_a_session_are_told_as_they_are() {
     let world = World::new();
     let session = sessions::claude(CLAUDE);
     world.claude(CLAUDE, &session);
-    let told = world.output(&["render", "0f3c", "--no-redact", "--format", "jsonl"]).stdout;
-    assert_eq!(String::from_utf8(told).expect("text"), session);
+    let output = world.output(&["render", "0f3c", "--no-redact", "--format", "jsonl"]).stdout;
+    assert_eq!(String::from_utf8(output).expect("text"), session);
     world.run(&["render", "0f3c", "--no-redact", "--fmt", "jsonl", "--out", "kept"]);
     let kept = world.home.join(format!("kept/claude-{CLAUDE}.jsonl"));
     assert_eq!(fs::read_to_string(kept).expect("a file"), session);
@@ -203,21 +203,24 @@ fn sessions_of_every_agent_are_told_in_every_form() {
             let bytes = fs::read(&path).expect("a session");
             world.write(&format!("{agent}/subagents/{file}"), bytes);
         }
-        let told = |more: &[&str]| {
+        let print_as = |more: &[&str]| {
             let out = world.output(&[&["render", &name, "--no-redact"], more].concat());
             assert!(out.status.success(), "{agent} {more:?}");
             // One session was recorded in a temporary folder.
             String::from_utf8(out.stdout).expect("text").replace("/tmp", "/var")
         };
-        assert_snapshot!(format!("{agent}_terminal"), told(&["--detail", "calls"]));
-        assert_snapshot!(format!("{agent}_markdown"), told(&["--format", "markdown", "--compact"]));
-        let page = told(&["--format", "html", "--compact=no-thinking"]);
+        assert_snapshot!(format!("{agent}_terminal"), print_as(&["--detail", "calls"]));
+        assert_snapshot!(
+            format!("{agent}_markdown"),
+            print_as(&["--format", "markdown", "--compact"])
+        );
+        let page = print_as(&["--format", "html", "--compact=no-thinking"]);
         assert_snapshot!(format!("{agent}_html"), without_assets(&page));
-        let json = told(&["--format", "json"]);
+        let json = print_as(&["--format", "json"]);
         let values: Vec<serde_json::Value> =
             json.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
         world::check("transcript.schema.json", &values);
-        assert_eq!(told(&["--format", "json"]), json, "the same twice");
+        assert_eq!(print_as(&["--format", "json"]), json, "the same twice");
     }
 }
 
@@ -350,7 +353,7 @@ fn pi_session(id: &str) -> String {
         ),
         id = id,
     );
-    let said = format!(
+    let record = format!(
         concat!(
             r#"{{"type":"message","id":"aaaaaaaa","parentId":null,"#,
             r#""timestamp":"2026-11-20T23:11:46.249Z","#,
@@ -358,7 +361,7 @@ fn pi_session(id: &str) -> String {
         ),
         id = id,
     );
-    format!("{head}\n{said}\n")
+    format!("{head}\n{record}\n")
 }
 
 #[test]

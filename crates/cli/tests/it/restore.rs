@@ -310,8 +310,8 @@ fn a_damaged_archive_changes_nothing() {
     assert!(terminal.ends_with("--- status 5\n"), "{terminal}");
     assert_eq!(read(&path), small);
     assert!(world.run(&["archive", "verify"]).ends_with("--- status 5\n"));
-    let said = world.run(&["restore", "0f3c", "--partial", "--dry-run"]);
-    assert!(said.contains("record by record") && said.ends_with("--- status 0\n"), "{said}");
+    let output = world.run(&["restore", "0f3c", "--partial", "--dry-run"]);
+    assert!(output.contains("record by record") && output.ends_with("--- status 0\n"), "{output}");
     fs::remove_file(&pack).expect("a pack");
     assert_eq!(world.status(&["restore", "0f3c"]), 5);
     assert_eq!(read(&path), small);
@@ -442,19 +442,22 @@ fn an_appended_record_that_was_changed_is_told() {
     let mut changed = compacted.clone();
     changed.replace_range(year..year + 4, "2025");
     fs::write(&path, &changed).expect("a session");
-    let said = world.run(&["restore", id]);
-    assert!(said.contains("what generation 1 appended to this session was changed"), "{said}");
-    assert!(said.ends_with("--- status 4\n"), "{said}");
+    let output = world.run(&["restore", id]);
+    assert!(output.contains("what generation 1 appended to this session was changed"), "{output}");
+    assert!(output.ends_with("--- status 4\n"), "{output}");
     assert_eq!(world.status(&["archive", "gc", "--grace=0d", "--yes"]), 0);
     assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 1);
-    let said = world.run(&["restore", id, "--partial"]);
-    assert!(said.ends_with("--- status 0\n") && !said.contains("it is what it was"), "{said}");
+    let output = world.run(&["restore", id, "--partial"]);
+    assert!(
+        output.ends_with("--- status 0\n") && !output.contains("it is what it was"),
+        "{output}"
+    );
     assert_eq!(read(&path), changed);
     // What the agent appends to a restored session is not ours.
     fs::write(&path, &compacted).expect("a session");
     assert_eq!(world.status(&["restore", id]), 0);
     let more = before + "{\"timestamp\":\"2026-11-21T12:00:00.000Z\",\"type\":\"event_msg\"}\n";
     fs::write(&path, more).expect("a session");
-    let said = world.run(&["restore", id]);
-    assert!(said.contains("nothing to do") && said.ends_with("--- status 0\n"), "{said}");
+    let output = world.run(&["restore", id]);
+    assert!(output.contains("nothing to do") && output.ends_with("--- status 0\n"), "{output}");
 }

@@ -84,8 +84,11 @@ fn a_damaged_pack_is_named_and_nothing_wrong_is_written() {
         }
         // The other session is not affected.
         kept.terminal(&["restore", OTHER], 0, name);
-        let said = kept.terminal(&["archive", "gc", "--yes"], 0, name);
-        assert!(said.contains("removed 0") || said.contains("nothing to remove"), "{name}: {said}");
+        let output = kept.terminal(&["archive", "gc", "--yes"], 0, name);
+        assert!(
+            output.contains("removed 0") || output.contains("nothing to remove"),
+            "{name}: {output}"
+        );
         assert_eq!(fs::read(&pack).expect("a pack"), bytes, "{name}: it may be needed yet");
     }
 }
@@ -282,9 +285,9 @@ fn a_damaged_part_that_only_appended_is_missed() {
     let pack = world.home.join(format!(".local/share/epitome/archive/codex/{id}/000002.pack"));
     let bytes = fs::read(&pack).expect("a second generation");
     fs::write(&pack, &bytes[..bytes.len() / 2]).expect("damage");
-    let said = world.run(&["restore", id]);
-    assert!(said.contains("may be needed; nothing was changed"), "{said}");
-    assert!(said.ends_with("--- status 5\n"), "{said}");
+    let output = world.run(&["restore", id]);
+    assert!(output.contains("may be needed; nothing was changed"), "{output}");
+    assert!(output.ends_with("--- status 5\n"), "{output}");
     same(&fs::read(&path).expect("a session"), &compacted, "a damaged part");
     assert_eq!(world.status(&["restore", id, "--partial"]), 0);
 }

@@ -76,12 +76,12 @@ fn an_archive_on_a_full_disk_changes_nothing() {
         $EPITOME archive verify; echo \"verify $?\"
         exit $status";
     let Some(out) = with_small_disk(&world, "disk", script) else { return };
-    let (said, error) = (text(&out.stdout), text(&out.stderr));
-    assert_eq!(out.status.code(), Some(5), "{said}{error}");
+    let (stdout, error) = (text(&out.stdout), text(&out.stderr));
+    assert_eq!(out.status.code(), Some(5), "{stdout}{error}");
     assert!(error.contains("No space left on device"), "{error}");
     assert!(error.contains("hint: free some space on that disk; nothing was changed"), "{error}");
-    assert!(said.contains("--- packs\n--- left\n"), "{said}");
-    assert!(said.contains("verify 0"), "{said}");
+    assert!(stdout.contains("--- packs\n--- left\n"), "{stdout}");
+    assert!(stdout.contains("verify 0"), "{stdout}");
     assert!(fs::read_to_string(&path).expect("a session") == original, "the session changed");
     assert_eq!(fs::metadata(&path).and_then(|it| it.modified()).expect("a time"), before);
 }
@@ -98,11 +98,11 @@ fn a_session_on_a_full_disk_stays_as_it_is() {
         $EPITOME archive verify || exit 96
         exit $status";
     let Some(out) = with_small_disk(&world, "disk", script) else { return };
-    let (said, error) = (text(&out.stdout), text(&out.stderr));
-    assert_eq!(out.status.code(), Some(5), "{said}{error}");
+    let (stdout, error) = (text(&out.stdout), text(&out.stderr));
+    assert_eq!(out.status.code(), Some(5), "{stdout}{error}");
     assert!(error.contains("No space left on device"), "{error}");
     assert!(error.contains("hint: free some space on that disk; nothing was changed"), "{error}");
-    assert!(said.contains("--- beside\nsession.jsonl\n"), "{said}");
+    assert!(stdout.contains("--- beside\nsession.jsonl\n"), "{stdout}");
 }
 
 #[test]
@@ -119,8 +119,8 @@ fn a_restore_on_a_full_disk_leaves_the_small_session() {
         echo \"--- copy $copy\"; ls -A \"$DISK\"
         exit $status";
     let Some(out) = with_small_disk(&world, "disk", script) else { return };
-    let (said, error) = (text(&out.stdout), text(&out.stderr));
-    assert_eq!(out.status.code(), Some(5), "{said}{error}");
+    let (stdout, error) = (text(&out.stdout), text(&out.stderr));
+    assert_eq!(out.status.code(), Some(5), "{stdout}{error}");
     assert!(error.contains("hint: free some space on that disk; nothing was changed"), "{error}");
-    assert!(said.contains("--- copy 5\nsession.jsonl\n"), "{said}");
+    assert!(stdout.contains("--- copy 5\nsession.jsonl\n"), "{stdout}");
 }

@@ -141,10 +141,14 @@ fn a_turn() -> String {
         "content": [{"type": "tool_use", "id": "t9", "name": "Bash", "input": {}}]});
     let result = json!({"role": "user", "content": [
         {"type": "tool_result", "tool_use_id": "t9", "content": log}]});
-    let said = json!({"id": "m10", "role": "assistant", "model": "claude-sonnet-4-5",
+    let last_message = json!({"id": "m10", "role": "assistant", "model": "claude-sonnet-4-5",
         "content": [{"type": "text", "text": "So it is."}]});
-    let messages =
-        [("user", words("On.")), ("assistant", call), ("user", result), ("assistant", said)];
+    let messages = [
+        ("user", words("On.")),
+        ("assistant", call),
+        ("user", result),
+        ("assistant", last_message),
+    ];
     let mut turn = String::new();
     let mut parent = json!("00000000-0000-4000-8000-000000000012");
     for (n, (kind, message)) in messages.into_iter().chain([("user", words("Ok."))]).enumerate() {

@@ -113,10 +113,10 @@ fn what_a_killed_process_left_is_collected() {
     for folder in &folders {
         world.write(&format!("{folder}/{name}"), "half a");
     }
-    let said = world.run(&["archive", "gc"]);
-    assert!(said.contains("4 files of killed processes"), "{said}");
+    let output = world.run(&["archive", "gc"]);
+    assert!(output.contains("4 files of killed processes"), "{output}");
     assert_eq!(leftovers(&world).len(), 4, "it was only asked");
-    let said = world.run(&["archive", "gc", "--yes"]);
-    assert!(said.contains("deleted 4 files of killed processes"), "{said}");
+    let output = world.run(&["archive", "gc", "--yes"]);
+    assert!(output.contains("deleted 4 files of killed processes"), "{output}");
     assert_eq!(leftovers(&world), Vec::<std::path::PathBuf>::new());
 }

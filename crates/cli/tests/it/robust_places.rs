@@ -85,15 +85,15 @@ fn a_fifo_in_a_folder_of_an_agent_hangs_no_command() {
         (&["render", CLAUDE, "--format", "html", "--out", "pages"], 5),
     ] {
         let output = ends(&world, args);
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(status), "{args:?}: {told}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(status), "{args:?}: {stderr}");
     }
-    let told = String::from_utf8(ends(&world, &["list"]).stderr).expect("text");
+    let stderr = String::from_utf8(ends(&world, &["list"]).stderr).expect("text");
     for name in [0, 1, 3, 4, 7, 8, 9, 10, 11, 12].map(|idx| FIFOS[idx]) {
         let path = world.home.join(name);
         assert!(
-            told.contains(&format!("not read: not a regular file: {}", path.display())),
-            "{name}: {told}"
+            stderr.contains(&format!("not read: not a regular file: {}", path.display())),
+            "{name}: {stderr}"
         );
     }
 }
@@ -119,8 +119,8 @@ fn a_list_says_what_could_not_be_read() {
     world.claude(CLAUDE, sessions::claude(CLAUDE));
     let output = world.output(&["list"]);
     assert_eq!(output.status.code(), Some(0), "what can be read is listed");
-    let told = String::from_utf8(output.stderr).expect("text");
-    assert_eq!(told.lines().count(), 2, "{told}");
+    let stderr_text = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(stderr_text.lines().count(), 2, "{stderr_text}");
 }
 
 #[test]
@@ -129,10 +129,10 @@ fn a_home_that_is_relative_is_refused() {
     world.claude(CLAUDE, sessions::claude(CLAUDE));
     for args in [&["compact", CLAUDE][..], &["list"], &["archive", "ls"]] {
         let output = world.command(args).env("EPITOME_HOME", "archive").output().expect("it runs");
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{told}");
-        assert!(told.contains("EPITOME_HOME is relative to a folder: archive"), "{told}");
-        assert!(told.contains(&world.home.join("archive").display().to_string()), "{told}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains("EPITOME_HOME is relative to a folder: archive"), "{stderr}");
+        assert!(stderr.contains(&world.home.join("archive").display().to_string()), "{stderr}");
     }
     assert!(!world.home.join("archive").exists());
 }
@@ -148,8 +148,8 @@ fn a_path_that_is_no_text_can_be_named() {
     fs::rename(&path, &strange).expect("a move");
     let run = |args: &[&str]| {
         let output = world.command(args).arg(&strange).output().expect("it runs");
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(0), "{args:?}: {told}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {stderr}");
         String::from_utf8(output.stdout).expect("text")
     };
     for args in [

@@ -143,13 +143,13 @@ fn a_picture_is_printed_as_its_bytes() {
     let picture = json!({"type": "base64", "media_type": "image/png", "data": padded});
     let result = json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1",
         "content": [{"type": "image", "source": picture}]}]});
-    let said = json!({"id": "m2", "role": "assistant", "type": "message", "model": "claude-x",
+    let reply = json!({"id": "m2", "role": "assistant", "type": "message", "model": "claude-x",
         "content": [{"type": "text", "text": "A dot."}]});
     let lines = [
         line(1, "", "user", json!({"role": "user", "content": "Look."})),
         line(2, "u1", "assistant", call),
         line(3, "u2", "user", result),
-        line(4, "u3", "assistant", said),
+        line(4, "u3", "assistant", reply),
         line(5, "u4", "user", json!({"role": "user", "content": "Good."})),
     ];
     let session: String = lines.iter().map(|line| format!("{line}\n")).collect();

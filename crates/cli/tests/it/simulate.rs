@@ -122,9 +122,9 @@ fn a_page_is_a_new_file_and_a_session_that_is_not_replayed_is_told() {
     assert_eq!(output.status.code(), Some(4), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(world.tree(), before, "the session is not written over");
     let output = world.output(&["simulate", path, "/nowhere", "--recipe", "s06"]);
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(3), "{told}");
-    assert!(told.contains("1 of 2 sessions were not replayed"), "{told}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(3), "{stderr}");
+    assert!(stderr.contains("1 of 2 sessions were not replayed"), "{stderr}");
     let page = world.home.join("page.html");
     world.run(&["simulate", path, "--recipe", "s06", "--html", page.to_str().expect("a path")]);
     let page = std::fs::read_to_string(page).expect("a page");
@@ -171,21 +171,21 @@ fn a_gate_that_is_missed_is_a_status_of_its_own() {
     for (gate, expect) in cases {
         assert_eq!(status(gate), expect, "{gate}");
     }
-    let told = String::from_utf8(simulate("kept<=0.9,recall>=1").stderr).expect("UTF-8");
-    assert!(told.contains("the recipe s06 misses the gate: recall>=1 (is 0."), "{told}");
-    assert!(!told.contains("kept"), "{told}");
-    let told = String::from_utf8(simulate("pins>=1").stderr).expect("UTF-8");
+    let stderr = String::from_utf8(simulate("kept<=0.9,recall>=1").stderr).expect("UTF-8");
+    assert!(stderr.contains("the recipe s06 misses the gate: recall>=1 (is 0."), "{stderr}");
+    assert!(!stderr.contains("kept"), "{stderr}");
+    let stderr = String::from_utf8(simulate("pins>=1").stderr).expect("UTF-8");
     let why = "pins>=1 (was not measured: no session has a rule file, a skill or a marked text)";
-    assert!(told.contains(why), "{told}");
+    assert!(stderr.contains(why), "{stderr}");
     let mut short = sessions::Claude::new(CLAUDE);
     short.user("Hello.");
     short.say("Hello.");
     let short = world.write("short.jsonl", short.lines());
     let short = short.to_str().expect("text");
     let output = world.output(&["simulate", short, "--recipe", "s06", "--gate", "recall>=0.9"]);
-    let told = String::from_utf8(output.stderr).expect("UTF-8");
+    let stderr = String::from_utf8(output.stderr).expect("UTF-8");
     let why = "recall>=0.9 (was not measured: no session is long enough for a forced compaction)";
-    assert!(told.contains(why), "{told}");
+    assert!(stderr.contains(why), "{stderr}");
 }
 
 #[test]

@@ -55,15 +55,15 @@ fn a_run_that_is_stopped_says_what_was_done_and_is_undone() {
     let files = many(&world);
     let args = ["compact", "--all", "--keep-turns=1", "--count=estimate", "--recipe=transcript"];
     let out = interrupted(start(&world, &args), || changed(&files) > 0);
-    let told = String::from_utf8_lossy(&out.stderr).into_owned();
-    assert_eq!(out.status.code(), Some(130), "{told}");
+    let stderr = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert_eq!(out.status.code(), Some(130), "{stderr}");
     let n = changed(&files);
     assert!((1..SESSIONS).contains(&n), "{n}");
-    assert!(told.contains("stopping after the sessions in progress"), "{told}");
-    let said = format!(
+    assert!(stderr.contains("stopping after the sessions in progress"), "{stderr}");
+    let expected = format!(
         "{n} of {SESSIONS} sessions compacted, stopped\n  hint: `epitome undo` takes them back"
     );
-    assert!(told.contains(&said), "{said}\n{told}");
+    assert!(stderr.contains(&expected), "{expected}\n{stderr}");
     let printed = String::from_utf8_lossy(&out.stdout).into_owned();
     assert!(printed.contains("compacted: messages "), "{printed}");
     assert_eq!(world.status(&["undo", "--yes"]), 0);
@@ -79,11 +79,11 @@ fn an_undo_that_is_stopped_says_what_was_done_and_goes_on() {
     assert_eq!(changed(&files), SESSIONS);
     let child = start(&world, &["undo", "--yes"]);
     let out = interrupted(child, || changed(&files) < SESSIONS);
-    let told = String::from_utf8_lossy(&out.stderr).into_owned();
-    assert_eq!(out.status.code(), Some(130), "{told}");
+    let stderr = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert_eq!(out.status.code(), Some(130), "{stderr}");
     let n = SESSIONS - changed(&files);
-    let said = format!("{n} of {SESSIONS} sessions undone, stopped\n  hint: the same command");
-    assert!((1..SESSIONS).contains(&n) && told.contains(&said), "{n} {told}");
+    let expected = format!("{n} of {SESSIONS} sessions undone, stopped\n  hint: the same command");
+    assert!((1..SESSIONS).contains(&n) && stderr.contains(&expected), "{n} {stderr}");
     assert_eq!(world.status(&["undo", "--yes"]), 0);
     assert_eq!(changed(&files), 0);
 }

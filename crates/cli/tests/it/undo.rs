@@ -87,8 +87,8 @@ fn the_last_run_is_undone_as_one() {
     ");
     assert_eq!(world.tree(), small);
     // Two sessions need a confirmation, which is impossible without a terminal.
-    let said = world.run(&["undo"]);
-    assert!(said.contains("--yes") && said.ends_with("--- status 2\n"), "{said}");
+    let output = world.run(&["undo"]);
+    assert!(output.contains("--yes") && output.ends_with("--- status 2\n"), "{output}");
     assert_eq!(world.tree(), small);
     assert_snapshot!(run_without_ids(&world, &["undo", "--yes"]), @r"
     $ epitome undo --yes

@@ -342,10 +342,10 @@ impl Context {
         for block in parsed.entries.iter_mut().flat_map(|(_, entry)| &mut entry.blocks) {
             match block {
                 Block::Call(call) => {
-                    let said = call.id.clone();
+                    let original_id = call.id.clone();
                     let mut n = self.known.calls.len() + made.len();
                     while self.known.calls.get(&call.id).is_some() || made.contains(&call.id) {
-                        call.id = format!("{said}{AGAIN}{n}").into();
+                        call.id = format!("{original_id}{AGAIN}{n}").into();
                         n += 1;
                     }
                     made.insert(call.id.clone());
@@ -556,8 +556,8 @@ mod tests {
             {"type":"tool_result","tool_use_id":"c1","content":"a"}]}"#;
         for _ in 0..2 {
             let before = (context.log().to_vec(), context.usage(), context.message_count());
-            let said = context.push_messages("anthropic", &[call, result], Some(Tokens(900)));
-            assert_eq!(said.map_err(|err| err.kind()), Err(ErrorKind::Disk));
+            let pushed = context.push_messages("anthropic", &[call, result], Some(Tokens(900)));
+            assert_eq!(pushed.map_err(|err| err.kind()), Err(ErrorKind::Disk));
             let after = (context.log().to_vec(), context.usage(), context.message_count());
             assert_eq!(after, before);
             assert_eq!((context.open_calls(), context.known.calls.len()), (Vec::new(), 0));

@@ -48,8 +48,8 @@ impl Context {
     /// # Errors
     ///
     /// `Disk` if the log cannot be written; then nothing was added.
-    pub fn assistant(&mut self, said: &[MessagePart<'_>]) -> Result<()> {
-        self.push(&Speaker { role: Role::Assistant, ..Speaker::default() }, said)
+    pub fn assistant(&mut self, parts: &[MessagePart<'_>]) -> Result<()> {
+        self.push(&Speaker { role: Role::Assistant, ..Speaker::default() }, parts)
     }
 
     /// Adds a response of the model, with the name of the model and the tokens that its provider
@@ -74,14 +74,14 @@ impl Context {
     /// `Disk` if the log cannot be written; then nothing was added.
     pub fn response(
         &mut self,
-        said: &[MessagePart<'_>],
+        parts: &[MessagePart<'_>],
         model: &str,
         usage: RecordedUsage,
     ) -> Result<()> {
         let role = Role::Assistant;
         let model = Some(model);
         let usage = Some(usage);
-        self.push(&Speaker { role, model, usage, ..Speaker::default() }, said)
+        self.push(&Speaker { role, model, usage, ..Speaker::default() }, parts)
     }
 
     /// Adds results of calls. A result names the id of its call.
@@ -102,8 +102,8 @@ impl Context {
     /// # Errors
     ///
     /// `Disk` if the log cannot be written; then nothing was added.
-    pub fn tool(&mut self, said: &[MessagePart<'_>]) -> Result<()> {
-        self.push(&Speaker { role: Role::Tool, ..Speaker::default() }, said)
+    pub fn tool(&mut self, parts: &[MessagePart<'_>]) -> Result<()> {
+        self.push(&Speaker { role: Role::Tool, ..Speaker::default() }, parts)
     }
 
     /// Adds an entry of any role, for example the system prompt.
@@ -137,7 +137,7 @@ impl Context {
     pub(super) fn log_entry(
         &mut self,
         speaker: &Speaker<'_>,
-        said: &[MessagePart<'_>],
+        parts: &[MessagePart<'_>],
     ) -> Result<usize> {
         // Consecutive entries of the model are one response, and have the same group.
         let last = self.transcript().context().next_back().map(|(_, entry)| entry);
@@ -145,8 +145,8 @@ impl Context {
             last.filter(|entry| entry.role == Role::Assistant).and_then(|it| it.group.clone());
         let group = speaker.group.or(before.as_deref()).filter(|_| speaker.role == Role::Assistant);
         let role = speaker.role;
-        let _span = trace_span!("live.push", ?role, blocks = said.len()).entered();
-        self.log.push(&Speaker { group, ..*speaker }, said)
+        let _span = trace_span!("live.push", ?role, blocks = parts.len()).entered();
+        self.log.push(&Speaker { group, ..*speaker }, parts)
     }
 
     /// Counts an entry that is in the log, and truncates it before it is sent.

@@ -248,17 +248,17 @@ fn context_of(steps: &[Step]) -> Context {
     let mut calls = Vec::new();
     for (n, step) in steps.iter().enumerate() {
         let words = "word ".repeat(20);
-        let (role, said) = match step {
+        let (role, parts) = match step {
             Step::User => (Role::User, vec![MessagePart::text(words)]),
             Step::Response { calls: many } => {
                 let new: Vec<String> = (0..*many).map(|call| format!("c{n}_{call}")).collect();
                 let call =
                     |id: &String| MessagePart::call(id.clone(), "Read", r#"{"path":"a.rs"}"#);
-                let said =
+                let parts =
                     [MessagePart::Thinking("hm".into()), MessagePart::text(words)].into_iter();
-                let said = said.chain(new.iter().map(call)).collect();
+                let parts = parts.chain(new.iter().map(call)).collect();
                 calls.extend(new);
-                (Role::Assistant, said)
+                (Role::Assistant, parts)
             }
             Step::Result { of } => {
                 let call = calls.iter().rev().nth(*of).cloned();
@@ -266,7 +266,7 @@ fn context_of(steps: &[Step]) -> Context {
                 (Role::Tool, vec![output])
             }
         };
-        context.push(&Speaker { role, ..Speaker::default() }, &said).expect("memory is written");
+        context.push(&Speaker { role, ..Speaker::default() }, &parts).expect("memory is written");
     }
     context
 }

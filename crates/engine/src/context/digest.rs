@@ -82,15 +82,15 @@ impl Context {
         let end = self.end_of_old(least, rule.tail(&view, target), least, Tokens(target.0 / 2));
         // The user's current request stays word for word.
         let end = end.min(current_request(transcript));
-        let said = |old: &[usize], kept: &[usize]| {
-            let mut said = all_originals(transcript, kept);
+        let originals_of = |old: &[usize], kept: &[usize]| {
+            let mut items = all_originals(transcript, kept);
             // A summary by a model contains text that is in no line of the log.
-            said.extend(old.iter().filter(|&&item| is_summary(transcript, source, item)));
-            said.sort_unstable();
-            said
+            items.extend(old.iter().filter(|&&item| is_summary(transcript, source, item)));
+            items.sort_unstable();
+            items
         };
         let digesting = Digesting { rule, view: &view, end, budget, around: TOKENS_AROUND };
-        let chosen = digesting.choose(index, said, |item| self.counts.item(item))?;
+        let chosen = digesting.choose(index, originals_of, |item| self.counts.item(item))?;
         let Some(Chosen { digest, items }) = chosen else { return Ok(false) };
         let goes = items.iter().map(|&item| self.counts.item(item)).sum();
         if !is_worth_while(digest.tokens + TOKENS_AROUND, goes) {

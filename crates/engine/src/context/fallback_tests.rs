@@ -88,11 +88,11 @@ fn lines(n: usize, lines: usize) -> String {
 
 fn reads(context: &mut Context, n: usize, results: usize, length: usize) {
     let id = |k: usize| format!("c{n}x{k}");
-    let mut said =
+    let mut parts =
         vec![MessagePart::text(format!("I read part {n}, and think of it. ").repeat(20))];
     let path = |k: usize| format!(r#"{{"path":"src/f{n}_{k}.rs"}}"#);
-    said.extend((0..results).map(|k| MessagePart::call(id(k), "Read", path(k))));
-    context.assistant(&said).expect("memory");
+    parts.extend((0..results).map(|k| MessagePart::call(id(k), "Read", path(k))));
+    context.assistant(&parts).expect("memory");
     let outputs = (0..results).map(|k| MessagePart::output(id(k), lines(n * 10 + k, length)));
     context.tool(&outputs.collect::<Vec<_>>()).expect("memory");
 }
@@ -132,18 +132,18 @@ fn no_recipe_runs_out_of_context_whatever_its_model_does() {
 #[test]
 fn a_digest_in_place_of_a_summary_is_told_with_the_reason() {
     let mut context = context(built_in("pi").expect("a recipe"), 30_000);
-    let mut told = Vec::new();
+    let mut all_events = Vec::new();
     for n in 0..20 {
         reads(&mut context, n, 1, 60);
-        told.extend(request(&mut context, Bad::Down));
+        all_events.extend(request(&mut context, Bad::Down));
     }
-    let reasons = told.iter().filter_map(|event| match event {
+    let reasons = all_events.iter().filter_map(|event| match event {
         Event::Finished { no_summary, .. } => no_summary.as_deref(),
         _ => None,
     });
     let reasons: Vec<&str> = reasons.collect();
-    assert!(!reasons.is_empty(), "{told:?}");
-    assert!(reasons.iter().all(|it| *it == "no answer in time"), "{told:?}");
+    assert!(!reasons.is_empty(), "{all_events:?}");
+    assert!(reasons.iter().all(|it| *it == "no answer in time"), "{all_events:?}");
 }
 
 #[test]

@@ -133,14 +133,14 @@ impl Context {
     fn known_prefix(&mut self, api: &Api, messages: &[&str]) -> Prefix {
         let mut prefix = Prefix::default();
         let mut known = std::mem::take(&mut self.known.bytes);
-        let said = self.log.log().message_items();
+        let message_items = self.log.log().message_items();
         // The calls without a result after the messages compared so far.
         let mut open = OpenCalls::default();
         let mut linked = 0;
-        for (at, (message, items)) in messages.iter().zip(said).enumerate() {
+        for (at, (message, items)) in messages.iter().zip(message_items).enumerate() {
             let hash = hash_of(message);
             if !known.is_known(at, hash) {
-                for &item in said[linked..at].iter().flatten() {
+                for &item in message_items[linked..at].iter().flatten() {
                     self.transcript().items[item].entry().into_iter().for_each(|it| open.link(it));
                 }
                 linked = at;
@@ -172,12 +172,15 @@ impl Context {
             let id = transcript.items[item].entry().and_then(|entry| entry.id.as_deref());
             // A prompt is compared with its current text, any other entry with its original text.
             let now = id.and_then(|id| self.log.log().item(id)).filter(|_| was_prompt);
-            let said = transcript.items[now.unwrap_or(item)].entry();
-            let (Some(said), Some(id), true) = (said, id, was_prompt == *is_prompt) else {
+            let original_entry = transcript.items[now.unwrap_or(item)].entry();
+            let (Some(original_entry), Some(id), true) =
+                (original_entry, id, was_prompt == *is_prompt)
+            else {
                 return Compared::Other;
             };
-            let was =
-                comparable_line(said, *is_prompt, self.log.bytes(), &mut |id| Some(id.into()));
+            let was = comparable_line(original_entry, *is_prompt, self.log.bytes(), &mut |id| {
+                Some(id.into())
+            });
             let is =
                 comparable_line(entry, *is_prompt, &parsed.source(), &mut |id| open.answer(id));
             match (was == is, entry.blocks.as_slice()) {

@@ -83,7 +83,7 @@ impl Context {
         let asked = self.ask.pending.take();
         let pending = asked.ok_or_else(|| Error::new(ErrorKind::Refused, "nothing was asked"))?;
         let Pending { why, items, kept, writing } = pending;
-        let nobody = matches!(reply, Err(NoReply::NoModel));
+        let has_no_model = matches!(reply, Err(NoReply::NoModel));
         let span = debug_span!("live.answer", ?why, read = Empty, written = Empty, came_to = Empty);
         let _span = span.clone().entered();
         if let Some(used) = reply.as_ref().ok().and_then(|reply| reply.used) {
@@ -125,7 +125,7 @@ impl Context {
         }
         let now = self.gauge();
         match outcome {
-            Err(reason) if nobody => self.machine.report_no_summary(why, &now, reason),
+            Err(reason) if has_no_model => self.machine.report_no_summary(why, &now, reason),
             outcome => self.machine.report_summary(why, before, &now, outcome),
         }
         Ok(())
@@ -156,7 +156,7 @@ impl Context {
         };
         let longest = self.half_of_a_request();
         let end = |end: usize| self.end_of_old(self.half_of(end), end, 0, longest);
-        let said = |_: &[usize], kept: &[usize]| {
+        let originals_of = |_: &[usize], kept: &[usize]| {
             (originals_in_context(log, kept), all_originals(transcript, kept))
         };
         let writer = self.setup.writer.clone().unwrap_or_else(|| Writer {
@@ -170,7 +170,7 @@ impl Context {
         }
         let recipe = &recipe;
         let request = SummaryRequest { transcript, source, recipe, options, rule, writer };
-        let begun = request.begin(end, said)?.ok_or(ALL_KEPT)?;
+        let begun = request.begin(end, originals_of)?.ok_or(ALL_KEPT)?;
         let StartedSummary { items, kept, writing } = begun;
         Ok(Pending { why, items, kept, writing })
     }

@@ -160,8 +160,8 @@ impl Context {
                 is_any.then(|| RecallResult { text: results.unwrap_or_default(), response_texts })
             }
             Name::Responses(wanted) => {
-                let said = texts_of_responses(transcript, source, |it| wanted.contains(&it));
-                let named = said.into_iter().map(|it| (response_name(it.response), it.text));
+                let texts_found = texts_of_responses(transcript, source, |it| wanted.contains(&it));
+                let named = texts_found.into_iter().map(|it| (response_name(it.response), it.text));
                 let text = named_texts(named.collect())?;
                 Some(RecallResult { text, response_texts: Vec::new() })
             }
@@ -194,9 +194,9 @@ impl Context {
         if calls.start() == calls.end() {
             return found.into_values().next();
         }
-        let told: Vec<String> =
+        let lines: Vec<String> =
             found.into_iter().map(|(number, text)| format!("#{number}:\n{text}")).collect();
-        (!told.is_empty()).then(|| told.join("\n\n"))
+        (!lines.is_empty()).then(|| lines.join("\n\n"))
     }
 
     /// Searches all lines in the log for a text, including those that are not sent any more. Case

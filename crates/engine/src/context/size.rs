@@ -118,21 +118,21 @@ impl Context {
     /// ```
     pub fn report(&self) -> SavingsReport {
         let transcript = self.transcript();
-        let mut said: HashMap<&str, Tokens> = HashMap::new();
+        let mut original_tokens: HashMap<&str, Tokens> = HashMap::new();
         for (item, entry) in transcript.entries() {
             let is_said = !entry.blocks.iter().any(|block| matches!(block, Block::Summary(_)));
             if let Some(id) = entry.id.as_deref().filter(|_| is_said) {
                 // The first item with an id is the original entry; later items with that id are
                 // edited versions.
-                said.entry(id).or_insert_with(|| self.counts.item(item));
+                original_tokens.entry(id).or_insert_with(|| self.counts.item(item));
             }
         }
         let mut summaries = self.ask.spent;
         summaries += self.ask.pending.as_ref().map(Pending::spent).unwrap_or_default();
         SavingsReport {
-            originals: said.values().copied().sum(),
+            originals: original_tokens.values().copied().sum(),
             sent: self.counts.total().tokens,
-            entries: said.len() as u64,
+            entries: original_tokens.len() as u64,
             compactions: self.log.log().compactions() as u64,
             log_bytes: self.log.bytes().len() as u64,
             summaries,

@@ -75,7 +75,7 @@ impl Context {
             };
             Stub::parse(&text.read(source)).is_some_and(|it| it.reference() == reference)
         })?;
-        let said = log.cut_out(item).into_iter().map(|item| log.original_of(item));
-        Some(messages_of(said.filter_map(|item| transcript.items[item].entry()), source))
+        let original_items = log.cut_out(item).into_iter().map(|item| log.original_of(item));
+        Some(messages_of(original_items.filter_map(|item| transcript.items[item].entry()), source))
     }
 }

@@ -6,18 +6,18 @@ use serde::Deserialize;
 #[derive(Deserialize)]
 struct Refused {
     status: u16,
-    told: Option<(String, Option<u64>, Option<u64>)>,
+    expected: Option<(String, Option<u64>, Option<u64>)>,
     body: String,
 }
 
 #[test]
 fn refusals_of_providers_are_told_apart_and_from_what_only_quotes_them() {
     for line in include_str!("refusals.jsonl").lines() {
-        let Refused { status, told: expect, body } = serde_json::from_str(line).expect("a row");
-        let told = overflow(Some(status), &body);
-        let told = told
+        let Refused { status, expected: expect, body } = serde_json::from_str(line).expect("a row");
+        let found_overflow = overflow(Some(status), &body);
+        let found_overflow = found_overflow
             .map(|it| (it.provider.to_owned(), it.limit.map(|it| it.0), it.asked.map(|it| it.0)));
-        assert_eq!(told, expect, "{status} {body}");
+        assert_eq!(found_overflow, expect, "{status} {body}");
     }
 }
 

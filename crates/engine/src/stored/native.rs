@@ -125,10 +125,13 @@ fn only_what_is_marked<S: Source>(
         if !context.contains(&item) || !(mark.reaches)(transcript, source, planned.edit.at) {
             return false;
         }
-        let said = transcript.items[item].entry().and_then(|entry| entry.blocks.get(block));
+        let original_block =
+            transcript.items[item].entry().and_then(|entry| entry.blocks.get(block));
         let tokens = match counted.get(&(item, block)) {
             Some(tokens) => *tokens,
-            None => said.map(|block| block_tokens(block, source, counter)).unwrap_or_default(),
+            None => {
+                original_block.map(|block| block_tokens(block, source, counter)).unwrap_or_default()
+            }
         };
         planned.edit.verb = Verb::Replace(mark.sent.to_owned());
         planned.tokens = tokens - sent;

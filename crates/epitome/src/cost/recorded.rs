@@ -199,7 +199,7 @@ struct Stamped {
 /// The sessions and the files of their sub-agents, each once.
 fn all_files(found: &[SessionFile]) -> Vec<Stamped> {
     // A session of which the list reads a row only does not record its requests.
-    let own = found.iter().filter(|file| file.told.is_none()).map(Stamped::of_session);
+    let own = found.iter().filter(|file| file.row.is_none()).map(Stamped::of_session);
     let parts = found.par_iter().flat_map_iter(|file| {
         let parts = agents::companions(&file.path).into_iter();
         parts.filter_map(|path| Stamped::of_file(path, file.agent))

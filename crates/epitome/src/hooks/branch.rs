@@ -23,15 +23,15 @@ pub struct Branch {
 
 /// The top folder of the working tree that contains `folder`, if there is one.
 pub fn top(folder: &Path) -> Option<PathBuf> {
-    let said = text(git(folder).args(["rev-parse", "--show-toplevel"])).ok()?;
-    (!said.is_empty()).then(|| PathBuf::from(said))
+    let top_folder = text(git(folder).args(["rev-parse", "--show-toplevel"])).ok()?;
+    (!top_folder.is_empty()).then(|| PathBuf::from(top_folder))
 }
 
 /// The folder of a repository's metadata, shared by all its working trees (`--git-common-dir`).
 pub(super) fn common(repository: &Path) -> Result<PathBuf> {
-    let said =
+    let common_folder =
         text(git(repository).args(["rev-parse", "--path-format=absolute", "--git-common-dir"]))?;
-    Ok(PathBuf::from(said))
+    Ok(PathBuf::from(common_folder))
 }
 
 /// The folder in which a branch is checked out by default.

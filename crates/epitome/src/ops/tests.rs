@@ -175,9 +175,9 @@ fn every_read<T>(
     for n in 0.. {
         let before = case.originals();
         let failed = Rc::new(Cell::new(false));
-        let told = Rc::clone(&failed);
+        let was_reached = Rc::clone(&failed);
         let mut unreadable = fault::unreadable_at(n);
-        let hook = move |step| unreadable(step).inspect_err(|_| told.set(true));
+        let hook = move |step| unreadable(step).inspect_err(|_| was_reached.set(true));
         let done = fault::with(hook, || work(&case));
         check(&case, &done, n);
         match done {
@@ -307,8 +307,8 @@ fn what_cannot_be_taken_back_is_named_and_given_back_later() {
         |case, done, n| {
             let Err(err) = done else { return };
             let changed = case.originals().contains(&false);
-            let said = err.to_string();
-            assert_eq!(said.contains("could not be taken back"), changed, "step {n}: {said}");
+            let message = err.to_string();
+            assert_eq!(message.contains("could not be taken back"), changed, "step {n}: {message}");
             assert!(!changed || !err.hint().unwrap_or_default().contains("nothing was changed"));
             named.set(named.get() + usize::from(changed));
         },

@@ -243,8 +243,8 @@ mod tests {
     #[test]
     fn whatever_a_name_sets_is_a_key() {
         for name in FOREIGN.iter().flat_map(|foreign| &foreign.names) {
-            let told = name.message();
-            for key in told.split([' ', ',']).filter(|word| word.contains('.')) {
+            let message = name.message();
+            for key in message.split([' ', ',']).filter(|word| word.contains('.')) {
                 assert!(keys::find(key).is_some(), "{}: {key}", name.name);
             }
         }
@@ -256,8 +256,8 @@ mod tests {
             let value: toml::Table = format!("v = {value}").parse().expect("TOML");
             let name = Foreign::find(table).expect("a table").name(name).expect("a name");
             name.set(&value["v"]).map(|set| {
-                let told = set.iter().map(|(key, value)| format!("{key} = {value}"));
-                told.collect::<Vec<_>>().join("; ")
+                let settings_text = set.iter().map(|(key, value)| format!("{key} = {value}"));
+                settings_text.collect::<Vec<_>>().join("; ")
             })
         };
         let cases = [
@@ -278,9 +278,13 @@ mod tests {
         ];
         for (table, name, value, expect) in cases {
             match (set(table, name, value), expect) {
-                (Ok(told), Ok(expect)) => assert_eq!(told, expect, "{table}.{name}"),
-                (Err(told), Err(expect)) => assert!(told.starts_with(expect), "{told}"),
-                (told, _) => panic!("{table}.{name}: {told:?}"),
+                (Ok(settings_text), Ok(expect)) => {
+                    assert_eq!(settings_text, expect, "{table}.{name}")
+                }
+                (Err(settings_text), Err(expect)) => {
+                    assert!(settings_text.starts_with(expect), "{settings_text}")
+                }
+                (settings_text, _) => panic!("{table}.{name}: {settings_text:?}"),
             }
         }
     }

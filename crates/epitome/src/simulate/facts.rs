@@ -34,12 +34,12 @@ pub fn known_facts<S: Source>(session: &Loaded<S>) -> crate::Result<Vec<Vec<Know
     let history = History::from_transcript(&session.transcript, &session.source, &counter);
     let needs = Needs::from_history(&history);
     let mut context = Context::in_memory(Setup::new(Recipe::default()).with_counter(counter));
-    let mut said = 0;
+    let mut entries_so_far = 0;
     let mut cuts = Vec::new();
     for &cut in &needs.cuts {
         let entry = history.calls[cut].entry;
-        say(&mut context, &history.entries[said..entry], &session.source)?;
-        said = entry;
+        say(&mut context, &history.entries[entries_so_far..entry], &session.source)?;
+        entries_so_far = entry;
         let used: HashSet<FactId> =
             needs.used_after(&history, cut).into_iter().map(|used| used.fact).collect();
         let sent = context.unchanged_view();

@@ -40,11 +40,11 @@ impl Job<'_> {
         let mut replay = self.replay();
         let mut pool = self.pool();
         let mut context = Context::in_memory(self.setup(recipe));
-        let mut said = 0;
+        let mut entries_so_far = 0;
         let mut calls = Vec::new();
         for (call, place) in self.history.calls.iter().enumerate() {
-            self.say(&mut context, said..place.entry)?;
-            said = place.entry;
+            self.say(&mut context, entries_so_far..place.entry)?;
+            entries_so_far = place.entry;
             let view = pool.pieces(context.view()?, &self.counter);
             let events = context.events();
             let is_done = |event: &&Event| matches!(event, Event::Finished { .. });

@@ -147,8 +147,8 @@ fn a_good_day_leaves_a_summary_and_what_it_cost() {
     context.set_writer(summary_writer(&model));
     context.view_with(live::ask_model(&model, &Stop::default())).expect("a log is written");
     let events = context.events();
-    let told = events.iter().any(|event| matches!(event, Event::Summarised { .. }));
-    assert!(told, "{events:?}");
+    let has_summary = events.iter().any(|event| matches!(event, Event::Summarised { .. }));
+    assert!(has_summary, "{events:?}");
     assert!(messages(&context).len() < mechanical().len());
     let spent = model.spent();
     assert_eq!((spent.calls, spent.failed), (2, 1));

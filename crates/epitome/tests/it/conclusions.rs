@@ -83,8 +83,8 @@ fn what_the_model_concluded_survives_five_digests_in_a_row() {
                 let id = format!("c{round}-{n}");
                 let text = text.replace("{}", &round.to_string());
                 let path = format!(r#"{{"path":"src/mod_{round}/file_{n}.rs"}}"#);
-                let said = [MessagePart::text(&*text), MessagePart::call(&*id, "Read", path)];
-                context.assistant(&said).expect("memory is written");
+                let parts = [MessagePart::text(&*text), MessagePart::call(&*id, "Read", path)];
+                context.assistant(&parts).expect("memory is written");
                 let lines: String = (0..150)
                     .map(|k| format!("let value_{round}_{n}_{k} = parse(src/len_{k}.rs);\n"))
                     .collect();

@@ -117,8 +117,8 @@ fn composers_from_before_the_table_of_headers_are_found_beside_those_in_it() {
     let all = ["composer", "sub-agent", "composer-summary", "composer-inline"];
     let database = world.editor(&all);
     let found = world.sessions();
-    let told: Vec<(&str, Option<SessionRow>)> =
-        found.iter().map(|it| (it.id.as_str(), it.told.clone())).collect();
+    let found_rows: Vec<(&str, Option<SessionRow>)> =
+        found.iter().map(|it| (it.id.as_str(), it.row.clone())).collect();
     let tell = |title: &str, cwd: Option<&str>, context: Option<u64>| {
         let (title, cwd) = (Some(title.to_owned()), cwd.map(str::to_owned));
         Some(SessionRow { title, cwd, context: context.map(Tokens) })
@@ -128,7 +128,7 @@ fn composers_from_before_the_table_of_headers_are_found_beside_those_in_it() {
         (OLDER, tell("Read price.rs", None, None)),
         (COMPOSER, tell("Prices on Sundays", Some("/home/dev/project"), Some(18_422))),
     ];
-    assert_eq!(told, expect);
+    assert_eq!(found_rows, expect);
     let written = |it: &SessionFile| {
         let since = it.modified.duration_since(std::time::UNIX_EPOCH).expect("after 1970");
         i64::try_from(since.as_millis()).expect("soon")
@@ -223,7 +223,7 @@ fn a_chat_is_meant_by_its_id_and_its_file() {
         assert_eq!(agents::find_session(&world.config.agents, text, None), expect, "{text}");
     }
     let found = world.sessions();
-    assert_eq!(found[0].told, None, "it is read for a list");
+    assert_eq!(found[0].row, None, "it is read for a list");
     let written = fs::metadata(&chat).and_then(|meta| meta.modified()).expect("a time");
     assert_eq!(found[0].modified, written);
 }

@@ -124,17 +124,19 @@ fn numbers(recipe: &Recipe) -> String {
         other => other.to_string(),
     };
     let value = |value: serde_json::Result<serde_json::Value>| json(value.expect("it is data"));
-    let mut told = format!("keep {}", value(serde_json::to_value(recipe.keep)));
+    let mut description = format!("keep {}", value(serde_json::to_value(recipe.keep)));
     let live = &recipe.live;
-    write!(told, "; when {}", value(serde_json::to_value(live.when))).expect("memory");
-    write!(told, "; trigger {}", value(serde_json::to_value(recipe.trigger.live))).expect("memory");
-    write!(told, "; target {}", value(serde_json::to_value(recipe.target.live))).expect("memory");
-    write!(told, "; reserve {}", live.reserve).expect("memory");
+    write!(description, "; when {}", value(serde_json::to_value(live.when))).expect("memory");
+    write!(description, "; trigger {}", value(serde_json::to_value(recipe.trigger.live)))
+        .expect("memory");
+    write!(description, "; target {}", value(serde_json::to_value(recipe.target.live)))
+        .expect("memory");
+    write!(description, "; reserve {}", live.reserve).expect("memory");
     if let Some(rule) = &recipe.stages.live.summary {
         let over = value(serde_json::to_value(rule.over));
-        write!(told, "; summary over {over}, {} tokens", rule.max_tokens).expect("memory");
+        write!(description, "; summary over {over}, {} tokens", rule.max_tokens).expect("memory");
     }
-    told
+    description
 }
 
 /// The view of a preset for the history in a window of so many tokens. `asked` requests a

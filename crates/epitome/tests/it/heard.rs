@@ -43,8 +43,8 @@ fn begun(wire: &str) -> Vec<Value> {
 fn refused(wire: &str, context: &mut Context, messages: &[Value]) -> Option<(ErrorKind, String)> {
     let texts: Vec<String> = messages.iter().map(Value::to_string).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let said = context.push_messages(wire, &texts, None);
-    said.err().map(|err| (err.kind(), err.to_string()))
+    let pushed = context.push_messages(wire, &texts, None);
+    pushed.err().map(|err| (err.kind(), err.to_string()))
 }
 
 /// For each API format, messages that it does not understand and the error for each: one per line.
@@ -65,8 +65,8 @@ fn what_a_wire_does_not_have_is_refused_before_anything_is_said() {
         let (log, view) = (context.log().to_vec(), context.unchanged_view().messages());
         let first = begun(wire).remove(0);
         let first = first.to_string();
-        let said = context.push_messages(wire, &[&first, message, &first], None);
-        let err = said.expect_err("it is of another wire");
+        let pushed = context.push_messages(wire, &[&first, message, &first], None);
+        let err = pushed.expect_err("it is of another wire");
         let expect = format!("message 2 of 3 is none of {wire}: {why}");
         assert_eq!((err.kind(), err.to_string()), (ErrorKind::Unreadable, expect), "{message}");
         assert_eq!(
@@ -162,8 +162,8 @@ fn calls_of_one_id_are_told_apart_in_a_log_that_is_taken_up_again() {
     let result = json!({ "role": "tool", "tool_call_id": "c1", "content": "first" });
     let mut context = live::create(&path, setup()).expect("a disk");
     let [question, call] = <[Value; 2]>::try_from(begun("openai-chat")).expect("two");
-    let said = [question, call.clone(), result];
-    assert_eq!(refused("openai-chat", &mut context, &said), None);
+    let messages_of_log = [question, call.clone(), result];
+    assert_eq!(refused("openai-chat", &mut context, &messages_of_log), None);
     assert_eq!(refused("openai-chat", &mut context, &[call]), None);
     drop(context);
     let mut context = live::open(&path, setup()).expect("a log");
@@ -293,8 +293,8 @@ proptest! {
         }
         prop_assert_eq!(context.message_count(), n);
         let view: Value = serde_json::from_str(&view(wire, &context)).expect("JSON");
-        let mut said = Vec::new();
-        texts(&view, &mut said);
+        let mut strings = Vec::new();
+        texts(&view, &mut strings);
         let mut ids = Vec::new();
         for it in &talk {
             let (words, id) = match it {
@@ -304,11 +304,11 @@ proptest! {
                 }
             };
             for words in words {
-                prop_assert!(said.contains(words), "{words:?} is not in {view}");
+                prop_assert!(strings.contains(words), "{words:?} is not in {view}");
             }
             // Of several calls with one id, the later ones get another id. Gemini's have none.
             if let Some(id) = id.filter(|id| wire != "gemini-api" && !ids.contains(id)) {
-                let times = said.iter().filter(|it| *it == id).count();
+                let times = strings.iter().filter(|it| *it == id).count();
                 prop_assert_eq!(times, 2, "{} in {}", id, view);
                 ids.push(id);
             }

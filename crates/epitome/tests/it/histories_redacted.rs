@@ -114,7 +114,7 @@ impl Case {
             archive: &config.archive(),
             prices: None,
         };
-        let told = reading.with_stories(
+        let rendered_stories = reading.with_stories(
             &how,
             |_| String::new(),
             |stories| {
@@ -127,7 +127,7 @@ impl Case {
                 ]
             },
         );
-        outputs.extend(told.expect("it is told").0);
+        outputs.extend(rendered_stories.expect("it is told").0);
         outputs
     }
 }

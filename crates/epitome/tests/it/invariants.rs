@@ -309,8 +309,13 @@ fn check_conclusions(
     let target = recipe.target.stored.and_then(|target| target.tokens);
     let budget = stages.digest.as_ref().map(|rule| Tokens(target.unwrap_or(rule.budget)));
     let sent = conclusions::sent(after, bytes);
-    let said = conclusions::short_texts(before.transcript.context(), &before.source, counter);
-    assert_eq!(conclusions::lost(&said, &sent, budget), Vec::<String>::new(), "what was concluded");
+    let short_texts =
+        conclusions::short_texts(before.transcript.context(), &before.source, counter);
+    assert_eq!(
+        conclusions::lost(&short_texts, &sent, budget),
+        Vec::<String>::new(),
+        "what was concluded"
+    );
 }
 
 /// Every line with an error is still in its result, or in a later one that a resume sends.
@@ -330,12 +335,12 @@ fn check_errors(agent: &str, before: &[u8], after: &[u8]) {
         let below: Vec<String> =
             below.flat_map(|&it| outputs(&after, it)).map(|(_, text)| text).collect();
         // An entry may hold the results of several calls.
-        let beside = outputs(&after, item);
+        let outputs_after = outputs(&after, item);
         let pairs = outputs(&before, item).into_iter().enumerate();
         for (idx, (_, was)) in pairs.filter(|(_, (failed, _))| *failed) {
             for line in was.lines().filter(|line| is_error_line(line)) {
                 let stands = |text: &String| text.contains(line.trim());
-                let here = beside[idx..].iter().any(|(_, text)| stands(text));
+                let here = outputs_after[idx..].iter().any(|(_, text)| stands(text));
                 assert!(here || below.iter().any(stands), "the line `{line}` is lost");
             }
         }

@@ -294,9 +294,9 @@ fn reasoning_that_says_a_secret_is_not_sent_on() {
         format!(r#"{{"type":"thinking","thinking":"{words}","signature":"{signature}"}}"#)
     };
     let done = r#"{"type":"text","text":"Done"}"#;
-    let said = [thinking("Fine."), thinking(&format!("It is {token}.")), done.to_owned()];
+    let contents = [thinking("Fine."), thinking(&format!("It is {token}.")), done.to_owned()];
     let asked = r#"{"role":"user","content":"Go"}"#;
-    let answer = format!(r#"{{"role":"assistant","content":[{}]}}"#, said.join(","));
+    let answer = format!(r#"{{"role":"assistant","content":[{}]}}"#, contents.join(","));
     let body = format!(r#"{{"messages":[{asked},{answer}]}}"#);
     let (after, transcript) = redact("anthropic", body.as_bytes());
     let after = String::from_utf8(after).expect("text");

@@ -91,12 +91,12 @@ impl World {
 #[test]
 fn many_files_are_one_session_in_the_order_of_their_names() {
     let world = World::new();
-    let said = |role, words: &str| (role, words.to_owned());
+    let line_of = |role, words: &str| (role, words.to_owned());
     let expect = [
-        said(Role::User, "Go"),
-        said(Role::Assistant, "bash c"),
-        said(Role::Assistant, "a\nb\n"),
-        said(Role::Assistant, "Done."),
+        line_of(Role::User, "Go"),
+        line_of(Role::Assistant, "bash c"),
+        line_of(Role::Assistant, "a\nb\n"),
+        line_of(Role::Assistant, "Done."),
     ];
     assert_eq!(world.texts(), expect);
     let head = epitome::storage::load(&world.path(), None).expect("a session").transcript.head;

@@ -138,8 +138,8 @@ fn claude(model: &str, results: usize, chars: usize) -> Loaded<Vec<u8>> {
     for n in 0..results {
         let id = format!("t{n}");
         let call = json!({"type": "tool_use", "id": id, "name": "Bash", "input": {"command": "x"}});
-        let said = json!({"role": "assistant", "model": model, "content": [call]});
-        add("assistant", said);
+        let reply_message = json!({"role": "assistant", "model": model, "content": [call]});
+        add("assistant", reply_message);
         let lines: String = (0..chars / 20).map(|line| format!("line {line:013}\n")).collect();
         let result = json!({"type": "tool_result", "tool_use_id": id, "content": lines});
         add("user", json!({"role": "user", "content": [result]}));

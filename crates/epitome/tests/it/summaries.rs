@@ -119,12 +119,12 @@ fn ids(lines: &[u8]) -> HashSet<String> {
 fn sessions() -> Vec<Session> {
     let recorded = ["pi", "claude", "codex", "gemini", "opencode"]
         .map(|agent| (agent, fixtures::get(agent, "pricing").bytes()));
-    let said = |id: u64, role: &str| {
+    let entry_of = |id: u64, role: &str| {
         json!({"type": "entry", "id": format!("entry {id}"), "role": role,
             "blocks": [{"text": "Words that were said. ".repeat(60)}]})
     };
     let header = json!({"type": "epitome", "version": 1, "id": "s-live"});
-    let log = [header, said(1, "user"), said(2, "assistant"), said(3, "user")];
+    let log = [header, entry_of(1, "user"), entry_of(2, "assistant"), entry_of(3, "user")];
     let log: String = log.iter().map(|record| format!("{record}\n")).collect();
     let all = recorded.into_iter().chain([("epitome", log.into_bytes())]);
     all.map(|(agent, bytes)| Session { agent, bytes, turns: 0 }).collect()

@@ -315,8 +315,12 @@ fn focus_and_protected_text_are_honoured_whoever_asks() {
     tool.assistant(&[call]).expect("memory is written");
     let mut recovery = made();
     let body = "prompt is too long: 4000 tokens > 900 maximum";
-    let told = recovery.recover_from_refusal(Some(400), body).expect("memory is written");
-    assert!(matches!(told, Recovery::Retry { .. } | Recovery::Summarise { .. }), "{told:?}");
+    let recovery_result =
+        recovery.recover_from_refusal(Some(400), body).expect("memory is written");
+    assert!(
+        matches!(recovery_result, Recovery::Retry { .. } | Recovery::Summarise { .. }),
+        "{recovery_result:?}"
+    );
     recovery.user("And then?").expect("memory is written");
     for (name, mut context) in
         [("automatic", automatic), ("manual", manual), ("tool", tool), ("recovery", recovery)]
@@ -389,7 +393,7 @@ fn the_tool_waits_for_the_whole_batch_and_says_what_was_kept() {
     );
     insta::assert_snapshot!("outcome", outcome);
     let view = context.unchanged_view();
-    let told: Vec<String> = view
+    let texts_sent: Vec<String> = view
         .transcript()
         .context()
         .flat_map(|(_, entry)| &entry.blocks)
@@ -405,7 +409,7 @@ fn the_tool_waits_for_the_whole_batch_and_says_what_was_kept() {
         format!("t: {outcome}"),
         "u: Done with the call before.".to_owned(),
     ];
-    assert_eq!(told[told.len() - 3..], end);
+    assert_eq!(texts_sent[texts_sent.len() - 3..], end);
     for wire in APIS {
         let body = view.body(wire.name).expect("a wire").body.into_bytes();
         let read = (wire.format.read)(&body, &mut ());

@@ -6,14 +6,14 @@ use super::FORMAT;
 /// The role that is read for a record of type `user` with this text.
 fn role(text: &str) -> Role {
     let content = [json!(text), json!([{"type": "text", "text": text}])];
-    let [told, listed] = content.map(|content| {
+    let [inline, listed] = content.map(|content| {
         let record = json!({"type": "user", "uuid": "u", "parentUuid": null,
             "message": {"role": "user", "content": content}});
         let transcript = (FORMAT.read)(&format!("{record}\n").into_bytes(), &mut Vec::new());
         transcript.context().next().expect("a message").1.role
     });
-    assert_eq!(told, listed);
-    told
+    assert_eq!(inline, listed);
+    inline
 }
 
 #[test]

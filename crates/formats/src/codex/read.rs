@@ -47,7 +47,7 @@ struct Reader {
     /// The ids of calls that ask the user.
     asked: HashSet<Box<str>>,
     /// The items in which Codex states permissions and the environment.
-    told: HashSet<usize>,
+    prompt_items: HashSet<usize>,
     has_meta: bool,
 }
 
@@ -86,7 +86,7 @@ impl Records for Reader {
         // Only those before the first response are part of the prompt: later ones contain changes.
         let before = transcript.context().take_while(|(_, entry)| entry.role != Role::Assistant);
         let before = before.map(|(item, _)| item);
-        transcript.head.prompt = before.filter(|item| self.told.contains(item)).collect();
+        transcript.head.prompt = before.filter(|item| self.prompt_items.contains(item)).collect();
     }
 }
 
@@ -156,7 +156,7 @@ impl Reader {
 
     /// Notes whether an item is part of the prompt.
     fn note_prompt(&mut self, item: usize, at: &RecordBytes<'_>, raw: &raw::Item) {
-        self.told.extend(items::is_prompt(at, raw).then_some(item));
+        self.prompt_items.extend(items::is_prompt(at, raw).then_some(item));
     }
 
     /// Completes the entries of a record that a model sees. They are sent at the end of the

@@ -47,8 +47,8 @@ pub fn summarise(
         if !is_kept && !may_stay {
             continue;
         }
-        let said = nth.place(source, item, entry);
-        let value = match said.ok_or(MALFORMED)? {
+        let place_found = nth.place(source, item, entry);
+        let value = match place_found.ok_or(MALFORMED)? {
             HistoryItem::Value(span) => {
                 String::from_utf8(source.at(span).into_owned()).map_err(|_| MALFORMED)?
             }

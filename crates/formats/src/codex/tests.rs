@@ -36,7 +36,7 @@ fn reasoning() -> Value {
 }
 
 fn words(bytes: &[u8], entry: &Entry) -> String {
-    let said = entry.blocks.iter().map(|block| match block {
+    let block_texts = entry.blocks.iter().map(|block| match block {
         Block::Text(text) => text.read(&bytes).into_owned(),
         Block::Summary(text) => format!("summary: {}", text.read(&bytes)),
         Block::Thinking(thinking) if thinking.removable => "old thinking".into(),
@@ -61,7 +61,7 @@ fn words(bytes: &[u8], entry: &Entry) -> String {
         Block::Opaque(span) => format!("opaque {}", span.len()),
         _ => "?".into(),
     });
-    said.collect::<Vec<_>>().join(" + ")
+    block_texts.collect::<Vec<_>>().join(" + ")
 }
 
 /// Checks what a resume sends for a rollout: roles and texts.
@@ -85,8 +85,11 @@ fn the_head_is_that_of_the_session() {
         item(json!({"type": "unheard_of"})),
     ]);
     let head = transcript.head;
-    let said = [head.id, head.cwd, head.title, head.version];
-    assert_eq!(said.map(Option::unwrap).map(String::from), ["a", "/p", "Fix it. Soon.", "0.169.0"]);
+    let head_fields = [head.id, head.cwd, head.title, head.version];
+    assert_eq!(
+        head_fields.map(Option::unwrap).map(String::from),
+        ["a", "/p", "Fix it. Soon.", "0.169.0"]
+    );
     let lines: Vec<u64> = faults.iter().map(|fault| fault.line).collect();
     assert_eq!(lines, [6, 7]);
 }
@@ -96,8 +99,8 @@ fn words_of_the_user_are_told_from_what_codex_says() {
     let mut tagged = message("user", &["# AGENTS.md instructions for me"]);
     tagged["internal_chat_message_metadata_passthrough"] =
         json!({"content_item_kinds": ["user.text"]});
-    let mut told = message("user", &["plain words"]);
-    told["internal_chat_message_metadata_passthrough"] =
+    let mut user_message = message("user", &["plain words"]);
+    user_message["internal_chat_message_metadata_passthrough"] =
         json!({"content_item_kinds": ["environments.environment_context"]});
     let summary = "Another language model started to solve this problem and produced a summary of \
                    its thinking process. Done.";
@@ -107,7 +110,7 @@ fn words_of_the_user_are_told_from_what_codex_says() {
             item(message("user", &["# AGENTS.md instructions for /p", "<environment_context>"])),
             item(message("user", &["<environment_context>", "and mine"])),
             item(tagged),
-            item(told),
+            item(user_message),
             user(summary),
             item(message("assistant", &["hello"])),
         ],
@@ -282,13 +285,13 @@ fn a_response_is_a_run_of_what_the_model_says() {
         item(json!({"type": "other"})),
         call("c"),
     ]);
-    let said: Vec<_> = transcript
+    let responses: Vec<_> = transcript
         .entries()
         .map(|(_, entry)| (entry.group.as_deref(), entry.usage.map(|usage| usage.input)))
         .collect();
     let (one, two) = (Some("1"), Some("2"));
     assert_eq!(
-        said,
+        responses,
         [
             (one, None),
             (one, None),
@@ -321,13 +324,13 @@ fn the_state_of_the_world_is_told_again_behind_a_record() {
         .lines()
         .map(|line| serde_json::from_str(line).expect("a record"))
         .collect();
-    let told: Vec<_> = records
+    let states: Vec<_> = records
         .iter()
         .map(|it| (it["ordinal"].as_u64(), it["type"].as_str(), &it["payload"]["state"]["n"]))
         .collect();
     let (null, two, three) = (json!(null), json!(2), json!(3));
     assert_eq!(
-        told,
+        states,
         [
             (Some(5), Some("compacted"), &null),
             (Some(6), Some("world_state"), &two),
@@ -368,9 +371,9 @@ fn what_was_billed_stays_and_the_smaller_context_is_told_behind_it() {
     let info = |n: usize| &records[n]["payload"]["info"];
     assert_eq!(info(3)["last_token_usage"]["total_tokens"], 1000);
     assert_eq!(info(4)["total_token_usage"], info(3)["total_token_usage"]);
-    let told = &info(4)["last_token_usage"];
-    assert_eq!((&told["input_tokens"], &told["output_tokens"]), (&json!(0), &json!(0)));
-    let total = told["total_tokens"].as_u64().expect("a number");
+    let last_usage = &info(4)["last_token_usage"];
+    assert_eq!((&last_usage["input_tokens"], &last_usage["output_tokens"]), (&json!(0), &json!(0)));
+    let total = last_usage["total_tokens"].as_u64().expect("a number");
     assert!((50..400).contains(&total), "{total}");
 }
 

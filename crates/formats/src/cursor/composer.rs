@@ -183,10 +183,10 @@ impl Reader {
         let mut blocks = Vec::new();
         if let Some(thinking) = data.get("thinking") {
             let words = if thinking.is_text() { Some(thinking) } else { thinking.get("text") };
-            let said = words.filter(|words| !is_blank(words));
+            let thinking_text = words.filter(|words| !is_blank(words));
             let sealed = thinking.get("signature").is_some_and(|it| !is_blank(it));
-            if said.is_some() || sealed {
-                blocks.push(message::reasoning(thinking, said));
+            if thinking_text.is_some() || sealed {
+                blocks.push(message::reasoning(thinking, thinking_text));
             }
         }
         blocks.extend(data.get("text").and_then(|words| message::text(words)));
@@ -267,15 +267,18 @@ fn request(data: &Value<'_>) -> Vec<Block> {
 fn output(former: &Value<'_>) -> Option<Output> {
     let error = former.is("status", "error");
     let keys = if error { ["error", "result"] } else { ["result", "error"] };
-    let mut said = keys.iter().filter_map(|key| former.get(key));
-    let said = said.find(|it| it.is_object() || !is_blank(it))?;
-    let part =
-        if said.is_text() { Part::Text(result_text(said)) } else { Part::Opaque(said.span()) };
+    let mut content = keys.iter().filter_map(|key| former.get(key));
+    let content = content.find(|it| it.is_object() || !is_blank(it))?;
+    let part = if content.is_text() {
+        Part::Text(result_text(content))
+    } else {
+        Part::Opaque(content.span())
+    };
     Some(Output {
         call: Box::default(),
         error,
         parts: vec![part],
-        whole: said.span(),
+        whole: content.span(),
         ..Output::default()
     })
 }

@@ -64,9 +64,9 @@ fn read(block: &Value<'_>, calls: &mut Calls) -> Option<Block> {
         Some("text") => text(block.get("text")?),
         Some("reasoning" | "thinking") => {
             let words = block.any(&["text", "thinking"]);
-            let said = words.filter(|words| !is_blank(words));
+            let thinking_text = words.filter(|words| !is_blank(words));
             let sealed = block.any(&["signature"]).is_some_and(|it| !is_blank(it));
-            (said.is_some() || sealed).then(|| reasoning(block, said))
+            (thinking_text.is_some() || sealed).then(|| reasoning(block, thinking_text))
         }
         Some("redacted-reasoning") => Some(reasoning(block, None)),
         Some("tool-call" | "tool_use") => {
@@ -77,15 +77,16 @@ fn read(block: &Value<'_>, calls: &mut Calls) -> Option<Block> {
         }
         Some("tool-result" | "tool_result") => {
             let (call, from_user) = calls.end(id(block, &["toolCallId", "tool_use_id"]));
-            let said = block.any(&["result", "content", "output"]);
+            let thinking_text = block.any(&["result", "content", "output"]);
             let error = ["isError", "is_error"]
                 .iter()
                 .any(|key| block.get(key).is_some_and(Value::is_true));
             Some(Block::Output(Output {
                 call,
                 error,
-                parts: said.map(parts).unwrap_or_default(),
-                whole: said.map_or_else(Span::default, |said| said.span()),
+                parts: thinking_text.map(parts).unwrap_or_default(),
+                whole: thinking_text
+                    .map_or_else(Span::default, |thinking_text| thinking_text.span()),
                 from_user,
                 ..Output::default()
             }))

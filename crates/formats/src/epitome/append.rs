@@ -84,7 +84,7 @@ fn edits_line(
         .collect();
     let items: Vec<usize> = edited.keys().copied().collect();
     let times = times(transcript, &items);
-    let mut said = Vec::new();
+    let mut edits_made = Vec::new();
     // Several items may share a line, which may be long: each line is parsed once.
     let mut known: HashMap<Span, HashMap<Box<str>, Span>> = HashMap::new();
     for (&item, edits) in edited {
@@ -100,15 +100,15 @@ fn edits_line(
         let inside = inside(&splices, place);
         let blocks = write::apply_splices(source, place, inside)
             .ok_or_else(|| not_written("it is not UTF-8"))?;
-        said.push(format!(r#"{{"of":{},"blocks":{blocks}}}"#, encode(id)));
+        edits_made.push(format!(r#"{{"of":{},"blocks":{blocks}}}"#, encode(id)));
     }
     let (kind, recipe) = match what {
         Batch::Birth => ("birth", None),
         Batch::Compaction(recipe) => ("compaction", recipe),
     };
     let recipe = recipe.map(|name| format!(r#""recipe":{},"#, encode(name))).unwrap_or_default();
-    let said = said.join(",");
-    Ok(format!("{{\"type\":\"{kind}\",{recipe}\"edits\":[{said}]}}\n"))
+    let edits_made = edits_made.join(",");
+    Ok(format!("{{\"type\":\"{kind}\",{recipe}\"edits\":[{edits_made}]}}\n"))
 }
 
 /// The line that replaces the beginning of a context with a summary.
@@ -203,14 +203,19 @@ pub fn undo(by: UndoReason) -> &'static str {
 }
 
 /// The line that goes back to an earlier number of client messages, including its line feed. The
-/// items in `said` are then no longer part of the conversation, and this cannot be undone. Older
+/// items in `originals` are then no longer part of the conversation, and this cannot be undone. Older
 /// versions of epitome read the line as an edit that emptied these entries.
 ///
 /// # Errors
 ///
 /// The reason, if an entry cannot be identified.
-pub fn rewind(log: &Log, said: &HashSet<usize>, messages: u64) -> Result<String, &'static str> {
-    let gone = log.slots().iter().copied().filter(|&item| said.contains(&log.original_of(item)));
+pub fn rewind(
+    log: &Log,
+    originals: &HashSet<usize>,
+    messages: u64,
+) -> Result<String, &'static str> {
+    let gone =
+        log.slots().iter().copied().filter(|&item| originals.contains(&log.original_of(item)));
     let mut edits = Vec::new();
     for item in gone {
         let entry = log.transcript().items[item].entry();

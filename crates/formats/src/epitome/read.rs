@@ -85,7 +85,7 @@ pub struct Log {
     /// The items whose content an edit removed completely.
     emptied: HashSet<usize>,
     /// The original item of each item that an edit made.
-    said: HashMap<usize, usize>,
+    originals: HashMap<usize, usize>,
     /// The items that were cut, for each item that replaces a cut.
     cuts: BTreeMap<usize, Vec<usize>>,
     /// How to undo each compaction that is in effect, the oldest first.
@@ -146,7 +146,7 @@ impl Log {
 
     /// The original item of `item`: the item itself, unless an edit made it.
     pub fn original_of(&self, item: usize) -> usize {
-        self.said.get(&item).copied().unwrap_or(item)
+        self.originals.get(&item).copied().unwrap_or(item)
     }
 
     /// The original items that the cut at this item removed, including those of earlier cuts in it.
@@ -189,13 +189,13 @@ impl Log {
 
     /// The number of compactions that must be undone, from the last one back, so that none is in
     /// effect that changed one of these items.
-    pub fn steps_about(&self, said: &HashSet<usize>) -> usize {
+    pub fn steps_about(&self, originals: &HashSet<usize>) -> usize {
         let first = self.undo.iter().position(|undo| match undo {
             Undo::Edits(held) | Undo::Cut(_, held) => {
-                held.iter().any(|it| said.contains(&self.original_of(it.1)))
+                held.iter().any(|it| originals.contains(&self.original_of(it.1)))
             }
             Undo::Summary(items) => {
-                items.iter().any(|&item| said.contains(&self.original_of(item)))
+                items.iter().any(|&item| originals.contains(&self.original_of(item)))
             }
         });
         first.map_or(0, |first| self.undo.len() - first)
@@ -341,7 +341,7 @@ impl Log {
             if self.transcript.head.prompt.contains(&was) {
                 self.transcript.head.prompt.push(item);
             }
-            self.said.insert(item, self.original_of(was));
+            self.originals.insert(item, self.original_of(was));
             self.slots[slot] = item;
             if entry.blocks.is_empty() {
                 self.emptied.insert(item);

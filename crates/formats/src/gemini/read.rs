@@ -50,14 +50,14 @@ fn begins_whole(head: &[u8]) -> bool {
 /// Reads a session.
 pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
     let mut reader = Reader::default();
-    let mut told = Vec::new();
-    lines(source, |line| reader.line(&line, &mut told));
+    let mut found_faults = Vec::new();
+    lines(source, |line| reader.line(&line, &mut found_faults));
     if !reader.has_header
         && let Some(whole) = whole(source, faults)
     {
         return whole.finish(source);
     }
-    told.into_iter().for_each(|fault| faults.report(fault));
+    found_faults.into_iter().for_each(|fault| faults.report(fault));
     reader.finish(source)
 }
 
@@ -326,12 +326,12 @@ fn restore(first: &mut HashMap<Box<str>, Vec<Span>>, output: &mut Output) {
 
 /// The spans of the content of a result: its text, and pictures next to it.
 fn spans(output: &Output) -> Vec<Span> {
-    let beside = output.parts.iter().filter_map(|part| match part {
+    let image_spans = output.parts.iter().filter_map(|part| match part {
         Part::Image(image) => Some(image.whole),
         Part::Opaque(whole) => Some(*whole),
         Part::Text(_) => None,
     });
-    std::iter::once(output.whole).chain(beside).collect()
+    std::iter::once(output.whole).chain(image_spans).collect()
 }
 
 fn is_same(one: &[Span], other: &[Span], source: &dyn Source) -> bool {

@@ -37,8 +37,8 @@ fn describe(entry: &Entry, source: &dyn Source) -> String {
         Block::Image(_) => "picture".into(),
         _ => "opaque".into(),
     };
-    let said: Vec<String> = entry.blocks.iter().map(block).collect();
-    format!("{:?}: {}", entry.role, said.join(" + "))
+    let block_texts: Vec<String> = entry.blocks.iter().map(block).collect();
+    format!("{:?}: {}", entry.role, block_texts.join(" + "))
 }
 
 fn check(records: &[Value], expect: &[&str]) {

@@ -92,9 +92,9 @@ impl Reader {
     fn reply(&mut self, message: &Value<'_>, mut blocks: Vec<Block>) -> Vec<Block> {
         self.n += 1;
         blocks.extend(self.calls.begin(message));
-        let said = message.get("content").map(text).unwrap_or_default();
+        let content_text = message.get("content").map(text).unwrap_or_default();
         if message.list_of("tool_calls").is_empty()
-            && let Some(command) = fenced(&said)
+            && let Some(command) = fenced(&content_text)
         {
             // The command is part of the text, so it is counted there.
             let id = format!("step {}", self.n).into();

@@ -52,7 +52,7 @@ struct Message {
     is_failed: bool,
     was_aborted: bool,
     /// The items of the message's parts that a model sees.
-    said: Vec<usize>,
+    items: Vec<usize>,
     /// All parts of the message, by id: a session may be reverted to one of them.
     parts: Vec<(Box<str>, usize)>,
     /// If the message requests a summary: the id of the first message that is kept, if it names
@@ -123,7 +123,7 @@ impl Records for Reader {
         let sent = order.into_iter().map(|idx| &self.messages[idx]);
         session.transcript.context = sent
             .filter(|message| !message.is_failed || message.was_aborted && message.counts)
-            .flat_map(|message| message.said.iter().copied())
+            .flat_map(|message| message.items.iter().copied())
             .collect();
     }
 }
@@ -207,19 +207,19 @@ impl Reader {
         if &*kind == "compaction" {
             message.compaction = Some(at.maybe(raw.tail.as_ref()));
         }
-        let said = part::part(at, &raw, &kind, message, &id, &mut self.calls);
-        let Some(said) = said else { return nothing };
+        let entry_of_part = part::part(at, &raw, &kind, message, &id, &mut self.calls);
+        let Some(entry_of_part) = entry_of_part else { return nothing };
         let group = Some(message.id.clone());
-        let mut entry = Entry { id: Some(id), group, ..said };
+        let mut entry = Entry { id: Some(id), group, ..entry_of_part };
         entry.time.clone_from(&message.time);
         if message.role == Role::Assistant {
             entry.model.clone_from(&message.model);
             // All parts of a message are from one request.
-            if message.said.is_empty() {
+            if message.items.is_empty() {
                 entry.usage = message.usage;
             }
         }
-        message.said.push(item);
+        message.items.push(item);
         Ok(RecordContent { entries: vec![entry], ..RecordContent::default() })
     }
 
@@ -235,7 +235,7 @@ impl Reader {
         let message = &mut self.messages[idx];
         let cut = message.parts.iter().find(|(id, _)| id == part).map(|(_, item)| *item);
         if let Some(cut) = cut {
-            message.said.retain(|&item| item < cut);
+            message.items.retain(|&item| item < cut);
         }
     }
 }

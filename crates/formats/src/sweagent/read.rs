@@ -9,8 +9,8 @@ use crate::trajectory::{self, Calls};
 /// Whether the bytes begin an object with a `trajectory` and the members that come with it.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(seen) = epitome_api::skim(head) else { return false };
-    let beside = ["environment", "history", "info", "replay_config"];
-    !seen.more && seen.has("trajectory") && seen.has_any(&beside) && !seen.has("messages")
+    let other_keys = ["environment", "history", "info", "replay_config"];
+    !seen.more && seen.has("trajectory") && seen.has_any(&other_keys) && !seen.has("messages")
 }
 
 /// Reads a trajectory.
@@ -94,9 +94,9 @@ impl Reader {
             self.n += 1;
         }
         blocks.extend(self.open.begin(message));
-        let said = message.get("content").and_then(Value::text).unwrap_or_default();
+        let content_text = message.get("content").and_then(Value::text).unwrap_or_default();
         let action = message.text_of("action").filter(|action| !action.trim().is_empty());
-        let action = action.or_else(|| fenced(&said).map(Into::into));
+        let action = action.or_else(|| fenced(&content_text).map(Into::into));
         if message.list_of("tool_calls").is_empty()
             && let Some(action) = action
         {
@@ -113,14 +113,20 @@ impl Reader {
 
     /// A step of a trajectory without a history: a response, its action, and the observation.
     fn step(&mut self, body: &mut Body<'_>, step: &Value<'_>) {
-        let said = step.any(&["response", "thought"]).filter(|said| said.is_text());
-        let record = said.or(step.get("action"));
-        let mut blocks: Vec<Block> =
-            said.map(|said| Block::Text(said.to_source_text())).into_iter().collect();
+        let response_text =
+            step.any(&["response", "thought"]).filter(|response_text| response_text.is_text());
+        let record = response_text.or(step.get("action"));
+        let mut blocks: Vec<Block> = response_text
+            .map(|response_text| Block::Text(response_text.to_source_text()))
+            .into_iter()
+            .collect();
         if let Some(action) = step.get("action").filter(|it| it.range().len() > 2) {
             let words = action.text().unwrap_or_default();
-            let alone =
-                if let Some(said) = said { trajectory::nothing(said) } else { action.span() };
+            let alone = if let Some(response_text) = response_text {
+                trajectory::nothing(response_text)
+            } else {
+                action.span()
+            };
             blocks.push(self.in_words(&words, alone));
         }
         if let Some(record) = record {

@@ -29,8 +29,9 @@ impl Focus {
         let Some(set) = set.filter(|set| !set.is_empty()) else {
             return Focus { words: None, worth: Vec::new() };
         };
-        let said = pieces.iter().filter(|piece| piece.speaker != Speaker::Thinking).collect();
-        let found = parallel::map(said, |piece: &Piece| {
+        let searched_pieces =
+            pieces.iter().filter(|piece| piece.speaker != Speaker::Thinking).collect();
+        let found = parallel::map(searched_pieces, |piece: &Piece| {
             let words = piece.lines.iter().map(|line| set.matches(&line.text));
             words.flatten().collect::<Vec<usize>>()
         });

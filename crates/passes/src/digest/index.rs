@@ -64,11 +64,11 @@ impl FactIndex {
     pub(super) fn pieces(
         &mut self,
         view: &View<'_>,
-        said: &[usize],
+        originals: &[usize],
         kept: &[usize],
         rule: &DigestRule,
     ) -> Pieces {
-        let Parts { all, old, responses } = Parts::from_items(view, said, kept);
+        let Parts { all, old, responses } = Parts::from_items(view, originals, kept);
         let new = all.iter().filter(|(at, part, _)| self.piece(*at, part).is_none());
         let new: Vec<&(_, Part<'_>, u32)> = new.collect();
         let found = parallel::map(new, |((item, block), part, _)| {

@@ -198,16 +198,16 @@ pub(super) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// The parts of the items `said`, which the digest replaces, and `kept`, which stay.
-    pub fn from_items(view: &View<'a>, said: &[usize], kept: &[usize]) -> Parts<'a> {
+    /// The parts of the items `originals`, which the digest replaces, and `kept`, which stay.
+    pub fn from_items(view: &View<'a>, originals: &[usize], kept: &[usize]) -> Parts<'a> {
         let numbers = call_numbers(view.transcript);
         let results = results(view);
         let mut all = Vec::new();
         let mut responses = 0;
         let mut last = None;
         let mut old = 0;
-        for (n, &item) in said.iter().chain(kept).enumerate() {
-            if n == said.len() {
+        for (n, &item) in originals.iter().chain(kept).enumerate() {
+            if n == originals.len() {
                 old = all.len();
             }
             let Some(entry) = view.transcript.items[item].entry() else { continue };
@@ -218,15 +218,15 @@ impl<'a> Parts<'a> {
                 Role::Assistant => entry.group.as_deref().or(last),
                 Role::User | Role::Tool | Role::System => None,
             };
-            for (block, said) in entry.blocks.iter().enumerate() {
-                let (number, result) = match said {
+            for (block, content) in entry.blocks.iter().enumerate() {
+                let (number, result) = match content {
                     Block::Call(call) => {
                         let number = numbers.get(&*call.id).copied().unwrap_or_default();
                         (number, results.get(&*call.id).copied())
                     }
                     _ => (0, None),
                 };
-                let part = Part::from_block(entry, said, number, result);
+                let part = Part::from_block(entry, content, number, result);
                 all.extend(part.map(|part| ((item, block), part, responses)));
             }
         }
@@ -246,7 +246,7 @@ fn results<'a>(view: &View<'a>) -> HashMap<&'a str, &'a Output> {
 
 /// A block that becomes a piece; for a call, with its result.
 pub(super) struct Part<'a> {
-    said: &'a Block,
+    content: &'a Block,
     what: Speaker,
     result: Option<&'a Output>,
 }
@@ -291,11 +291,11 @@ impl<'a> Part<'a> {
     /// The part of a block. A call has its number and, if it has one, its result.
     pub(super) fn from_block(
         entry: &Entry,
-        said: &'a Block,
+        content: &'a Block,
         number: u64,
         result: Option<&'a Output>,
     ) -> Option<Part<'a>> {
-        Some(Part { said, what: speaker(entry, said, number)?, result })
+        Some(Part { content, what: speaker(entry, content, number)?, result })
     }
 
     /// Whether a piece was made of this part.
@@ -323,7 +323,7 @@ impl<'a> Part<'a> {
             Speaker::Model => "Assistant:".to_owned(),
             Speaker::Thinking | Speaker::Agent | Speaker::Call { .. } => "Note:".to_owned(),
         };
-        match (self.said, self.what) {
+        match (self.content, self.what) {
             (Block::Text(text), Speaker::Model) => found.split_reply(&text.read(source)),
             (Block::Text(text) | Block::Summary(text), _) => {
                 found.split(&text.read(source), false, false);
@@ -380,7 +380,7 @@ impl<'a> Part<'a> {
         tokens: impl FnOnce() -> Tokens,
         rule: &DigestRule,
     ) -> Option<(String, Tokens)> {
-        match self.said {
+        match self.content {
             Block::Text(text) | Block::Summary(text) => {
                 let most = match self.what {
                     Speaker::User | Speaker::Agent => rule.whole_user,

@@ -173,9 +173,9 @@ impl<'p> Unshown<'p> {
     /// Returns the line that names the calls, and clears the list.
     fn line(&mut self) -> Option<String> {
         let runs = std::mem::take(&mut self.runs).into_iter();
-        let told: Vec<String> =
+        let run_texts: Vec<String> =
             runs.map(|(first, last, tool)| format!("{} {tool}", range(first, last))).collect();
-        (!told.is_empty()).then(|| told.join(", "))
+        (!run_texts.is_empty()).then(|| run_texts.join(", "))
     }
 }
 

@@ -81,8 +81,8 @@ impl LostContent {
         };
         let mut seen = FactMap::<()>::default();
         for (item, entry) in before.transcript.context() {
-            for (block, said) in entry.blocks.iter().enumerate() {
-                let text = text_of(before, said);
+            for (block, content) in entry.blocks.iter().enumerate() {
+                let text = text_of(before, content);
                 each_fact(&text, |_, fact| {
                     let id = FactId::from_text(fact);
                     seen.insert(id, ());
@@ -90,7 +90,8 @@ impl LostContent {
                         left.gone.insert(id, (item, block));
                     }
                 });
-                let removed = Removed { view: before, at: (item, block), entry, said, text: &text };
+                let removed =
+                    Removed { view: before, at: (item, block), entry, content, text: &text };
                 left.add(&removed, rules.get(&(item, block)).cloned(), &there);
             }
         }
@@ -106,8 +107,9 @@ impl LostContent {
         rule: Option<(LostKind, String)>,
         there: &ContextContent,
     ) {
-        let Removed { view, at, entry, said, text } = *removed;
-        let Some((mut kind, mut name)) = rule.or_else(|| described(view, entry, said, text)) else {
+        let Removed { view, at, entry, content, text } = *removed;
+        let Some((mut kind, mut name)) = rule.or_else(|| described(view, entry, content, text))
+        else {
             return;
         };
         if kind == LostKind::Reply
@@ -135,7 +137,7 @@ impl LostContent {
             response: None,
             tokens: Tokens(view.tokens(at.0, at.1).0 * share / 100),
             partly: share < 100,
-            references: references(view, said),
+            references: references(view, content),
             resolved,
             again: None,
             used: 0,
@@ -150,14 +152,14 @@ struct Removed<'a, 't> {
     view: &'a View<'t>,
     at: (usize, usize),
     entry: &'a Entry,
-    said: &'a Block,
+    content: &'a Block,
     text: &'a str,
 }
 
 impl<'a> Removed<'a, '_> {
     /// The part of the removed text that the context after does not contain, in per cent.
     fn share(&self, kind: LostKind, there: &ContextContent) -> u64 {
-        match self.said {
+        match self.content {
             Block::Image(image) => {
                 let image = Ref::from_bytes(&self.view.source.at(image.whole));
                 if there.images.contains(&image) { 0 } else { 100 }
@@ -169,7 +171,7 @@ impl<'a> Removed<'a, '_> {
 
     /// The call whose result was removed, if it was a result.
     fn call(&self) -> Option<&'a Call> {
-        match self.said {
+        match self.content {
             Block::Output(output) => self.view.call_of(output),
             _ => None,
         }
@@ -188,11 +190,11 @@ impl ContextContent {
         let mut facts = FactMap::default();
         let mut lines = HashSet::new();
         let mut images = HashSet::new();
-        for said in view.transcript.context().flat_map(|(_, entry)| &entry.blocks) {
-            if let Block::Image(image) = said {
+        for content in view.transcript.context().flat_map(|(_, entry)| &entry.blocks) {
+            if let Block::Image(image) = content {
                 images.insert(Ref::from_bytes(&view.source.at(image.whole)));
             }
-            let text = text_of(view, said);
+            let text = text_of(view, content);
             each_fact(&text, |_, fact| {
                 facts.insert(FactId::from_text(fact), ());
             });
@@ -266,11 +268,11 @@ fn lost_rules(
 fn described(
     view: &View<'_>,
     entry: &Entry,
-    said: &Block,
+    content: &Block,
     text: &str,
 ) -> Option<(LostKind, String)> {
     let first = short(text.trim(), NAME);
-    match said {
+    match content {
         Block::Text(_) => Some(match entry.role {
             Role::User => (LostKind::User, first),
             Role::Assistant => (LostKind::Reply, first),
@@ -326,8 +328,8 @@ fn name_of_call(view: &View<'_>, call: &Call) -> String {
 fn succeeded(view: &View<'_>) -> HashMap<CallTarget, usize> {
     let mut found = HashMap::new();
     for (item, entry) in view.transcript.context() {
-        for said in &entry.blocks {
-            if let Block::Call(call) = said
+        for content in &entry.blocks {
+            if let Block::Call(call) = content
                 && view.succeeded(call)
                 && let Some(target) = CallTarget::from_call(view, call)
             {
@@ -338,8 +340,8 @@ fn succeeded(view: &View<'_>) -> HashMap<CallTarget, usize> {
     found
 }
 
-pub(super) fn references(view: &View<'_>, said: &Block) -> Vec<Ref> {
-    match said {
+pub(super) fn references(view: &View<'_>, content: &Block) -> Vec<Ref> {
+    match content {
         Block::Text(text) | Block::Summary(text) => vec![view.reference(text)],
         Block::Output(output) => vec![Ref::from_bytes(&view.source.at(output.whole))],
         Block::Call(call) if call.fields.is_empty() => {
@@ -353,24 +355,24 @@ pub(super) fn references(view: &View<'_>, said: &Block) -> Vec<Ref> {
 /// The text in a session that has this reference, as removed pieces state references.
 pub(super) fn named_text(view: &View<'_>, reference: &Ref) -> Option<String> {
     let blocks = view.transcript.entries().flat_map(|(_, entry)| &entry.blocks);
-    for said in blocks {
-        let names = references(view, said);
+    for content in blocks {
+        let names = references(view, content);
         let at = names.iter().position(|name| name.digits().starts_with(reference.digits()));
         let Some(at) = at else { continue };
-        return match said {
+        return match content {
             Block::Call(call) if !call.fields.is_empty() => {
                 Some(view.text(&call.fields[at].text).into_owned())
             }
             Block::Image(_) => None,
-            _ => Some(text_of(view, said)),
+            _ => Some(text_of(view, content)),
         };
     }
     None
 }
 
 /// The text of a block, as a model sees it.
-pub(super) fn text_of(view: &View<'_>, said: &Block) -> String {
-    match said {
+pub(super) fn text_of(view: &View<'_>, content: &Block) -> String {
+    match content {
         Block::Text(text) | Block::Summary(text) => view.text(text).into_owned(),
         Block::Call(call) => {
             let arguments = view.source.at(call.arguments);

@@ -90,15 +90,15 @@ pub fn pin_names(pins: &[Pin]) -> Vec<String> {
 /// Removes lines that a newer pin of the same kind has, too. Only for kinds for which `wanted` is
 /// true.
 pub fn remove_repeated_lines(pins: &mut [Pin], wanted: impl Fn(PinKind) -> bool) {
-    let mut said: HashSet<(PinKind, String)> = HashSet::new();
+    let mut seen_lines: HashSet<(PinKind, String)> = HashSet::new();
     for pin in pins.iter_mut().rev().filter(|pin| wanted(pin.kind)) {
         let lines = pin.text.lines().filter(|line| {
             let line = line.trim();
-            line.len() < LINE || !said.contains(&(pin.kind, line.to_owned()))
+            line.len() < LINE || !seen_lines.contains(&(pin.kind, line.to_owned()))
         });
         let lines: Vec<&str> = lines.collect();
         let text = lines.join("\n");
-        said.extend(pin.text.lines().map(|line| (pin.kind, line.trim().to_owned())));
+        seen_lines.extend(pin.text.lines().map(|line| (pin.kind, line.trim().to_owned())));
         if text.len() < pin.text.trim_end().len() {
             pin.text = text;
         }

@@ -273,8 +273,7 @@ fn found_in_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource
                 }
                 // A tool that reads several files has their names among its arguments.
                 None => {
-                    let path =
-                        argument_lines(&raw).and_then(|text| rule_file_named(&text, files))?;
+                    let path = argument_lines(&raw).and_then(|it| rule_file_named(&it, files))?;
                     (path, Some(String::from_utf8_lossy(&raw).into_owned()))
                 }
             };

@@ -74,21 +74,21 @@ fn flat(text: &str, into: &mut String) {
 
 /// Splits a text into its sections, each with its body, in order. If most sections are present, a
 /// missing one gets the body "None."; otherwise the error lists the missing headings. Lines that
-/// repeat the instructions in `told` are left out.
+/// repeat the instructions in `instructions` are left out.
 pub fn sections(
     text: &str,
     wanted: &[Section],
-    told: &str,
+    instructions: &str,
 ) -> Result<Vec<(String, String)>, Vec<String>> {
     let text = unwrapped(text);
-    let mut best = section_bodies(text, wanted, told, HeadingForm::Line);
+    let mut best = section_bodies(text, wanted, instructions, HeadingForm::Line);
     for form in [HeadingForm::Marked, HeadingForm::Plain] {
         if missing(&best) == 0 {
             break;
         }
         // A body may contain lines that look like headings: a looser form is used only if it finds
         // more sections.
-        let other = section_bodies(text, wanted, told, form);
+        let other = section_bodies(text, wanted, instructions, form);
         if missing(&other) < missing(&best) {
             best = other;
         }
@@ -124,7 +124,7 @@ enum HeadingForm {
 fn section_bodies(
     text: &str,
     wanted: &[Section],
-    told: &str,
+    instructions: &str,
     form: HeadingForm,
 ) -> Vec<Option<String>> {
     let mut found: Vec<Option<String>> = vec![None; wanted.len()];
@@ -142,7 +142,7 @@ fn section_bodies(
             }
             None => line,
         };
-        let is_leaked = line.trim().len() >= 40 && told.contains(line.trim());
+        let is_leaked = line.trim().len() >= 40 && instructions.contains(line.trim());
         let is_empty_heading = begun.is_some() && line.is_empty();
         if let Some(body) = under.and_then(|at| found[at].as_mut())
             && !is_leaked
@@ -264,8 +264,8 @@ fn line_checked(line: &str, history: &Haystack, struck: &mut StruckCounts) -> St
         let whole = quote.get(0).expect("a match is its first group");
         let inner = quote.iter().skip(1).flatten().next().map_or("", |it| it.as_str());
         out.push_str(&files_checked(&line[from..whole.start()], history, struck));
-        let said = !inner.chars().any(char::is_alphanumeric) || history.has(inner);
-        out.push_str(if said { whole.as_str() } else { struck_out(&mut struck.quotes) });
+        let is_proved = !inner.chars().any(char::is_alphanumeric) || history.has(inner);
+        out.push_str(if is_proved { whole.as_str() } else { struck_out(&mut struck.quotes) });
         from = whole.end();
     }
     out.push_str(&files_checked(&line[from..], history, struck));
@@ -328,8 +328,8 @@ mod tests {
     fn sections_are_found_however_they_are_marked() {
         let wanted: Vec<Section> =
             ["Goal", "Next steps"].map(|title| Section { title: title.into(), about: "" }).to_vec();
-        let told = "You are told to be short, and never to speak of it to anyone.";
-        let read = |text: &str| sections(text, &wanted, told);
+        let instructions = "You are told to be short, and never to speak of it to anyone.";
+        let read = |text: &str| sections(text, &wanted, instructions);
         let all = |one: &str, other: &str| {
             Ok(vec![("Goal".to_owned(), one.to_owned()), ("Next steps".into(), other.into())])
         };

@@ -90,13 +90,13 @@ impl<'v> Reading<'v, '_> {
             Block::Image(_) => Some("[a picture]".to_owned()),
             _ => None,
         });
-        let said = texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
-        if said.is_empty() {
+        let message_text = texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
+        if message_text.is_empty() {
             return;
         }
         match self.facts.user.last_mut().filter(|_| goes_on) {
-            Some(before) => *before = format!("{before}\n{said}"),
-            None => self.facts.user.push(said),
+            Some(before) => *before = format!("{before}\n{message_text}"),
+            None => self.facts.user.push(message_text),
         }
     }
 
@@ -178,18 +178,18 @@ fn patched(patch: &str) -> Vec<String> {
 /// preferred. The first words of the session are always included. If `current` is true, the last
 /// message waits for an answer and is included whole.
 pub fn user_messages(
-    said: &[String],
+    messages: &[String],
     current: bool,
     most: Tokens,
     counter: &dyn Counter,
 ) -> Vec<String> {
-    let counts: Vec<Tokens> = said.iter().map(|words| counter.count(words)).collect();
+    let counts: Vec<Tokens> = messages.iter().map(|words| counter.count(words)).collect();
     let all = counts.iter().copied().sum::<Tokens>() <= most;
     let first = Tokens(most.0 / 10);
     let mut left = if all { most } else { most - first };
     let mut shown: BTreeMap<usize, Cow<'_, str>> = BTreeMap::new();
-    for (n, words) in said.iter().enumerate().rev() {
-        let waited_for = current && n + 1 == said.len();
+    for (n, words) in messages.iter().enumerate().rev() {
+        let waited_for = current && n + 1 == messages.len();
         if counts[n] > left && !waited_for {
             if left >= Tokens(40) {
                 shown.insert(n, within(words, left));
@@ -199,10 +199,10 @@ pub fn user_messages(
         left = left - counts[n];
         shown.insert(n, words.into());
     }
-    if let Some(words) = said.first().filter(|_| !shown.contains_key(&0)) {
+    if let Some(words) = messages.first().filter(|_| !shown.contains_key(&0)) {
         shown.insert(0, within(words, first));
     }
-    let of = said.len();
+    let of = messages.len();
     let tagged = shown.iter().map(|(n, text)| {
         format!("<user-message n=\"{} of {of}\">\n{}\n</user-message>", *n + 1, escaped(text))
     });

@@ -109,9 +109,9 @@ fn texts_of_the_user_are_kept_message_by_message() {
 }
 
 /// Which messages are shown, each as its number and text.
-fn shown_messages(said: &[&str], current: bool, most: u64) -> Vec<(String, String)> {
-    let said: Vec<String> = said.iter().map(|text| (*text).to_owned()).collect();
-    let shown = user_messages(&said, current, Tokens(most), &Quarters);
+fn shown_messages(messages: &[&str], current: bool, most: u64) -> Vec<(String, String)> {
+    let messages: Vec<String> = messages.iter().map(|text| (*text).to_owned()).collect();
+    let shown = user_messages(&messages, current, Tokens(most), &Quarters);
     let parsed = shown.iter().map(|message| {
         let rest = message.strip_prefix("<user-message n=\"").expect("a tag");
         let (number, rest) = rest.split_once("\">\n").expect("a number");
@@ -126,26 +126,26 @@ fn the_newest_messages_of_the_user_are_shown_and_the_first_always() {
     let long = "a".repeat(400);
     let of = |number: &str, text: &str| (number.to_owned(), text.to_owned());
     let (second, third) = (of("2 of 3", "second"), of("3 of 3", "third"));
-    let said = [&*long, "second", "third"];
+    let messages = [&*long, "second", "third"];
     let whole = [of("1 of 3", &long), second.clone(), third.clone()];
-    assert_eq!(shown_messages(&said, false, 104), whole);
+    assert_eq!(shown_messages(&messages, false, 104), whole);
     // A tenth is for the first message; of the rest the newest have 4 tokens, and 41 are left.
     let cut = format!("{}[… 360 characters left out …]{}", &long[..27], &long[..13]);
     assert_eq!(
-        shown_messages(&said, false, 50),
+        shown_messages(&messages, false, 50),
         [of("1 of 3", &cut), second.clone(), third.clone()]
     );
     let cut = "aa[… 397 characters left out …]a";
-    assert_eq!(shown_messages(&said, false, 40), [of("1 of 3", cut), second, third]);
+    assert_eq!(shown_messages(&messages, false, 40), [of("1 of 3", cut), second, third]);
 }
 
 #[test]
 fn the_message_that_waits_for_an_answer_is_whole() {
     let long = "b".repeat(400);
     let of = |number: &str, text: &str| (number.to_owned(), text.to_owned());
-    let said = ["x", &*long];
-    assert_eq!(shown_messages(&said, true, 10), [of("1 of 2", "x"), of("2 of 2", &long)]);
-    assert_eq!(shown_messages(&said, false, 10), [of("1 of 2", "x")]);
+    let messages = ["x", &*long];
+    assert_eq!(shown_messages(&messages, true, 10), [of("1 of 2", "x"), of("2 of 2", &long)]);
+    assert_eq!(shown_messages(&messages, false, 10), [of("1 of 2", "x")]);
 }
 
 #[test]

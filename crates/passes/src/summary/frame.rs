@@ -58,10 +58,10 @@ impl Frame {
     }
 
     /// The whole summary: this part, and the sections that the model wrote.
-    pub fn with(&self, told: &[(String, String)]) -> String {
-        let told = told.iter().map(|(title, body)| format!("## {title}\n{body}"));
-        let told = told.collect::<Vec<_>>().join("\n\n");
-        format!("{}\n\n{TOLD}\n\n{told}", self.0)
+    pub fn with(&self, section_texts: &[(String, String)]) -> String {
+        let section_texts = section_texts.iter().map(|(title, body)| format!("## {title}\n{body}"));
+        let section_texts = section_texts.collect::<Vec<_>>().join("\n\n");
+        format!("{}\n\n{TOLD}\n\n{section_texts}", self.0)
     }
 }
 
@@ -85,14 +85,14 @@ fn user(
     let shown = user_messages(&facts.user, current, most, counter);
     let all = facts.user.len();
     let n = shown.len();
-    let mut told = match all - n {
+    let mut heading = match all - n {
         0 => "## What the user said, word for word".to_owned(),
         left => format!("## What the user said, word for word ({left} of {all} left out)"),
     };
     if current {
-        told.push_str("\nThe last of these messages is the one to be answered.");
+        heading.push_str("\nThe last of these messages is the one to be answered.");
     }
-    Some(format!("{told}\n{}", shown.join("\n")))
+    Some(format!("{heading}\n{}", shown.join("\n")))
 }
 
 fn files(files: &Tally<File>) -> Option<String> {
@@ -107,9 +107,10 @@ fn files(files: &Tally<File>) -> Option<String> {
 }
 
 fn times(read: u64, written: u64, edited: u64) -> String {
-    let said = [("read", read), ("written", written), ("edited", edited)];
-    let said = said.iter().filter(|(_, n)| *n > 0).map(|(what, n)| format!("{what} {n}"));
-    said.collect::<Vec<_>>().join(", ")
+    let counts_by_kind = [("read", read), ("written", written), ("edited", edited)];
+    let counts_by_kind =
+        counts_by_kind.iter().filter(|(_, n)| *n > 0).map(|(what, n)| format!("{what} {n}"));
+    counts_by_kind.collect::<Vec<_>>().join(", ")
 }
 
 fn commands(commands: &Tally<Command>) -> Option<String> {

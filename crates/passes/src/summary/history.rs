@@ -101,10 +101,10 @@ impl HistoryRecord {
 /// The records of these items, oldest first, without summaries.
 pub fn pieces(view: &View<'_>, items: &[usize], caps: &Caps) -> Vec<HistoryRecord> {
     let mut found = Vec::new();
-    let mut said = Records { view, caps, names: HashMap::new(), found: &mut found };
+    let mut records_so_far = Records { view, caps, names: HashMap::new(), found: &mut found };
     for &item in items {
         if let Some(entry) = view.transcript.items[item].entry() {
-            entry.blocks.iter().for_each(|block| said.block(entry, block));
+            entry.blocks.iter().for_each(|block| records_so_far.block(entry, block));
         }
     }
     found

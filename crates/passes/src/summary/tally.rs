@@ -7,25 +7,25 @@ use std::collections::HashMap;
 pub struct Tally<T> {
     entries: Vec<(String, T, u64)>,
     places: HashMap<String, usize>,
-    said: u64,
+    touches: u64,
 }
 
 impl<T> Default for Tally<T> {
     fn default() -> Tally<T> {
-        Tally { entries: Vec::new(), places: HashMap::new(), said: 0 }
+        Tally { entries: Vec::new(), places: HashMap::new(), touches: 0 }
     }
 }
 
 impl<T: Default> Tally<T> {
     /// The count of a name, which becomes the last in the order.
     pub fn touch(&mut self, name: &str) -> &mut T {
-        self.said += 1;
+        self.touches += 1;
         let place = *self.places.entry(name.to_owned()).or_insert_with(|| {
             self.entries.push((name.to_owned(), T::default(), 0));
             self.entries.len() - 1
         });
         let (_, count, said) = &mut self.entries[place];
-        *said = self.said;
+        *said = self.touches;
         count
     }
 

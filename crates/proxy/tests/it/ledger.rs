@@ -73,8 +73,8 @@ fn how_a_request_ended_is_in_its_line() {
     client.send("POST", "/v1/messages", &[("user-agent", "sdk/1")], body.as_bytes());
     rest(&mut client);
     drop(proxy);
-    let nobody = "http://127.0.0.1:1";
-    Running::start(nobody, folder.path(), |options| options).post("/v1/messages", &[], &body);
+    let unreachable = "http://127.0.0.1:1";
+    Running::start(unreachable, folder.path(), |options| options).post("/v1/messages", &[], &body);
     let ends: Vec<_> =
         lines(folder.path()).into_iter().map(|line| (line.end, line.agent, line.status)).collect();
     let expect =

@@ -124,14 +124,14 @@ fn errors_of_the_service_pass_through_and_its_absence_is_reported() {
 
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
-    let nobody = format!("http://{address}");
+    let unreachable = format!("http://{address}");
     drop(listener);
-    let proxy = Running::start(&nobody, folder.path(), |options| options);
+    let proxy = Running::start(&unreachable, folder.path(), |options| options);
     let response = proxy.post("/v1/messages?key=secret", &[("x-api-key", "secret")], ODD);
     assert!(response.first.starts_with("HTTP/1.1 502"), "{}", response.first);
     let refused = TcpStream::connect(address).expect_err("no service listens there");
     let message = format!(
-        "epitome proxy cannot reach the model service {nobody}: tcp connect error: {refused}"
+        "epitome proxy cannot reach the model service {unreachable}: tcp connect error: {refused}"
     );
     let error = json!({"type": "epitome_proxy", "message": message, "code": 502});
     let body: Value = serde_json::from_slice(&response.body).expect("JSON");

@@ -26,7 +26,7 @@ fn drawn(transcript: &Transcript, past: Option<&Past>) -> Markup {
     let bars = sizes.len().min(BARS);
     let first = |bar: usize| bar * sizes.len() / bars;
     let place = |request: usize| request * WIDTH / sizes.len();
-    let said = format!(
+    let caption = format!(
         "Context of {}: {} at first, {} at the end, {largest} at most{}",
         plural(sizes.len() as u64, "request"),
         sizes[0],
@@ -39,7 +39,7 @@ fn drawn(transcript: &Transcript, past: Option<&Past>) -> Markup {
     html! {
         figure.course {
             svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } preserveAspectRatio="none" role="img"
-                aria-label=(said) {
+                aria-label=(caption) {
                 @for bar in 0..bars {
                     @let (from, to) = (first(bar), first(bar + 1));
                     @let most = sizes[from..to].iter().max().copied().unwrap_or_default();
@@ -55,7 +55,7 @@ fn drawn(transcript: &Transcript, past: Option<&Past>) -> Markup {
                     }
                 }
             }
-            figcaption { (said) }
+            figcaption { (caption) }
         }
     }
 }
@@ -124,8 +124,8 @@ mod tests {
             (Some(30), false),
         ];
         let html = drawn(&transcript(entries), None).into_string();
-        let said = "Context of 4 requests: 10 at first, 30 at the end, 40 at most, 1 compaction";
-        assert!(html.contains(&format!("<figcaption>{said}</figcaption>")), "{html}");
+        let label = "Context of 4 requests: 10 at first, 30 at the end, 40 at most, 1 compaction";
+        assert!(html.contains(&format!("<figcaption>{label}</figcaption>")), "{html}");
         let bar = "<rect x=\"400\" y=\"0\" height=\"48\" width=\"399\">\
                    <title>request 2: 40 tokens</title></rect>";
         assert!(html.contains(bar), "{html}");

@@ -252,8 +252,8 @@ mod tests {
         ];
         for (most, expect) in cases {
             let axis = Axis::to(most);
-            let told: Vec<String> = axis.ticks().map(|tick| axis.label(tick)).collect();
-            assert_eq!(told, expect, "{most}");
+            let labels: Vec<String> = axis.ticks().map(|tick| axis.label(tick)).collect();
+            assert_eq!(labels, expect, "{most}");
         }
     }
 

@@ -331,7 +331,7 @@ impl Page<'_, '_> {
         let source = self.source();
         let id = format!("{}{}", self.prefix, piece.anchor());
         let is = kinds(piece);
-        let aside = piece.told == Branch::Aside;
+        let aside = piece.branch == Branch::Aside;
         let note = |class: &str, name: &str, text: &Text| {
             html! {
                 details.(class).aside[aside] id=(id) data-is=(is) {
@@ -410,7 +410,7 @@ impl Page<'_, '_> {
         html! {
             header.who {
                 b { (who) }
-                @if piece.told == Branch::Aside { span.off { "on a branch that was left" } }
+                @if piece.branch == Branch::Aside { span.off { "on a branch that was left" } }
                 (unsent(piece))
                 @if let Some(when) = when { time datetime=(when) { (time::display(when)) } }
                 (anchor(id))

@@ -405,8 +405,8 @@ mod tests {
 
     fn fit(text: &str, width: usize) -> String {
         let lines = markdown_lines(text, width, true);
-        let said = |line: &Vec<Span>| line.iter().map(|run| &*run.text).collect::<String>();
-        lines.iter().map(|line| format!("{}\n", said(line).trim_end())).collect()
+        let line_text = |line: &Vec<Span>| line.iter().map(|run| &*run.text).collect::<String>();
+        lines.iter().map(|line| format!("{}\n", line_text(line).trim_end())).collect()
     }
 
     #[test]

@@ -182,8 +182,8 @@ mod tests {
 
     fn check(text: &str, width: usize, breaks: Breaks, expect: &[&str]) {
         let lines = wrap(&[run(text, 0)], width, breaks, &[], &[]);
-        let said = |line: &Vec<Run<u8>>| line.iter().map(|run| &*run.text).collect();
-        let lines: Vec<String> = lines.iter().map(said).collect();
+        let line_text = |line: &Vec<Run<u8>>| line.iter().map(|run| &*run.text).collect();
+        let lines: Vec<String> = lines.iter().map(line_text).collect();
         assert_eq!(lines, expect, "{text:?} in {width}");
     }
 

@@ -114,12 +114,13 @@ pub(super) fn sessions_of(
             Which::PartsOf(id) => ("parent = ?1", Some(*id)),
             Which::TwoRoots => ("parent IS NULL AND ?1 IS NULL LIMIT 2", None),
         };
-        let told = match kind.glance {
+        let extra_column = match kind.glance {
             ListedBy::Transcript => "",
             ListedBy::Database => ", title, folder, context",
         };
         let all = kind.sessions;
-        let sql = format!("SELECT id, parent, modified, size{told} FROM ({all}) WHERE {only}");
+        let sql =
+            format!("SELECT id, parent, modified, size{extra_column} FROM ({all}) WHERE {only}");
         let found = stored_rows(connection, &sql, id, kind.glance, database);
         Ok((kind, found.map_err(|err| cannot_read(err, database))?))
     })
@@ -153,7 +154,7 @@ fn stored(
         Some(milliseconds) => UNIX_EPOCH + Duration::from_millis(milliseconds),
         None => connection::written(database),
     };
-    let told = match glance {
+    let session_row = match glance {
         ListedBy::Transcript => None,
         ListedBy::Database => Some(SessionRow {
             title: text_at(row, 4)?,
@@ -162,7 +163,7 @@ fn stored(
         }),
     };
     let size = Bytes(number_at(row, 3)?.unwrap_or(0));
-    Ok(Some(StoredSession { id, parent: text_at(row, 1)?, modified, size, told }))
+    Ok(Some(StoredSession { id, parent: text_at(row, 1)?, modified, size, row: session_row }))
 }
 
 fn text_at(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Option<String>> {

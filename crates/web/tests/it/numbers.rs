@@ -46,10 +46,10 @@ fn pages_say_the_numbers_of_the_library() {
         let opened = OpenSession::new(&world.config, path);
         let planned = Compact::new(&recipe, &counter, &run).plan(&opened, |_, _| {});
         let planned = planned.expect("a plan").file;
-        let said = figure(&plan, "messages, tokens (estimate)").expect("a figure");
+        let tokens_text = figure(&plan, "messages, tokens (estimate)").expect("a figure");
         let tokens = planned.context_tokens;
         let tokens = format!("{} → {} ", tokens.before, tokens.after);
-        assert!(said.starts_with(&tokens), "{agent}: {said}");
+        assert!(tokens_text.starts_with(&tokens), "{agent}: {tokens_text}");
         let billed = planned.billed.map(|it| {
             let label = format!("request, as billed ({it})");
             figure(&plan, &label).unwrap_or_else(|| panic!("{agent}: {label}: {plan}"))

@@ -30,13 +30,16 @@ fn a_session_is_shown_as_it_is_rendered_without_its_secrets() {
     }
     let viewer = world.serve(Which::All);
     let page = viewer.sessions("")[0].clone();
-    let told = viewer.get(&page);
-    assert_eq!(told.status, 200);
-    assert!(told.body.contains("The tests fail since this morning."));
-    assert!(told.body.contains("<section class=\"turn\" id=\"t1\""));
-    assert!(!told.body.contains("<style") && !told.body.contains("style=\""), "the policy forbids");
+    let response = viewer.get(&page);
+    assert_eq!(response.status, 200);
+    assert!(response.body.contains("The tests fail since this morning."));
+    assert!(response.body.contains("<section class=\"turn\" id=\"t1\""));
+    assert!(
+        !response.body.contains("<style") && !response.body.contains("style=\""),
+        "the policy forbids"
+    );
     let agent = page.replace("session.html", "agent1.html");
-    assert!(told.body.contains("href=\"agent1.html\""), "{}", told.body);
+    assert!(response.body.contains("href=\"agent1.html\""), "{}", response.body);
     assert!(viewer.get(&agent).body.contains("A sub-agent of <a href=\"session.html\">"));
     assert_eq!(viewer.get(&page.replace("session.html", "session-2.html")).status, 404);
     assert_eq!(viewer.get(&page.replace("session.html", "agent2.html")).status, 404);
@@ -50,8 +53,8 @@ fn an_address_that_asks_for_nothing_known_is_answered_with_a_page() {
     let page = viewer.sessions("")[0].clone();
     for name in ["tail", "tail?file=session.html", "at", "at?m=1&part=x"] {
         let answer = viewer.get(&page.replace("session.html", name));
-        let told = answer.body.contains("That did not work");
-        assert_eq!((answer.status, told), (400, true), "{name}: {}", answer.body);
+        let has_problem = answer.body.contains("That did not work");
+        assert_eq!((answer.status, has_problem), (400, true), "{name}: {}", answer.body);
     }
 }
 
@@ -85,10 +88,10 @@ fn what_is_appended_is_told_to_who_reads() {
     let page = viewer.sessions("")[0].clone();
     let events = viewer.follow(&tail(&viewer, &page));
     append(&path, &records[second..].concat());
-    let told: Value = serde_json::from_str(&events.next("changed")).unwrap();
-    let turns = told["turns"].as_object().unwrap();
-    assert!(turns["t2"].as_str().unwrap().contains("Now write docs/manual.md"), "{told}");
-    assert_eq!(told["order"], json!(["t1", "t2", "t3", "t4", "t5"]));
+    let change: Value = serde_json::from_str(&events.next("changed")).unwrap();
+    let turns = change["turns"].as_object().unwrap();
+    assert!(turns["t2"].as_str().unwrap().contains("Now write docs/manual.md"), "{change}");
+    assert_eq!(change["order"], json!(["t1", "t2", "t3", "t4", "t5"]));
     // The session was replaced by a shorter one: removed turns are missing from the order, and
     // unchanged turns are not sent again.
     let put = |bytes: &[u8]| {
@@ -96,13 +99,13 @@ fn what_is_appended_is_told_to_who_reads() {
         fs::rename(new, &path).unwrap();
     };
     put(&records[..second].concat());
-    let told: Value = serde_json::from_str(&events.next("changed")).unwrap();
-    assert_eq!((&told["order"], &told["turns"]), (&json!(["t1"]), &json!({})));
+    let change: Value = serde_json::from_str(&events.next("changed")).unwrap();
+    assert_eq!((&change["order"], &change["turns"]), (&json!(["t1"]), &json!({})));
     put(b"");
     assert!(events.next("unreadable").contains("the file is empty"));
     put(&session);
-    let told: Value = serde_json::from_str(&events.next("changed")).unwrap();
-    assert_eq!(told["order"], json!(["t1", "t2", "t3", "t4", "t5"]));
+    let change: Value = serde_json::from_str(&events.next("changed")).unwrap();
+    assert_eq!(change["order"], json!(["t1", "t2", "t3", "t4", "t5"]));
 }
 
 #[test]

@@ -28,15 +28,16 @@ fn main() -> anyhow::Result<()> {
         Scenario::full(args.agent)
     };
     let recording = agents::record::record(args.agent, &scenario)?;
-    let beside = args.out.with_extension("");
-    if beside.is_dir() {
+    let folder_of_session = args.out.with_extension("");
+    if folder_of_session.is_dir() {
         // Sub-agents have new names in every recording.
-        fs::remove_dir_all(&beside).with_context(|| beside.display().to_string())?;
+        fs::remove_dir_all(&folder_of_session)
+            .with_context(|| folder_of_session.display().to_string())?;
     }
     for (index, file) in recording.scrubbed()?.into_iter().enumerate() {
         let path = match index {
             0 => args.out.clone(),
-            _ => beside.join(&file.name),
+            _ => folder_of_session.join(&file.name),
         };
         let folder = path.parent().context("a file has a folder")?;
         fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;

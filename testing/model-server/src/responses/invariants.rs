@@ -127,9 +127,9 @@ fn sealed(item: &Value, place: &str) -> Verdict {
     let Some(summary) = item["summary"].as_array() else {
         return Refusal::because(format!("Missing required parameter: '{place}.summary'."));
     };
-    let said: String =
+    let summary_text: String =
         summary.iter().map(|part| part["text"].as_str().unwrap_or_default()).collect();
-    match item["encrypted_content"].as_str().map(|seal| verify(seal, &said)) {
+    match item["encrypted_content"].as_str().map(|seal| verify(seal, &summary_text)) {
         None | Some(Signature::Valid) => Ok(()),
         Some(Signature::Altered | Signature::Foreign) => Refusal::because(format!(
             "The encrypted content for item {} could not be verified. Reason: Encrypted content \

@@ -36,14 +36,15 @@ pub fn everywhere(texts: &[&str]) -> String {
         };
         let input = json!({*text: text, "file_path": text, "command": text});
         let call = json!({"type": "tool_use", "id": format!("c{n}"), "name": text, "input": input});
-        let said = json!([
+        let hostile_content = json!([
             {"type": "thinking", "thinking": text, "signature": "x"},
             {"type": "text", "text": text},
             call,
         ]);
         let result =
             json!([{"type": "tool_result", "tool_use_id": format!("c{n}"), "content": text}]);
-        let answer = json!({"id": text, "model": text, "role": "assistant", "content": said});
+        let answer =
+            json!({"id": text, "model": text, "role": "assistant", "content": hostile_content});
         lines.push(entry("user", n, json!({"role": "user", "content": text})).to_string());
         lines.push(entry("assistant", n, answer).to_string());
         lines

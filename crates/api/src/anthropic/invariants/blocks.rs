@@ -34,11 +34,11 @@ pub fn message(found: &mut Violations<'_>, message: &Value<'_>, place: &str, las
         found.add(Invariant::Shape, message, place, "the content is neither text nor blocks");
         return;
     };
-    let said = content.text();
-    let nothing = content.is_list() && content.list().is_empty() || said.as_deref() == Some("");
+    let decoded = content.text();
+    let nothing = content.is_list() && content.list().is_empty() || decoded.as_deref() == Some("");
     if nothing && !(last && role == "assistant") {
         found.add(Invariant::Empty, message, place, "a message that says nothing");
-    } else if said.is_some_and(|text| !text.is_empty() && text.trim().is_empty()) {
+    } else if decoded.is_some_and(|text| !text.is_empty() && text.trim().is_empty()) {
         found.add(Invariant::Empty, message, place, "a text of only white space");
     }
     for (n, part) in content.list().iter().enumerate() {

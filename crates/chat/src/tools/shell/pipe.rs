@@ -10,7 +10,7 @@ use super::ReadResult;
 /// A running command.
 pub(super) struct Running {
     pub(super) child: Child,
-    told: Receiver<Vec<u8>>,
+    chunks: Receiver<Vec<u8>>,
 }
 
 impl Running {

@@ -396,8 +396,8 @@ fn commands_and_options_of_an_editor_change_the_session() {
         ("/budget", "of $5.00 are spent"),
     ] {
         assert_eq!(editor.turn(&session, text), "end_turn", "{text}");
-        let told = editor.updates();
-        assert!(told.contains(expect), "{text}: {told}");
+        let updates = editor.updates();
+        assert!(updates.contains(expect), "{text}: {updates}");
     }
     let choose =
         |id: &str, value: &str| json!({"sessionId": session, "configId": id, "value": value});

@@ -97,10 +97,10 @@ impl Screen {
         self.keys(&["Enter"]);
     }
 
-    /// Waits for the end of the program, whose last screen must show `said`. The terminal must be
+    /// Waits for the end of the program, whose last screen must show `text`. The terminal must be
     /// restored: no alternate screen, no mouse, a visible cursor, and line editing.
-    pub fn ends(&self, said: &str) {
-        self.wait(&format!("{said}status 0\nicanon\n"));
+    pub fn ends(&self, text: &str) {
+        self.wait(&format!("{text}status 0\nicanon\n"));
         let modes = "#{alternate_on} #{mouse_any_flag} #{cursor_flag}";
         assert_eq!(self.tmux(&["display-message", "-p", "-t", "t", modes]), "0 0 1\n");
     }

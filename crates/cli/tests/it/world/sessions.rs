@@ -96,14 +96,14 @@ pub fn codex(id: &str) -> String {
     let call = json!({"type": "function_call", "name": "exec_command", "call_id": "c1",
         "arguments": json!({"cmd": "cat src/a.rs"}).to_string()});
     let result = json!({"type": "function_call_output", "call_id": "c1", "output": code(200)});
-    let told = json!({"type": "CommandExecution", "id": "c1", "aggregated_output": code(200),
+    let command_item = json!({"type": "CommandExecution", "id": "c1", "aggregated_output": code(200),
         "exit_code": 0, "status": "completed"});
     let records = [
         ("session_meta", json!({"id": id, "cwd": "/p", "cli_version": "0.169.0"})),
         ("turn_context", json!({"cwd": "/p", "model": "gpt-5.5"})),
         ("response_item", message("user", "input_text", "How many functions are there?")),
         ("response_item", call),
-        ("event_msg", json!({"type": "item_completed", "item": told})),
+        ("event_msg", json!({"type": "item_completed", "item": command_item})),
         ("response_item", result),
         ("response_item", message("assistant", "output_text", "There are 200.")),
         ("response_item", message("user", "input_text", "Good.")),

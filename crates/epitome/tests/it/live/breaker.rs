@@ -39,11 +39,11 @@ fn due(context: &mut Context, model: Is) -> (u32, Vec<String>) {
         };
         context.answer(answer).expect("memory is written");
     }
-    let told = context.events().into_iter().filter_map(|event| match event {
+    let reasons_given = context.events().into_iter().filter_map(|event| match event {
         Event::Failed { reason, .. } | Event::Breaker { reason, .. } => Some(reason),
         _ => None,
     });
-    (asked, told.collect())
+    (asked, reasons_given.collect())
 }
 
 fn says(context: &mut Context, words: usize) {
@@ -97,8 +97,8 @@ fn three_failed_summaries_are_told_and_the_next_is_asked_when_the_context_has_gr
     let failed = "no answer in time".to_owned();
     assert_eq!(due(&mut context, Is::Ill), (1, vec![failed.clone()]));
     assert_eq!(due(&mut context, Is::Ill), (1, vec![failed.clone()]));
-    let told = vec![failed.clone(), "3 summaries failed".to_owned()];
-    assert_eq!(due(&mut context, Is::Ill), (1, told));
+    let reasons_given = vec![failed.clone(), "3 summaries failed".to_owned()];
+    assert_eq!(due(&mut context, Is::Ill), (1, reasons_given));
     assert_eq!(due(&mut context, Is::Well), (0, Vec::new()));
     let before = context.usage().tokens;
     says(&mut context, 200);
@@ -172,12 +172,12 @@ fn a_recovery_is_final_if_nothing_that_takes_the_place_of_a_summary_makes_it_sma
         context.user(user).expect("memory is written");
         context.assistant(&[MessagePart::text(said)]).expect("memory is written");
         context.user(last).expect("memory is written");
-        let told = context.recover_from_refusal(Some(413), "").expect("memory is written");
-        assert!(matches!(told, Recovery::Summarise { .. }), "{told:?}");
+        let outcome = context.recover_from_refusal(Some(413), "").expect("memory is written");
+        assert!(matches!(outcome, Recovery::Summarise { .. }), "{outcome:?}");
         due(&mut context, model);
-        let recovered = context.recovery_result(told.clone());
+        let recovered = context.recovery_result(outcome.clone());
         if fits {
-            assert_eq!(recovered, told, "{model:?}");
+            assert_eq!(recovered, outcome, "{model:?}");
         } else {
             let Recovery::Final { because } = recovered else { panic!("{recovered:?}") };
             assert!(because[0].starts_with("words of the user: "), "{because:?}");

@@ -138,13 +138,13 @@ fn check_errors(context: &Context) {
     let sent: Vec<String> = sent.filter_map(text_of).collect();
     // In the log, an original comes before what is left of it.
     let mut calls = HashSet::new();
-    let said = view.transcript().entries().flat_map(|(_, entry)| &entry.blocks);
-    let first = said.filter_map(|block| match block {
+    let content = view.transcript().entries().flat_map(|(_, entry)| &entry.blocks);
+    let first = content.filter_map(|block| match block {
         Block::Output(output) if calls.insert(&*output.call) => Some(output),
         _ => None,
     });
-    for said in first.filter(|output| output.error).map(|output| output.text(view.source())) {
-        for line in said.lines().filter(|line| line.len() < 150 && is_error_line(line)) {
+    for content in first.filter(|output| output.error).map(|output| output.text(view.source())) {
+        for line in content.lines().filter(|line| line.len() < 150 && is_error_line(line)) {
             let stands = sent.iter().any(|text| text.contains(line.trim()));
             assert!(stands, "the line `{line}` is lost");
         }
@@ -157,9 +157,13 @@ fn check_conclusions(context: &Context, recipe: &Recipe, window: Tokens) {
     let view = context.unchanged_view();
     let target = recipe.target.live.and_then(|target| target.tokens(Some(window)));
     let sent = conclusions::sent(view.transcript(), view.source());
-    let said =
+    let short_texts =
         conclusions::short_texts(view.transcript().entries(), view.source(), &Estimate::new());
-    assert_eq!(conclusions::lost(&said, &sent, target), Vec::<String>::new(), "it was concluded");
+    assert_eq!(
+        conclusions::lost(&short_texts, &sent, target),
+        Vec::<String>::new(),
+        "it was concluded"
+    );
 }
 
 /// Everything comes back: once all compactions are undone, every message is sent in its order, and
@@ -176,7 +180,7 @@ fn check_all_is_there(wire: &Api, messages: &[Value], recipe: &Recipe, context: 
     for message in messages {
         whole.push_json(wire.name, &message.to_string()).expect("a message of the wire");
     }
-    let said = |context: &Context| -> Vec<(Role, Vec<String>)> {
+    let contents_of = |context: &Context| -> Vec<(Role, Vec<String>)> {
         let view = context.unchanged_view();
         let words = |block: &Block| match block {
             Block::Output(output) => {
@@ -201,7 +205,7 @@ fn check_all_is_there(wire: &Api, messages: &[Value], recipe: &Recipe, context: 
         let context = view.transcript().context();
         context.map(|(_, entry)| (entry.role, entry.blocks.iter().map(words).collect())).collect()
     };
-    assert_eq!(said(context), said(&whole), "{}: all is there again", wire.name);
+    assert_eq!(contents_of(context), contents_of(&whole), "{}: all is there again", wire.name);
 }
 
 /// Checks that everything up to the end of the last block is sent again byte for byte. In Chat

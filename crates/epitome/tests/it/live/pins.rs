@@ -51,9 +51,9 @@ fn go_on(context: &mut Context, turn: usize) {
 
 #[track_caller]
 fn check(context: &Context, what: &str) {
-    let told = describe(&context.unchanged_view()).join("\n");
+    let text = describe(&context.unchanged_view()).join("\n");
     for rule in RULES {
-        assert!(told.contains(rule), "{what}: “{rule}” is gone from\n{told}");
+        assert!(text.contains(rule), "{what}: “{rule}” is gone from\n{text}");
     }
 }
 

@@ -218,14 +218,14 @@ fn read_in_one_turn(
     context.user("Read them all.").expect("memory is written");
     for n in 0..responses {
         let id = n.to_string();
-        let mut said = Vec::new();
+        let mut parts = Vec::new();
         if thinks(n) {
             let signed = r#"{"type":"thinking","thinking":"Well.","signature":"c2ln"}"#;
-            said.push(MessagePart::Wire(signed.into()));
+            parts.push(MessagePart::Wire(signed.into()));
         }
         let (path, length) = file(n);
-        said.push(MessagePart::call(id.clone(), "Read", format!(r#"{{"path":"{path}"}}"#)));
-        context.assistant(&said).expect("memory is written");
+        parts.push(MessagePart::call(id.clone(), "Read", format!(r#"{{"path":"{path}"}}"#)));
+        context.assistant(&parts).expect("memory is written");
         context.tool(&[MessagePart::output(id, lines(&path, length))]).expect("memory is written");
     }
 }
@@ -284,8 +284,8 @@ fn a_stored_log_is_read_as_it_was_said_too() {
     let asked = SummaryJob::prepare(&session, &recipe, &Estimate::new(), summary_writer(&model));
     let asked = asked.expect("a log has summaries").expect("there is something to summarise");
     asked.write_with(&model, &Stop::default()).expect_err("it says nothing");
-    let heard = model.1.into_inner().expect("nobody panics");
-    assert!(heard.contains("line 99 of 0.rs") && !heard.contains("[epitome k"), "{heard}");
+    let question = model.1.into_inner().expect("nobody panics");
+    assert!(question.contains("line 99 of 0.rs") && !question.contains("[epitome k"), "{question}");
 }
 
 /// Counts a summary as so many tokens, and everything else as usual.
@@ -334,9 +334,9 @@ fn a_summary_is_shorter_by_both_counts_than_what_it_stands_for() {
         let before = (context.report().compactions, context.unchanged_view().messages());
         context.answer(Ok(good())).expect("memory is written");
         let longer = "the summary is longer than what it replaces";
-        let told = reasons(&context.events()) == [longer];
+        let is_refused_as_longer = reasons(&context.events()) == [longer];
         assert_eq!(context.report().compactions, before.0 + expect, "{ours} {writers}");
-        assert_eq!(told, expect == 0, "{ours} {writers}");
+        assert_eq!(is_refused_as_longer, expect == 0, "{ours} {writers}");
         assert_eq!(context.unchanged_view().messages() == before.1, expect == 0);
         assert_eq!(context.report().summaries.failed, 1 - expect);
     }
@@ -351,8 +351,8 @@ fn an_answer_about_what_is_there_no_more_is_not_taken() {
     context.ask_for_compaction(None, Some(Tokens(0)));
     ask(&mut context);
     let body = "prompt is too long: 30000 tokens > 20000 maximum";
-    let told = context.recover_from_refusal(Some(400), body).expect("memory is written");
-    assert!(matches!(told, Recovery::Retry { .. }), "{told:?}");
+    let outcome = context.recover_from_refusal(Some(400), body).expect("memory is written");
+    assert!(matches!(outcome, Recovery::Retry { .. }), "{outcome:?}");
     let before = context.unchanged_view().messages();
     let late = context.answer(Ok(good())).expect_err("it was asked about another context");
     assert_eq!(late.to_string(), "nothing was asked");
@@ -382,8 +382,8 @@ fn who_has_no_model_is_told_so_once_and_goes_on() {
         Event::Skipped { reason, .. } => Some(&**reason),
         _ => None,
     });
-    let told = skipped.filter(|reason| *reason == "there is no model to ask").count();
-    assert_eq!(told, 1, "{events:?}");
+    let times = skipped.filter(|reason| *reason == "there is no model to ask").count();
+    assert_eq!(times, 1, "{events:?}");
     assert_eq!(context.report().summaries.asks, 0);
 }
 
@@ -487,10 +487,10 @@ fn messages_say_that_a_summary_was_understood_where_the_user_speaks_behind_it() 
         let wire = APIS.iter().find(|wire| wire.name == "anthropic").expect("a wire");
         let read = (wire.format.read)(&body, &mut ());
         assert_eq!(wire.format.invariants.check(&read, &body), []);
-        let said = String::from_utf8(body).expect("text");
-        let roles = said.split(r#"{"role":""#).skip(1);
+        let body_text = String::from_utf8(body).expect("text");
+        let roles = body_text.split(r#"{"role":""#).skip(1);
         let roles = roles.map(|role| if role.starts_with("user") { 'u' } else { 'a' });
-        (roles.collect::<String>(), said.matches("Understood. I go on").count())
+        (roles.collect::<String>(), body_text.matches("Understood. I go on").count())
     };
     for (role, keep, before, after) in [
         (SummaryRole::User, true, ("u", 0), ("ua", 0)),
@@ -508,9 +508,9 @@ fn messages_say_that_a_summary_was_understood_where_the_user_speaks_behind_it() 
         ask(&mut context);
         context.answer(Ok(good())).expect("memory is written");
         context.view().expect("memory is written");
-        let told = |(roles, said): (&str, usize)| (roles.to_owned(), said);
-        assert_eq!(roles(&context), told(before), "{role:?} {keep}");
+        let owned = |(roles, body_text): (&str, usize)| (roles.to_owned(), body_text);
+        assert_eq!(roles(&context), owned(before), "{role:?} {keep}");
         context.assistant(&[MessagePart::text("The first.")]).expect("memory is written");
-        assert_eq!(roles(&context), told(after), "{role:?} {keep}");
+        assert_eq!(roles(&context), owned(after), "{role:?} {keep}");
     }
 }

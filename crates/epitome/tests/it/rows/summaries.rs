@@ -78,12 +78,12 @@ fn a_summary_is_rows_behind_the_others_and_they_are_taken_away_again() {
         "agent": "compaction", "summary": true, "path": {"cwd": "/p", "root": "/p"}, "cost": 0,
         "tokens": tokens, "modelID": "m", "providerID": "p",
         "time": {"created": 42, "completed": 42}, "finish": "stop"});
-    let said = json!({"type": "text", "text": SUMMARY, "time": {"start": 42, "end": 42}});
+    let text_part = json!({"type": "text", "text": SUMMARY, "time": {"start": 42, "end": 42}});
     let expect = [
         row("message", asked, at(41), request),
         row("part", tail, of(asked), compaction),
         row("message", answer, at(42), summary),
-        row("part", words, of(answer), said),
+        row("part", words, of(answer), text_part),
     ];
     let read = |line: &str| serde_json::from_str::<Value>(line).expect("a row");
     assert_eq!(new.lines().map(read).collect::<Vec<_>>(), expect.map(|row| read(&row)));

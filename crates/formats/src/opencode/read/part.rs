@@ -52,12 +52,13 @@ pub fn part(
                 entry.role = Role::System;
             }
             // An empty text is not sent, and neither is one that is only displayed.
-            let said = raw.text.as_ref().filter(|text| text.len() > 2 && !raw.is_ignored);
-            entry.blocks = said.map(|text| Block::Text(at.source(text))).into_iter().collect();
+            let shown_text = raw.text.as_ref().filter(|text| text.len() > 2 && !raw.is_ignored);
+            entry.blocks =
+                shown_text.map(|text| Block::Text(at.source(text))).into_iter().collect();
         }
         ("text", Role::Assistant) => {
-            let said = raw.text.as_ref().filter(|text| text.len() > 2);
-            let block = said.map(|text| match message.is_summary {
+            let shown_text = raw.text.as_ref().filter(|text| text.len() > 2);
+            let block = shown_text.map(|text| match message.is_summary {
                 true => Block::Summary(at.source(text)),
                 false => Block::Text(at.source(text)),
             });

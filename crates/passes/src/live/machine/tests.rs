@@ -166,50 +166,50 @@ fn play(machine: &mut Machine, requests: &[(u64, Comes)]) -> Vec<String> {
 }
 
 fn play_one(machine: &mut Machine, tokens: u64, comes: Comes) -> String {
-    let mut told: Vec<String> = Vec::new();
+    let mut steps_made: Vec<String> = Vec::new();
     let mut now = gauge(tokens);
     loop {
         let before = now.tokens;
         match (machine.step(&now), comes) {
             (NextStep::Send, _) => break,
             (NextStep::Run(why), Comes::Refused) => {
-                told.push("run".into());
+                steps_made.push("run".into());
                 machine.report_failure(why, &now, "an invariant".into());
             }
             (
                 NextStep::Run(why),
                 Comes::To(left) | Comes::Summary(left, _) | Comes::NoModel(left),
             ) => {
-                told.push("run".into());
+                steps_made.push("run".into());
                 now = gauge(left);
                 let by_stage = if now.tokens == before { BTreeMap::new() } else { tiers() };
                 machine.report_passes(why, before, &now, by_stage);
             }
             (NextStep::Ask(why), Comes::Summary(_, left)) => {
-                told.push("ask".into());
+                steps_made.push("ask".into());
                 now = gauge(left);
                 machine.report_summary(why, before, &now, Ok(()));
             }
             (NextStep::Ask(why), Comes::NoModel(_)) => {
-                told.push("nobody".into());
+                steps_made.push("nobody".into());
                 machine.report_no_summary(why, &now, "there is no model to ask".into());
             }
             (NextStep::Ask(why), Comes::To(_) | Comes::Refused) => {
-                told.push("ask".into());
+                steps_made.push("ask".into());
                 machine.report_summary(why, before, &now, Err("no model".into()));
             }
             (NextStep::Digest(why), _) => {
-                told.push("digest".into());
+                steps_made.push("digest".into());
                 now = gauge(400);
                 machine.report_fallback(why, before, &now, tiers(), None);
             }
         }
     }
-    told.extend(machine.events().into_iter().filter_map(|event| match event {
+    steps_made.extend(machine.events().into_iter().filter_map(|event| match event {
         Event::Breaker { tokens, reason } => Some(format!("{reason} ({tokens})")),
         _ => None,
     }));
-    told.join(", ")
+    steps_made.join(", ")
 }
 
 fn with_summary() -> Recipe {
@@ -351,7 +351,7 @@ fn who_misses_the_target_says_so_whatever_was_done() {
     ] {
         let why = EventReason::Hard;
         let now = ContextSize { chars: now * 4, ..gauge(now) };
-        let told = |does: &dyn Fn(&mut Machine)| {
+        let events_after = |does: &dyn Fn(&mut Machine)| {
             let mut machine = machine(recipe.clone());
             does(&mut machine);
             machine.events().pop().expect("it says so")
@@ -361,12 +361,12 @@ fn who_misses_the_target_says_so_whatever_was_done() {
         let nothing = "there is nothing to shorten".to_owned();
         assert_eq!(
             [
-                told(&|it| it.report_passes(why, before, &now, tiers())),
-                told(&|it| it.report_passes(why, before, &now, BTreeMap::new())),
-                told(&|it| it.report_summary(why, before, &now, Err(reason.clone()))),
-                told(&|it| it.report_no_summary(why, &now, reason.clone())),
-                told(&|it| it.report_failure(why, &now, reason.clone())),
-                told(&|it| {
+                events_after(&|it| it.report_passes(why, before, &now, tiers())),
+                events_after(&|it| it.report_passes(why, before, &now, BTreeMap::new())),
+                events_after(&|it| it.report_summary(why, before, &now, Err(reason.clone()))),
+                events_after(&|it| it.report_no_summary(why, &now, reason.clone())),
+                events_after(&|it| it.report_failure(why, &now, reason.clone())),
+                events_after(&|it| {
                     it.force(EventReason::Manual);
                     it.aim_at(Some(now.tokens - Tokens(7)));
                     it.report_summary(why, before, &now, Err(reason.clone()));
