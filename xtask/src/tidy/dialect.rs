@@ -34,6 +34,22 @@ const FUNCTIONS: &[Instead] = &[
     ("told", "message, describe"),
 ];
 
+/// What no variable and no field is called.
+const VARIABLES: &[Instead] = &[
+    ("anew", "the noun of what it holds"),
+    ("beside", "the noun of what is next to it"),
+    ("birth", "ingest"),
+    ("breach", "violation"),
+    ("heard", "input, or the noun of what was received"),
+    ("law", "invariant"),
+    ("nobody", "none, or the noun of what is missing"),
+    ("patience", "retry"),
+    ("said", "text, message, original"),
+    ("shelf", "cache"),
+    ("snip", "trim"),
+    ("told", "output, message, report"),
+];
+
 /// What no module is called.
 const MODULES: &[Instead] = &[
     ("cut", "what is cut, as a noun"),
@@ -49,7 +65,7 @@ const MODULES: &[Instead] = &[
     ("words", "texts, terms"),
 ];
 
-/// Comments, functions and modules use the terms of the field.
+/// Comments, functions, variables, fields and modules use the terms of the field.
 pub(super) fn words_are_of_the_field(repo: &Repo, findings: &mut Findings) {
     for file in repo.rust() {
         let name = file.path.rsplit('/').next().unwrap_or_default().trim_end_matches(".rs");
@@ -74,6 +90,8 @@ fn in_lines(file: &File, findings: &mut Findings) {
             }
         } else if let Some((word, instead)) = function(text).and_then(|it| listed(FUNCTIONS, it)) {
             findings.fail(&file.path, line, format!("a function called `{word}`: say {instead}"));
+        } else if let Some((word, instead)) = variable(text).and_then(|it| listed(VARIABLES, it)) {
+            findings.fail(&file.path, line, format!("a variable called `{word}`: say {instead}"));
         }
     }
 }
@@ -84,6 +102,19 @@ fn function(line: &str) -> Option<&str> {
     let qualifiers = ["", "pub ", "const ", "async ", "pub const ", "pub async ", "unsafe "];
     let is_declaration = qualifiers.contains(&before) || before.starts_with("pub(");
     words(declared).next().filter(|_| is_declaration)
+}
+
+/// The name of the variable that a line binds with `let`, or of the field or parameter whose
+/// declaration is the line.
+fn variable(line: &str) -> Option<&str> {
+    if let Some(bound) = line.strip_prefix("let ") {
+        return words(bound.strip_prefix("mut ").unwrap_or(bound)).next();
+    }
+    let (declared, _) = line.split_once(": ")?;
+    match declared.split_once(' ') {
+        Some((visibility, name)) => visibility.starts_with("pub").then_some(name),
+        None => Some(declared),
+    }
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
@@ -102,7 +133,8 @@ mod tests {
     #[test]
     fn words_of_our_own_are_found() {
         let text = "//! Nobody knows.\n/// Made anew, beside it.\nlet nobody = 1;\n";
-        let expect = ["a.rs:1: `nobody`", "a.rs:2: `anew`", "a.rs:2: `beside`"];
+        let expect =
+            ["a.rs:1: `nobody`", "a.rs:2: `anew`", "a.rs:2: `beside`", "a.rs:3: a variable"];
         check(words_are_of_the_field, &[("a.rs", text), ("a.md", text)], &expect);
     }
 
@@ -111,6 +143,10 @@ mod tests {
         let text =
             "pub(super) fn told() {}\n    fn of(x: u8) {}\nfn of_kind() {}\nlet x = \"fn of\";\n";
         let expect = ["a.rs:1: a function called `told`", "a.rs:2: a function called `of`"];
+        check(words_are_of_the_field, &[("a.rs", text)], &expect);
+        let text =
+            "let told = 1;\n    let mut said: u8 = 2;\nlet retold = told;\n    pub told: u8,\n";
+        let expect = ["a.rs:1: a variable", "a.rs:2: a variable", "a.rs:4: a variable"];
         check(words_are_of_the_field, &[("a.rs", text)], &expect);
         let expect = ["b/left.rs:0: a module called `left`"];
         check(words_are_of_the_field, &[("b/left.rs", ""), ("b/left_behind.rs", "")], &expect);
