@@ -233,7 +233,7 @@ impl Proxy {
         head: &Parts,
         upgrade: OnUpgrade,
     ) -> Result<Response<AnyBody>, Refusal> {
-        let api = Api::of_path(path).map(|(api, _)| api);
+        let api = Api::from_path(path).map(|(api, _)| api);
         let is_wanted = self.passes_websockets || head.headers.contains_key(BYPASS);
         if api.is_some() && (!is_wanted || self.meter.has_budget()) {
             return Err(Refusal::WebSocket);
