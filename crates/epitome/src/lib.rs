@@ -93,7 +93,7 @@ pub use settings::{McpServer, Settings};
 /// The archive: removed bytes in generations, references to them, and garbage collection.
 pub mod archive {
     pub use epitome_store::archive::*;
-    pub use epitome_store::carry::{ImportReport, ImportedPack, RejectedPack};
+    pub use epitome_store::archive_transfer::{ImportReport, ImportedPack, RejectedPack};
     pub use epitome_store::reference::{FileState, GitObjects, Reference, blob_id};
 
     pub use crate::garbage::collect_garbage;

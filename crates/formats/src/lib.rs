@@ -41,13 +41,13 @@
 mod accounting;
 mod addition;
 pub mod amp;
-mod carrier;
 pub mod claude;
 pub mod codex;
 pub mod continuedev;
 pub mod copilot;
 pub mod cursor;
 pub mod database;
+mod edit_writing;
 pub mod epitome;
 mod fields;
 pub mod files;
@@ -70,7 +70,7 @@ mod tree;
 mod unknown;
 
 pub use addition::{Addition, AdditionForm};
-pub use carrier::Capabilities;
+pub use edit_writing::Capabilities;
 pub use epitome_json::write::{Unwritable, Write};
 pub use hook::{EndedSession, Hook, Setting, command, parse_ended_session};
 pub use lines::{Line, lines};

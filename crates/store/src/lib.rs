@@ -62,7 +62,7 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 pub mod archive;
-pub mod carry;
+pub mod archive_transfer;
 pub mod compressed;
 pub mod file_tree;
 pub mod original;

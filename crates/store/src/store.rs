@@ -1,7 +1,7 @@
 //! Locks sessions against other epitome processes, and replaces them as a whole or not at all.
 
-mod carry;
 pub mod disk;
+mod late_appends;
 mod users;
 
 use std::fs::{self, File, FileTimes, TryLockError};
@@ -19,9 +19,9 @@ use crate::place::Place;
 use crate::regular;
 use crate::rows::Rows;
 use crate::source::{FileSource, copy};
-use carry::Carry;
 use disk::{NotPlaced, Temp};
 use epitome_error::{Error, ErrorKind, Result};
+use late_appends::Carry;
 
 /// How long after its last write a session may still be in the middle of a write.
 const LIVE: Duration = Duration::from_mins(10);
