@@ -7,7 +7,6 @@
 mod api_json;
 mod append;
 mod apply;
-mod boundary;
 mod calls;
 mod contents;
 mod count;

@@ -62,3 +62,24 @@ impl Digesting<'_, '_> {
         Ok(digest.map(|digest| Chosen { digest, items }))
     }
 }
+
+/// Whether a digest is at least 5 per cent smaller than what it replaces. A smaller saving is worth
+/// less than the provider's cache that it invalidates.
+pub(crate) fn saves_enough(digest: Tokens, stands_for: Tokens) -> bool {
+    digest.0 * 20 <= stands_for.0 * 19
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_that_saves_next_to_nothing_is_not_worth_while() {
+        for (digest, stands_for, expect) in
+            [(0, 0, true), (95, 100, true), (96, 100, false), (100, 100, false), (101, 100, false)]
+        {
+            let worth = saves_enough(Tokens(digest), Tokens(stands_for));
+            assert_eq!(worth, expect, "{digest} for {stands_for}");
+        }
+    }
+}

@@ -35,6 +35,7 @@
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod boundary;
 mod context;
 mod digest;
 mod journal;

@@ -26,7 +26,9 @@ use crate::error::{Error, Result};
 use crate::regular;
 
 /// Version of the lines. A line with a higher one is not read.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// The version of lines that drop no messages, for an older epitome.
+const WITHOUT_DROPS: u32 = 1;
 
 /// The hash of a message of a list and of all messages before it.
 pub type Chain = Hex<16>;
@@ -52,6 +54,16 @@ pub struct Decision {
     /// Tokens that this saves in each request.
     #[serde(default)]
     pub saved: u64,
+    /// Whether the message is not sent at all: a digest in an earlier message stands for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dropped: bool,
+}
+
+impl Decision {
+    /// Whether the message is sent as it is.
+    pub fn changes_nothing(&self) -> bool {
+        self.patches.is_empty() && !self.dropped
+    }
 }
 
 /// A text that is no longer sent.
@@ -103,11 +115,17 @@ impl MemoLine {
     /// Whether the line only says that messages are sent as they are.
     pub fn changes_nothing(&self) -> bool {
         let MemoLine { v: _, messages, cut, results, removed } = self;
-        let is_unchanged = |decision: &Decision| decision.patches.is_empty();
-        messages.values().all(is_unchanged)
+        messages.values().all(Decision::changes_nothing)
             && cut.is_none()
             && results.is_empty()
             && removed.is_empty()
+    }
+
+    /// The lowest version of epitome's memos that has all that the line says.
+    fn version(&self) -> u32 {
+        let cut = self.cut.iter().flat_map(|cut| &cut.messages);
+        let drops = self.messages.values().chain(cut).any(|decision| decision.dropped);
+        if drops { VERSION } else { WITHOUT_DROPS }
     }
 }
 
@@ -116,6 +134,8 @@ impl MemoLine {
 pub struct MemoFile {
     path: PathBuf,
     file: Option<File>,
+    /// The offset up to which lines were read or written.
+    known: u64,
 }
 
 impl MemoFile {
@@ -126,14 +146,24 @@ impl MemoFile {
     ///
     /// `NoPermission`, `Disk` if it exists and cannot be opened and read.
     pub fn open(folder: &Path, root: Chain) -> Result<(MemoFile, Vec<MemoLine>)> {
-        let mut memo = MemoFile { path: folder.join(format!("{root}.jsonl")), file: None };
-        let lines = match memo.opened(false) {
-            Ok(()) => memo.read(),
+        let path = folder.join(format!("{root}.jsonl"));
+        let mut memo = MemoFile { path, file: None, known: 0 };
+        let lines = memo.new_lines()?;
+        Ok((memo, lines))
+    }
+
+    /// The lines that other processes have appended since the memo was read.
+    ///
+    /// # Errors
+    ///
+    /// `NoPermission`, `Disk` if it exists and cannot be opened and read.
+    pub fn new_lines(&mut self) -> Result<Vec<MemoLine>> {
+        let lines = match self.opened(false) {
+            Ok(()) => self.read(),
             Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             Err(err) => Err(err),
         };
-        let lines = lines.map_err(|err| memo.failed(err))?;
-        Ok((memo, lines))
+        lines.map_err(|err| self.failed(err))
     }
 
     fn failed(&self, err: io::Error) -> Error {
@@ -153,17 +183,21 @@ impl MemoFile {
         Ok(())
     }
 
-    /// Reads all lines, and drops a torn one at the end.
+    /// Reads the lines that are not known, and drops a torn one at the end.
     fn read(&mut self) -> io::Result<Vec<MemoLine>> {
         let Some(mut file) = self.file.as_ref() else { return Ok(Vec::new()) };
+        if file.metadata()?.len() == self.known {
+            return Ok(Vec::new());
+        }
         // Another process may be writing the last line.
         file.lock()?;
         let mut bytes = Vec::new();
-        file.seek(SeekFrom::Start(0))?;
+        file.seek(SeekFrom::Start(self.known))?;
         file.read_to_end(&mut bytes)?;
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        self.known += whole as u64;
         if whole < bytes.len() {
-            file.set_len(whole as u64)?;
+            file.set_len(self.known)?;
         }
         file.unlock()?;
         Ok(lines(&bytes[..whole]))
@@ -179,7 +213,7 @@ impl MemoFile {
     }
 
     fn try_append(&mut self, line: &MemoLine) -> io::Result<()> {
-        let line = MemoLine { v: VERSION, ..line.clone() };
+        let line = MemoLine { v: line.version(), ..line.clone() };
         let mut text = serde_json::to_vec(&line)?;
         text.push(b'\n');
         if let Some(folder) = self.path.parent().filter(|_| self.file.is_none()) {
@@ -190,9 +224,12 @@ impl MemoFile {
         file.lock()?;
         let end = file.metadata()?.len();
         let written = file.write_all(&text);
-        if written.is_err() {
+        match written {
+            Ok(()) if end == self.known => self.known += text.len() as u64,
+            // What others wrote before is not known yet.
+            Ok(()) => {}
             // The next line begins on its own.
-            file.set_len(end)?;
+            Err(_) => file.set_len(end)?,
         }
         file.unlock()?;
         written?;
@@ -249,7 +286,8 @@ mod tests {
 
     fn line(root: u8) -> MemoLine {
         let patches = vec![Patch { start: 3, end: 9, with: "\"short\"".into() }];
-        let decision = Decision { patches, saved: 7 };
+        let decision = Decision { patches, saved: 7, dropped: false };
+        let dropped = Decision { dropped: true, ..Decision::default() };
         let raw = format!("\"long {root}\"");
         let hash = Hash::compute(raw.as_bytes());
         let about = About { texts: vec![(0, raw.len() as u32)], ..About::default() };
@@ -258,7 +296,7 @@ mod tests {
             messages: [(Chain::from_bytes([root; 16]), decision.clone())].into(),
             cut: Some(CutLine {
                 last: Chain::from_bytes([9; 16]),
-                messages: vec![decision, Decision::default()],
+                messages: vec![decision, dropped],
                 bytes: 90_000,
                 saved: 7,
             }),
@@ -282,8 +320,15 @@ mod tests {
         let (mut memo, lines) = MemoFile::open(&folder, root).expect("a memo");
         assert_eq!(lines, [line(1)]);
         memo.append(&line(2)).expect("a disk");
-        let (_, lines) = MemoFile::open(&folder, root).expect("a memo");
+        let (mut other, lines) = MemoFile::open(&folder, root).expect("a memo");
         assert_eq!(lines, [line(1), line(2)]);
+        // Each reads what the other one wrote.
+        assert_eq!(memo.new_lines().expect("a memo"), []);
+        other.append(&line(3)).expect("a disk");
+        assert_eq!(other.new_lines().expect("a memo"), []);
+        memo.append(&line(4)).expect("a disk");
+        assert_eq!(memo.new_lines().expect("a memo"), [line(3), line(4)]);
+        assert_eq!(other.new_lines().expect("a memo"), [line(4)]);
     }
 
     #[test]

@@ -121,7 +121,7 @@ pub use summary::{
     compact_tool,
 };
 pub use trim::{TrimRule, is_cut, messages};
-pub use verify::{Side, recount, verify};
+pub use verify::{Side, new_violations, recount, verify};
 pub use view::{LinesOf, View};
 
 use epitome_model::Edit;

@@ -51,29 +51,41 @@ pub fn verify(
         let what = "the records are not those that were there".into();
         return vec![Violation { invariant: Invariant::Tree, line: 0, what }];
     };
-    let mut found =
-        parallel::map(vec![before, after], |side| invariants.check(side.transcript, side.source));
-    let new = found.pop().unwrap_or_default();
-    let old = found.pop().unwrap_or_default();
-    violations.extend(added(old, new));
+    violations.extend(new_violations(before, after, invariants));
     violations.sort();
     violations
 }
 
-/// The violations in `after` that are more frequent than in `before`.
-fn added(before: Vec<Violation>, after: Vec<Violation>) -> Vec<Violation> {
+/// The violations of a format's own invariants in `after` that are more frequent than in `before`.
+pub fn new_violations(
+    before: Side<'_>,
+    after: Side<'_>,
+    invariants: &dyn Invariants,
+) -> Vec<Violation> {
+    let mut found =
+        parallel::map(vec![before, after], |side| invariants.check(side.transcript, side.source));
+    let new = found.pop().unwrap_or_default();
+    let old = found.pop().unwrap_or_default();
+    added(&old, new)
+}
+
+/// The violations in `after` that are more frequent than in `before`. Numbers in them do not count:
+/// a message that stays may have another place in its list.
+fn added(before: &[Violation], after: Vec<Violation>) -> Vec<Violation> {
     let mut known: HashMap<(Invariant, String), usize> = HashMap::new();
+    let key = |violation: &Violation| {
+        let what = violation.what.chars().filter(|char| !char.is_ascii_digit());
+        (violation.invariant, what.collect::<String>())
+    };
     for violation in before {
-        *known.entry((violation.invariant, violation.what)).or_default() += 1;
+        *known.entry(key(violation)).or_default() += 1;
     }
-    let new = after.into_iter().filter(|violation| {
-        match known.get_mut(&(violation.invariant, violation.what.clone())) {
-            Some(n) if *n > 0 => {
-                *n -= 1;
-                false
-            }
-            Some(_) | None => true,
+    let new = after.into_iter().filter(|violation| match known.get_mut(&key(violation)) {
+        Some(n) if *n > 0 => {
+            *n -= 1;
+            false
         }
+        Some(_) | None => true,
     });
     new.collect()
 }

@@ -173,5 +173,5 @@ fn a_violation_is_new_when_there_are_more_of_it_than_before() {
     let before = vec![violation(1, "a"), violation(2, "a"), violation(3, "b")];
     // Line numbers are ignored, and a fixed violation does not offset a new one.
     let after = vec![violation(7, "a"), violation(8, "a"), violation(9, "a"), violation(4, "c")];
-    assert_eq!(added(before, after), [violation(9, "a"), violation(4, "c")]);
+    assert_eq!(added(&before, after), [violation(9, "a"), violation(4, "c")]);
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use epitome::wire::Chain;
 use epitome_json::{Cursor, Kind, Malformed, without};
-use epitome_model::decode;
+use epitome_model::{Tokens, decode};
 
 /// A member that only says how far the provider should cache: clients move it from message to
 /// message, and the message stays the same.
@@ -31,10 +31,18 @@ pub(crate) struct Message {
     pub(crate) ignored: Vec<Range<usize>>,
     /// Whether the role of the message is one of instructions or of a user.
     pub(crate) is_input: bool,
+    /// Whether the model wrote it.
+    pub(crate) is_model: bool,
 }
 
 /// The roles of instructions and of users.
 const INPUT: [&[u8]; 3] = [br#""user""#, br#""system""#, br#""developer""#];
+/// The roles of results.
+const RESULT: [&[u8]; 2] = [br#""tool""#, br#""function""#];
+/// The end of the types of items that are results.
+const RESULT_TYPE: &[u8] = br#"_output""#;
+/// Bytes of JSON per token, about: for requests of which the service has counted none yet.
+pub(crate) const BYTES_PER_TOKEN: u64 = 4;
 
 impl Messages {
     /// Finds the messages of a body in its member `list`. `None` if it is not an object with such a
@@ -83,8 +91,23 @@ impl Messages {
     /// The chain by which a conversation is known: that of the messages before the first response.
     /// Agents change results later, but not these.
     pub(crate) fn root(&self, chains: &[Chain]) -> Chain {
-        let inputs = self.all.iter().take_while(|message| message.is_input).count();
-        chains[inputs.max(1) - 1]
+        chains[self.root_length() - 1]
+    }
+
+    /// The number of messages before the first response; at least 1.
+    pub(crate) fn root_length(&self) -> usize {
+        self.all.iter().take_while(|message| message.is_input).count().max(1)
+    }
+
+    /// The number of responses: of messages of the model in a row.
+    pub(crate) fn responses(&self) -> u64 {
+        let runs = self.all.chunk_by(|before, after| before.is_model == after.is_model);
+        runs.filter(|run| run[0].is_model).count() as u64
+    }
+
+    /// The tokens of the body outside of its list, about: the system prompt and the tools.
+    pub(crate) fn tokens_outside(&self, body: &[u8]) -> Tokens {
+        Tokens((body.len() - self.list.len()) as u64 / BYTES_PER_TOKEN)
     }
 
     /// The message that holds a range of the body, and the range in it without what does not count.
@@ -122,6 +145,11 @@ impl Message {
             before += range.len();
         }
         None
+    }
+
+    /// The number of its bytes that count when it is compared.
+    pub(crate) fn length(&self) -> usize {
+        self.counted().map(|range| range.len()).sum()
     }
 
     /// The range of the body that holds the bytes from `start` to `end`, offsets as
@@ -187,9 +215,9 @@ fn model_name(value: &[u8]) -> Option<String> {
 /// Reads the next value as a message.
 fn message(cursor: &mut Cursor<'_>, body: &[u8]) -> Result<Message, Malformed> {
     let mut ignored = Vec::new();
-    let Element { span, is_input, .. } = element(cursor, body, 0, &mut ignored)?;
+    let Element { span, is_input, is_result, .. } = element(cursor, body, 0, &mut ignored)?;
     ignored.sort_unstable_by_key(|range| range.start);
-    Ok(Message { span, ignored, is_input })
+    Ok(Message { span, ignored, is_input, is_model: !is_input && !is_result })
 }
 
 /// An object, and its text if it is a block with nothing else.
@@ -197,6 +225,7 @@ struct Element {
     span: Range<usize>,
     text_alone: Option<Range<usize>>,
     is_input: bool,
+    is_result: bool,
 }
 
 /// Reads a message (depth 0), a block of it (1), or a part of a result (2), and notes what does not
@@ -208,7 +237,8 @@ fn element(
     ignored: &mut Vec<Range<usize>>,
 ) -> Result<Element, Malformed> {
     if cursor.kind() != Kind::Object {
-        return Ok(Element { span: cursor.skip()?, text_alone: None, is_input: false });
+        let span = cursor.skip()?;
+        return Ok(Element { span, text_alone: None, is_input: false, is_result: false });
     }
     let mut members = Vec::new();
     let mut is_mark = Vec::new();
@@ -216,6 +246,7 @@ fn element(
     let mut is_text = false;
     let mut others = 0;
     let mut is_input = false;
+    let mut is_result = false;
     let span = cursor.object(|value, key| {
         let start = key.as_ptr() as usize - body.as_ptr() as usize - 1;
         if key == b"content" && depth < 2 && value.kind() == Kind::Array {
@@ -225,9 +256,13 @@ fn element(
             let place = value.skip()?;
             match key {
                 MARK => {}
-                b"type" => is_text = &body[place] == br#""text""#,
+                b"type" => {
+                    is_text = &body[place.clone()] == br#""text""#;
+                    is_result |= body[place].ends_with(RESULT_TYPE);
+                }
                 b"role" => {
-                    is_input = INPUT.contains(&&body[place]);
+                    is_input = INPUT.contains(&&body[place.clone()]);
+                    is_result |= RESULT.contains(&&body[place]);
                     others += 1;
                 }
                 b"text" if body[place.start] == b'"' => text = Some(place),
@@ -239,7 +274,8 @@ fn element(
         Ok(())
     })?;
     ignored.extend(without(&span, &members, &is_mark));
-    Ok(Element { span, text_alone: text.filter(|_| is_text && others == 0), is_input })
+    let text_alone = text.filter(|_| is_text && others == 0);
+    Ok(Element { span, text_alone, is_input, is_result })
 }
 
 /// Reads the array that is the content of a message or a result.
@@ -358,6 +394,29 @@ mod tests {
             let body = format!(r#"{{"model":{json},"messages":[{{}}]}}"#);
             let found = Messages::find(body.as_bytes(), "messages").expect("a body");
             assert_eq!(found.model.as_deref(), expect, "{json}");
+        }
+    }
+
+    #[test]
+    fn a_response_is_all_that_the_model_wrote_in_a_row() {
+        let of_responses = br#"{"input":[
+            {"role":"user","content":"Go."},
+            {"type":"reasoning","summary":[],"encrypted_content":"e"},
+            {"type":"function_call","call_id":"a","name":"Read","arguments":"{}"},
+            {"type":"function_call_output","call_id":"a","output":"1"},
+            {"role":"assistant","content":"Done."},
+            {"role":"user","content":"And?"}
+        ]}"#;
+        let of_chat = br#"{"input":[
+            {"role":"system","content":"Be brief."},
+            {"role":"user","content":"Go."},
+            {"role":"assistant","tool_calls":[]},
+            {"role":"tool","tool_call_id":"a","content":"1"},
+            {"role":"assistant","content":"Done."}
+        ]}"#;
+        for body in [&of_responses[..], of_chat] {
+            let found = Messages::find(body, "input").expect("a body");
+            assert_eq!(found.responses(), 2);
         }
     }
 

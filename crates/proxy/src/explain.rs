@@ -6,12 +6,11 @@ use std::sync::Arc;
 use epitome::wire::Chain;
 use epitome::wire::ledger::{Treatment, now};
 use epitome_api::Api;
-use epitome_model::{
-    At, Block, Call, Counter, Output, Part, Role, Span, Stub, Tokens, Transcript, decode,
-};
+use epitome_model::{At, Block, Call, Counter, Output, Role, Stub, Tokens, decode};
 use epitome_passes::{Recipe, View, only_text};
 use jiff::Timestamp;
 
+use crate::block::{describe, span_of};
 use crate::body::Messages;
 use crate::effect::Effect;
 use crate::splice::{BodySplice, spliced};
@@ -71,6 +70,8 @@ pub enum Reason {
     AsBefore,
     /// A pass of the recipe made it smaller in a cut.
     Pass,
+    /// A digest, made in a cut, is sent in place of its message and of others.
+    Digested,
     /// The text of the user, or instructions.
     OfUser,
     /// The text of the model.
@@ -100,6 +101,7 @@ impl Reason {
             Reason::Ingest => "ingest: longer than the recipe allows, or in the context already",
             Reason::AsBefore => "as it was sent before",
             Reason::Pass => "a pass of the recipe, in a cut",
+            Reason::Digested => "a digest of the old part, in a cut",
             Reason::OfUser => "text of the user or of the agent's instructions",
             Reason::OfModel => "text of the model",
             Reason::Reasoning => "reasoning is exact or absent",
@@ -167,8 +169,13 @@ impl Explained<'_> {
                 let Some(span) = span_of(block) else { continue };
                 let range = span.start as usize..span.end as usize;
                 let changes: Vec<&BodySplice<'_>> = self.changes_in(&range).collect();
-                let (before, after) = self.tokens(&range, &changes, counter);
+                let is_digested = self.is_replaced_with_its_message(&range);
+                let (before, after) = match is_digested {
+                    true => (counter.count(&decode(&self.body[range.clone()])), Tokens(0)),
+                    false => self.tokens(&range, &changes, counter),
+                };
                 let reason = match changes.is_empty() {
+                    _ if is_digested => Reason::Digested,
                     true => reason_to_leave(&view, treatment, entry.role, block),
                     false => self.reason_to_change(treatment, message),
                 };
@@ -189,6 +196,12 @@ impl Explained<'_> {
     fn changes_in<'s>(&'s self, range: &Range<usize>) -> impl Iterator<Item = &'s BodySplice<'s>> {
         let (start, end) = (range.start, range.end);
         self.splices.iter().filter(move |(at, _)| start <= at.start && at.end <= end)
+    }
+
+    /// Whether a range is in a message that is replaced as a whole: by a digest, or by nothing.
+    fn is_replaced_with_its_message(&self, range: &Range<usize>) -> bool {
+        let is_within = |at: &Range<usize>| at.start < range.start && range.end < at.end;
+        self.splices.iter().any(|(at, _)| is_within(at))
     }
 
     /// The tokens of a range, as it came and as it is sent.
@@ -248,41 +261,6 @@ fn result_reason(view: &View<'_>, output: &Output, is_cut: bool) -> Reason {
         Reason::SeveralParts
     } else {
         Reason::Short
-    }
-}
-
-/// The bytes of a block in the body.
-fn span_of(block: &Block) -> Option<Span> {
-    let span = match block {
-        Block::Text(text) | Block::Summary(text) => text.span()?,
-        Block::Thinking(thinking) => thinking.whole,
-        Block::Call(call) => call.arguments,
-        Block::Output(output) => output.whole,
-        Block::Repeated(again) => again.output.whole,
-        Block::Image(image) => image.data,
-        Block::Opaque(span) => *span,
-        _ => return None,
-    };
-    (!span.is_empty()).then_some(span)
-}
-
-fn describe(view: &View<'_>, transcript: &Transcript, at: At, role: Role) -> String {
-    let At::Block { item, block } = at else { return view.describe(at) };
-    let entry = transcript.items[item].entry();
-    match entry.and_then(|entry| entry.blocks.get(block)) {
-        Some(Block::Text(_)) => match role {
-            Role::Assistant => "text of the model".to_owned(),
-            Role::User | Role::Tool => "text of the user".to_owned(),
-            Role::System => "instructions".to_owned(),
-        },
-        Some(Block::Summary(_)) => "summary".to_owned(),
-        Some(Block::Call(call)) => format!("call of {}", view.describe_call(Some(call))),
-        Some(Block::Output(output)) => {
-            let pictures = output.parts.iter().filter(|part| matches!(part, Part::Image(_)));
-            let with = if pictures.count() > 0 { ", with a picture" } else { "" };
-            format!("result of {}{with}", view.describe_call(view.call_of(output)))
-        }
-        Some(_) | None => view.describe(at),
     }
 }
 

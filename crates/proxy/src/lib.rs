@@ -14,12 +14,14 @@
 
 mod account;
 mod ambiguous;
+mod block;
 mod body;
 mod budget;
 mod client;
 mod counter;
 mod decide;
 mod decode;
+mod digest;
 mod effect;
 mod explain;
 mod guard;

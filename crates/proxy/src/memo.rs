@@ -127,13 +127,18 @@ impl Memo {
 
     /// Whether any message of the conversation was changed.
     pub(crate) fn is_changed(&self) -> bool {
-        !self.cuts.is_empty() || self.messages.values().any(|decision| !decision.patches.is_empty())
+        !self.cuts.is_empty() || !self.messages.values().all(|decision| decision.changes_nothing())
     }
 
     /// The texts that are no longer sent whose references are among these.
     pub(crate) fn named_texts(&self, references: &[Ref]) -> Vec<Hash> {
         let is_named = |hash: &&Hash| references.iter().any(|reference| hash.matches(reference));
         self.removed.iter().filter(is_named).copied().collect()
+    }
+
+    /// Whether a text is among those that are no longer sent.
+    pub(crate) fn keeps(&self, text: &Hash) -> bool {
+        self.removed.contains(text)
     }
 
     /// Whether there are texts that are no longer sent.
@@ -144,6 +149,20 @@ impl Memo {
     /// What is sent in place of a result.
     pub(crate) fn result(&self, key: Chain) -> Option<&Arc<str>> {
         self.results.get(&key)
+    }
+
+    /// Learns what other proxies have decided since the memo was read: an agent that uses two by
+    /// turns gets the same bytes from both.
+    ///
+    /// # Errors
+    ///
+    /// Those of the disk.
+    pub(crate) fn catch_up(&mut self) -> Result<()> {
+        if let Some(file) = &mut self.file {
+            let lines = file.new_lines()?;
+            lines.into_iter().for_each(|line| self.learn(line));
+        }
+        Ok(())
     }
 
     /// Keeps decisions: on disk first. That messages are sent as they are is on disk when there is
@@ -213,7 +232,7 @@ mod tests {
 
     fn decision(saved: u64) -> Decision {
         let patches = vec![Patch { start: 0, end: 1, with: "x".into() }];
-        Decision { patches, saved }
+        Decision { patches, saved, dropped: false }
     }
 
     fn saved(known: &[Arc<Decision>]) -> Vec<u64> {

@@ -20,13 +20,14 @@ use serde::Serialize;
 use tracing::warn;
 
 use crate::account::{Finished, Origin};
+use crate::body::BYTES_PER_TOKEN;
 use crate::budget::{OverBudget, Spending, check_price};
 use crate::decode::Decoder;
 use crate::effect::Effect;
 use crate::memo::locked;
 use crate::metrics::{self, Labels};
 use crate::recall::named_references;
-use crate::rewrite::{BYTES_PER_TOKEN, Rewritten};
+use crate::rewrite::Rewritten;
 use crate::span::{RequestHead, Span};
 use crate::telemetry::Telemetry;
 

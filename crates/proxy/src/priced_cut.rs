@@ -1,5 +1,5 @@
-//! A cut between requests: the passes of a recipe over all messages at once, when that is worth
-//! writing the provider's cache again.
+//! A cut between requests: a digest of the old messages, or the passes of a recipe over all of them,
+//! when that is worth writing the provider's cache again.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,11 +10,12 @@ use epitome_api::Api;
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_formats::{Format, Loaded, Spliced, find_format};
 use epitome_llm::Price;
-use epitome_model::{Counter, Role, Source, Span, Tokens, Transcript};
+use epitome_model::{Counter, Source, Span, Tokens};
 use epitome_passes::{CachePrices, PassSettings, PerKind, PricedCut, Recipe, Stages, is_worth};
 use epitome_store::archive::Hash;
 
 use crate::body::Messages;
+use crate::digest::Digested;
 use crate::hint::{HINT, with_hint};
 use crate::splice::{narrowed, refused, sent, text};
 
@@ -40,14 +41,26 @@ pub(crate) struct Cut {
 }
 
 impl Cuttable<'_> {
-    /// Cuts the request, if that is worth its price.
+    /// Cuts the request, if that is worth its price: by a digest of its old part, or by the passes
+    /// of the recipe if it cannot have a digest.
     ///
     /// # Errors
     ///
     /// `Invariant` if the request would be refused afterwards, and the errors of reading it.
     pub(crate) fn cut(&self, recipe: &Recipe, counter: &dyn Counter) -> Result<Option<Cut>> {
+        if self.is_bound() {
+            return Ok(None);
+        }
+        match self.digest(recipe, counter)? {
+            Digested::Cut(cut) => Ok(Some(cut)),
+            Digested::IsNotWorthIt => Ok(None),
+            Digested::IsNotPossible => self.cut_by_passes(recipe, counter),
+        }
+    }
+
+    fn cut_by_passes(&self, recipe: &Recipe, counter: &dyn Counter) -> Result<Option<Cut>> {
         let recipe = cut_alone(recipe);
-        if recipe.stages.stored.passes.is_empty() || self.is_bound() {
+        if recipe.stages.stored.passes.is_empty() {
             return Ok(None);
         }
         let sent = sent(self.body, self.messages, self.decisions)?;
@@ -61,18 +74,7 @@ impl Cuttable<'_> {
         let rewritten = planned.tokens_after.0 * behind / planned.bytes_after.0.max(1);
         let before = planned.plan.tokens_before;
         let saved = before - planned.tokens_after;
-        // The conversation grows as it has grown so far, by its own messages.
-        let removed: u64 = self.decisions.iter().map(|decision| decision.saved).sum();
-        let growth = (before.0 + removed) / responses(&request.transcript).max(1);
-        let priced = PricedCut {
-            saved,
-            rewritten: Tokens(rewritten),
-            requests: saved.0 / growth.max(1),
-            is_warm: self.is_warm,
-        };
-        let Price { input, cached, written, output: _ } = *self.price;
-        let prices = CachePrices { read: cached, written: written.max(input) };
-        if !is_worth(priced, prices) {
+        if !self.is_worth(before, saved, Tokens(rewritten)) {
             return Ok(None);
         }
         let removed = removed_pieces(&planned, counter).into_iter().map(|(span, about)| {
@@ -104,6 +106,18 @@ impl Cuttable<'_> {
             decision.saved = before + saved.remove(&idx).unwrap_or(0);
         }
         Ok(Some(Cut { decisions, removed, rewritten: Tokens(rewritten.max(1)) }))
+    }
+
+    /// Whether a cut is worth its price that leaves `saved` of `before` tokens out of this request
+    /// and each later one, and has the provider write `rewritten` tokens again.
+    pub(crate) fn is_worth(&self, before: Tokens, saved: Tokens, rewritten: Tokens) -> bool {
+        // The conversation grows as it has grown so far, by its own messages.
+        let removed: u64 = self.decisions.iter().map(|decision| decision.saved).sum();
+        let growth = (before.0 + removed) / self.messages.responses().max(1);
+        let requests = saved.0 / growth.max(1);
+        let priced = PricedCut { saved, rewritten, requests, is_warm: self.is_warm };
+        let Price { input, cached, written, output: _ } = *self.price;
+        is_worth(priced, CachePrices { read: cached, written: written.max(input) })
     }
 
     /// Whether the reasoning of this model is valid only while everything before it is unchanged.
@@ -148,32 +162,5 @@ fn cut_alone(recipe: &Recipe) -> Recipe {
         target: PerKind::for_both(recipe.target.live),
         stages: PerKind { stored, live: Stages::default() },
         ..Recipe::default()
-    }
-}
-
-/// The number of responses in a conversation: of runs of entries of the model.
-fn responses(transcript: &Transcript) -> u64 {
-    let roles: Vec<Role> = transcript.context().map(|(_, entry)| entry.role).collect();
-    let runs = roles.chunk_by(|before, after| before == after);
-    runs.filter(|run| run[0] == Role::Assistant).count() as u64
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_response_is_all_that_the_model_wrote_in_a_row() {
-        let body = br#"{"input":[
-            {"role":"user","content":"Go."},
-            {"type":"reasoning","summary":[],"encrypted_content":"e"},
-            {"type":"function_call","call_id":"a","name":"Read","arguments":"{}"},
-            {"type":"function_call_output","call_id":"a","output":"1"},
-            {"role":"assistant","content":"Done."},
-            {"role":"user","content":"And?"}
-        ]}"#
-        .to_vec();
-        let format = find_format("openai-responses").expect("a format");
-        assert_eq!(responses(&(format.read)(&body, &mut ())), 2);
     }
 }

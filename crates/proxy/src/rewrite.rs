@@ -6,14 +6,14 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use epitome::wire::ledger::Group;
-use epitome::wire::{Chain, CutLine, Decision, MemoLine};
+use epitome::wire::{Chain, CutLine, Decision, MemoLine, RemovedText};
 use epitome_api::Api;
 use epitome_error::{Result, sentence};
 use epitome_llm::Catalogue;
 use epitome_model::{Counter, Tokens};
 use epitome_passes::Recipe;
 
-use crate::body::Messages;
+use crate::body::{BYTES_PER_TOKEN, Messages};
 use crate::counter::CachingCounter;
 use crate::decide::New;
 use crate::effect::{Effect, NewCut};
@@ -47,9 +47,6 @@ pub(crate) struct Rewritten {
     /// What was done to its blocks, if it was changed.
     pub(crate) explanation: Option<Explanation>,
 }
-
-/// Bytes of JSON per token, about: for requests of which the service has counted none yet.
-pub(crate) const BYTES_PER_TOKEN: u64 = 4;
 
 impl Rewriter {
     /// Without a folder, decisions are only kept in memory.
@@ -93,6 +90,7 @@ impl Rewriter {
         let root = messages.root(&chains);
         let conversation = self.memos.of_conversation(root)?;
         let mut memo = locked(&conversation);
+        memo.catch_up()?;
         let mut decisions = memo.look_up(&chains);
         let known = decisions.len();
         let mut effect = Effect {
@@ -120,7 +118,7 @@ impl Rewriter {
         }
         let saved = |of: &[Arc<Decision>]| Tokens(of.iter().map(|it| it.saved).sum());
         effect.saved_now = saved(&decisions[known..]);
-        if known < messages.all.len() && self.is_due(&memo, body.len()) {
+        if known < messages.all.len() {
             match self.cut(&request, &mut memo, &mut decisions, now) {
                 Ok(cut) => effect.cut = cut,
                 Err(err) => effect.failure = Some(sentence(&err)),
@@ -174,23 +172,29 @@ impl Rewriter {
         Ok(decided.shortened)
     }
 
-    /// Whether a request is so long that a cut is tried.
-    fn is_due(&self, memo: &Memo, bytes: usize) -> bool {
-        let Some(least) = self.least_to_cut() else { return false };
+    /// Whether a cut is tried: the conversation is so long that the recipe compacts it, or that a
+    /// compaction to the recipe's target would be worth its price.
+    fn is_due(&self, request: &Request<'_>, memo: &Memo, cuttable: &Cuttable<'_>) -> bool {
+        let Request { body, messages, .. } = *request;
+        if !memo.may_cut(body.len()) {
+            return false;
+        }
         // The service's own count of the request before, or a guess for the first one.
-        let tokens = memo.input.unwrap_or(Tokens(bytes as u64 / BYTES_PER_TOKEN));
-        memo.may_cut(bytes) && tokens >= least
-    }
-
-    /// The tokens from which on a cut is tried: the trigger of the recipe, or a quarter more than
-    /// its target, if it prices compactions.
-    fn least_to_cut(&self) -> Option<Tokens> {
+        let tokens = memo.input.unwrap_or(Tokens(body.len() as u64 / BYTES_PER_TOKEN));
+        // The system prompt and the tools stay.
+        let tokens = tokens - messages.tokens_outside(body);
+        if self.recipe.live_trigger().tokens.is_some_and(|trigger| tokens >= Tokens(trigger)) {
+            return true;
+        }
         let target = self.recipe.target.live.and_then(|target| target.tokens);
-        let priced = target.filter(|_| self.recipe.live.priced).map(|target| target / 4 * 5);
-        self.recipe.live_trigger().tokens.into_iter().chain(priced).min().map(Tokens)
+        let Some(target) = target.filter(|_| self.recipe.live.priced).map(Tokens) else {
+            return false;
+        };
+        let saved = tokens - target;
+        saved.0 * 4 >= target.0 && cuttable.is_worth(tokens, saved, target)
     }
 
-    /// Cuts, if that is worth it, and keeps the decisions.
+    /// Cuts, if that is due and worth it, and keeps the decisions.
     fn cut(
         &self,
         request: &Request<'_>,
@@ -204,6 +208,9 @@ impl Rewriter {
         // Unless it is known that the cache is cold, it is taken to be warm.
         let is_warm = memo.last.is_none_or(|last| now - last < TIME_TO_LIVE);
         let cuttable = Cuttable { api, body, messages, decisions, is_warm, price: &price };
+        if !self.is_due(request, memo, &cuttable) {
+            return Ok(None);
+        }
         let cut = cuttable.cut(&self.recipe, &self.counter);
         memo.no_cut_below(body.len());
         let Some(Cut { decisions: made, removed, rewritten }) = cut? else { return Ok(None) };
@@ -213,6 +220,8 @@ impl Rewriter {
         let saved = after.saturating_sub(before);
         let bytes = body.len() as u64;
         let cut = Some(CutLine { last, messages: made.clone(), bytes, saved });
+        let is_new = |text: &RemovedText| !memo.keeps(&text.hash);
+        let removed = removed.into_iter().filter(is_new).collect();
         memo.keep(MemoLine { cut, removed, ..MemoLine::default() })?;
         *decisions = made.into_iter().map(Arc::new).collect();
         Ok(Some(NewCut { id: last, rewritten, is_warm }))

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use epitome::Config;
 use epitome::ops::archived_text;
-use epitome_model::{Block, Output, Part, Ref, Source as _, Transcript};
-use epitome_passes::{IngestRule, Keep, built_in};
+use epitome_model::{Block, Output, Part, Ref, Role, Source as _, Transcript};
+use epitome_passes::{IngestRule, Keep, Side, built_in, new_violations};
 use fixtures::generate;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -21,6 +21,7 @@ use epitome_model::{Counter, Stub, Tokens};
 use epitome_passes::Recipe;
 use std::time::Instant;
 
+use crate::block::span_of;
 use crate::body::{Messages, sole_text};
 use crate::rewrite::Rewriter;
 
@@ -48,11 +49,12 @@ impl Counter for Halves {
     }
 }
 
-/// Whether the recipe cuts.
+/// Whether the recipe cuts, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cuts {
     None,
-    Early,
+    Passes,
+    Digest,
 }
 
 fn recipe(cuts: Cuts) -> Recipe {
@@ -61,9 +63,13 @@ fn recipe(cuts: Cuts) -> Recipe {
         Some(IngestRule { repeats: true, cap: Some(200), ..IngestRule::default() });
     recipe.trigger.live.tokens = Some(match cuts {
         Cuts::None => u64::MAX,
-        Cuts::Early => 400,
+        Cuts::Passes | Cuts::Digest => 400,
     });
     recipe.target.live = None;
+    match &mut recipe.stages.live.digest {
+        Some(rule) if cuts == Cuts::Digest => rule.budget = 200,
+        digest => *digest = None,
+    }
     recipe.keep = Keep { results: Some(1), ..Keep::default() };
     recipe
 }
@@ -292,7 +298,12 @@ impl World {
         let is_cut = rewritten.effect.cut.is_some();
         self.has_cut |= is_cut;
         let made = Talk::parse(original.api, &made);
-        check_untouched(original, &made, self.has_cut);
+        match self.cuts {
+            Cuts::Digest if self.has_cut => check_digested(original, &made),
+            Cuts::None | Cuts::Passes | Cuts::Digest => {
+                check_untouched(original, &made, self.has_cut);
+            }
+        }
         self.check_shown(original, &made);
         if !is_cut {
             self.check_prefix(original, &made);
@@ -352,7 +363,8 @@ impl World {
         }
         let text = String::from_utf8_lossy(&made.body()).into_owned();
         let whole = String::from_utf8_lossy(&original.body()).into_owned();
-        for (at, begin) in text.match_indices("[epitome k") {
+        let stubs = text.match_indices("[epitome k");
+        for (at, begin) in stubs.chain(text.match_indices("`epitome show k")) {
             let end = at + begin.len() + Ref::DIGITS;
             let reference = &text[at + begin.len() - 1..end];
             if !whole.contains(reference) {
@@ -388,6 +400,43 @@ fn check_untouched(original: &Talk, made: &Talk, has_cut: bool) {
     } else {
         assert_eq!(without_results(original), without_results(made));
     }
+}
+
+/// What is not in a digest is what came, in its order, but for results that were shortened; the
+/// digest is a message of the user; and the service accepts the request if it accepts the original.
+fn check_digested(original: &Talk, made: &Talk) {
+    assert!(original.head == made.head && original.tail == made.tail, "outside of the messages");
+    let before = kinds(original);
+    let mut rest = before.iter();
+    let new: Vec<_> = kinds(made)
+        .into_iter()
+        .filter(|kind| !rest.clone().any(|other| kind == other) || !rest.any(|other| kind == other))
+        .collect();
+    let is_digest = |kind: &(Role, String)| {
+        kind.0 == Role::User && kind.1.contains("[Digest of the conversation so far")
+    };
+    // Where no digest is possible, passes put stubs into results, arguments and pictures.
+    let is_stub = |kind: &(Role, String)| kind.1.contains("[epitome k");
+    assert!(new.iter().all(|kind| is_digest(kind) || is_stub(kind)), "{new:?}");
+    assert!(new.iter().filter(|kind| is_digest(kind)).count() <= 1, "{new:?}");
+    let (before, after) = (original.transcript(), made.transcript());
+    let before = Side { transcript: &before.0, source: &before.1 };
+    let after = Side { transcript: &after.0, source: &after.1 };
+    assert_eq!(new_violations(before, after, original.api.format.invariants), []);
+}
+
+/// The blocks of a request, in order: whole, but for results.
+fn kinds(talk: &Talk) -> Vec<(Role, String)> {
+    let (transcript, body) = talk.transcript();
+    let raw = |span| String::from_utf8_lossy(&body.at(span)).into_owned();
+    let blocks = transcript
+        .context()
+        .flat_map(|(_, entry)| entry.blocks.iter().map(|block| (entry.role, block)));
+    let text = |(role, block): (Role, &Block)| match block {
+        Block::Output(_) => (role, "a result".to_owned()),
+        _ => (role, span_of(block).map(raw).unwrap_or_default()),
+    };
+    blocks.map(text).collect()
 }
 
 /// A body without its results that are one text.
@@ -471,12 +520,28 @@ fn a_cut_is_a_new_beginning_that_stays() {
     for (wire, _) in FORMATS {
         check(wire, |a, _, steps| {
             let home = tempfile::tempdir().expect("a folder");
-            let mut world = World::new(Cuts::Early, home.path());
+            let mut world = World::new(Cuts::Passes, home.path());
             let steps: Vec<_> = steps.into_iter().map(|(_, step)| (false, step)).collect();
             let other = Agent::new(a.clone());
             play(&mut world, &mut [Agent::new(a), other], &steps);
         });
     }
+}
+
+#[test]
+fn a_digest_is_a_new_beginning_that_stays() {
+    let digests = std::cell::Cell::new(0);
+    for (wire, _) in FORMATS {
+        check(wire, |a, _, steps| {
+            let home = tempfile::tempdir().expect("a folder");
+            let mut world = World::new(Cuts::Digest, home.path());
+            let steps: Vec<_> = steps.into_iter().map(|(_, step)| (false, step)).collect();
+            let other = Agent::new(a.clone());
+            play(&mut world, &mut [Agent::new(a), other], &steps);
+            digests.set(digests.get() + usize::from(world.has_cut));
+        });
+    }
+    assert!(digests.get() > 40, "{}", digests.get());
 }
 
 /// The turns of a conversation with a result that is shortened, around `%` in the result.

@@ -2,8 +2,8 @@ use std::collections::BTreeSet;
 
 use epitome::wire::ledger::Treatment;
 use epitome_api::find_api;
-use epitome_model::Stub;
-use epitome_passes::built_in;
+use epitome_model::{Block, Ref, Role, Stub};
+use epitome_passes::{Target, built_in};
 use serde_json::{Value, json};
 
 use super::*;
@@ -121,7 +121,7 @@ fn what_is_left_is_byte_for_byte_the_original() {
     let stub = Stub::parse(text).expect("a stub");
     assert_eq!(stub.description(), "shortened (`epitome show` prints all)");
     let encoded = serde_json::to_string(&log("a")).expect("JSON");
-    assert_eq!(stub.reference(), &epitome_model::Ref::from_bytes(encoded.as_bytes()));
+    assert_eq!(stub.reference(), &Ref::from_bytes(encoded.as_bytes()));
     assert_eq!(made, original.replace(&encoded, &epitome_model::encode(text)));
 }
 
@@ -297,6 +297,7 @@ fn cutting(folder: Option<PathBuf>) -> Rewriter {
     let mut recipe = built_in("epitome").expect("a recipe");
     recipe.trigger.live.tokens = Some(2_000);
     recipe.target.live = None;
+    recipe.stages.live.digest = None;
     recipe.keep = epitome_passes::Keep { results: Some(2), ..epitome_passes::Keep::default() };
     Rewriter::new(folder, recipe, &Words, Catalogue::built_in())
 }
@@ -337,6 +338,143 @@ fn a_cut_is_made_once_when_it_is_worth_it_and_stays() {
         assert_eq!((later.effect.cuts, later.effect.cut), (cuts, None), "{name}");
         assert_eq!(later.effect.treatment, Treatment::Known, "{name}");
     }
+}
+
+/// A recipe that digests from 2,000 tokens on, to 1,000.
+fn digesting(folder: Option<PathBuf>) -> Rewriter {
+    let mut recipe = built_in("epitome").expect("a recipe");
+    recipe.trigger.live.tokens = Some(2_000);
+    recipe.target.live = Some(Target { tokens: Some(1_000), ..Target::default() });
+    Rewriter::new(folder, recipe, &Words, Catalogue::built_in())
+}
+
+/// The words of the messages of a body.
+fn words(api: &'static Api, body: &[u8]) -> Vec<(Role, String)> {
+    let body = body.to_vec();
+    let transcript = (api.format.read)(&body, &mut ());
+    let text = |block: &Block| match block {
+        Block::Text(text) => text.read(&body).into_owned(),
+        Block::Output(output) => output.text(&body),
+        Block::Call(call) => call.name.to_string(),
+        _ => String::new(),
+    };
+    let entries = transcript.context();
+    entries.map(|(_, entry)| (entry.role, entry.blocks.iter().map(text).collect())).collect()
+}
+
+#[test]
+fn a_digest_stands_for_old_messages_and_stays() {
+    for name in APIS {
+        let folder = tempfile::tempdir().expect("a folder");
+        let api = api(name);
+        let rewriter = digesting(Some(folder.path().to_owned()));
+        let messages = long(name, 30);
+        let whole = body(api, &messages);
+        let rewritten = rewriter.rewrite(api, &whole, Instant::now()).expect("it is rewritten");
+        assert_eq!(rewritten.effect.failure, None);
+        assert!(rewritten.effect.cut.is_some(), "{name}");
+        let cut = rewritten.body.expect("it is cut");
+        let before = words(api, &whole);
+        let after = words(api, &cut);
+        // The request of the user, the digest, and the last responses as they were.
+        let kept = after.len() - 2;
+        assert_eq!(after[0], before[0], "{name}");
+        assert!(kept > 0 && after[2..] == before[before.len() - kept..], "{name}");
+        let (role, digest) = &after[1];
+        assert_eq!(*role, Role::User, "{name}");
+        let begin = "[Digest of the conversation so far, with ";
+        assert!(digest.starts_with(begin), "{name}: {digest}");
+        let tokens = |words: &[(Role, String)]| {
+            words.iter().map(|(_, text)| Words.count(text).0).sum::<u64>()
+        };
+        assert!((900..1_050).contains(&tokens(&after)), "{name}: {}", tokens(&after));
+        let saved = (rewritten.effect.saved_before + rewritten.effect.saved_now).0;
+        assert!(saved.abs_diff(tokens(&before) - tokens(&after)) < 200, "{name}: {saved}");
+        // Nothing before the end changes in later requests, and after a restart.
+        let mut more = messages.clone();
+        more.extend(turn(name, "new", "ok"));
+        let longer = sent(&rewriter, api, &more);
+        let shared = cut.len() - r#"], "stream":true}"#.len();
+        assert!(longer[..shared] == cut[..shared], "{name}");
+        let again = digesting(Some(folder.path().to_owned()));
+        assert!(sent(&again, api, &more) == longer, "{name}");
+    }
+}
+
+#[test]
+fn two_proxies_that_take_turns_go_on_from_each_other() {
+    for name in APIS {
+        let folder = tempfile::tempdir().expect("a folder");
+        let api = api(name);
+        let proxies = [0, 1].map(|_| digesting(Some(folder.path().to_owned())));
+        let mut messages = long(name, 4);
+        messages.extend(turn(name, "a", &log("a")));
+        let mut before = Bytes::new();
+        let mut cuts = 0;
+        for n in 0..60 {
+            let whole = body(api, &messages);
+            let rewritten = proxies[n % 2].rewrite(api, &whole, Instant::now());
+            let rewritten = rewritten.expect("it is rewritten");
+            let made = rewritten.body.unwrap_or(whole);
+            match rewritten.effect.cut {
+                Some(_) => cuts += 1,
+                None => assert!(made.starts_with(&before), "{name}, request {n}"),
+            }
+            before = made.slice(..made.len() - r#"], "stream":true}"#.len());
+            messages.extend(turn(name, &format!("t{n}"), "ok, that is done: 17 passed, 3 failed"));
+        }
+        assert!((1..4).contains(&cuts), "{name}: {cuts} cuts");
+    }
+}
+
+#[test]
+fn a_second_digest_is_made_from_the_original_messages() {
+    for name in APIS {
+        let api = api(name);
+        let rewriter = digesting(None);
+        sent(&rewriter, api, &long(name, 30));
+        let rewritten = rewriter.rewrite(api, &body(api, &long(name, 90)), Instant::now());
+        let rewritten = rewritten.expect("it is rewritten");
+        assert_eq!(rewritten.effect.failure, None, "{name}");
+        assert!(rewritten.effect.cut.is_some(), "{name}");
+        let after = words(api, &rewritten.body.expect("it is cut"));
+        let digests = after.iter().filter(|(_, text)| text.starts_with("[Digest of"));
+        let calls: Vec<&str> = digests.filter_map(|(_, text)| text.split(' ').nth(7)).collect();
+        let kept = after.iter().filter(|(role, _)| *role == Role::Tool).count();
+        assert_eq!(calls, [(90 - kept).to_string()], "{name}");
+    }
+}
+
+#[test]
+fn what_a_digest_stands_for_is_listed_and_shown() {
+    let home = tempfile::tempdir().expect("a folder");
+    let config = epitome::Config::from_home(home.path());
+    let api = api("anthropic");
+    let rewriter = digesting(Some(config.wire_memo()));
+    let cut = sent(&rewriter, api, &long("anthropic", 30));
+    let digest = words(api, &cut)[1].1.clone();
+    let shown = |reference: &str| {
+        let reference = reference.parse().expect("a reference");
+        let shown = epitome::ops::archived_text(&config, &reference).expect("it is kept");
+        String::from_utf8(shown.bytes).expect("text")
+    };
+    let (_, hint) = digest.rsplit_once("[`epitome show ").expect("a hint");
+    let list = shown(&hint[..=Ref::DIGITS]);
+    let line = list.lines().find(|line| line.ends_with("result of Bash make c3")).expect("a line");
+    assert!(shown(&line[..=Ref::DIGITS]).starts_with("part 0 of run 3 took 21 ms\n"));
+    assert!(list.contains(" #4 call of Bash make c3\n"), "{list}");
+}
+
+#[test]
+fn messages_with_blocks_of_an_unknown_kind_are_not_digested() {
+    let api = api("anthropic");
+    let search = json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}});
+    let mut messages = long("anthropic", 30);
+    messages.insert(1, json!({"role": "assistant", "content": [search]}));
+    let rewritten = digesting(None).rewrite(api, &body(api, &messages), Instant::now());
+    let made = rewritten.expect("it is rewritten").body.expect("passes cut it");
+    let text = String::from_utf8_lossy(&made).into_owned();
+    assert!(text.contains("server_tool_use") && !text.contains("[Digest of"));
 }
 
 #[test]

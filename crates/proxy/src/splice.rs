@@ -24,7 +24,14 @@ pub(crate) fn splices<'d>(
 ) -> Result<Vec<BodySplice<'d>>> {
     let broken = || Error::new(ErrorKind::Broken, "a decision does not fit its message");
     let mut splices = Vec::new();
+    let mut end_of_last = None;
     for (message, decision) in messages.all.iter().zip(decisions) {
+        let before = end_of_last.replace(message.span.end);
+        if decision.dropped {
+            // With the comma before it.
+            splices.push((before.ok_or_else(broken)?..message.span.end, ""));
+            continue;
+        }
         for patch in &decision.patches {
             let range = message.range_of(patch.start, patch.end).ok_or_else(broken)?;
             splices.push((range, patch.with.as_str()));

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use epitome_error::Result;
 use epitome_formats::epitome::all_originals;
-use epitome_model::{Block, Role, Source, TOKENS_AROUND, Tokens, Transcript};
+use epitome_model::{Block, Source, TOKENS_AROUND, Tokens, Transcript};
 use epitome_passes::{DigestRule, EventReason, FactIndex, View, is_digest};
 
 use super::Context;
-use crate::digest::{Chosen, Digesting};
+use crate::boundary::current_request;
+use crate::digest::{Chosen, Digesting, saves_enough};
 
 impl Context {
     /// Adds a digest after the passes, if the recipe has one and does not run before every request.
@@ -93,7 +94,7 @@ impl Context {
         let chosen = digesting.choose(index, originals_of, |item| self.counts.item(item))?;
         let Some(Chosen { digest, items }) = chosen else { return Ok(false) };
         let goes = items.iter().map(|&item| self.counts.item(item)).sum();
-        if !is_worth_while(digest.tokens + TOKENS_AROUND, goes) {
+        if !saves_enough(digest.tokens + TOKENS_AROUND, goes) {
             return Ok(false);
         }
         self.put(&digest.text, &items)?;
@@ -104,35 +105,4 @@ impl Context {
 fn is_summary(transcript: &Transcript, source: &dyn Source, item: usize) -> bool {
     let blocks = transcript.items[item].entry().map_or(&[][..], |entry| &entry.blocks);
     blocks.iter().any(|it| matches!(it, Block::Summary(_)) && !is_digest(it, source))
-}
-
-/// The index in the context of the first user message that the model has not answered; the length
-/// of the context if there is none.
-fn current_request(transcript: &Transcript) -> usize {
-    let context = transcript.context.iter();
-    let request = context.rev().take_while(|&&item| {
-        transcript.items[item].entry().is_some_and(|entry| entry.role == Role::User)
-    });
-    transcript.context.len() - request.count()
-}
-
-/// Whether a digest is at least 5 per cent smaller than what it replaces. A smaller saving is worth
-/// less than the provider's cache that it invalidates.
-fn is_worth_while(digest: Tokens, stands_for: Tokens) -> bool {
-    digest.0 * 20 <= stands_for.0 * 19
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_digest_that_saves_next_to_nothing_is_not_worth_while() {
-        for (digest, stands_for, expect) in
-            [(0, 0, true), (95, 100, true), (96, 100, false), (100, 100, false), (101, 100, false)]
-        {
-            let worth = is_worth_while(Tokens(digest), Tokens(stands_for));
-            assert_eq!(worth, expect, "{digest} for {stands_for}");
-        }
-    }
 }

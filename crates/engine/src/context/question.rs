@@ -14,8 +14,8 @@ use tracing::debug_span;
 use tracing::field::Empty;
 
 use super::Context;
-use super::boundary::{CutPlace, with_reasoning};
 use super::tool::LastResponse;
+use crate::boundary::{CutPlace, with_reasoning};
 use crate::summary::{StartedSummary, SummaryRequest, WINDOW};
 use epitome_error::{Error, ErrorKind, Result};
 

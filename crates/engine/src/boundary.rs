@@ -4,7 +4,7 @@ use epitome_model::{Block, Entry, Role, Source, Transcript};
 
 /// A position at which an unfinished turn is divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CutPlace {
+pub(crate) enum CutPlace {
     /// Divide at this index of the context.
     At(usize),
     /// At no index in the wanted range does the kept part begin with reasoning. This is the last
@@ -17,20 +17,31 @@ pub(super) enum CutPlace {
 /// before `end` that is not before `least`, or else the nearest after `end` up to `most`, or else
 /// the last one before `least`, as [`CutPlace::Before`]. Returns `end` if it divides no turn, or if
 /// no response of the turn begins with reasoning.
-pub(super) fn with_reasoning(
+pub(crate) fn with_reasoning(
     transcript: &Transcript,
     source: &dyn Source,
     least: usize,
     end: usize,
     most: usize,
 ) -> CutPlace {
-    let context = &transcript.context;
-    let turn = (0..context.len()).rev().find(|&at| {
+    let turn = (0..transcript.context.len()).rev().find(|&at| {
         sent_at(transcript, at).is_some_and(|entry| {
             entry.role == Role::User && entry.blocks.iter().any(|it| matches!(it, Block::Text(_)))
         })
     });
     let turn = turn.map_or(0, |at| at + 1);
+    with_reasoning_in(turn, transcript, source, least, end, most)
+}
+
+/// Like [`with_reasoning`], in the turn that begins at the index `turn`.
+pub(crate) fn with_reasoning_in(
+    turn: usize,
+    transcript: &Transcript,
+    source: &dyn Source,
+    least: usize,
+    end: usize,
+    most: usize,
+) -> CutPlace {
     if end <= turn {
         return CutPlace::At(end);
     }
@@ -61,4 +72,14 @@ fn begins_with_reasoning(transcript: &Transcript, source: &dyn Source, at: usize
         }
         Some(_) | None => false,
     }
+}
+
+/// The index in the context of the first user message that the model has not answered; the length
+/// of the context if there is none.
+pub(crate) fn current_request(transcript: &Transcript) -> usize {
+    let context = transcript.context.iter();
+    let request = context.rev().take_while(|&&item| {
+        transcript.items[item].entry().is_some_and(|entry| entry.role == Role::User)
+    });
+    transcript.context.len() - request.count()
 }

@@ -1,0 +1,185 @@
+//! A digest of the old part of a request that is about to be sent.
+
+use epitome_error::Result;
+use epitome_formats::Loaded;
+use epitome_model::{
+    Block, Counter, Role, Source, TOKENS_AROUND, Tokens, Transcript, unit_boundary_before,
+};
+use epitome_passes::{Digest, DigestRule, FactIndex, Recipe, View};
+
+use crate::boundary::{CutPlace, current_request, with_reasoning_in};
+use crate::digest::{Chosen, Digesting, saves_enough};
+
+/// A digest of the old part of a request.
+///
+/// The request is the original one: results that are sent in a shorter form are in it as they were,
+/// so that the digest can choose from all of their lines.
+#[derive(Clone, Debug)]
+pub struct RequestDigest {
+    /// The digest.
+    pub digest: Digest,
+    /// The messages that it replaces, in order: indices into the list of the request.
+    pub messages: Vec<usize>,
+}
+
+/// What a digest of a request needs to know beside the request.
+pub struct RequestRule<'r> {
+    /// The rule of the recipe.
+    pub rule: &'r DigestRule,
+    /// The recipe.
+    pub recipe: &'r Recipe,
+    /// The maximum tokens of the whole request with the digest.
+    pub target: Tokens,
+    /// For each item, the index in the list of the message that holds it; `None` for the system
+    /// prompt and the tools, which are outside of the list.
+    pub message_of: &'r [Option<usize>],
+    /// The number of messages at the beginning of the list that are never replaced.
+    pub root: usize,
+    /// The tokens of each block of each item as it is sent.
+    pub sent: &'r [Vec<Tokens>],
+}
+
+impl RequestDigest {
+    /// Makes the digest of a request.
+    ///
+    /// What stays in its place: the messages of `root`, messages of the system, and messages of
+    /// the user that hold a block of an unknown kind. The last response stays with its results, and
+    /// so does a message of the user that has no answer yet. `None` if there is no old part, if it
+    /// holds a block of the model of an unknown kind, or if it cannot be divided.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` if the rules in the old part exceed the target on their own.
+    pub fn new<S: Source>(
+        request: &mut Loaded<S>,
+        with: &RequestRule<'_>,
+        index: &mut FactIndex,
+        counter: &dyn Counter,
+    ) -> Result<Option<RequestDigest>> {
+        let in_place = stays_in_place(&request.transcript, with);
+        request.transcript.head.prompt = in_place;
+        let Loaded { source, transcript, .. } = &*request;
+        let view = View::new(transcript, source, counter)
+            .with_counts(with.sent)
+            .with_rule_files(&with.recipe.rule_files);
+        let Some(end) = end_of_old(&view, with) else { return Ok(None) };
+        let digesting = Digesting {
+            rule: with.rule,
+            view: &view,
+            end,
+            budget: with.target,
+            around: TOKENS_AROUND,
+        };
+        let originals = |old: &[usize], _: &[usize]| {
+            let is_old = |item: &usize| !transcript.head.prompt.contains(item);
+            old.iter().copied().filter(is_old).collect()
+        };
+        let chosen = digesting.choose(index, originals, |item| view.item_tokens(item))?;
+        let Some(Chosen { digest, items }) = chosen else { return Ok(None) };
+        if items.iter().any(|&item| has_unknown_block(transcript, item)) {
+            return Ok(None);
+        }
+        let mut messages: Vec<usize> =
+            items.iter().filter_map(|&item| with.message_of[item]).collect();
+        messages.dedup();
+        let is_whole = |message: &usize| {
+            let in_place = transcript.head.prompt.iter();
+            !in_place.into_iter().any(|&item| with.message_of[item] == Some(*message))
+        };
+        Ok(messages.iter().all(is_whole).then_some(RequestDigest { digest, messages }))
+    }
+}
+
+impl RequestDigest {
+    /// The tokens of the message with the digest.
+    pub fn tokens(&self) -> Tokens {
+        self.digest.tokens + TOKENS_AROUND
+    }
+
+    /// Whether the digest saves enough of the tokens of the messages that it replaces to be sent at
+    /// all.
+    pub fn saves_enough(&self, of: Tokens) -> bool {
+        saves_enough(self.tokens(), of)
+    }
+}
+
+/// The items that no digest replaces, in order.
+fn stays_in_place(transcript: &Transcript, with: &RequestRule<'_>) -> Vec<usize> {
+    let stays = |item: &usize| {
+        let Some(entry) = transcript.items[*item].entry() else { return false };
+        match (with.message_of[*item], entry.role) {
+            (None, _) | (_, Role::System) => true,
+            (Some(message), _) if message < with.root => true,
+            (Some(_), Role::User) => has_unknown_block(transcript, *item),
+            (Some(_), Role::Assistant | Role::Tool) => false,
+        }
+    };
+    transcript.context.iter().copied().filter(stays).collect()
+}
+
+fn has_unknown_block(transcript: &Transcript, item: usize) -> bool {
+    let blocks = transcript.items[item].entry().map_or(&[][..], |entry| &entry.blocks);
+    blocks.iter().any(|block| matches!(block, Block::Opaque(_)))
+}
+
+/// The index in the context at which the old part of a request ends. `None` if an unfinished turn
+/// cannot be divided there: what is kept of it must begin with reasoning, and would be too long.
+fn end_of_old(view: &View<'_>, with: &RequestRule<'_>) -> Option<usize> {
+    let transcript = view.transcript;
+    let last = last_response(transcript).min(current_request(transcript));
+    let least = with.rule.longest_tail(view, with.target).min(last);
+    let end = with.rule.tail(view, with.target).min(last);
+    let turn = turn(transcript, with.message_of);
+    let end = match with_reasoning_in(turn, transcript, view.source, least, end, last) {
+        CutPlace::At(end) => end,
+        CutPlace::Before(end) => {
+            let kept = transcript.context[end..].iter();
+            let tokens: Tokens = kept.map(|&item| view.item_tokens(item)).sum();
+            if tokens.0 > with.target.0 / 2 {
+                return None;
+            }
+            end
+        }
+    };
+    Some(between_messages(transcript, with.message_of, end))
+}
+
+/// The index in the context at which the last response begins.
+fn last_response(transcript: &Transcript) -> usize {
+    let entries: Vec<_> = transcript.context().map(|(_, entry)| entry).collect();
+    let Some(end) = entries.iter().rposition(|entry| entry.role == Role::Assistant) else {
+        return entries.len();
+    };
+    let before = entries[..end].iter().rposition(|entry| entry.group != entries[end].group);
+    before.map_or(0, |before| before + 1)
+}
+
+/// The index in the context after the last message of the user that holds no results.
+fn turn(transcript: &Transcript, message_of: &[Option<usize>]) -> usize {
+    let context = &transcript.context;
+    let role = |at: usize| transcript.items[context[at]].entry().map(|entry| entry.role);
+    let is_of_user = |at: &usize| {
+        let message = message_of[context[*at]];
+        let mut same = (0..context.len()).filter(|at| message_of[context[*at]] == message);
+        role(*at) == Some(Role::User) && same.all(|at| role(at) == Some(Role::User))
+    };
+    (0..context.len()).rev().find(is_of_user).map_or(0, |at| at + 1)
+}
+
+/// The last index in the context, at most `end`, between two messages that separates no call from
+/// its result.
+fn between_messages(transcript: &Transcript, message_of: &[Option<usize>], end: usize) -> usize {
+    let context = &transcript.context;
+    let message = |at: usize| context.get(at).map(|&item| message_of[item]);
+    let mut end = end;
+    loop {
+        let before = end;
+        end = unit_boundary_before(transcript, end);
+        while end > 0 && end < context.len() && message(end) == message(end - 1) {
+            end -= 1;
+        }
+        if end == before {
+            return end;
+        }
+    }
+}

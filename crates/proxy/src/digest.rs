@@ -1,0 +1,305 @@
+//! A digest on the wire: one message that consists of lines of the old ones is sent in their place.
+
+use std::sync::Arc;
+
+use epitome::archive::About;
+use epitome::wire::{Decision, Patch, RemovedText};
+use epitome_api::Api;
+use epitome_engine::stored::{RequestDigest, RequestRule};
+use epitome_error::{Error, ErrorKind, Result};
+use epitome_formats::Loaded;
+use epitome_model::{
+    At, Block, Counter, Entry, Item, Part, Role, Source, Span, Text, Tokens, Transcript,
+    block_tokens, encode,
+};
+use epitome_passes::{FactIndex, Recipe, Side, View, new_violations};
+use epitome_store::archive::Hash;
+
+use crate::block::{describe, span_of};
+use crate::body::Messages;
+use crate::priced_cut::{Cut, Cuttable};
+use crate::splice::{spliced, splices, text};
+
+/// What became of a digest.
+pub(crate) enum Digested {
+    /// It is sent.
+    Cut(Cut),
+    /// It costs more than it saves.
+    IsNotWorthIt,
+    /// The recipe makes no digests, or the request can have none.
+    IsNotPossible,
+}
+
+impl Cuttable<'_> {
+    /// Makes a digest of the old messages, if that is worth its price.
+    ///
+    /// It is made from the request as it came, in which no result is shortened and no message is
+    /// dropped. What is kept is sent as it was decided before.
+    ///
+    /// # Errors
+    ///
+    /// `Invariant` if the request would be refused afterwards, and the errors of reading it.
+    pub(crate) fn digest(&self, recipe: &Recipe, counter: &dyn Counter) -> Result<Digested> {
+        let Some(rule) = &recipe.stages.live.digest else { return Ok(Digested::IsNotPossible) };
+        let target = recipe.target.live.and_then(|target| target.tokens).unwrap_or(rule.budget);
+        let mut original = self.original(counter)?;
+        let request_rule = RequestRule {
+            rule,
+            recipe,
+            // The target is about the conversation: the system prompt and the tools stay.
+            target: Tokens(target) + original.tokens_outside(),
+            message_of: &original.message_of,
+            root: self.messages.root_length(),
+            sent: &original.sent,
+        };
+        let mut index = FactIndex::default();
+        let request = &mut original.request;
+        let digest = match RequestDigest::new(request, &request_rule, &mut index, counter) {
+            Ok(Some(digest)) if !digest.messages.is_empty() => digest,
+            Ok(_) => return Ok(Digested::IsNotPossible),
+            // The rules alone are longer than the target.
+            Err(err) if err.kind() == ErrorKind::Refused => return Ok(Digested::IsNotPossible),
+            Err(err) => return Err(err),
+        };
+        let replaced = original.tokens_of(&digest.messages);
+        let saved = replaced - digest.tokens();
+        let rewritten = digest.tokens() + original.tokens_behind(&digest.messages);
+        if !digest.saves_enough(replaced) || !self.is_worth(original.tokens(), saved, rewritten) {
+            return Ok(Digested::IsNotWorthIt);
+        }
+        let (mut removed, list) = original.removed(&digest.messages, counter)?;
+        let hint = hint(&list);
+        removed.push(list);
+        let words = format!("{}\n{hint}", digest.digest.text);
+        let saved = saved - counter.count(&hint);
+        let decisions = self.decisions_with(&digest.messages, &words, saved);
+        self.check(&original.request, &decisions, &digest.messages)?;
+        Ok(Digested::Cut(Cut { decisions, removed, rewritten }))
+    }
+
+    /// The request as it came, with the tokens of each block as it is sent.
+    fn original(&self, counter: &dyn Counter) -> Result<Original> {
+        let request = Loaded::read(self.body.to_vec(), Some(self.api.format.name))?;
+        let items = request.transcript.items.iter();
+        let starts = items.map(|item| item.record().span.start as usize);
+        let message_of: Vec<_> = starts.map(|start| self.messages.index_at(start)).collect();
+        let mut saved: Vec<u64> = self.decisions.iter().map(|decision| decision.saved).collect();
+        let mut before = None;
+        let mut sent = Vec::new();
+        for (item, message) in request.transcript.items.iter().zip(&message_of) {
+            let blocks = item.entry().map_or(&[][..], |entry| &entry.blocks);
+            let of_digest = message.and_then(|message| self.tokens_of_digest(message, counter));
+            let is_first = message.is_some() && *message != before;
+            before = *message;
+            let mut counts: Vec<Tokens> = match of_digest {
+                // Another digest stands for the message, or is in its place.
+                Some(tokens) => {
+                    let mut counts = vec![Tokens(0); blocks.len()];
+                    counts.iter_mut().take(usize::from(is_first)).for_each(|it| *it = tokens);
+                    counts
+                }
+                None => {
+                    let count = |block| block_tokens(block, &request.source, counter);
+                    blocks.iter().map(count).collect()
+                }
+            };
+            // What earlier decisions save.
+            let of_message = message.and_then(|message| saved.get_mut(message));
+            if let Some(saved) = of_message.filter(|_| of_digest.is_none()) {
+                for count in &mut counts {
+                    let less = (*saved).min(count.0);
+                    *saved -= less;
+                    count.0 -= less;
+                }
+            }
+            sent.push(counts);
+        }
+        Ok(Original { request, message_of, sent })
+    }
+
+    /// The tokens of a message that an earlier digest replaces: of the digest, or 0 if it is
+    /// dropped. `None` if the message is sent.
+    fn tokens_of_digest(&self, message: usize, counter: &dyn Counter) -> Option<Tokens> {
+        let decision = self.decisions.get(message)?;
+        if decision.dropped {
+            return Some(Tokens(0));
+        }
+        let length = self.messages.all[message].length();
+        let is_whole = |patch: &&Patch| patch.start == 0 && patch.end == length;
+        decision.patches.iter().find(is_whole).map(|patch| counter.count(&patch.with))
+    }
+
+    /// The decisions so far, with `words` in place of `messages`.
+    fn decisions_with(&self, messages: &[usize], words: &str, saved: Tokens) -> Vec<Decision> {
+        let known = self.decisions.iter().map(|decision| Decision::clone(decision));
+        let mut decisions: Vec<Decision> = known.collect();
+        let (first, others) = messages.split_first().expect("there are messages");
+        let end = self.messages.all[*first].length();
+        let with = message_of_user(self.api, words);
+        let patches = vec![Patch { start: 0, end, with }];
+        // What earlier decisions about these messages save is in what the digest saves.
+        let before: u64 = messages.iter().map(|&message| self.decisions[message].saved).sum();
+        decisions[*first] = Decision { patches, saved: before + saved.0, dropped: false };
+        for &message in others {
+            decisions[message] = Decision { dropped: true, ..Decision::default() };
+        }
+        decisions
+    }
+
+    /// Reads the request with the digest, and compares it with the original: each message that
+    /// stays has its bytes and its place, and the service refuses nothing that it accepted.
+    fn check(
+        &self,
+        request: &Loaded<Vec<u8>>,
+        decisions: &[Decision],
+        messages: &[usize],
+    ) -> Result<()> {
+        let violated = |what: String| Err(Error::new(ErrorKind::Invariant, what));
+        let digest_alone = decisions.iter().enumerate().map(|(message, decision)| {
+            let is_digested = messages.contains(&message);
+            Arc::new(if is_digested { decision.clone() } else { Decision::default() })
+        });
+        let digest_alone: Vec<Arc<Decision>> = digest_alone.collect();
+        let sent = spliced(self.body, &splices(self.messages, &digest_alone)?);
+        let found = Messages::find(&sent, self.api.list).unwrap_or_default();
+        let mut found = found.all.iter().map(|message| &sent[message.span.clone()]);
+        for (before, decision) in self.messages.all.iter().zip(&digest_alone) {
+            let expect = match decision.patches.first() {
+                _ if decision.dropped => continue,
+                Some(patch) => patch.with.as_bytes(),
+                None => &self.body[before.span.clone()],
+            };
+            if found.next() != Some(expect) {
+                return violated("another message stands in its place".into());
+            }
+        }
+        if found.next().is_some() {
+            return violated("a message is sent that was not there".into());
+        }
+        let Loaded { source, transcript, format, .. } = request;
+        let after = (format.read)(&sent, &mut ());
+        let before = Side { transcript, source };
+        let after = Side { transcript: &after, source: &sent };
+        match new_violations(before, after, format.invariants).first() {
+            Some(violation) => violated(violation.to_string()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A request as it came.
+struct Original {
+    request: Loaded<Vec<u8>>,
+    /// For each item, the index in the list of the message that holds it.
+    message_of: Vec<Option<usize>>,
+    /// The tokens of each block of each item as it is sent.
+    sent: Vec<Vec<Tokens>>,
+}
+
+impl Original {
+    /// The tokens of the whole request as it is sent.
+    fn tokens(&self) -> Tokens {
+        self.sum(|_| true)
+    }
+
+    /// The tokens outside of the list: of the system prompt and the tools.
+    fn tokens_outside(&self) -> Tokens {
+        self.sum(|item| self.message_of[item].is_none())
+    }
+
+    fn tokens_of(&self, messages: &[usize]) -> Tokens {
+        self.sum(|item| self.is_in(item, messages))
+    }
+
+    /// The tokens of what stays behind the first of the messages.
+    fn tokens_behind(&self, messages: &[usize]) -> Tokens {
+        self.sum(|item| self.message_of[item] > Some(messages[0]) && !self.is_in(item, messages))
+    }
+
+    fn is_in(&self, item: usize, messages: &[usize]) -> bool {
+        self.message_of[item].is_some_and(|message| messages.contains(&message))
+    }
+
+    /// The tokens of the items for which `counts`.
+    fn sum(&self, counts: impl Fn(usize) -> bool) -> Tokens {
+        let items = self.sent.iter().enumerate().filter(|(item, _)| counts(*item));
+        items.flat_map(|(_, blocks)| blocks).copied().sum()
+    }
+
+    /// The blocks of messages that are no longer sent, and a text that lists them with a reference
+    /// for each.
+    fn removed(
+        &self,
+        messages: &[usize],
+        counter: &dyn Counter,
+    ) -> Result<(Vec<RemovedText>, RemovedText)> {
+        let Loaded { source, transcript, .. } = &self.request;
+        let view = View::new(transcript, source, counter);
+        let mut removed = Vec::new();
+        let mut list = String::new();
+        let mut calls = 0;
+        for (item, entry) in transcript.context() {
+            if !self.is_in(item, messages) {
+                continue;
+            }
+            for (idx, block) in entry.blocks.iter().enumerate() {
+                let Some(span) = span_of(block) else { continue };
+                let what = describe(&view, transcript, At::Block { item, block: idx }, entry.role);
+                let number = match block {
+                    Block::Call(_) => {
+                        calls += 1;
+                        format!("#{calls} ")
+                    }
+                    _ => String::new(),
+                };
+                let raw = text(source.at(span).into_owned())?;
+                let hash = Hash::compute(raw.as_bytes());
+                list.push_str(&format!("{} {number}{what}\n", hash.reference()));
+                let about = About { what, texts: texts(block, span), ..About::default() };
+                removed.push(RemovedText { hash, raw, about });
+            }
+        }
+        let raw = encode(&list);
+        let about = About {
+            what: "the messages that a digest stands for".into(),
+            texts: vec![(0, raw.len() as u32)],
+            ..About::default()
+        };
+        let list = RemovedText { hash: Hash::compute(raw.as_bytes()), raw, about };
+        Ok((removed, list))
+    }
+}
+
+/// A message of the user with a text, as JSON of an API.
+fn message_of_user(api: &Api, words: &str) -> String {
+    let blocks = vec![Block::Text(Text::Owned(words.into()))];
+    let entry = Entry { role: Role::User, blocks, ..Entry::default() };
+    let items = vec![Item::Entry(Box::new(entry))];
+    let transcript = Transcript { items, context: vec![0], ..Transcript::default() };
+    let made = (api.make)(&transcript, &Vec::new()).body;
+    let messages = Messages::find(made.as_bytes(), api.list).unwrap_or_default();
+    messages.all.first().map(|message| made[message.span.clone()].to_owned()).unwrap_or_default()
+}
+
+/// What a digest says to a model in addition: how everything is shown that it stands for.
+fn hint(list: &RemovedText) -> String {
+    let reference = list.hash.reference();
+    format!("[`epitome show {reference}` lists all that this digest stands for, with references.]")
+}
+
+/// The JSON strings in a block, relative to its bytes.
+fn texts(block: &Block, span: Span) -> Vec<(u32, u32)> {
+    let spans: Vec<Span> = match block {
+        Block::Text(text) | Block::Summary(text) => text.span().into_iter().collect(),
+        Block::Output(output) => {
+            let texts = output.parts.iter().filter_map(|part| match part {
+                Part::Text(text) => text.span(),
+                Part::Image(_) | Part::Opaque(_) => None,
+            });
+            texts.collect()
+        }
+        _ => Vec::new(),
+    };
+    let offset = |at: u64| (at - span.start) as u32;
+    spans.iter().map(|text| (offset(text.start), offset(text.end))).collect()
+}
