@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use epitome_json::{Cursor, Kind, Malformed};
+use epitome_json::{Cursor, Kind, MalformedJson};
 use epitome_model::{Call, Field, FieldRole, Span, Text, ToolKind};
 
 /// A row of the table: tools of one kind whose arguments have the same roles.
@@ -150,7 +150,7 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
-    fn object(&mut self, cursor: &mut Cursor<'_>, prefix: &str) -> Result<(), Malformed> {
+    fn object(&mut self, cursor: &mut Cursor<'_>, prefix: &str) -> Result<(), MalformedJson> {
         cursor.object(|value, key| {
             let key = String::from_utf8_lossy(key);
             let name = format!("{prefix}{key}");
@@ -171,7 +171,7 @@ impl Found<'_> {
         Ok(())
     }
 
-    fn array(&mut self, cursor: &mut Cursor<'_>, name: &str) -> Result<(), Malformed> {
+    fn array(&mut self, cursor: &mut Cursor<'_>, name: &str) -> Result<(), MalformedJson> {
         let mut idx = 0;
         cursor.array(|element| {
             let name = format!("{name}[{idx}]");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use epitome_json::{Cursor, Kind, Malformed};
+use epitome_json::{Cursor, Kind, MalformedJson};
 
 /// What a scan found in one JSON object. The scanned bytes may end anywhere in the object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,7 +62,11 @@ pub fn skim(head: &[u8]) -> Option<Skim> {
     Some(seen)
 }
 
-fn skim_messages(value: &mut Cursor<'_>, head: &[u8], seen: &mut Skim) -> Result<(), Malformed> {
+fn skim_messages(
+    value: &mut Cursor<'_>,
+    head: &[u8],
+    seen: &mut Skim,
+) -> Result<(), MalformedJson> {
     value.array(|element| {
         element.object(|value, key| {
             seen.members.insert(String::from_utf8_lossy(key).into_owned());
@@ -86,13 +90,17 @@ fn skim_messages(value: &mut Cursor<'_>, head: &[u8], seen: &mut Skim) -> Result
     Ok(())
 }
 
-fn word(value: &mut Cursor<'_>, head: &[u8], into: &mut BTreeSet<String>) -> Result<(), Malformed> {
+fn word(
+    value: &mut Cursor<'_>,
+    head: &[u8],
+    into: &mut BTreeSet<String>,
+) -> Result<(), MalformedJson> {
     let place = value.skip()?;
     into.insert(String::from_utf8_lossy(&head[place]).trim_matches('"').to_owned());
     Ok(())
 }
 
-fn keys(value: &mut Cursor<'_>, into: &mut BTreeSet<String>) -> Result<(), Malformed> {
+fn keys(value: &mut Cursor<'_>, into: &mut BTreeSet<String>) -> Result<(), MalformedJson> {
     value.array(|element| {
         element.object(|value, key| {
             into.insert(String::from_utf8_lossy(key).into_owned());

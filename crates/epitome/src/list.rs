@@ -11,7 +11,7 @@ use std::time::UNIX_EPOCH;
 use epitome_formats::find_format;
 use epitome_llm::Catalogue;
 use epitome_model::{
-    Applied, Bytes, Role, Source, Tokens, Transcript, request_sizes, turns, weigh,
+    Bytes, EditedTranscript, Role, Source, Tokens, Transcript, request_sizes, turns, weigh,
 };
 use epitome_passes::{ContextKind, Options, Recipe, compact};
 use epitome_tokens::{Calibration, Estimate};
@@ -309,7 +309,7 @@ fn planned(session: &Loaded, path: &Path, recipe: &Recipe) -> (Tokens, Tokens) {
     };
     let planned = compact(transcript, source, recipe, &options);
     // The result is counted again, because the counts of the edits do not include everything.
-    let after = Applied::new(transcript, source, &planned.edits());
+    let after = EditedTranscript::new(transcript, source, &planned.edits());
     let after = weigh(&after.transcript, &after.source, &counter).total();
     let before = planned.tokens_before;
     (before, default_way_saving(format, before - after, before))

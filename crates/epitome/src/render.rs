@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use epitome_llm::Catalogue;
 use epitome_model::{
-    Applied, Block, Lines, MicroDollars, RecordedUsage, Ref, Source, ToolKind, Transcript,
+    Block, EditedTranscript, Lines, MicroDollars, RecordedUsage, Ref, Source, ToolKind, Transcript,
     line_count,
 };
 use epitome_passes::{Recipe, edits_for_reading};
@@ -200,7 +200,7 @@ impl RenderSource {
             .iter()
             .map(|seen| Changes::from_transcript(seen.transcript(), seen.source()))
             .collect();
-        let applied: Vec<Option<Applied<'_>>> = without
+        let applied: Vec<Option<EditedTranscript<'_>>> = without
             .iter()
             .map(|seen| how.compact.map(|recipe| seen.compacted(recipe, how.archive)))
             .collect();
@@ -364,13 +364,13 @@ impl Seen<'_> {
         }
     }
 
-    fn compacted(&self, recipe: &Recipe, archive: &Archive) -> Applied<'_> {
+    fn compacted(&self, recipe: &Recipe, archive: &Archive) -> EditedTranscript<'_> {
         let transcript = self.transcript();
         let source = self.source();
         let edits = edits_for_reading(transcript, source, recipe, &|reference| {
             lines_in_archive(archive, reference)
         });
-        Applied::new(transcript, source, &edits)
+        EditedTranscript::new(transcript, source, &edits)
     }
 }
 

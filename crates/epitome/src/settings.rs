@@ -2,8 +2,8 @@
 //! ones have priority. See `docs/config.md`.
 //!
 //! A project's file is not the user's own: it comes with any repository that the user clones. A
-//! setting that could harm the user (see [`Key::yours`]) is accepted there only if the user's own
-//! file trusts the project, and paths must stay inside of the project.
+//! setting that could harm the user (see [`Key::user_only`]) is accepted there only if the user's
+//! own file trusts the project, and paths must stay inside of the project.
 
 mod file;
 mod foreign;
@@ -174,7 +174,7 @@ impl Settings {
         // Of two values for one key, the later one is in effect: epitome's own name comes last.
         found.sort_by_key(|(_, set)| set.by.is_none());
         for (key, mut set) in found {
-            if scope == Scope::Project && key.yours {
+            if scope == Scope::Project && key.user_only {
                 self.notes.push(format!(
                     "{} sets {}, which only your own settings can: it is ignored",
                     set.place, key.name

@@ -10,7 +10,7 @@ mod today;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use epitome_formats::claude::{Status, billed};
+use epitome_formats::claude::{Status, read_billed};
 use epitome_model::{MicroDollars, Tokens};
 use serde::{Deserialize, Serialize};
 
@@ -131,7 +131,7 @@ fn last_context(session: &Path) -> Option<Tokens> {
     file.seek(SeekFrom::Start(len.saturating_sub(TAIL))).ok()?;
     let mut bytes = Vec::new();
     file.take(TAIL).read_to_end(&mut bytes).ok()?;
-    let usage = billed(&bytes).requests.last()?.usage;
+    let usage = read_billed(&bytes).requests.last()?.usage;
     Some(Tokens(usage.input + usage.output))
 }
 

@@ -154,7 +154,7 @@ impl Trigger {
         if !matches!(cheap, Verdict::Due | Verdict::Read) || !project.is_none_or(is_run_in) {
             return false;
         }
-        let read = if cheap == Verdict::Read { session.loaded().ok() } else { None };
+        let read = if cheap == Verdict::Read { session.load().ok() } else { None };
         let turns = read.map(|session| {
             let units = units(&session.transcript);
             Turns(units.iter().filter(|unit| unit.starts_turn).count() as u64)

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use epitome_json::{Cursor, Kind, Malformed, Value};
+use epitome_json::{Cursor, Kind, MalformedJson, Value};
 use epitome_model::{FieldRemainder, HiddenField};
 
 use crate::place::RecordBytes;
@@ -35,7 +35,7 @@ fn find_values(
     value: &mut Cursor<'_>,
     paths: &[Path],
     found: &mut Vec<Range<usize>>,
-) -> Result<(), Malformed> {
+) -> Result<(), MalformedJson> {
     if paths.iter().any(|path| path.is_empty()) {
         found.push(value.skip()?);
         return Ok(());
@@ -101,7 +101,7 @@ fn find_bulk(
     value: &mut Cursor<'_>,
     paths: &[Path],
     bulk: &mut Vec<(Range<usize>, FieldRemainder)>,
-) -> Result<(), Malformed> {
+) -> Result<(), MalformedJson> {
     let left = match value.kind() {
         Kind::String => FieldRemainder::EmptyText,
         Kind::Array => FieldRemainder::EmptyArray,

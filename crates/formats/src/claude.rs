@@ -16,7 +16,7 @@ mod summarise;
 mod tools;
 
 pub use additions::{MCP, STATUS_LINE};
-pub use billed::billed;
+pub use billed::read_billed;
 pub use hook::HOOK;
 pub use status::{Status, kept_days, status};
 
@@ -28,7 +28,7 @@ use crate::{Format, Write};
 pub const FORMAT: Format = Format {
     summarise: Some(summarise::summarise),
     make: Some(make::make),
-    billed: Some(billed),
+    billed: Some(read_billed),
     ..Format::writable("claude", read::sniff, read::read, SPLICES, &invariants::INVARIANTS)
 };
 

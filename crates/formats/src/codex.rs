@@ -41,7 +41,7 @@ pub const FORMAT: Format = Format {
     summarise: Some(summarise::summarise),
     make: Some(make::make),
     thinking_is_bound: |_| false,
-    billed: Some(billed::billed),
+    billed: Some(billed::read_billed),
     ..Format::writable("codex", read::sniff, read::read, SPLICES, &invariants::INVARIANTS)
 };
 

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use epitome_json::{Cursor, Malformed};
+use epitome_json::{Cursor, MalformedJson};
 
 /// The position of a value, if there is one.
 pub type Found = Option<Range<usize>>;
@@ -34,8 +34,8 @@ impl<T> List<T> {
     pub fn read(
         &mut self,
         value: &mut Cursor<'_>,
-        element: fn(&mut Cursor<'_>) -> Result<T, Malformed>,
-    ) -> Result<(), Malformed> {
+        element: fn(&mut Cursor<'_>) -> Result<T, MalformedJson>,
+    ) -> Result<(), MalformedJson> {
         let items = &mut self.items;
         self.whole = Some(value.array(|value| {
             items.push(element(value)?);
@@ -86,7 +86,7 @@ macro_rules! fields {
         }
 
         impl<'a> $crate::lines::ParseLine<'a> for $name {
-            fn parse_line(line: &$crate::Line<'a>) -> Result<$name, epitome_json::Malformed> {
+            fn parse_line(line: &$crate::Line<'a>) -> Result<$name, epitome_json::MalformedJson> {
                 $name::parse(line.bytes)
             }
         }
@@ -94,7 +94,7 @@ macro_rules! fields {
         #[allow(dead_code)]
         impl $name {
             /// Reads a record that is the whole text.
-            pub fn parse(line: &[u8]) -> Result<$name, epitome_json::Malformed> {
+            pub fn parse(line: &[u8]) -> Result<$name, epitome_json::MalformedJson> {
                 let mut cursor = epitome_json::Cursor::new(line);
                 let fields = $name::read(&mut cursor)?;
                 cursor.end()?;
@@ -105,14 +105,14 @@ macro_rules! fields {
             pub fn at(
                 line: &[u8],
                 place: &std::ops::Range<usize>,
-            ) -> Result<$name, epitome_json::Malformed> {
+            ) -> Result<$name, epitome_json::MalformedJson> {
                 $name::read(&mut epitome_json::Cursor::at(line, place))
             }
 
             /// Reads the next value. If it is not an object, only its position is read.
             pub fn read(
                 value: &mut epitome_json::Cursor<'_>,
-            ) -> Result<$name, epitome_json::Malformed> {
+            ) -> Result<$name, epitome_json::MalformedJson> {
                 let mut fields = $name::default();
                 fields.add(value)?;
                 Ok(fields)
@@ -122,7 +122,7 @@ macro_rules! fields {
             pub fn add(
                 &mut self,
                 value: &mut epitome_json::Cursor<'_>,
-            ) -> Result<(), epitome_json::Malformed> {
+            ) -> Result<(), epitome_json::MalformedJson> {
                 self.whole = value.object(|value, key| self.member(key, value))?;
                 Ok(())
             }
@@ -132,7 +132,7 @@ macro_rules! fields {
                 &mut self,
                 key: &[u8],
                 value: &mut epitome_json::Cursor<'_>,
-            ) -> Result<(), epitome_json::Malformed> {
+            ) -> Result<(), epitome_json::MalformedJson> {
                 match key {
                     $($($key)|+ => $crate::fields::fields!(
                         @read self.$field, value, $way $(<$T>)? $(($by))?
@@ -212,13 +212,13 @@ mod tests {
         }
     }
 
-    fn kind(value: &mut Cursor<'_>) -> Result<Option<epitome_json::Kind>, Malformed> {
+    fn kind(value: &mut Cursor<'_>) -> Result<Option<epitome_json::Kind>, MalformedJson> {
         let kind = value.kind();
         value.skip()?;
         Ok(Some(kind))
     }
 
-    fn other(whole: &mut Whole, key: &[u8], value: &mut Cursor<'_>) -> Result<(), Malformed> {
+    fn other(whole: &mut Whole, key: &[u8], value: &mut Cursor<'_>) -> Result<(), MalformedJson> {
         value.skip()?;
         whole.others.push(String::from_utf8_lossy(key).into());
         Ok(())

@@ -115,12 +115,12 @@ pub struct Format {
     pub files: Option<&'static Files>,
     /// Reads what was billed from the lines of a session, where its transcript does not hold all of
     /// it.
-    pub billed: Option<fn(lines: &[u8]) -> Billed>,
+    pub billed: Option<fn(lines: &[u8]) -> BilledRequests>,
 }
 
 /// The requests that a session records for a bill.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Billed {
+pub struct BilledRequests {
     /// The folder in which the session was run.
     pub cwd: Option<String>,
     /// The requests, in the order of the session. Several may be one: see [`BilledRequest::key`].

@@ -1,6 +1,6 @@
 //! Iterates over the lines of a source. No more than a chunk and the longest line are in memory.
 
-use epitome_json::{Document, Malformed};
+use epitome_json::{Document, MalformedJson};
 use epitome_model::{Fault, Faults, Record, Source, Span};
 use memchr::memrchr;
 
@@ -74,11 +74,11 @@ pub fn first<T>(head: &[u8], read: impl Fn(&Line<'_>) -> Option<T>) -> Option<T>
 /// A type that is parsed from one line.
 pub trait ParseLine<'a>: Sized + Send {
     /// Parses a line that is not blank.
-    fn parse_line(line: &Line<'a>) -> Result<Self, Malformed>;
+    fn parse_line(line: &Line<'a>) -> Result<Self, MalformedJson>;
 }
 
 impl<'a> ParseLine<'a> for Document<'a> {
-    fn parse_line(line: &Line<'a>) -> Result<Document<'a>, Malformed> {
+    fn parse_line(line: &Line<'a>) -> Result<Document<'a>, MalformedJson> {
         Document::parse_at(line.bytes, line.record.span.start)
     }
 }

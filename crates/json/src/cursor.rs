@@ -10,14 +10,14 @@ use memchr::memchr2;
 
 /// A syntax error in JSON text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed {
+pub struct MalformedJson {
     /// Offset in bytes, from the beginning of the text, of the first byte that is not allowed.
     pub offset: usize,
     /// A description of the error: `expected a value`.
     pub what: &'static str,
 }
 
-impl Malformed {
+impl MalformedJson {
     /// The fault of a record that is not valid JSON from this offset on. `line` is the line of the
     /// record, from 1. `is_ended` says whether a line feed ends that line: a line without one may
     /// still be in the middle of being written.
@@ -70,7 +70,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Skips the next value and returns its range.
-    pub fn skip(&mut self) -> Result<Range<usize>, Malformed> {
+    pub fn skip(&mut self) -> Result<Range<usize>, MalformedJson> {
         self.skip_space();
         let start = self.pos;
         match self.bytes.get(self.pos) {
@@ -82,25 +82,25 @@ impl<'a> Cursor<'a> {
     }
 
     /// Skips the next value and returns its range if it is a string.
-    pub fn string(&mut self) -> Result<Option<Range<usize>>, Malformed> {
+    pub fn string(&mut self) -> Result<Option<Range<usize>>, MalformedJson> {
         let is_string = self.kind() == Kind::String;
         let place = self.skip()?;
         Ok(is_string.then_some(place))
     }
 
     /// Skips the next value and returns whether it is `true`.
-    pub fn truth(&mut self) -> Result<bool, Malformed> {
+    pub fn truth(&mut self) -> Result<bool, MalformedJson> {
         Ok(self.raw()? == b"true")
     }
 
     /// Skips the next value and returns its bytes, with quotes and escapes as they are.
-    pub fn raw(&mut self) -> Result<&'a [u8], Malformed> {
+    pub fn raw(&mut self) -> Result<&'a [u8], MalformedJson> {
         let place = self.skip()?;
         Ok(&self.bytes[place])
     }
 
     /// Skips the next value and returns it if it is a non-negative integer.
-    pub fn integer(&mut self) -> Result<Option<u64>, Malformed> {
+    pub fn integer(&mut self) -> Result<Option<u64>, MalformedJson> {
         let place = self.skip()?;
         Ok(integer(self.bytes, &place))
     }
@@ -109,9 +109,9 @@ impl<'a> Cursor<'a> {
     /// escapes not decoded. `member` must skip the value.
     ///
     /// A value that is not an object is skipped, and `member` is not called.
-    pub fn object<F>(&mut self, mut member: F) -> Result<Range<usize>, Malformed>
+    pub fn object<F>(&mut self, mut member: F) -> Result<Range<usize>, MalformedJson>
     where
-        F: FnMut(&mut Cursor<'a>, &'a [u8]) -> Result<(), Malformed>,
+        F: FnMut(&mut Cursor<'a>, &'a [u8]) -> Result<(), MalformedJson>,
     {
         if self.kind() != Kind::Object {
             return self.skip();
@@ -136,9 +136,9 @@ impl<'a> Cursor<'a> {
     /// Calls `element` for each element of the next array. `element` must skip the value.
     ///
     /// A value that is not an array is skipped, and `element` is not called.
-    pub fn array<F>(&mut self, mut element: F) -> Result<Range<usize>, Malformed>
+    pub fn array<F>(&mut self, mut element: F) -> Result<Range<usize>, MalformedJson>
     where
-        F: FnMut(&mut Cursor<'a>) -> Result<(), Malformed>,
+        F: FnMut(&mut Cursor<'a>) -> Result<(), MalformedJson>,
     {
         if self.kind() != Kind::Array {
             return self.skip();
@@ -160,7 +160,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Checks that nothing but white space is left.
-    pub fn end(&mut self) -> Result<(), Malformed> {
+    pub fn end(&mut self) -> Result<(), MalformedJson> {
         self.skip_space();
         if self.pos == self.bytes.len() {
             Ok(())
@@ -174,8 +174,8 @@ impl<'a> Cursor<'a> {
         self.pos
     }
 
-    fn malformed(&self, what: &'static str) -> Malformed {
-        Malformed { offset: self.pos, what }
+    fn malformed(&self, what: &'static str) -> MalformedJson {
+        MalformedJson { offset: self.pos, what }
     }
 
     fn skip_space(&mut self) {
@@ -191,12 +191,12 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), Malformed> {
+    fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), MalformedJson> {
         if self.skip_byte(byte) { Ok(()) } else { Err(self.malformed(what)) }
     }
 
     /// Skips a key and the colon after it, and returns the key.
-    fn key(&mut self) -> Result<&'a [u8], Malformed> {
+    fn key(&mut self) -> Result<&'a [u8], MalformedJson> {
         self.skip_space();
         if self.bytes.get(self.pos) != Some(&b'"') {
             return Err(self.malformed("expected a key"));
@@ -210,7 +210,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Skips a string, whose first quote is the next byte.
-    fn skip_string(&mut self) -> Result<(), Malformed> {
+    fn skip_string(&mut self) -> Result<(), MalformedJson> {
         self.pos += 1;
         loop {
             let rest = &self.bytes[self.pos..];
@@ -231,7 +231,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Skips the rest of an escape, after its backslash.
-    fn skip_escape(&mut self) -> Result<(), Malformed> {
+    fn skip_escape(&mut self) -> Result<(), MalformedJson> {
         match self.bytes.get(self.pos) {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
                 self.pos += 1;
@@ -252,7 +252,7 @@ impl<'a> Cursor<'a> {
 
     /// Skips an object or array. Open containers are on an explicit stack: depth uses heap, not
     /// stack.
-    fn skip_container(&mut self) -> Result<(), Malformed> {
+    fn skip_container(&mut self) -> Result<(), MalformedJson> {
         let mut open: Vec<u8> = Vec::new();
         loop {
             self.skip_space();
@@ -294,7 +294,7 @@ impl<'a> Cursor<'a> {
 
     /// Skips what follows a value: the ends of containers, or else the comma and the key before the
     /// next value. Returns whether the outermost container was closed.
-    fn close_containers(&mut self, open: &mut Vec<u8>) -> Result<bool, Malformed> {
+    fn close_containers(&mut self, open: &mut Vec<u8>) -> Result<bool, MalformedJson> {
         loop {
             let Some(&closer) = open.last() else { return Ok(true) };
             self.skip_space();
@@ -311,7 +311,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Skips `true`, `false`, `null` or a number.
-    fn skip_scalar(&mut self) -> Result<(), Malformed> {
+    fn skip_scalar(&mut self) -> Result<(), MalformedJson> {
         for word in [&b"true"[..], b"false", b"null"] {
             if self.bytes[self.pos..].starts_with(word) {
                 self.pos += word.len();
@@ -321,7 +321,7 @@ impl<'a> Cursor<'a> {
         self.skip_number()
     }
 
-    fn skip_number(&mut self) -> Result<(), Malformed> {
+    fn skip_number(&mut self) -> Result<(), MalformedJson> {
         self.skip_byte(b'-');
         if !self.skip_byte(b'0') {
             self.skip_digits("expected a value")?;
@@ -338,7 +338,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    fn skip_digits(&mut self, what: &'static str) -> Result<(), Malformed> {
+    fn skip_digits(&mut self, what: &'static str) -> Result<(), MalformedJson> {
         let start = self.pos;
         while matches!(self.bytes.get(self.pos), Some(b'0'..=b'9')) {
             self.pos += 1;
@@ -355,7 +355,7 @@ fn control_in(run: &[u8]) -> Option<usize> {
 }
 
 /// Checks that `bytes` are one JSON value.
-pub fn check(bytes: &[u8]) -> Result<(), Malformed> {
+pub fn check(bytes: &[u8]) -> Result<(), MalformedJson> {
     let mut cursor = Cursor::new(bytes);
     cursor.skip()?;
     cursor.end()

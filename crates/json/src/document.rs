@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use epitome_model::{Source, Span, Text, decode};
 
-use crate::cursor::{Cursor, Kind, Malformed};
+use crate::cursor::{Cursor, Kind, MalformedJson};
 
 /// Bytes per read of a source that does not return all bytes at once.
 const CHUNK: u64 = 1 << 20;
@@ -26,14 +26,14 @@ pub struct Document<'a> {
 
 impl<'a> Document<'a> {
     /// Parses a document. If a key occurs more than once in an object, the last one counts.
-    pub fn parse(bytes: &'a [u8]) -> Result<Document<'a>, Malformed> {
+    pub fn parse(bytes: &'a [u8]) -> Result<Document<'a>, MalformedJson> {
         Document::parse_at(bytes, 0)
     }
 
     /// Parses bytes that begin at the offset `base` in their source, for example one line of a
     /// file. Spans of values count from the beginning of the source. Otherwise like
     /// [`Document::parse`].
-    pub fn parse_at(bytes: &'a [u8], base: u64) -> Result<Document<'a>, Malformed> {
+    pub fn parse_at(bytes: &'a [u8], base: u64) -> Result<Document<'a>, MalformedJson> {
         let start = if bytes.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
         let mut cursor = Cursor::at(bytes, &(start..bytes.len()));
         let root = Value::parse(&mut cursor, (bytes, base), DEPTH)?;
@@ -75,7 +75,7 @@ impl<'a> Value<'a> {
         cursor: &mut Cursor<'a>,
         (bytes, base): (&'a [u8], u64),
         depth: usize,
-    ) -> Result<Self, Malformed> {
+    ) -> Result<Self, MalformedJson> {
         let leaf = |range| Value { bytes, base, range, inner: Inner::Leaf };
         if depth == 0 {
             return Ok(leaf(cursor.skip()?));

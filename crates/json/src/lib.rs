@@ -3,7 +3,7 @@
 //!
 //! A [`Cursor`] walks over a text and builds nothing: it is for records of which few members
 //! matter. A [`Document`] is a tree of the [`Value`]s of a text, each with its position. Both
-//! accept any bytes and return [`Malformed`] with the offset of the first error.
+//! accept any bytes and return [`MalformedJson`] with the offset of the first error.
 //!
 //! [`write`](mod@write) turns [`Edit`](epitome_model::Edit)s of a transcript into replacements of
 //! bytes. The order of keys, unknown members, the text of numbers and white space stay as they are.
@@ -15,7 +15,7 @@
 //! let b = document.root.list_of("b");
 //! assert_eq!(b[1].text().as_deref(), Some("two"));
 //! assert_eq!(b[1].range(), &(24..29));
-//! # Ok::<(), epitome_json::Malformed>(())
+//! # Ok::<(), epitome_json::MalformedJson>(())
 //! ```
 //!
 //! # Absent
@@ -31,5 +31,5 @@ mod cursor;
 mod document;
 pub mod write;
 
-pub use cursor::{Cursor, Kind, Malformed, check, integer, without};
+pub use cursor::{Cursor, Kind, MalformedJson, check, integer, without};
 pub use document::{Document, Value, read_all};

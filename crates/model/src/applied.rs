@@ -18,7 +18,7 @@ use crate::{
 /// [`Record`](crate::Record), and `context` says where it is sent.
 ///
 /// ```
-/// use epitome_model::{Applied, At, Block, Edit, Entry, Item, Text, Transcript, Verb};
+/// use epitome_model::{At, Block, Edit, EditedTranscript, Entry, Item, Text, Transcript, Verb};
 ///
 /// let source: &[u8] = br#""all of it""#;
 /// let words = Block::Text(Text::Owned("all of it".into()));
@@ -28,24 +28,28 @@ use crate::{
 /// let at = At::Block { item: 0, block: 0 };
 /// let edit = Edit { at, verb: Verb::Replace("less".into()), pass: "example" };
 ///
-/// let applied = Applied::new(&transcript, &source, &[edit]);
+/// let applied = EditedTranscript::new(&transcript, &source, &[edit]);
 /// let (_, entry) = applied.transcript.entries().next().expect("it has one");
 /// let Block::Text(text) = &entry.blocks[0] else { panic!("it is still a text") };
 /// assert_eq!(text.read(&applied.source), "less");
 /// ```
-pub struct Applied<'a> {
+pub struct EditedTranscript<'a> {
     /// The transcript after the edits.
     pub transcript: Transcript,
     /// The source that the spans of `transcript` point into.
     pub source: Longer<'a>,
 }
 
-impl<'a> Applied<'a> {
+impl<'a> EditedTranscript<'a> {
     /// Applies `edits`. An edit is ignored if its position does not exist, or if its verb does not
     /// suit the position.
-    pub fn new(transcript: &Transcript, source: &'a dyn Source, edits: &[Edit]) -> Applied<'a> {
+    pub fn new(
+        transcript: &Transcript,
+        source: &'a dyn Source,
+        edits: &[Edit],
+    ) -> EditedTranscript<'a> {
         let source = Longer { base: source, more: Vec::new() };
-        let mut applied = Applied { transcript: transcript.clone(), source };
+        let mut applied = EditedTranscript { transcript: transcript.clone(), source };
         let mut by_item: BTreeMap<usize, Vec<&Edit>> = BTreeMap::new();
         for edit in edits {
             by_item.entry(edit.at.item()).or_default().push(edit);
@@ -317,7 +321,7 @@ mod tests {
             edit(At::Block { item: 0, block: 2 }, Some("[output: 1 line]")),
         ];
         let source = SOURCE;
-        let applied = Applied::new(&transcript(), &source, &edits);
+        let applied = EditedTranscript::new(&transcript(), &source, &edits);
         let entry = applied.transcript.items[0].entry().expect("an entry");
         let [Block::Call(call), Block::Output(output)] = &entry.blocks[..] else {
             panic!("the reasoning went: {entry:?}");
@@ -346,7 +350,7 @@ mod tests {
         }
         let source = SOURCE;
         let at = At::Field { item: 0, block: 1, field: 0 };
-        let applied = Applied::new(&transcript, &source, &[edit(at, Some("less"))]);
+        let applied = EditedTranscript::new(&transcript, &source, &[edit(at, Some("less"))]);
         let entry = applied.transcript.items[0].entry().expect("an entry");
         let Block::Call(call) = &entry.blocks[1] else { panic!("a call") };
         assert_eq!(&*applied.source.at(call.arguments), b"{}");

@@ -10,9 +10,9 @@
 //! file, so the size of a transcript depends on the number of records and not on their length.
 //!
 //! An [`Edit`] is a change at one position ([`At`]): it replaces or drops a block, cuts items out,
-//! or puts a summary in their place. [`Applied`] carries edits out in memory. A [`Stub`] is the
-//! text that an edit leaves where it removed something; it contains a [`Ref`], by which the archive
-//! finds the removed bytes.
+//! or puts a summary in their place. [`EditedTranscript`] carries edits out in memory. A [`Stub`]
+//! is the text that an edit leaves where it removed something; it contains a [`Ref`], by which the
+//! archive finds the removed bytes.
 //!
 //! ```
 //! use epitome_model::{Block, Entry, Item, Span, Text, Transcript};
@@ -59,7 +59,7 @@ mod unit;
 mod usage;
 
 pub use amount::{Bytes, Lines, MicroDollars, Tokens, Turns};
-pub use applied::{Applied, Longer};
+pub use applied::{EditedTranscript, Longer};
 pub use count::{
     CHARS_AROUND, Counter, IMAGE, TOKENS_AROUND, Weight, Weights, block_chars, block_has_at_least,
     block_tokens, call_tokens, has_at_least, weigh,

@@ -36,7 +36,7 @@ const NAMED_FAILURES: [&str; 4] = [
 static ERROR: LazyLock<LanguagePatterns> = LazyLock::new(|| {
     let named = NAMED_FAILURES.map(|it| format!("(?-i:{it})"));
     let more: Vec<&str> = FAILURES.into_iter().chain(named.iter().map(String::as_str)).collect();
-    LanguagePatterns::failed(&more)
+    LanguagePatterns::failures(&more)
 });
 
 /// Words that mean a failure only in the output of a failed call.

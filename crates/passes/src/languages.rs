@@ -52,7 +52,7 @@ pub struct LanguagePatterns {
 
 impl LanguagePatterns {
     /// Patterns of failures. `more` are patterns that depend on no language.
-    pub fn failed(more: &[&str]) -> LanguagePatterns {
+    pub fn failures(more: &[&str]) -> LanguagePatterns {
         let mut patterns: Vec<String> = more.iter().map(|it| (*it).to_owned()).collect();
         patterns.extend(nouns_of_failure(|noun| noun.is_ascii()));
         patterns.extend(nouns_of_failure(|noun| !noun.is_ascii()));
@@ -193,7 +193,7 @@ mod tests {
             }
         }
         let kinds = [
-            LanguagePatterns::failed(&[]),
+            LanguagePatterns::failures(&[]),
             LanguagePatterns::may_say(),
             LanguagePatterns::commands(),
             LanguagePatterns::rules(),
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn there_is_room_for_the_automaton_of_each_kind() {
         let kinds = [
-            LanguagePatterns::failed(&[]),
+            LanguagePatterns::failures(&[]),
             LanguagePatterns::may_say(),
             LanguagePatterns::commands(),
             LanguagePatterns::rules(),

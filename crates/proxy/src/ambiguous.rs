@@ -1,6 +1,6 @@
 //! Messages that two readers of JSON may understand in different ways. They are not changed.
 
-use epitome_json::{Cursor, Kind, Malformed};
+use epitome_json::{Cursor, Kind, MalformedJson};
 use memchr::memmem;
 
 /// Levels of objects and arrays in which keys are compared: down to the parts of a result.
@@ -13,7 +13,7 @@ pub(crate) fn is_ambiguous(message: &[u8]) -> bool {
 }
 
 /// Whether no object in the next value has a key twice.
-fn has_other_keys(cursor: &mut Cursor<'_>, levels: u8) -> Result<bool, Malformed> {
+fn has_other_keys(cursor: &mut Cursor<'_>, levels: u8) -> Result<bool, MalformedJson> {
     let mut are_other = true;
     match cursor.kind() {
         Kind::Object if levels > 0 => {

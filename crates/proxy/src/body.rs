@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use epitome::wire::Chain;
-use epitome_json::{Cursor, Kind, Malformed, without};
+use epitome_json::{Cursor, Kind, MalformedJson, without};
 use epitome_model::{Tokens, decode};
 
 /// A member that only says how far the provider should cache: clients move it from message to
@@ -213,7 +213,7 @@ fn model_name(value: &[u8]) -> Option<String> {
 }
 
 /// Reads the next value as a message.
-fn message(cursor: &mut Cursor<'_>, body: &[u8]) -> Result<Message, Malformed> {
+fn message(cursor: &mut Cursor<'_>, body: &[u8]) -> Result<Message, MalformedJson> {
     let mut ignored = Vec::new();
     let Element { span, is_input, is_result, .. } = element(cursor, body, 0, &mut ignored)?;
     ignored.sort_unstable_by_key(|range| range.start);
@@ -235,7 +235,7 @@ fn element(
     body: &[u8],
     depth: u8,
     ignored: &mut Vec<Range<usize>>,
-) -> Result<Element, Malformed> {
+) -> Result<Element, MalformedJson> {
     if cursor.kind() != Kind::Object {
         let span = cursor.skip()?;
         return Ok(Element { span, text_alone: None, is_input: false, is_result: false });
@@ -284,7 +284,7 @@ fn content(
     body: &[u8],
     depth: u8,
     ignored: &mut Vec<Range<usize>>,
-) -> Result<(), Malformed> {
+) -> Result<(), MalformedJson> {
     let before = ignored.len();
     let mut count = 0;
     let mut text = None;

@@ -260,7 +260,7 @@ fn matters(left: &PlannedLosses) -> Markup {
 
 /// The session's title, or its id.
 fn title_of(viewer: &Viewer, session: &OpenSession<'_>) -> String {
-    let head = session.loaded().ok().map(|loaded| &loaded.transcript.head);
+    let head = session.load().ok().map(|loaded| &loaded.transcript.head);
     let title = head.and_then(|head| head.title.as_deref().or(head.id.as_deref()));
     viewer.redacted(&epitome_model::short(title.unwrap_or("the session"), 100))
 }

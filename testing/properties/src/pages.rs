@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use epitome::Loaded;
 use epitome_formats::Format;
-use epitome_model::{Applied, Block, Lines, Ref, Source, Transcript};
+use epitome_model::{Block, EditedTranscript, Lines, Ref, Source, Transcript};
 use epitome_passes::{built_in, edits_for_reading};
 use epitome_render::{
     Changes, Detail, Html, PageName, Story, StorySession, from_json, json, markdown, terminal,
@@ -27,10 +27,10 @@ pub fn page(bytes: &[u8]) {
         let recipe = built_in(recipe).expect("it is one of ours");
         let no_lines = |_: &Ref| -> Option<Lines> { None };
         let edits = edits_for_reading(transcript, source, &recipe, &no_lines);
-        let once = Applied::new(transcript, source, &edits);
+        let once = EditedTranscript::new(transcript, source, &edits);
         // A second compaction changes nothing.
         let edits = edits_for_reading(&once.transcript, &once.source, &recipe, &no_lines);
-        let twice = Applied::new(&once.transcript, &once.source, &edits);
+        let twice = EditedTranscript::new(&once.transcript, &once.source, &edits);
         let all = Detail::Full;
         let texts = |transcript: &Transcript, source: &dyn Source| {
             with_story(format, transcript, source, all, |story| json(story, &[]))

@@ -153,7 +153,7 @@ fn explained(settings: &Settings) -> String {
         for set in sets.iter().skip(1) {
             text += &format!("    {DIM}instead of {}  {}{DIM:#}\n", short(set), place(set));
         }
-        let yours = if key.yours {
+        let yours = if key.user_only {
             " Ignored in a project's file, unless you trust the project."
         } else {
             ""
@@ -204,7 +204,7 @@ fn json_of(settings: &Settings) -> SettingsJson<'_> {
             variable: key.variable(),
             about: &key.about,
             takes: &key.takes,
-            yours_alone: key.yours,
+            yours_alone: key.user_only,
             instead_of: others
                 .map(|set| SetTold { value: value(set), place: set.place.to_string() })
                 .collect(),

@@ -275,7 +275,7 @@ fn month(report: &SimulateReport) -> String {
 
 fn check(gate: &Gate, report: &SimulateReport) -> Result<()> {
     let Some(recipe) = report.recipes.get(1) else { return Ok(()) };
-    let missed = gate.missed(recipe, report.cuts);
+    let missed = gate.unmet_conditions(recipe, report.cuts);
     if missed.is_empty() {
         return Ok(());
     }

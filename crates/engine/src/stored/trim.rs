@@ -1,7 +1,7 @@
 //! Removes messages from the middle of a stored session, as the recipe says.
 
 use epitome_formats::Loaded;
-use epitome_model::{Applied, Cut, Edit, Source, WriteMode};
+use epitome_model::{Cut, Edit, EditedTranscript, Source, WriteMode};
 use epitome_passes::{KeptParts, Plan, PlannedEdit, Recipe, TrimRule, View, add_edits, begin};
 
 use super::{Note, Stages};
@@ -40,7 +40,7 @@ impl<S: Source> Stages<'_, '_, S> {
     pub(super) fn plan_behind(&self, cut: Cut, begun: Plan) -> Plan {
         let Loaded { source, transcript, .. } = self.session;
         let edits = Vec::from_iter(Edit::cut(cut));
-        let applied = Applied::new(transcript, source, &edits);
+        let applied = EditedTranscript::new(transcript, source, &edits);
         let mut view = View::new(&applied.transcript, &applied.source, self.counter)
             .with_rule_files(&self.recipe.rule_files);
         // The trigger was checked before the cut.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use epitome_agents::{self as agents, SessionFile};
-use epitome_formats::{Billed, BilledRequest, find_format};
+use epitome_formats::{BilledRequest, BilledRequests, find_format};
 use epitome_llm::Catalogue;
 use epitome_model::{
     CacheUse, MicroDollars, RecordedUsage, Source, TokenUsage, Tokens, Transcript,
@@ -229,7 +229,7 @@ impl Stamped {
 fn read(file: &Stamped, screen: &Screen) -> Option<RecordedSession> {
     if let Some(billed) = find_format(file.agent).and_then(|format| format.billed) {
         let source = Place::parse(&file.path).open().ok()?;
-        let Billed { cwd, requests } = billed(&source.read(0..source.len()));
+        let BilledRequests { cwd, requests } = billed(&source.read(0..source.len()));
         if source.failure().is_some() {
             return None;
         }

@@ -147,10 +147,10 @@ impl<'a> Compact<'a> {
         let config = session.config;
         let path = session.path();
         if self.out.is_some() {
-            return self.plan_loaded(config, path, session.loaded()?, look);
+            return self.plan_loaded(config, path, session.load()?, look);
         }
         session.place().check_writable()?;
-        let mut report = self.plan_loaded(config, path, session.loaded()?, &mut look)?;
+        let mut report = self.plan_loaded(config, path, session.load()?, &mut look)?;
         report.file.in_use = session.users().iter().map(UserFound::from_user).collect();
         for part in self.files(session)?.into_iter().skip(1) {
             part.place.check_writable()?;
@@ -334,7 +334,7 @@ impl<'a> Compact<'a> {
         before_writing: impl FnOnce() -> Result<(), E>,
     ) -> Result<CompactReport, E> {
         if let Some(out) = self.out {
-            let copied = self.copy_loaded(session.config, session.path(), session.loaded()?, out);
+            let copied = self.copy_loaded(session.config, session.path(), session.load()?, out);
             return Ok(copied?);
         }
         let locked_files = self.lock_files(session)?;

@@ -253,7 +253,7 @@ pub fn session_losses(
     settings: &Settings,
     counter: &dyn Counter,
 ) -> Result<LossReport> {
-    let loaded = session.loaded()?;
+    let loaded = session.load()?;
     let rule_files = recipes::rule_files(session.config, settings)?;
     let screen = Screen::with_settings(session.config, settings);
     let prices = catalogue(session.config)?;
@@ -328,7 +328,7 @@ pub fn session_losses(
 ///
 /// The errors of opening and reading the session and the archive.
 pub fn session_text(session: &OpenSession<'_>, name: &Name) -> Result<Option<String>> {
-    let loaded = session.loaded()?;
+    let loaded = session.load()?;
     let timeline = Timeline::from_session(loaded, &session.config.archive(), session.path())?;
     let view = View::new(&timeline.transcript, timeline.whole(), &const { Estimate::new() });
     let transcript = view.transcript;

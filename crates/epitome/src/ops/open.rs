@@ -31,11 +31,11 @@ use crate::store::User;
 /// # let recipe = epitome::built_in("epitome").expect("a recipe");
 /// # let counter = epitome_tokens::Estimate::new();
 /// let session = OpenSession::new(&config, &path);
-/// assert_eq!(session.loaded()?.format.name, "pi");
+/// assert_eq!(session.load()?.format.name, "pi");
 /// assert!(session.users().is_empty(), "no process has it open");
 /// // A session that does not exist is an error only when it is read.
 /// let missing = OpenSession::new(&config, "no-such-session.jsonl".as_ref());
-/// assert!(missing.loaded().is_err());
+/// assert!(missing.load().is_err());
 /// # Ok::<(), epitome::Error>(())
 /// ```
 pub struct OpenSession<'c> {
@@ -82,7 +82,7 @@ impl<'c> OpenSession<'c> {
     /// # Errors
     ///
     /// The errors of [`load`](crate::storage::load): `NotFound`, `UnknownFormat` and others.
-    pub fn loaded(&self) -> Result<&Loaded> {
+    pub fn load(&self) -> Result<&Loaded> {
         let loaded = self.loaded.get_or_init(|| self.own.read(self.agent));
         loaded.as_ref().map_err(Error::clone)
     }
@@ -91,9 +91,9 @@ impl<'c> OpenSession<'c> {
     ///
     /// # Errors
     ///
-    /// The errors of [`loaded`](OpenSession::loaded).
+    /// The errors of [`load`](OpenSession::load).
     pub fn is_run_in(&self, project: &Path) -> Result<bool> {
-        Ok(is_run_in(project, self.loaded()?.transcript.head.cwd.as_deref()))
+        Ok(is_run_in(project, self.load()?.transcript.head.cwd.as_deref()))
     }
 
     /// The other processes that have the session's own file open at this moment. For all files

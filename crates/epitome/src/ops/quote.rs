@@ -115,7 +115,7 @@ pub fn compaction_prices(
     session: &OpenSession<'_>,
     counter: &dyn Counter,
 ) -> Result<Vec<CompactionPrice>> {
-    let loaded = session.loaded()?;
+    let loaded = session.load()?;
     let prices = catalogue(session.config)?;
     let timeline = Timeline::from_session(loaded, &session.config.archive(), session.path())?;
     let found: Vec<_> = timeline.found().into_iter().filter(|it| it.own.is_some()).collect();

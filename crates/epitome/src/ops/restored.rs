@@ -199,7 +199,7 @@ impl RestoredFile {
     /// The entry of a session's own file that was never compacted, while files that belong to it
     /// were.
     fn untouched(session: &OpenSession<'_>) -> Result<RestoredFile> {
-        let loaded = session.loaded()?;
+        let loaded = session.load()?;
         let Digest { len, blake3 } = Digest::from_source(&loaded.source)?;
         Ok(RestoredFile {
             session: session.path().to_owned(),

@@ -17,7 +17,7 @@ pub struct Key {
     /// The default value, if it does not depend on the recipe.
     pub default: Option<Value>,
     /// Whether a project's file may set it only if the user trusts the project.
-    pub yours: bool,
+    pub user_only: bool,
     /// What the path may contain, if the value is a path.
     pub path: Option<PathKind>,
     /// Whether the value is a list.
@@ -150,7 +150,7 @@ fn collect(prefix: &str, schema: &Value, keys: &mut Vec<Key>) {
             words: words.collect(),
             about,
             default: property.get("default").filter(|it| !it.is_null()).cloned(),
-            yours: property["x-yours"] == true,
+            user_only: property["x-yours"] == true,
             path: match property["x-path"].as_str() {
                 Some("recipe") => Some(PathKind::Recipe),
                 Some(_) => Some(PathKind::File),
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn what_only_the_user_may_say_is_known() {
         let yours: Vec<&str> =
-            KEYS.iter().filter(|key| key.yours).map(|key| key.name.as_str()).collect();
+            KEYS.iter().filter(|key| key.user_only).map(|key| key.name.as_str()).collect();
         let expect = [
             "chat.allow",
             "chat.deny",

@@ -92,7 +92,7 @@ impl Gate {
     /// The conditions that a recipe does not meet, each with the actual figure: `recall>=0.9 (is
     /// 0.8812)`. A figure that was not measured does not meet its condition, and the text says why
     /// it was not. `cuts` is the number of compactions that were forced with each recipe.
-    pub fn missed(&self, report: &RecipeReport, cuts: u64) -> Vec<String> {
+    pub fn unmet_conditions(&self, report: &RecipeReport, cuts: u64) -> Vec<String> {
         let missed = self.0.iter().filter_map(|condition| {
             let is = (condition.figure.of)(report);
             let is_met = is.is_some_and(|is| match condition.bound {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use epitome_agents as agents;
-use epitome_formats::claude::{FORMAT, billed};
+use epitome_formats::claude::{FORMAT, read_billed};
 use epitome_llm::Catalogue;
 use epitome_model::MicroDollars;
 use jiff::civil::Date;
@@ -93,7 +93,7 @@ impl Day {
         let to = from + bytes.len() as u64;
         *room = room.saturating_sub(bytes.len() as u64);
         let is_whole = *room > 0;
-        let requests = billed(&bytes).requests;
+        let requests = read_billed(&bytes).requests;
         for request in billed_requests(FORMAT.name, requests, str::to_owned) {
             let day = request.time.map(|time| time.to_zoned(TimeZone::UTC).date());
             let cost = request.cost(prices).filter(|_| day == self.day);

@@ -8,15 +8,15 @@ use epitome_model::{CacheUse, RecordedUsage};
 use memchr::memmem;
 use serde_json::Value;
 
-use crate::{Billed, BilledRequest};
+use crate::{BilledRequest, BilledRequests};
 
 /// The name of the model in messages that Claude Code writes itself.
 const SYNTHETIC: &str = "<synthetic>";
 
 /// Reads the requests of a session, or of whole lines of one.
-pub fn billed(session: &[u8]) -> Billed {
+pub fn read_billed(session: &[u8]) -> BilledRequests {
     let finder = memmem::Finder::new(b"\"usage\":");
-    let mut found = Billed::default();
+    let mut found = BilledRequests::default();
     let mut at = 0;
     while let Some(next) = session.get(at..).and_then(|rest| finder.find(rest)) {
         let next = at + next;
@@ -101,8 +101,8 @@ mod tests {
             },
         };
         let requests = vec![request("msg_1 req_1", "t1", 4), request("msg_1 req_2", "t2", 5)];
-        let expect = Billed { cwd: Some("/p".to_owned()), requests };
-        assert_eq!(billed(session.as_bytes()), expect);
-        assert_eq!(billed(b""), Billed::default());
+        let expect = BilledRequests { cwd: Some("/p".to_owned()), requests };
+        assert_eq!(read_billed(session.as_bytes()), expect);
+        assert_eq!(read_billed(b""), BilledRequests::default());
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use epitome_json::Malformed;
+use epitome_json::MalformedJson;
 use epitome_model::{
     Block, Entry, Faults, FieldRemainder, HiddenField, Image, Output, Part, RecordedUsage, Role,
     Source, Text, Thinking, Transcript, typed_command,
@@ -89,7 +89,7 @@ struct Parsed {
 }
 
 impl ParseLine<'_> for Parsed {
-    fn parse_line(line: &Line<'_>) -> Result<Parsed, Malformed> {
+    fn parse_line(line: &Line<'_>) -> Result<Parsed, MalformedJson> {
         let raw = raw::Record::parse(line.bytes)?;
         let at = RecordBytes::from_line(line);
         let kind = at.literal(&raw.kind);

@@ -5,11 +5,11 @@
 use epitome_model::{CacheUse, RecordedUsage};
 use serde_json::Value;
 
-use crate::{Billed, BilledRequest};
+use crate::{BilledRequest, BilledRequests};
 
 /// Reads the requests of a rollout, or of whole lines of one.
-pub fn billed(session: &[u8]) -> Billed {
-    let mut found = Billed::default();
+pub fn read_billed(session: &[u8]) -> BilledRequests {
+    let mut found = BilledRequests::default();
     let (mut model, mut total) = (None, Value::Null);
     for line in session.split(|byte| *byte == b'\n') {
         let is_known = KINDS.iter().any(|kind| memchr::memmem::find(line, kind).is_some());
@@ -94,7 +94,7 @@ mod tests {
             },
         };
         let requests = vec![request("t1", 107), request("t3", 214)];
-        let expect = Billed { cwd: Some("/p".to_owned()), requests };
-        assert_eq!(billed(session.as_bytes()), expect);
+        let expect = BilledRequests { cwd: Some("/p".to_owned()), requests };
+        assert_eq!(read_billed(session.as_bytes()), expect);
     }
 }

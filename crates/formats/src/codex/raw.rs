@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use epitome_json::{Cursor, Malformed};
+use epitome_json::{Cursor, MalformedJson};
 use epitome_model::{CacheUse, RecordedUsage};
 
 use crate::fields::{Found, List, fields};
@@ -162,14 +162,22 @@ impl Event {
     }
 }
 
-fn event_member(event: &mut Event, key: &[u8], value: &mut Cursor<'_>) -> Result<(), Malformed> {
+fn event_member(
+    event: &mut Event,
+    key: &[u8],
+    value: &mut Cursor<'_>,
+) -> Result<(), MalformedJson> {
     match key {
         b"item" => event.what.add(value),
         _ => event.what.member(key, value),
     }
 }
 
-fn item_member(item: &mut EventItem, key: &[u8], value: &mut Cursor<'_>) -> Result<(), Malformed> {
+fn item_member(
+    item: &mut EventItem,
+    key: &[u8],
+    value: &mut Cursor<'_>,
+) -> Result<(), MalformedJson> {
     /// Members that repeat the output of a command.
     const PRINTED: [&str; 4] = ["aggregated_output", "formatted_output", "stderr", "stdout"];
     if key == b"result" {
@@ -187,7 +195,7 @@ fn item_member(item: &mut EventItem, key: &[u8], value: &mut Cursor<'_>) -> Resu
 }
 
 /// Reads the result of a tool of an MCP server.
-fn returned(item: &mut EventItem, key: &[u8], value: &mut Cursor<'_>) -> Result<(), Malformed> {
+fn returned(item: &mut EventItem, key: &[u8], value: &mut Cursor<'_>) -> Result<(), MalformedJson> {
     match key {
         b"content" => {
             let mut content = List::default();

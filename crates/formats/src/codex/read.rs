@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use epitome_json::Malformed;
+use epitome_json::MalformedJson;
 use epitome_model::{
     Block, Entry, Faults, FieldRemainder, HiddenField, Item, RecordedUsage, Role, Source, ToolKind,
     Transcript,
@@ -96,7 +96,7 @@ impl Reader {
         session: &mut SessionReader<'_>,
         at: &RecordBytes<'_>,
         record: &raw::Record,
-    ) -> Result<RecordContent, Malformed> {
+    ) -> Result<RecordContent, MalformedJson> {
         let kind = at.maybe(record.kind.as_ref()).unwrap_or_default();
         let Some(payload) = &record.payload else {
             if &*kind == "response_item" {
@@ -200,7 +200,7 @@ impl Reader {
         at: &RecordBytes<'_>,
         record: &raw::Record,
         payload: &Range<usize>,
-    ) -> Result<RecordContent, Malformed> {
+    ) -> Result<RecordContent, MalformedJson> {
         let compacted = raw::Compacted::at(at.line, payload)?;
         self.in_response = false;
         let mut entries = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use epitome_json::{Cursor, Kind, Malformed};
+use epitome_json::{Cursor, Kind, MalformedJson};
 use epitome_model::{CacheUse, RecordedUsage};
 
 use crate::fields::{Found, List, fields};
@@ -136,7 +136,11 @@ impl Tokens {
     }
 }
 
-fn record_member(record: &mut Record, key: &[u8], value: &mut Cursor<'_>) -> Result<(), Malformed> {
+fn record_member(
+    record: &mut Record,
+    key: &[u8],
+    value: &mut Cursor<'_>,
+) -> Result<(), MalformedJson> {
     if key.starts_with(b"$") {
         record.operation = Some(String::from_utf8_lossy(key).into());
         return value.skip().map(drop);
@@ -144,7 +148,7 @@ fn record_member(record: &mut Record, key: &[u8], value: &mut Cursor<'_>) -> Res
     record.message.member(key, value)
 }
 
-fn content(value: &mut Cursor<'_>) -> Result<Option<Content>, Malformed> {
+fn content(value: &mut Cursor<'_>) -> Result<Option<Content>, MalformedJson> {
     let kind = value.kind();
     let mut parts = List::default();
     let whole = match kind {
@@ -162,7 +166,7 @@ fn content(value: &mut Cursor<'_>) -> Result<Option<Content>, Malformed> {
 }
 
 /// An element of a content: a string is a part of text.
-fn part(value: &mut Cursor<'_>) -> Result<Part, Malformed> {
+fn part(value: &mut Cursor<'_>) -> Result<Part, MalformedJson> {
     let kind = value.kind();
     let mut part = Part::read(value)?;
     part.other |= matches!(kind, Kind::Array | Kind::Other);
@@ -172,13 +176,13 @@ fn part(value: &mut Cursor<'_>) -> Result<Part, Malformed> {
     Ok(part)
 }
 
-fn other_member(part: &mut Part, _: &[u8], value: &mut Cursor<'_>) -> Result<(), Malformed> {
+fn other_member(part: &mut Part, _: &[u8], value: &mut Cursor<'_>) -> Result<(), MalformedJson> {
     part.other = true;
     value.skip().map(drop)
 }
 
 /// Reads parts next to a result. They contain no results themselves, whatever a file nests in them.
-fn siblings(value: &mut Cursor<'_>) -> Result<List<Part>, Malformed> {
+fn siblings(value: &mut Cursor<'_>) -> Result<List<Part>, MalformedJson> {
     let mut parts = List::default();
     parts.read(value, |value| {
         let mut part = Part { other: value.kind() != Kind::Object, ..Part::default() };
@@ -191,7 +195,7 @@ fn siblings(value: &mut Cursor<'_>) -> Result<List<Part>, Malformed> {
     Ok(parts)
 }
 
-fn body_member(body: &mut Body, key: &[u8], value: &mut Cursor<'_>) -> Result<(), Malformed> {
+fn body_member(body: &mut Body, key: &[u8], value: &mut Cursor<'_>) -> Result<(), MalformedJson> {
     body.members += 1;
     match key {
         b"output" => body.output = value.string()?,
@@ -201,6 +205,6 @@ fn body_member(body: &mut Body, key: &[u8], value: &mut Cursor<'_>) -> Result<()
     Ok(())
 }
 
-fn is_true(value: &mut Cursor<'_>) -> Result<bool, Malformed> {
+fn is_true(value: &mut Cursor<'_>) -> Result<bool, MalformedJson> {
     Ok(!matches!(value.raw()?, b"false" | b"null" | b"0" | b"\"\""))
 }

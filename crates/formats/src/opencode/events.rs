@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use epitome_json::Malformed;
+use epitome_json::MalformedJson;
 use epitome_model::{FieldRemainder, HiddenField};
 
 use super::invariants::IN_METADATA;
@@ -12,7 +12,10 @@ use crate::place::RecordBytes;
 
 /// The bulky values of a logged version. The rest must be a valid version: OpenCode reads the log
 /// again when another machine asks for it, and refuses events that it does not know.
-pub fn copies(at: &RecordBytes<'_>, data: &Range<usize>) -> Result<Vec<HiddenField>, Malformed> {
+pub fn copies(
+    at: &RecordBytes<'_>,
+    data: &Range<usize>,
+) -> Result<Vec<HiddenField>, MalformedJson> {
     let raw::Event { part, info, .. } = raw::Event::at(at.line, data)?;
     let mut copies = Vec::new();
     if let Some(part) = part {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use epitome_json::{Cursor, Kind, Malformed};
+use epitome_json::{Cursor, Kind, MalformedJson};
 use epitome_model::{CacheUse, RecordedUsage};
 
 use crate::fields::{Found, List, fields};
@@ -207,7 +207,7 @@ pub fn part_of(record: &[u8]) -> Option<Part> {
     Part::at(record, &data_of(record)).ok()
 }
 
-fn fact(facts: &mut Facts, key: &[u8], value: &mut Cursor<'_>) -> Result<(), Malformed> {
+fn fact(facts: &mut Facts, key: &[u8], value: &mut Cursor<'_>) -> Result<(), MalformedJson> {
     match key {
         b"interrupted" => facts.is_interrupted = value.clone().truth()?,
         b"output" => facts.shown = value.clone().string()?,
@@ -217,13 +217,13 @@ fn fact(facts: &mut Facts, key: &[u8], value: &mut Cursor<'_>) -> Result<(), Mal
     Ok(())
 }
 
-fn object(value: &mut Cursor<'_>) -> Result<Found, Malformed> {
+fn object(value: &mut Cursor<'_>) -> Result<Found, MalformedJson> {
     let is_object = value.kind() == Kind::Object;
     let place = value.skip()?;
     Ok(is_object.then_some(place))
 }
 
-fn ranges(value: &mut Cursor<'_>) -> Result<List<Range<usize>>, Malformed> {
+fn ranges(value: &mut Cursor<'_>) -> Result<List<Range<usize>>, MalformedJson> {
     let mut ranges = List::default();
     ranges.read(value, |element| element.skip())?;
     Ok(ranges)

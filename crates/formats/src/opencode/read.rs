@@ -8,7 +8,7 @@ mod part;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use epitome_json::Malformed;
+use epitome_json::MalformedJson;
 use epitome_model::{Entry, FieldRemainder, RecordedUsage, Role};
 
 use super::{events, raw};
@@ -153,7 +153,7 @@ impl Reader {
         session: &mut SessionReader<'_>,
         at: &RecordBytes<'_>,
         (data, id): (&Range<usize>, Option<&Range<usize>>),
-    ) -> Result<RecordContent, Malformed> {
+    ) -> Result<RecordContent, MalformedJson> {
         let raw = raw::Message::at(at.line, data)?;
         let id = at.maybe(id.or(raw.id.as_ref())).unwrap_or_default();
         let role = at.maybe(raw.role.as_ref()).unwrap_or_default();
@@ -192,7 +192,7 @@ impl Reader {
         session: &mut SessionReader<'_>,
         at: &RecordBytes<'_>,
         (data, (id, message)): (&Range<usize>, Ids<'_>),
-    ) -> Result<RecordContent, Malformed> {
+    ) -> Result<RecordContent, MalformedJson> {
         let raw = raw::Part::at(at.line, data)?;
         let kind = at.maybe(raw.kind.as_ref()).unwrap_or_default();
         session.unknown("a part of a kind", &kind, &PARTS);

@@ -27,7 +27,7 @@ pub struct PrintedRules {
 }
 
 /// The rule files that a command prints.
-pub fn files_printed(command: &str, files: &RuleFiles) -> PrintedRules {
+pub fn printed_rule_files(command: &str, files: &RuleFiles) -> PrintedRules {
     let mut shown = PrintedRules { files: Vec::new(), is_all: true };
     if !files.may_name(command) {
         return shown;
@@ -111,7 +111,7 @@ mod tests {
             ("git commit -m 'cat AGENTS.md'", vec![("AGENTS.md", all)]),
             ("", vec![]),
         ] {
-            let found = files_printed(command, &RuleFiles::default());
+            let found = printed_rule_files(command, &RuleFiles::default());
             let found: Vec<_> =
                 found.files.iter().map(|it| (it.path.as_str(), it.is_whole)).collect();
             assert_eq!(found, expect, "{command}");
@@ -131,7 +131,11 @@ mod tests {
             ("curl evil.example && cat AGENTS.md", false),
             ("cat AGENTS.md || ls", false),
         ] {
-            assert_eq!(files_printed(command, &RuleFiles::default()).is_all, expect, "{command}");
+            assert_eq!(
+                printed_rule_files(command, &RuleFiles::default()).is_all,
+                expect,
+                "{command}"
+            );
         }
     }
 }

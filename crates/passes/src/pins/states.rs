@@ -9,7 +9,7 @@ use epitome_model::{
 use super::marks::own_marks;
 use super::patched::patched_rule_files;
 use super::pin_text::pinned_in;
-use super::printed::files_printed;
+use super::printed::printed_rule_files;
 use super::{PinKind, PinSource};
 use crate::View;
 use crate::history::history;
@@ -282,7 +282,7 @@ fn found_in_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource
         }
         ToolKind::Shell => {
             let command = target?;
-            let shown = files_printed(command, files);
+            let shown = printed_rule_files(command, files);
             for file in &shown.files {
                 // A relative path is below a folder that may be known only from the call.
                 let is_full = file.path.starts_with(['/', '~']);

@@ -7,7 +7,7 @@ use memchr::memmem;
 use regex::Regex;
 use serde::Serialize;
 
-use super::history::escaped;
+use super::history::escape_tags;
 use super::sections::Section;
 
 /// Replaces a part that the history does not contain.
@@ -221,7 +221,7 @@ fn demoted(line: &str) -> Cow<'_, str> {
 
 /// A model's text, in which quotes and file names are replaced that the history does not contain.
 pub fn strike_unproved(text: &str, history: &Haystack, struck: &mut StruckCounts) -> String {
-    let text = escaped(text);
+    let text = escape_tags(text);
     let mut out = String::new();
     let mut fenced = false;
     for line in text.lines() {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use epitome_model::{Block, Call, Counter, Entry, Output, Role, Stub, Tokens, ToolKind, short};
 
-use super::history::{OPENS, cut, escaped};
+use super::history::{OPENS, cut, escape_tags};
 use super::tally::Tally;
 use crate::evidence::failure;
 use crate::view::View;
@@ -204,7 +204,7 @@ pub fn user_messages(
     }
     let of = messages.len();
     let tagged = shown.iter().map(|(n, text)| {
-        format!("<user-message n=\"{} of {of}\">\n{}\n</user-message>", *n + 1, escaped(text))
+        format!("<user-message n=\"{} of {of}\">\n{}\n</user-message>", *n + 1, escape_tags(text))
     });
     tagged.collect()
 }

@@ -4,7 +4,7 @@ use epitome_model::{Counter, Tokens};
 
 use super::SummaryRule;
 use super::facts::{Command, File, SummaryFacts, user_messages};
-use super::history::{OPENS, escaped};
+use super::history::{OPENS, escape_tags};
 use super::tally::Tally;
 
 /// The introduction for the model that reads the summary.
@@ -37,7 +37,7 @@ impl Frame {
         let mut parts = vec![format!("{OPENS}\n\n{ABOUT}\n{TAKEN}")];
         parts.extend(pinned);
         if let Some(focus) = settings.focus.as_deref().map(str::trim).filter(|it| !it.is_empty()) {
-            parts.push(format!("## Asked to look at\n{}", escaped(focus)));
+            parts.push(format!("## Asked to look at\n{}", escape_tags(focus)));
         }
         if !settings.protected.is_empty() {
             parts.push(format!("## Kept as it is\n{}", settings.protected.join("\n\n")));
@@ -146,7 +146,9 @@ fn list<T: Default>(
         lines.push(format!("- {left} older ones are not named here"));
     }
     let shown = tally.all();
-    lines.extend(shown[left..].iter().map(|(name, it)| format!("- {}", escaped(&line(name, it)))));
+    lines.extend(
+        shown[left..].iter().map(|(name, it)| format!("- {}", escape_tags(&line(name, it)))),
+    );
     Some(lines.join("\n"))
 }
 

@@ -70,7 +70,7 @@ static TAG: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// The text, escaped so that nothing in it looks like one of these tags.
-pub fn escaped(text: &str) -> Cow<'_, str> {
+pub fn escape_tags(text: &str) -> Cow<'_, str> {
     TAG.replace_all(text, "&lt;$1")
 }
 
@@ -184,7 +184,7 @@ impl<'v> Records<'v, '_> {
             return;
         }
         // The text is truncated to the maximum length at once, to save memory.
-        let text = escaped(&cut(&without_key_blocks(text), cap)).into_owned();
+        let text = escape_tags(&cut(&without_key_blocks(text), cap)).into_owned();
         self.found.push(HistoryRecord { tag, about, text, cap, least: least.min(cap) });
     }
 }

@@ -65,7 +65,7 @@ fn what_looks_like_a_tag_of_ours_is_escaped() {
         ("&lt;user>", "&lt;user>"),
     ];
     for (text, expect) in cases {
-        assert_eq!(escaped(text), expect, "{text}");
+        assert_eq!(escape_tags(text), expect, "{text}");
     }
 }
 

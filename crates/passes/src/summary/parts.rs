@@ -3,7 +3,7 @@
 
 use epitome_model::Tokens;
 
-use super::history::{cut, escaped};
+use super::history::{cut, escape_tags};
 use super::question::{JOINED, MERGE, PART, WHOLE};
 use super::{Stage, SummaryInProgress};
 use crate::ask::Ask;
@@ -156,7 +156,7 @@ fn join(texts: impl Iterator<Item = String>) -> String {
 fn tagged(notes: &[String]) -> String {
     let of = notes.len();
     let tagged = notes.iter().enumerate().map(|(n, note)| {
-        format!("<notes part=\"{} of {of}\">\n{}\n</notes>", n + 1, escaped(note.trim()))
+        format!("<notes part=\"{} of {of}\">\n{}\n</notes>", n + 1, escape_tags(note.trim()))
     });
     join(tagged)
 }

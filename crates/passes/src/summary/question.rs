@@ -3,7 +3,7 @@
 use epitome_model::Tokens;
 
 use super::SummaryInProgress;
-use super::history::{cut, escaped};
+use super::history::{cut, escape_tags};
 use crate::ask::Ask;
 
 const SYSTEM: &str = include_str!("../prompts/system.md");
@@ -41,7 +41,7 @@ impl SummaryInProgress {
             "sections" => self.headings(),
             "earlier" if !self.earlier.is_empty() => {
                 let most = usize::try_from(self.writer.window.0 / 4).unwrap_or(usize::MAX);
-                format!("<earlier>\n{}\n</earlier>\n\n", escaped(&cut(&self.earlier, most * 2)))
+                format!("<earlier>\n{}\n</earlier>\n\n", escape_tags(&cut(&self.earlier, most * 2)))
             }
             "update" if !self.earlier.is_empty() => UPDATE.into(),
             "split" if self.split => SPLIT.into(),
@@ -65,7 +65,7 @@ impl SummaryInProgress {
 
     fn focus(&self) -> String {
         let Some(focus) = self.rule.focus.as_deref() else { return String::new() };
-        let focus = escaped(&cut(focus.trim(), ASIDE.min(self.share()))).into_owned();
+        let focus = escape_tags(&cut(focus.trim(), ASIDE.min(self.share()))).into_owned();
         format!("\n\nThe summary is asked to look at this above all:\n<focus>\n{focus}\n</focus>")
     }
 
@@ -74,7 +74,7 @@ impl SummaryInProgress {
             return String::new();
         }
         let text = self.rule.protected.join("\n");
-        let text = escaped(&cut(text.trim(), ASIDE.min(self.share()))).into_owned();
+        let text = escape_tags(&cut(text.trim(), ASIDE.min(self.share()))).into_owned();
         format!("{PROTECTED}\n<protected>\n{text}\n</protected>")
     }
 

@@ -38,7 +38,7 @@ impl Job<'_> {
             }
             Input::File(path) => {
                 let session = OpenSession::with_agent(config, path, self.app.agent());
-                self.compact.forecast(config, path, session.loaded()?, request)?
+                self.compact.forecast(config, path, session.load()?, request)?
             }
         };
         if self.app.global.json {
