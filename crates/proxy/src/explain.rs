@@ -6,6 +6,7 @@ use std::sync::Arc;
 use epitome::wire::Chain;
 use epitome::wire::ledger::{Treatment, now};
 use epitome_api::Api;
+use epitome_engine::stored::unanswered;
 use epitome_model::{At, Block, Call, Counter, Output, Role, Stub, Tokens, decode};
 use epitome_passes::{Recipe, View, only_text};
 use jiff::Timestamp;
@@ -86,8 +87,10 @@ pub enum Reason {
     SeveralParts,
     /// A result with a text of the user.
     ResultOfUser,
-    /// A result has fewer tokens than the recipe allows.
+    /// A new result has fewer tokens than the recipe allows.
     Short,
+    /// A result that the model has seen whole: another text would break the provider's cache.
+    Seen,
     /// The result of a rule file: it sets rules for the agent.
     Rules,
     /// The recipe keeps it, or no pass makes it smaller.
@@ -110,6 +113,7 @@ impl Reason {
             Reason::SeveralParts => "a result of several parts is shortened in a cut only",
             Reason::ResultOfUser => "a result with a text of the user",
             Reason::Short => "a new result that the recipe allows",
+            Reason::Seen => "the model has seen it whole",
             Reason::Rules => "a rule file",
             Reason::Kept => "kept by the recipe, or not smaller by any pass",
         }
@@ -158,6 +162,7 @@ impl Explained<'_> {
         let source = &self.body.to_vec();
         let transcript = (self.api.format.read)(source, &mut ());
         let view = View::new(&transcript, source, counter).with_rule_files(&recipe.rule_files);
+        let unanswered = unanswered(&transcript);
         let mut blocks = Vec::new();
         for (item, entry) in transcript.context() {
             let start = transcript.items[item].record().span.start as usize;
@@ -174,10 +179,11 @@ impl Explained<'_> {
                     true => (counter.count(&decode(&self.body[range.clone()])), Tokens(0)),
                     false => self.tokens(&range, &changes, counter),
                 };
+                let is_seen = !unanswered.contains(&item);
                 let reason = match changes.is_empty() {
                     _ if is_digested => Reason::Digested,
-                    true => reason_to_leave(&view, treatment, entry.role, block),
-                    false => self.reason_to_change(treatment, message),
+                    true => reason_to_leave(&view, treatment, entry.role, block, is_seen),
+                    false => self.reason_to_change(treatment, message, is_seen),
                 };
                 blocks.push(ExplainedBlock {
                     message: message + 1,
@@ -222,16 +228,26 @@ impl Explained<'_> {
         (before, counter.count(&decode(&sent)))
     }
 
-    fn reason_to_change(&self, treatment: Treatment, message: usize) -> Reason {
+    /// A message that is new to the proxy can have results that the model has seen: where an agent
+    /// has changed what is before it. These are sent as they were.
+    fn reason_to_change(&self, treatment: Treatment, message: usize, is_seen: bool) -> Reason {
         match treatment {
             Treatment::Cut if message < self.known => Reason::Pass,
+            Treatment::Shortened if is_seen => Reason::AsBefore,
             Treatment::Cut | Treatment::Shortened => Reason::Ingest,
             Treatment::Known | Treatment::Passed => Reason::AsBefore,
         }
     }
 }
 
-fn reason_to_leave(view: &View<'_>, treatment: Treatment, role: Role, block: &Block) -> Reason {
+/// `is_seen`: whether the model has answered to the block.
+fn reason_to_leave(
+    view: &View<'_>,
+    treatment: Treatment,
+    role: Role,
+    block: &Block,
+    is_seen: bool,
+) -> Reason {
     let is_cut = treatment == Treatment::Cut;
     match block {
         Block::Text(_) | Block::Summary(_) | Block::Image(_) => match role {
@@ -241,13 +257,13 @@ fn reason_to_leave(view: &View<'_>, treatment: Treatment, role: Role, block: &Bl
         Block::Thinking(_) => Reason::Reasoning,
         Block::Call(_) if is_cut => Reason::Kept,
         Block::Call(_) => Reason::Call,
-        Block::Repeated(again) => result_reason(view, &again.output, is_cut),
-        Block::Output(output) => result_reason(view, output, is_cut),
+        Block::Repeated(again) => result_reason(view, &again.output, is_cut, is_seen),
+        Block::Output(output) => result_reason(view, output, is_cut, is_seen),
         _ => Reason::Unknown,
     }
 }
 
-fn result_reason(view: &View<'_>, output: &Output, is_cut: bool) -> Reason {
+fn result_reason(view: &View<'_>, output: &Output, is_cut: bool, is_seen: bool) -> Reason {
     let call = view.call_of(output);
     let is_rules =
         |call: &Call| view.file_of(call).is_some_and(|path| view.rule_files().has(&path));
@@ -259,6 +275,8 @@ fn result_reason(view: &View<'_>, output: &Output, is_cut: bool) -> Reason {
         Reason::Kept
     } else if only_text(output).is_none() {
         Reason::SeveralParts
+    } else if is_seen {
+        Reason::Seen
     } else {
         Reason::Short
     }

@@ -1,28 +1,35 @@
 //! What is explained about each changed request.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use epitome::wire::ledger::Treatment;
 use epitome_model::Tokens;
 use epitome_proxy::{Explanation, Options, Reason};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::change::request;
 use crate::exchange::{Running, Service};
 
-#[test]
-fn each_new_block_of_a_changed_request_is_explained() {
-    let service = Service::answering(200, "{}");
-    let folder = tempfile::tempdir().expect("a folder");
+/// A proxy, and what it explains.
+fn explaining(service: &Service, folder: &Path) -> (Running, Arc<Mutex<Vec<Explanation>>>) {
     let explained: Arc<Mutex<Vec<Explanation>>> = Arc::default();
     let all = Arc::clone(&explained);
     let explainer = move |explanation: &Explanation| {
         all.lock().expect("no test panicked").push(explanation.clone());
     };
-    let proxy = Running::start(&service.url(), folder.path(), |options| Options {
+    let proxy = Running::start(&service.url(), folder, |options| Options {
         explainer: Some(Arc::new(explainer)),
         ..options
     });
+    (proxy, explained)
+}
+
+#[test]
+fn each_new_block_of_a_changed_request_is_explained() {
+    let service = Service::answering(200, "{}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let (proxy, explained) = explaining(&service, folder.path());
     let (body, _) = request();
     proxy.post("/v1/messages", &[], &body);
     proxy.post("/v1/messages", &[], &body);
@@ -50,4 +57,47 @@ fn each_new_block_of_a_changed_request_is_explained() {
     assert!(first.saved_now > Tokens(20_000), "{first:?}");
     assert_eq!((again.treatment, again.known, again.blocks.len()), (Treatment::Known, 3, 0));
     assert_eq!((again.saved_before, again.saved_now), (first.saved_now, Tokens(0)));
+}
+
+/// A call of Bash and its long result.
+fn exchange(id: &str, command: &str) -> [Value; 2] {
+    let log: String = (0..3_000).map(|n| format!("line {n} of {command}\n")).collect();
+    let input = json!({"command": command});
+    let call = json!({"type": "tool_use", "id": id, "name": "Bash", "input": input});
+    let result = json!({"type": "tool_result", "tool_use_id": id, "content": log});
+    [json!({"role": "assistant", "content": [call]}), json!({"role": "user", "content": [result]})]
+}
+
+#[test]
+fn a_result_that_the_model_has_seen_is_not_called_new() {
+    let service = Service::answering(200, "{}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let (proxy, explained) = explaining(&service, folder.path());
+    let [first, first_result] = exchange("c1", "make");
+    let [second, second_result] = exchange("c2", "ls");
+    let post = |start: &str, rest: &[&Value]| {
+        let mut messages = vec![json!({"role": "user", "content": start})];
+        messages.extend(rest.iter().copied().cloned());
+        let body = json!({"model": "m", "messages": messages}).to_string();
+        proxy.post("/v1/messages", &[], &body);
+    };
+    // The proxy has not seen the beginning of this conversation, but the model has.
+    post("Build it.", &[&first, &first_result, &second, &second_result]);
+    // In this one, the agent changes a message before a result that was shortened.
+    post("Do it.", &[&first, &first_result]);
+    let mut changed = first.clone();
+    changed["content"][0]["input"]["command"] = json!("make all");
+    post("Do it.", &[&changed, &first_result, &second, &second_result]);
+    drop(proxy);
+    let explained = explained.lock().expect("no test panicked");
+    let results = explained.iter().map(|it| {
+        let results = it.blocks.iter().filter(|block| block.what.starts_with("result"));
+        results.map(|block| block.reason).collect::<Vec<_>>()
+    });
+    let expect = [
+        vec![Reason::Seen, Reason::Ingest],
+        vec![Reason::Ingest],
+        vec![Reason::AsBefore, Reason::Ingest],
+    ];
+    assert_eq!(results.collect::<Vec<_>>(), expect);
 }
