@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use epitome_model::Ref;
 use serde::{Deserialize, Serialize};
@@ -216,6 +217,10 @@ impl MemoFile {
         let line = MemoLine { v: line.version(), ..line.clone() };
         let mut text = serde_json::to_vec(&line)?;
         text.push(b'\n');
+        if !self.path.exists() {
+            // Another proxy may have removed it as an old one.
+            self.file = None;
+        }
         if let Some(folder) = self.path.parent().filter(|_| self.file.is_none()) {
             private_folder(folder)?;
         }
@@ -235,6 +240,36 @@ impl MemoFile {
         written?;
         file.sync_data()
     }
+}
+
+/// Removes the memos in `folder` to which nothing was added since `before`, and returns how many.
+///
+/// A conversation that goes on later is sent whole: no provider has its beginning in a cache any
+/// more, and the agent itself stores all of its texts.
+///
+/// # Errors
+///
+/// `NoPermission`, `Disk` if a memo cannot be removed.
+pub fn remove_old_memos(folder: &Path, before: SystemTime) -> Result<u64> {
+    let Ok(entries) = fs::read_dir(folder) else { return Ok(0) };
+    let mut removed = 0;
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let is_memo = path.extension().is_some_and(|end| end == "jsonl");
+        let is_old = entry.metadata().is_ok_and(|metadata| {
+            metadata.is_file() && metadata.modified().is_ok_and(|modified| modified < before)
+        });
+        if !is_memo || !is_old {
+            continue;
+        }
+        match fs::remove_file(&path) {
+            Ok(()) => removed += 1,
+            // Another proxy that starts has removed it.
+            Err(err) if err.kind() == io::ErrorKind::NotFound => {}
+            Err(err) => return Err(Error::writing(err, "the memo of the proxy", &path)),
+        }
+    }
+    Ok(removed)
 }
 
 /// The texts in all memos of a folder whose reference begins with `reference`.
@@ -329,6 +364,33 @@ mod tests {
         memo.append(&line(4)).expect("a disk");
         assert_eq!(memo.new_lines().expect("a memo"), [line(3), line(4)]);
         assert_eq!(other.new_lines().expect("a memo"), [line(4)]);
+    }
+
+    #[test]
+    fn old_memos_are_removed_and_all_else_stays() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let hour = |n: u64| SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(n * 3_600);
+        let open =
+            |n: u8| MemoFile::open(folder.path(), Chain::from_bytes([n; 16])).expect("a memo").0;
+        let (mut old, mut new) = (open(1), open(2));
+        let other = folder.path().join("notes.txt");
+        for (memo, hours) in [(&mut old, 9), (&mut new, 10)] {
+            memo.append(&line(1)).expect("a disk");
+            let file = File::options().write(true).open(&memo.path).expect("it exists");
+            file.set_modified(hour(hours)).expect("a disk");
+        }
+        let file = File::create(&other).expect("a disk");
+        file.set_modified(hour(1)).expect("a disk");
+        ledger::Ledger::new(folder.path()).append(&ledger::LedgerLine::default()).expect("a disk");
+        assert_eq!(remove_old_memos(folder.path(), hour(10)).expect("a disk"), 1);
+        assert_eq!(remove_old_memos(&folder.path().join("none"), hour(10)).expect("a disk"), 0);
+        assert!(!old.path.exists() && new.path.exists() && other.exists());
+        let read = ledger::Ledger::new(folder.path()).read(None).expect("a ledger");
+        assert_eq!(read.lines.len(), 1);
+        // A proxy that has it open begins it again.
+        old.append(&line(2)).expect("a disk");
+        let (_, lines) = MemoFile::open(folder.path(), Chain::from_bytes([1; 16])).expect("a memo");
+        assert_eq!(lines, [line(2)]);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! What happens to one request: it is read, changed if that is worth it, and passed on.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime};
 
 use bytes::{Bytes, BytesMut};
 use epitome::wire::ledger::Ledger;
@@ -38,6 +38,9 @@ use crate::websocket;
 /// Maximum bytes of a body that is read at once; services take 32 MB. A longer one passes
 /// unchanged as it arrives.
 const LONGEST: usize = 48 << 20;
+
+/// How long the memo of a conversation is kept after something was added to it.
+const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// The settings of a proxy.
 #[derive(Clone)]
@@ -125,6 +128,9 @@ impl Proxy {
         let Options { token, recipe, counter, folder, dry_run: is_dry_run, prices, .. } = options;
         // A dry run leaves nothing behind.
         let folder = Some(folder).filter(|_| !is_dry_run);
+        if let Some(folder) = &folder {
+            remove_old_memos(folder);
+        }
         let ledger = folder.as_deref().map(Ledger::new);
         let origin = Origin { run: options.run, agent: options.agent };
         let rewriter = Rewriter::new(folder, recipe, counter, prices.clone());
@@ -317,6 +323,15 @@ impl Proxy {
     fn report(&self, api: &Api, failure: String) {
         warn!(api = api.name, failure, "something passes unchanged");
         self.meter.add_failure(failure);
+    }
+}
+
+/// Removes the memos of conversations that have not changed for long.
+fn remove_old_memos(folder: &Path) {
+    let Some(before) = SystemTime::now().checked_sub(KEPT) else { return };
+    if let Err(err) = epitome::wire::remove_old_memos(folder, before) {
+        let failure = epitome_error::sentence(&err);
+        warn!(failure, "old memos are not removed");
     }
 }
 

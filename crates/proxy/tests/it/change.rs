@@ -1,6 +1,8 @@
 //! Requests that are shortened on their way, and what happens when that fails.
 
-use std::path::Path;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use epitome::ops::archived_text;
 use epitome::{Config, ErrorKind};
@@ -109,4 +111,37 @@ fn what_the_service_counted_is_added_up() {
     assert!(totals.saved.0 > 20_000, "{totals:?}");
     assert!(totals.unchanged_cost > totals.cost, "{totals:?}");
     assert_eq!(totals.failures, 0);
+}
+
+#[test]
+fn a_proxy_that_starts_removes_memos_of_more_than_thirty_days_ago() {
+    let service = Service::answering(200, "{}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let (body, _) = request();
+    let send = || {
+        Running::start(&service.url(), folder.path(), |options| options).post(
+            "/v1/messages",
+            &[],
+            &body,
+        )
+    };
+    let memos = || -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder.path()).expect("a folder").flatten();
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        paths.retain(|path| path.extension().is_some_and(|end| end == "jsonl"));
+        paths
+    };
+    let day = Duration::from_secs(24 * 60 * 60);
+    send();
+    for (days, is_kept) in [(29, true), (31, false)] {
+        let path = memos().pop().expect("a memo");
+        let file = File::options().write(true).open(&path).expect("it exists");
+        file.set_modified(SystemTime::now() - days * day).expect("a disk");
+        drop(Running::start(&service.url(), folder.path(), |options| options));
+        assert_eq!(memos().len(), usize::from(is_kept), "{days} days");
+    }
+    // The conversation begins again.
+    send();
+    let bodies = service.bodies();
+    assert!(bodies.len() == 2 && bodies[0] == bodies[1]);
 }
