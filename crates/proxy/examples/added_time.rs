@@ -184,6 +184,7 @@ fn print(text: &str) {
 fn without_cuts(options: epitome_proxy::Options) -> epitome_proxy::Options {
     let mut recipe: Recipe = options.recipe.clone();
     recipe.trigger.live.tokens = Some(u64::MAX);
+    recipe.live.priced = false;
     epitome_proxy::Options { recipe, ..options }
 }
 
@@ -220,7 +221,30 @@ fn alone() {
         report(name, &times(&mut plain.connect(), &arrived, &[], bodies), &direct);
     }
     let cutting = Running::start(&service.url(), folder.path(), |options| options);
-    let bodies = (0..TIMES).map(|n| body(&conversation(&format!("c{n}x"))));
-    report("with a cut", &times(&mut cutting.connect(), &arrived, &[], bodies), &direct);
-    assert!(cutting.proxy.totals().cuts > 0, "a cut was made");
+    let mut client = cutting.connect();
+    let mut conversations: Vec<_> = (0..TIMES).map(|n| conversation(&format!("c{n}x"))).collect();
+    let bodies = conversations.iter().map(|messages| body(messages));
+    report("a first request, with a cut", &times(&mut client, &arrived, &[], bodies), &direct);
+    // Each grows until a cut is worth it again, and then by the request that it is made in.
+    let cuts = cutting.proxy.totals().cuts;
+    let mut with_a_cut = Vec::new();
+    for (n, messages) in conversations.iter_mut().enumerate() {
+        for request in 0..CALLS {
+            messages.extend(turn(&format!("c{n}y{request}"), 80));
+            let before = cutting.proxy.totals().cuts;
+            let time = times(&mut client, &arrived, &[], std::iter::once(body(messages)));
+            // While an agent's model answers, the next cut is planned.
+            std::thread::sleep(Duration::from_millis(200));
+            if cutting.proxy.totals().cuts > before {
+                with_a_cut.extend(time);
+                break;
+            }
+        }
+        if with_a_cut.len() == TIMES / 3 {
+            break;
+        }
+    }
+    with_a_cut.sort_unstable();
+    report("a later request, with a cut", &with_a_cut, &direct);
+    assert!(cutting.proxy.totals().cuts > cuts, "a cut was made");
 }

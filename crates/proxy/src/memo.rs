@@ -11,6 +11,8 @@ use epitome_model::{Ref, Tokens};
 use epitome_passes::SeenLines;
 use epitome_store::archive::Hash;
 
+use crate::priced_cut::Cut;
+
 /// Conversations whose memos are in memory at the same time. Others are read again from disk.
 const OPEN: usize = 256;
 
@@ -44,6 +46,15 @@ pub(crate) struct Memo {
     next_cut: usize,
     /// What new results are compared with.
     pub(crate) seen: Seen,
+    /// A cut that was planned for the next request. It is not on disk.
+    pub(crate) prepared: Option<PreparedCut>,
+}
+
+/// A cut that was planned and is not made yet.
+pub(crate) struct PreparedCut {
+    /// The last message that it is about.
+    pub(crate) last: Chain,
+    pub(crate) cut: Cut,
 }
 
 /// The lines of the results in the beginning of a conversation. They are not on disk: another proxy
@@ -163,6 +174,15 @@ impl Memo {
             lines.into_iter().for_each(|line| self.learn(line));
         }
         Ok(())
+    }
+
+    /// The cut that was prepared, if it is about the beginning of a list, and no other cut of that
+    /// list was made meanwhile.
+    pub(crate) fn take_prepared(&mut self, chains: &[Chain]) -> Option<PreparedCut> {
+        let prepared = self.prepared.take()?;
+        let at = chains.iter().position(|chain| *chain == prepared.last)?;
+        let is_cut_behind = chains[at..].iter().any(|chain| self.cuts.contains_key(chain));
+        (!is_cut_behind).then_some(prepared)
     }
 
     /// Keeps decisions: on disk first. That messages are sent as they are is on disk when there is

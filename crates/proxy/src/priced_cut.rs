@@ -111,13 +111,17 @@ impl Cuttable<'_> {
     /// Whether a cut is worth its price that leaves `saved` of `before` tokens out of this request
     /// and each later one, and has the provider write `rewritten` tokens again.
     pub(crate) fn is_worth(&self, before: Tokens, saved: Tokens, rewritten: Tokens) -> bool {
-        // The conversation grows as it has grown so far, by its own messages.
-        let removed: u64 = self.decisions.iter().map(|decision| decision.saved).sum();
-        let growth = (before.0 + removed) / self.messages.responses().max(1);
-        let requests = saved.0 / growth.max(1);
+        let requests = saved.0 / self.growth(before).0.max(1);
         let priced = PricedCut { saved, rewritten, requests, is_warm: self.is_warm };
         let Price { input, cached, written, output: _ } = *self.price;
         is_worth(priced, CachePrices { read: cached, written: written.max(input) })
+    }
+
+    /// The tokens by which each request is longer than the one before, if the last one has `tokens`:
+    /// the conversation grows as it has grown so far, by its own messages.
+    pub(crate) fn growth(&self, tokens: Tokens) -> Tokens {
+        let removed: u64 = self.decisions.iter().map(|decision| decision.saved).sum();
+        Tokens((tokens.0 + removed) / self.messages.responses().max(1))
     }
 
     /// Whether the reasoning of this model is valid only while everything before it is unchanged.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use bytes::{Bytes, BytesMut};
 use epitome::wire::ledger::Ledger;
 use epitome_api::{Api, Purpose};
+use epitome_error::sentence;
 use epitome_llm::Catalogue;
 use epitome_model::{Counter, MicroDollars};
 use epitome_passes::Recipe;
@@ -290,6 +291,17 @@ impl Proxy {
         Ok(self.meter.begin(api, request, head))
     }
 
+    /// Plans a cut for the next request of a conversation, while this one is under way.
+    fn prepare(&self, api: &'static Api, body: Bytes) {
+        let rewriter = Arc::clone(&self.rewriter);
+        // Nobody waits for it, and the next request does without it after an error.
+        drop(tokio::task::spawn_blocking(move || {
+            if let Err(err) = rewriter.prepare(api, &body) {
+                tracing::warn!(api = api.name, "no cut is prepared: {}", sentence(&err));
+            }
+        }));
+    }
+
     /// The body as it is sent, and what that saves. After any error of ours it is the original.
     async fn rewritten(&self, api: &'static Api, original: Bytes) -> (Bytes, Rewritten) {
         let rewriter = Arc::clone(&self.rewriter);
@@ -302,11 +314,14 @@ impl Proxy {
                     self.report(api, failure.clone());
                 }
                 let body = rewritten.body.take().filter(|_| !self.is_dry_run);
+                if rewritten.is_cut_near {
+                    self.prepare(api, original.clone());
+                }
                 let body = body.unwrap_or(original);
                 rewritten.effect.bytes = body.len() as u64;
                 return (body, rewritten);
             }
-            Ok(Err(err)) => epitome_error::sentence(&err),
+            Ok(Err(err)) => sentence(&err),
             Err(_) => "a panic".to_owned(),
         };
         self.report(api, failure.clone());

@@ -9,7 +9,7 @@ use epitome::wire::ledger::Group;
 use epitome::wire::{Chain, CutLine, Decision, MemoLine, RemovedText};
 use epitome_api::Api;
 use epitome_error::{Result, sentence};
-use epitome_llm::Catalogue;
+use epitome_llm::{Catalogue, Price};
 use epitome_model::{Counter, Tokens};
 use epitome_passes::Recipe;
 
@@ -19,7 +19,7 @@ use crate::decide::New;
 use crate::effect::{Effect, NewCut};
 use crate::explain::{Explained, Explanation};
 use crate::holdout::Holdout;
-use crate::memo::{Memo, Memos, Seen, locked};
+use crate::memo::{Memo, Memos, PreparedCut, Seen, locked};
 use crate::price::{TIME_TO_LIVE, USUAL};
 use crate::priced_cut::{Cut, Cuttable};
 use crate::splice::{spliced, splices};
@@ -46,6 +46,8 @@ pub(crate) struct Rewritten {
     pub(crate) conversation: Option<Arc<Mutex<Memo>>>,
     /// What was done to its blocks, if it was changed.
     pub(crate) explanation: Option<Explanation>,
+    /// Whether a cut is expected to be due in the next request: see [`Rewriter::prepare`].
+    pub(crate) is_cut_near: bool,
 }
 
 impl Rewriter {
@@ -124,21 +126,22 @@ impl Rewriter {
                 Err(err) => effect.failure = Some(sentence(&err)),
             }
         }
+        memo.last = Some(now);
+        let is_cut_near = effect.cut.is_none() && self.is_cut_near(&request, &memo, &decisions);
         effect.saved_before = saved(&decisions) - effect.saved_now;
         effect.cuts = memo.cuts(&chains);
-        memo.last = Some(now);
         drop(memo);
         let splices = splices(&messages, &decisions)?;
         let conversation = Some(conversation);
         if splices.is_empty() {
-            return Ok(Rewritten { effect, conversation, ..Rewritten::default() });
+            return Ok(Rewritten { effect, conversation, is_cut_near, ..Rewritten::default() });
         }
         effect.treatment = effect.treatment_of_changed();
         let explained = Explained { api, body, messages: &messages, splices: &splices, known };
         let explain = || explained.explain(&effect, &self.recipe, &self.counter);
         let explanation = self.explains.then(explain);
         let body = Some(spliced(body, &splices).into());
-        Ok(Rewritten { body, effect, conversation, explanation })
+        Ok(Rewritten { body, effect, conversation, explanation, is_cut_near })
     }
 
     /// Decides about the messages that are new, and keeps that. Returns the number of results that
@@ -172,9 +175,63 @@ impl Rewriter {
         Ok(decided.shortened)
     }
 
-    /// Whether a cut is tried: the conversation is so long that the recipe compacts it, or that a
-    /// compaction to the recipe's target would be worth its price.
-    fn is_due(&self, request: &Request<'_>, memo: &Memo, cuttable: &Cuttable<'_>) -> bool {
+    /// Makes a cut, if one is due, and keeps its decisions.
+    ///
+    /// To plan a cut takes longer than all else. So it is planned after a request has left, for the
+    /// next one: see [`prepare`](Rewriter::prepare). It is planned here for the first request of a
+    /// conversation that this proxy sees, and if the provider's cache is cold.
+    fn cut(
+        &self,
+        request: &Request<'_>,
+        memo: &mut Memo,
+        decisions: &mut Vec<Arc<Decision>>,
+        now: Instant,
+    ) -> Result<Option<NewCut>> {
+        let Request { body, chains, .. } = *request;
+        // Unless it is known that the cache is cold, it is taken to be warm.
+        let is_warm = memo.last.is_none_or(|last| now - last < TIME_TO_LIVE);
+        let price = self.price(request.messages);
+        let cuttable = request.cuttable(decisions, is_warm, &price);
+        if !self.is_due(request, memo, &cuttable, Tokens(0)) {
+            return Ok(None);
+        }
+        let prepared = memo.take_prepared(chains);
+        let (last, cut) = match prepared {
+            Some(PreparedCut { last, cut }) => (last, cut),
+            None if memo.last.is_some() && is_warm => return Ok(None),
+            None => {
+                let cut = cuttable.cut(&self.recipe, &self.counter);
+                memo.no_cut_below(body.len());
+                match (cut?, chains.last()) {
+                    (Some(cut), Some(last)) => (*last, cut),
+                    (None, _) | (_, None) => return Ok(None),
+                }
+            }
+        };
+        let Cut { decisions: made, removed, rewritten } = cut;
+        let sum = |saved: &mut dyn Iterator<Item = u64>| saved.sum::<u64>();
+        let before = sum(&mut decisions.iter().take(made.len()).map(|it| it.saved));
+        let after = sum(&mut made.iter().map(|decision| decision.saved));
+        let saved = after.saturating_sub(before);
+        let bytes = body.len() as u64;
+        let cut = Some(CutLine { last, messages: made, bytes, saved });
+        let is_new = |text: &RemovedText| !memo.keeps(&text.hash);
+        let removed = removed.into_iter().filter(is_new).collect();
+        memo.keep(MemoLine { cut, removed, ..MemoLine::default() })?;
+        *decisions = memo.look_up(chains);
+        Ok(Some(NewCut { id: last, rewritten, is_warm }))
+    }
+
+    /// Whether a cut is due in a conversation with `more` tokens than its last request: it is so
+    /// long that the recipe compacts it, or that a compaction to the recipe's target is worth its
+    /// price.
+    fn is_due(
+        &self,
+        request: &Request<'_>,
+        memo: &Memo,
+        cuttable: &Cuttable<'_>,
+        more: Tokens,
+    ) -> bool {
         let Request { body, messages, .. } = *request;
         if !memo.may_cut(body.len()) {
             return false;
@@ -182,7 +239,7 @@ impl Rewriter {
         // The service's own count of the request before, or a guess for the first one.
         let tokens = memo.input.unwrap_or(Tokens(body.len() as u64 / BYTES_PER_TOKEN));
         // The system prompt and the tools stay.
-        let tokens = tokens - messages.tokens_outside(body);
+        let tokens = tokens + more - messages.tokens_outside(body);
         if self.recipe.live_trigger().tokens.is_some_and(|trigger| tokens >= Tokens(trigger)) {
             return true;
         }
@@ -194,37 +251,48 @@ impl Rewriter {
         saved.0 * 4 >= target.0 && cuttable.is_worth(tokens, saved, target)
     }
 
-    /// Cuts, if that is due and worth it, and keeps the decisions.
-    fn cut(
-        &self,
-        request: &Request<'_>,
-        memo: &mut Memo,
-        decisions: &mut Vec<Arc<Decision>>,
-        now: Instant,
-    ) -> Result<Option<NewCut>> {
-        let Request { api, body, messages, chains } = *request;
-        let model = messages.model.as_deref().unwrap_or_default();
-        let price = self.prices.find(model).map_or(USUAL, |known| known.price);
-        // Unless it is known that the cache is cold, it is taken to be warm.
-        let is_warm = memo.last.is_none_or(|last| now - last < TIME_TO_LIVE);
-        let cuttable = Cuttable { api, body, messages, decisions, is_warm, price: &price };
-        if !self.is_due(request, memo, &cuttable) {
-            return Ok(None);
+    /// Whether a cut is going to be due in the next request.
+    fn is_cut_near(&self, request: &Request<'_>, memo: &Memo, decisions: &[Arc<Decision>]) -> bool {
+        let price = self.price(request.messages);
+        let cuttable = request.cuttable(decisions, true, &price);
+        // What the service counted last is about the request before this one.
+        let growth = cuttable.growth(memo.input.unwrap_or_default());
+        self.is_due(request, memo, &cuttable, growth)
+    }
+
+    /// Plans a cut for the next request of a conversation. `body` is that of its last request, which
+    /// is on its way.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading the request: no cut is prepared then.
+    pub(crate) fn prepare(&self, api: &'static Api, body: &Bytes) -> Result<()> {
+        let Some(messages) = Messages::find(body, api.list) else { return Ok(()) };
+        let chains = messages.chains(body, api.name);
+        let request = Request { api, body, messages: &messages, chains: &chains };
+        let conversation = self.memos.of_conversation(messages.root(&chains))?;
+        let memo = locked(&conversation);
+        let decisions = memo.look_up(&chains);
+        // Other requests of the conversation may be sent meanwhile.
+        drop(memo);
+        if decisions.len() < chains.len() {
+            return Ok(());
         }
+        let price = self.price(&messages);
+        let cuttable = request.cuttable(&decisions, true, &price);
         let cut = cuttable.cut(&self.recipe, &self.counter);
-        memo.no_cut_below(body.len());
-        let Some(Cut { decisions: made, removed, rewritten }) = cut? else { return Ok(None) };
-        let Some(&last) = chains.last() else { return Ok(None) };
-        let before: u64 = decisions.iter().map(|decision| decision.saved).sum();
-        let after: u64 = made.iter().map(|decision| decision.saved).sum();
-        let saved = after.saturating_sub(before);
-        let bytes = body.len() as u64;
-        let cut = Some(CutLine { last, messages: made.clone(), bytes, saved });
-        let is_new = |text: &RemovedText| !memo.keeps(&text.hash);
-        let removed = removed.into_iter().filter(is_new).collect();
-        memo.keep(MemoLine { cut, removed, ..MemoLine::default() })?;
-        *decisions = made.into_iter().map(Arc::new).collect();
-        Ok(Some(NewCut { id: last, rewritten, is_warm }))
+        let mut memo = locked(&conversation);
+        match (cut?, chains.last()) {
+            (Some(cut), Some(&last)) => memo.prepared = Some(PreparedCut { last, cut }),
+            (None, _) | (_, None) => memo.no_cut_below(body.len()),
+        }
+        Ok(())
+    }
+
+    /// The price of the model that a body names.
+    fn price(&self, messages: &Messages) -> Price {
+        let model = messages.model.as_deref().unwrap_or_default();
+        self.prices.find(model).map_or(USUAL, |known| known.price)
     }
 }
 
@@ -235,6 +303,18 @@ struct Request<'r> {
     body: &'r [u8],
     messages: &'r Messages,
     chains: &'r [Chain],
+}
+
+impl<'r> Request<'r> {
+    fn cuttable(
+        &self,
+        decisions: &'r [Arc<Decision>],
+        is_warm: bool,
+        price: &'r Price,
+    ) -> Cuttable<'r> {
+        let Request { api, body, messages, chains: _ } = *self;
+        Cuttable { api, body, messages, decisions, is_warm, price }
+    }
 }
 
 #[cfg(test)]

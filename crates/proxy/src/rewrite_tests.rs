@@ -79,10 +79,18 @@ fn body(api: &'static Api, messages: &[Value]) -> Bytes {
     format!(r#"{{"model": "m","{}":{list}, "stream":true}}"#, api.list).into()
 }
 
+/// Rewrites a request, and then does what is done while it is under way.
+fn rewritten(rewriter: &Rewriter, api: &'static Api, body: &Bytes) -> Rewritten {
+    let rewritten = rewriter.rewrite(api, body, Instant::now()).expect("it is rewritten");
+    if rewritten.is_cut_near {
+        rewriter.prepare(api, body).expect("it is read");
+    }
+    rewritten
+}
+
 fn sent(rewriter: &Rewriter, api: &'static Api, messages: &[Value]) -> Bytes {
     let body = body(api, messages);
-    let rewritten = rewriter.rewrite(api, &body, Instant::now()).expect("it is rewritten");
-    rewritten.body.unwrap_or(body)
+    rewritten(rewriter, api, &body).body.unwrap_or(body)
 }
 
 const APIS: [&str; 4] = ["anthropic", "openai-chat", "openai-responses", "gemini-api"];
@@ -413,8 +421,7 @@ fn two_proxies_that_take_turns_go_on_from_each_other() {
         let mut cuts = 0;
         for n in 0..60 {
             let whole = body(api, &messages);
-            let rewritten = proxies[n % 2].rewrite(api, &whole, Instant::now());
-            let rewritten = rewritten.expect("it is rewritten");
+            let rewritten = rewritten(&proxies[n % 2], api, &whole);
             let made = rewritten.body.unwrap_or(whole);
             match rewritten.effect.cut {
                 Some(_) => cuts += 1,
@@ -433,15 +440,18 @@ fn a_second_digest_is_made_from_the_original_messages() {
         let api = api(name);
         let rewriter = digesting(None);
         sent(&rewriter, api, &long(name, 30));
-        let rewritten = rewriter.rewrite(api, &body(api, &long(name, 90)), Instant::now());
-        let rewritten = rewritten.expect("it is rewritten");
-        assert_eq!(rewritten.effect.failure, None, "{name}");
-        assert!(rewritten.effect.cut.is_some(), "{name}");
-        let after = words(api, &rewritten.body.expect("it is cut"));
+        let cuts = [90, 91].map(|calls| {
+            let rewritten = rewritten(&rewriter, api, &body(api, &long(name, calls)));
+            assert_eq!(rewritten.effect.failure, None, "{name}");
+            (rewritten.effect.cut.is_some(), rewritten.body)
+        });
+        // It is planned while the first request is under way, and made in the second.
+        let [(false, _), (true, Some(cut))] = cuts else { panic!("{name}: {cuts:?}") };
+        let after = words(api, &cut);
         let digests = after.iter().filter(|(_, text)| text.starts_with("[Digest of"));
         let calls: Vec<&str> = digests.filter_map(|(_, text)| text.split(' ').nth(7)).collect();
         let kept = after.iter().filter(|(role, _)| *role == Role::Tool).count();
-        assert_eq!(calls, [(90 - kept).to_string()], "{name}");
+        assert_eq!(calls, [(91 - kept).to_string()], "{name}");
     }
 }
 
@@ -505,8 +515,7 @@ fn the_first_request_after_a_restart_is_not_cut() {
     let mut cuts = Vec::new();
     for calls in [90, 91] {
         let body = body(api, &long("anthropic", calls));
-        let rewritten = again.rewrite(api, &body, Instant::now()).expect("it is rewritten");
-        cuts.push(rewritten.effect.cut.is_some());
+        cuts.push(rewritten(&again, api, &body).effect.cut.is_some());
     }
     assert_eq!(cuts, [false, true]);
 }
