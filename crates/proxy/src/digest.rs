@@ -17,18 +17,8 @@ use epitome_store::archive::Hash;
 
 use crate::block::{describe, span_of};
 use crate::body::Messages;
-use crate::priced_cut::{Cut, Cuttable};
+use crate::cuttable::{Cut, Cuttable, PlannedCut};
 use crate::splice::{spliced, splices, text};
-
-/// What became of a digest.
-pub(crate) enum Digested {
-    /// It is sent.
-    Cut(Cut),
-    /// It costs more than it saves.
-    IsNotWorthIt,
-    /// The recipe makes no digests, or the request can have none.
-    IsNotPossible,
-}
 
 impl Cuttable<'_> {
     /// Makes a digest of the old messages, if that is worth its price.
@@ -39,8 +29,8 @@ impl Cuttable<'_> {
     /// # Errors
     ///
     /// `Invariant` if the request would be refused afterwards, and the errors of reading it.
-    pub(crate) fn digest(&self, recipe: &Recipe, counter: &dyn Counter) -> Result<Digested> {
-        let Some(rule) = &recipe.stages.live.digest else { return Ok(Digested::IsNotPossible) };
+    pub(crate) fn digest(&self, recipe: &Recipe, counter: &dyn Counter) -> Result<PlannedCut> {
+        let Some(rule) = &recipe.stages.live.digest else { return Ok(PlannedCut::IsNotPossible) };
         let target = recipe.target.live.and_then(|target| target.tokens).unwrap_or(rule.budget);
         let mut original = self.original(counter)?;
         let request_rule = RequestRule {
@@ -56,16 +46,16 @@ impl Cuttable<'_> {
         let request = &mut original.request;
         let digest = match RequestDigest::new(request, &request_rule, &mut index, counter) {
             Ok(Some(digest)) if !digest.messages.is_empty() => digest,
-            Ok(_) => return Ok(Digested::IsNotPossible),
+            Ok(_) => return Ok(PlannedCut::IsNotPossible),
             // The rules alone are longer than the target.
-            Err(err) if err.kind() == ErrorKind::Refused => return Ok(Digested::IsNotPossible),
+            Err(err) if err.kind() == ErrorKind::Refused => return Ok(PlannedCut::IsNotPossible),
             Err(err) => return Err(err),
         };
         let replaced = original.tokens_of(&digest.messages);
         let saved = replaced - digest.tokens();
         let rewritten = digest.tokens() + original.tokens_behind(&digest.messages);
         if !digest.saves_enough(replaced) || !self.is_worth(original.tokens(), saved, rewritten) {
-            return Ok(Digested::IsNotWorthIt);
+            return Ok(PlannedCut::IsNotWorthIt);
         }
         let (mut removed, list) = original.removed(&digest.messages, counter)?;
         let hint = hint(&list);
@@ -74,7 +64,7 @@ impl Cuttable<'_> {
         let saved = saved - counter.count(&hint);
         let decisions = self.decisions_with(&digest.messages, &words, saved);
         self.check(&original.request, &decisions, &digest.messages)?;
-        Ok(Digested::Cut(Cut { decisions, removed, rewritten }))
+        Ok(PlannedCut::Cut(Cut { decisions, removed, rewritten }))
     }
 
     /// The request as it came, with the tokens of each block as it is sent.

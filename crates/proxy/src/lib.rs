@@ -19,6 +19,7 @@ mod body;
 mod budget;
 mod client;
 mod counter;
+mod cuttable;
 mod decide;
 mod decode;
 mod digest;

@@ -11,7 +11,7 @@ use epitome_model::{Ref, Tokens};
 use epitome_passes::SeenLines;
 use epitome_store::archive::Hash;
 
-use crate::priced_cut::Cut;
+use crate::cuttable::Cut;
 
 /// Conversations whose memos are in memory at the same time. Others are read again from disk.
 const OPEN: usize = 256;

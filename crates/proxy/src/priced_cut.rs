@@ -1,44 +1,19 @@
-//! A cut between requests: a digest of the old messages, or the passes of a recipe over all of them,
-//! when that is worth writing the provider's cache again.
+//! A cut between requests: a digest of the old messages, or the passes of a recipe over all of
+//! them, when that is worth writing the provider's cache again.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use epitome::compaction::{PreparedCompaction, Way, removed_pieces};
 use epitome::wire::{Decision, Patch, RemovedText};
-use epitome_api::Api;
 use epitome_error::{Error, ErrorKind, Result};
-use epitome_formats::{Format, Loaded, Spliced, find_format};
-use epitome_llm::Price;
+use epitome_formats::{Loaded, Spliced};
 use epitome_model::{Counter, Source, Span, Tokens};
-use epitome_passes::{CachePrices, PassSettings, PerKind, PricedCut, Recipe, Stages, is_worth};
+use epitome_passes::{PassSettings, PerKind, Recipe, Stages};
 use epitome_store::archive::Hash;
 
-use crate::body::Messages;
-use crate::digest::Digested;
+use crate::cuttable::{Cut, Cuttable, PlannedCut};
 use crate::hint::{HINT, with_hint};
 use crate::splice::{narrowed, refused, sent, text};
-
-/// A request all of whose messages were decided about.
-pub(crate) struct Cuttable<'r> {
-    pub(crate) api: &'static Api,
-    pub(crate) body: &'r [u8],
-    pub(crate) messages: &'r Messages,
-    pub(crate) decisions: &'r [Arc<Decision>],
-    /// Whether the provider's cache still holds the beginning of the request.
-    pub(crate) is_warm: bool,
-    pub(crate) price: &'r Price,
-}
-
-/// A cut that is worth it.
-pub(crate) struct Cut {
-    /// What is sent in place of each message.
-    pub(crate) decisions: Vec<Decision>,
-    /// The texts that are no longer sent.
-    pub(crate) removed: Vec<RemovedText>,
-    /// Tokens that the provider has to write to its cache again; at least 1.
-    pub(crate) rewritten: Tokens,
-}
 
 impl Cuttable<'_> {
     /// Cuts the request, if that is worth its price: by a digest of its old part, or by the passes
@@ -52,9 +27,9 @@ impl Cuttable<'_> {
             return Ok(None);
         }
         match self.digest(recipe, counter)? {
-            Digested::Cut(cut) => Ok(Some(cut)),
-            Digested::IsNotWorthIt => Ok(None),
-            Digested::IsNotPossible => self.cut_by_passes(recipe, counter),
+            PlannedCut::Cut(cut) => Ok(Some(cut)),
+            PlannedCut::IsNotWorthIt => Ok(None),
+            PlannedCut::IsNotPossible => self.cut_by_passes(recipe, counter),
         }
     }
 
@@ -106,29 +81,6 @@ impl Cuttable<'_> {
             decision.saved = before + saved.remove(&idx).unwrap_or(0);
         }
         Ok(Some(Cut { decisions, removed, rewritten: Tokens(rewritten.max(1)) }))
-    }
-
-    /// Whether a cut is worth its price that leaves `saved` of `before` tokens out of this request
-    /// and each later one, and has the provider write `rewritten` tokens again.
-    pub(crate) fn is_worth(&self, before: Tokens, saved: Tokens, rewritten: Tokens) -> bool {
-        let requests = saved.0 / self.growth(before).0.max(1);
-        let priced = PricedCut { saved, rewritten, requests, is_warm: self.is_warm };
-        let Price { input, cached, written, output: _ } = *self.price;
-        is_worth(priced, CachePrices { read: cached, written: written.max(input) })
-    }
-
-    /// The tokens by which each request is longer than the one before, if the last one has `tokens`:
-    /// the conversation grows as it has grown so far, by its own messages.
-    pub(crate) fn growth(&self, tokens: Tokens) -> Tokens {
-        let removed: u64 = self.decisions.iter().map(|decision| decision.saved).sum();
-        Tokens((tokens.0 + removed) / self.messages.responses().max(1))
-    }
-
-    /// Whether the reasoning of this model is valid only while everything before it is unchanged.
-    fn is_bound(&self) -> bool {
-        let format: Option<&Format> = find_format(self.api.format.name);
-        let model = self.messages.model.as_deref().unwrap_or_default();
-        format.is_some_and(|format| (format.thinking_is_bound)(model))
     }
 
     /// The tokens that the edits save, by message.

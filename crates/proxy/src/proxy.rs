@@ -294,7 +294,7 @@ impl Proxy {
     /// Plans a cut for the next request of a conversation, while this one is under way.
     fn prepare(&self, api: &'static Api, body: Bytes) {
         let rewriter = Arc::clone(&self.rewriter);
-        // Nobody waits for it, and the next request does without it after an error.
+        // No request waits for it, and after an error the next one is not cut.
         drop(tokio::task::spawn_blocking(move || {
             if let Err(err) = rewriter.prepare(api, &body) {
                 tracing::warn!(api = api.name, "no cut is prepared: {}", sentence(&err));
@@ -345,7 +345,7 @@ impl Proxy {
 fn remove_old_memos(folder: &Path) {
     let Some(before) = SystemTime::now().checked_sub(KEPT) else { return };
     if let Err(err) = epitome::wire::remove_old_memos(folder, before) {
-        let failure = epitome_error::sentence(&err);
+        let failure = sentence(&err);
         warn!(failure, "old memos are not removed");
     }
 }

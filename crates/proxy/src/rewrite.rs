@@ -15,13 +15,13 @@ use epitome_passes::Recipe;
 
 use crate::body::{BYTES_PER_TOKEN, Messages};
 use crate::counter::CachingCounter;
+use crate::cuttable::{Cut, Cuttable};
 use crate::decide::New;
 use crate::effect::{Effect, NewCut};
 use crate::explain::{Explained, Explanation};
 use crate::holdout::Holdout;
 use crate::memo::{Memo, Memos, PreparedCut, Seen, locked};
 use crate::price::{TIME_TO_LIVE, USUAL};
-use crate::priced_cut::{Cut, Cuttable};
 use crate::splice::{spliced, splices};
 use crate::turn::begins_turn;
 
@@ -260,8 +260,8 @@ impl Rewriter {
         self.is_due(request, memo, &cuttable, growth)
     }
 
-    /// Plans a cut for the next request of a conversation. `body` is that of its last request, which
-    /// is on its way.
+    /// Plans a cut for the next request of a conversation. `body` is that of its last request,
+    /// which is on its way.
     ///
     /// # Errors
     ///

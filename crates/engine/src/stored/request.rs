@@ -22,7 +22,7 @@ pub struct RequestDigest {
     pub messages: Vec<usize>,
 }
 
-/// What a digest of a request needs to know beside the request.
+/// What a digest of a request needs to know in addition to the request.
 pub struct RequestRule<'r> {
     /// The rule of the recipe.
     pub rule: &'r DigestRule,

@@ -96,8 +96,8 @@ pub fn codex(id: &str) -> String {
     let call = json!({"type": "function_call", "name": "exec_command", "call_id": "c1",
         "arguments": json!({"cmd": "cat src/a.rs"}).to_string()});
     let result = json!({"type": "function_call_output", "call_id": "c1", "output": code(200)});
-    let command_item = json!({"type": "CommandExecution", "id": "c1", "aggregated_output": code(200),
-        "exit_code": 0, "status": "completed"});
+    let command_item = json!({"type": "CommandExecution", "id": "c1",
+        "aggregated_output": code(200), "exit_code": 0, "status": "completed"});
     let records = [
         ("session_meta", json!({"id": id, "cwd": "/p", "cli_version": "0.169.0"})),
         ("turn_context", json!({"cwd": "/p", "model": "gpt-5.5"})),

@@ -1,0 +1,68 @@
+//! A request that may be cut, and what a cut of it costs.
+
+use std::sync::Arc;
+
+use epitome::wire::{Decision, RemovedText};
+use epitome_api::Api;
+use epitome_formats::{Format, find_format};
+use epitome_llm::Price;
+use epitome_model::Tokens;
+use epitome_passes::{CachePrices, PricedCut, is_worth};
+
+use crate::body::Messages;
+
+/// A request all of whose messages were decided about.
+pub(crate) struct Cuttable<'r> {
+    pub(crate) api: &'static Api,
+    pub(crate) body: &'r [u8],
+    pub(crate) messages: &'r Messages,
+    pub(crate) decisions: &'r [Arc<Decision>],
+    /// Whether the provider's cache still holds the beginning of the request.
+    pub(crate) is_warm: bool,
+    pub(crate) price: &'r Price,
+}
+
+/// A cut that is worth it.
+pub(crate) struct Cut {
+    /// What is sent in place of each message.
+    pub(crate) decisions: Vec<Decision>,
+    /// The texts that are no longer sent.
+    pub(crate) removed: Vec<RemovedText>,
+    /// Tokens that the provider has to write to its cache again; at least 1.
+    pub(crate) rewritten: Tokens,
+}
+
+/// What became of the plan of a cut.
+pub(crate) enum PlannedCut {
+    /// It is worth its price.
+    Cut(Cut),
+    /// It costs more than it saves.
+    IsNotWorthIt,
+    /// The recipe plans no such cut, or the request can have none.
+    IsNotPossible,
+}
+
+impl Cuttable<'_> {
+    /// Whether a cut is worth its price that leaves `saved` of `before` tokens out of this request
+    /// and each later one, and has the provider write `rewritten` tokens again.
+    pub(crate) fn is_worth(&self, before: Tokens, saved: Tokens, rewritten: Tokens) -> bool {
+        let requests = saved.0 / self.growth(before).0.max(1);
+        let priced = PricedCut { saved, rewritten, requests, is_warm: self.is_warm };
+        let Price { input, cached, written, output: _ } = *self.price;
+        is_worth(priced, CachePrices { read: cached, written: written.max(input) })
+    }
+
+    /// The tokens by which each request is longer than the one before, if the last one has
+    /// `tokens`: the conversation grows as it has grown so far, by its own messages.
+    pub(crate) fn growth(&self, tokens: Tokens) -> Tokens {
+        let removed: u64 = self.decisions.iter().map(|decision| decision.saved).sum();
+        Tokens((tokens.0 + removed) / self.messages.responses().max(1))
+    }
+
+    /// Whether the reasoning of this model is valid only while everything before it is unchanged.
+    pub(crate) fn is_bound(&self) -> bool {
+        let format: Option<&Format> = find_format(self.api.format.name);
+        let model = self.messages.model.as_deref().unwrap_or_default();
+        format.is_some_and(|format| (format.thinking_is_bound)(model))
+    }
+}
