@@ -391,4 +391,38 @@ mod tests {
             (ErrorKind::Changed, "it changed: /a")
         );
     }
+
+    /// Programs compare the names, and scripts over many sessions rely on what is skipped.
+    #[test]
+    fn kinds_keep_their_names_and_what_they_mean_for_many_sessions() {
+        let kinds = [
+            (ErrorKind::NotFound, "not-found", false),
+            (ErrorKind::NotAFile, "not-a-file", false),
+            (ErrorKind::NoPermission, "no-permission", false),
+            (ErrorKind::Unreadable, "unreadable", false),
+            (ErrorKind::InUse, "in-use", true),
+            (ErrorKind::HeldByAgent, "in-use", true),
+            (ErrorKind::UnknownFormat, "unknown-format", true),
+            (ErrorKind::Changed, "changed", true),
+            (ErrorKind::Locked, "locked", true),
+            (ErrorKind::HardLinked, "hard-linked", false),
+            (ErrorKind::Exists, "exists", false),
+            (ErrorKind::Disk, "disk", false),
+            (ErrorKind::Archive, "archive", false),
+            (ErrorKind::NotArchived, "not-archived", false),
+            (ErrorKind::NewerFormat, "newer-format", false),
+            (ErrorKind::Refused, "refused", false),
+            (ErrorKind::Invariant, "law", false),
+            (ErrorKind::Unsupported, "usage", false),
+            (ErrorKind::ReadOnly, "read-only", true),
+            (ErrorKind::Usage, "usage", false),
+            (ErrorKind::Ambiguous, "ambiguous", false),
+            (ErrorKind::Settings, "settings", false),
+            (ErrorKind::Recipe, "usage", false),
+            (ErrorKind::Broken, "bug", false),
+        ];
+        for (kind, name, leaves_one) in kinds {
+            assert_eq!((kind.name(), kind.leaves_one_of_many()), (name, leaves_one), "{kind:?}");
+        }
+    }
 }

@@ -269,6 +269,49 @@ mod tests {
     }
 
     #[test]
+    fn values_know_what_they_are() {
+        let text =
+            br#"{"word": "x", "number": 7, "below": -1, "list": [1], "object": {"a": null}}"#;
+        let document = Document::parse(text).expect("a document");
+        let value = |key| document.root.get(key).expect("the member is in the object");
+        let (word, list, object) = (value("word"), value("list"), value("object"));
+        assert_eq!([word.is_text(), word.is_list(), word.is_object()], [true, false, false]);
+        assert_eq!([list.is_text(), list.is_list(), list.is_object()], [false, true, false]);
+        assert_eq!([object.is_text(), object.is_list(), object.is_object()], [false, false, true]);
+        assert!(document.root.is("word", "x"));
+        assert!(!document.root.is("word", "y") && !document.root.is("number", "7"));
+        assert_eq!(document.root.integer_of("number"), Some(7));
+        assert_eq!(document.root.integer_of("below"), None);
+        assert_eq!(word.span(), Span { start: 9, end: 12 });
+    }
+
+    #[test]
+    fn spans_of_a_line_count_from_the_beginning_of_its_source() {
+        let document = Document::parse_at(b"[\"x\"]", 100).expect("a document");
+        assert_eq!(document.root.list()[0].span(), Span { start: 101, end: 104 });
+    }
+
+    /// A source whose reads return at most three bytes.
+    struct Slow(&'static [u8]);
+
+    impl Source for Slow {
+        fn len(&self) -> u64 {
+            self.0.len() as u64
+        }
+
+        fn read(&self, range: Range<u64>) -> Cow<'_, [u8]> {
+            let (start, len) = (range.start.min(self.len()), (range.end - range.start).min(3));
+            self.0.read(start..(start + len).min(self.len()))
+        }
+    }
+
+    #[test]
+    fn a_source_that_returns_less_than_was_asked_for_is_read_to_its_end() {
+        assert_eq!(&*read_all(&Slow(b"ten bytes.")), b"ten bytes.");
+        assert_eq!(&*read_all(&&b"ten bytes."[..]), b"ten bytes.");
+    }
+
+    #[test]
     fn depth_costs_nothing() {
         let text = [vec![b'['; 100_000], vec![b']'; 100_000]].concat();
         let document = Document::parse(&text).expect("a document");

@@ -372,3 +372,6 @@ fn children(line: &[u8], value: &Range<usize>) -> Option<Container> {
     };
     Some(Container { whole: whole.ok()?, children, values })
 }
+
+#[cfg(test)]
+mod tests;

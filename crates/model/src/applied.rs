@@ -264,7 +264,7 @@ fn drop_copies(copies: &mut Vec<crate::HiddenField>, edits: &[&Edit]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Field, FieldRole, Output, Thinking, ToolKind};
+    use crate::{Field, FieldRemainder, FieldRole, Head, HiddenField, Output, Thinking, ToolKind};
 
     const SOURCE: &[u8] = br#"{"path":"a.rs","old":"one\ntwo","new":"three"}"result""#;
 
@@ -355,6 +355,83 @@ mod tests {
         let Block::Call(call) = &entry.blocks[1] else { panic!("a call") };
         assert_eq!(&*applied.source.at(call.arguments), b"{}");
         assert_eq!(call.fields[0].text.read(&applied.source), "less");
+    }
+
+    #[test]
+    fn parts_of_a_result_and_copies_are_edited_one_by_one() {
+        let mut transcript = transcript();
+        let part = |json| Part::Text(Text::Source(span(json)));
+        let copy =
+            |name| HiddenField { name, value: span("\"result\""), left: FieldRemainder::Nothing };
+        if let Item::Entry(entry) = &mut transcript.items[0]
+            && let Block::Output(output) = &mut entry.blocks[2]
+        {
+            output.parts = vec![part("\"result\""), part("\"three\""), part("\"a.rs\"")];
+            entry.copies = vec![copy("first"), copy("second"), copy("third")];
+        }
+        let edits = [
+            edit(At::Part { item: 0, block: 2, part: 0 }, None),
+            edit(At::Part { item: 0, block: 2, part: 1 }, Some("less")),
+            edit(At::Copy { item: 0, copy: 1 }, None),
+        ];
+        let source = SOURCE;
+        let applied = EditedTranscript::new(&transcript, &source, &edits);
+        let entry = applied.transcript.items[0].entry().expect("an entry");
+        let Block::Output(output) = &entry.blocks[2] else { panic!("a result") };
+        assert_eq!(output.text(&applied.source), "less\na.rs");
+        assert_eq!(entry.copies, [copy("first"), copy("third")]);
+    }
+
+    /// A session of four messages in which the first is the prompt.
+    fn messages() -> Transcript {
+        let messages = ["prompt", "one", "two", "three"].map(|text| {
+            let blocks = vec![Block::Text(Text::Owned(text.into()))];
+            Item::Entry(Box::new(Entry { blocks, ..Entry::default() }))
+        });
+        let head = Head { prompt: vec![0], ..Head::default() };
+        Transcript { head, items: messages.into(), context: vec![0, 1, 2, 3] }
+    }
+
+    /// What is sent after an edit: the role and the text of each message.
+    fn context_after(edit: Option<Edit>) -> Vec<(Role, String)> {
+        let source: &[u8] = b"";
+        let edits = [edit.expect("it removes something")];
+        let applied = EditedTranscript::new(&messages(), &source, &edits);
+        let texts = applied.transcript.context().map(|(_, entry)| match &entry.blocks[..] {
+            [Block::Text(text) | Block::Summary(text)] => {
+                (entry.role, text.read(&applied.source).into_owned())
+            }
+            blocks => panic!("one text: {blocks:?}"),
+        });
+        texts.collect()
+    }
+
+    #[test]
+    fn a_cut_sends_its_text_in_the_place_of_its_items() {
+        let cut = Cut { items: vec![1, 2], text: "[cut]".into(), messages: 2 };
+        let role = Entry::default().role;
+        assert_eq!(
+            context_after(Edit::cut(cut)),
+            [
+                (role, "prompt".to_owned()),
+                (Role::System, "[cut]".to_owned()),
+                (role, "three".to_owned())
+            ]
+        );
+    }
+
+    #[test]
+    fn a_summary_is_sent_between_the_prompt_and_what_it_keeps() {
+        let summary = Summary { text: "[sum]".into(), kept: vec![3], ..Summary::default() };
+        let role = Entry::default().role;
+        assert_eq!(
+            context_after(Edit::summary(summary, &[0, 1, 2, 3], "stage")),
+            [
+                (role, "prompt".to_owned()),
+                (Role::User, "[sum]".to_owned()),
+                (role, "three".to_owned())
+            ]
+        );
     }
 
     #[test]

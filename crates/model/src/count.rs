@@ -258,7 +258,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
-    use crate::Output;
+    use crate::{Call, Image, Item, Output, Thinking, ToolKind};
 
     /// Counts one token per character, so that every character shows in the sum.
     struct Characters;
@@ -322,5 +322,70 @@ mod tests {
         ] {
             assert_eq!(opaque_tokens(&json, &Characters), Tokens(expect), "{:.40}", json);
         }
+    }
+
+    #[test]
+    fn every_kind_of_block_is_weighed_where_it_belongs() {
+        let source: &[u8] = br#""four" "a\nb" {"k":"v"} "{\"k\":1}""#;
+        let span = |start, end| Span { start, end };
+        let four = Text::Source(span(0, 6));
+        let image = Image { media: "image/png".into(), data: span(0, 6), whole: span(0, 6) };
+        let parts = vec![
+            Part::Text(Text::Source(span(7, 13))),
+            Part::Image(image.clone()),
+            Part::Opaque(span(14, 23)),
+        ];
+        let thinking =
+            |text| Block::Thinking(Thinking { text, whole: span(0, 6), removable: true });
+        let call = |arguments| {
+            Block::Call(Call {
+                id: "c".into(),
+                name: "bash".into(),
+                kind: ToolKind::Shell,
+                target: None,
+                part: None,
+                fields: Vec::new(),
+                arguments,
+            })
+        };
+        // The block, its tokens, and its characters as it is written.
+        let cases = [
+            (Block::Text(four.clone()), 4, 6),
+            (Block::Text(Text::Owned("a\nb".into())), 3, 6),
+            (Block::Summary(four.clone()), 4, 6),
+            (thinking(Some(four.clone())), 4, 6),
+            (thinking(None), 0, 6),
+            (call(span(14, 23)), 4 + 9, 4 + 9),
+            // Arguments that are a string are sent as the text of that string.
+            (call(span(24, 35)), 4 + 7, 4 + 11),
+            (Block::Output(Output { parts, ..Output::default() }), 3 + 1_600 + 9, 6 + 6_400 + 9),
+            (Block::Image(image), 1_600, 6_400),
+            (Block::Opaque(span(14, 23)), 9, 9),
+        ];
+        for (block, tokens, chars) in &cases {
+            assert_eq!(block_tokens(block, &source, &Characters), Tokens(*tokens), "{block:?}");
+            assert_eq!(block_chars(block, &source), *chars, "{block:?}");
+        }
+
+        let blocks: Vec<Block> = cases.into_iter().map(|(block, ..)| block).collect();
+        let entries = [Role::User, Role::Assistant, Role::Tool].map(|role| {
+            Item::Entry(Box::new(Entry { role, blocks: blocks.clone(), ..Entry::default() }))
+        });
+        let transcript =
+            Transcript { items: entries.into(), context: vec![0, 1, 2], ..Transcript::default() };
+        let weight = |blocks, tokens| Weight { blocks, tokens: Tokens(tokens) };
+        let weights = weigh(&transcript, &source, &Characters);
+        assert_eq!(
+            weights,
+            Weights {
+                user: weight(3, 7 + 1_600),
+                assistant: weight(3, 7 + 1_600),
+                thinking: weight(6, 12),
+                calls: weight(6, 72),
+                results: weight(4, 3 * 1_612 + 1_600),
+                other: weight(8, 7 + 3 * 13),
+            }
+        );
+        assert_eq!(weights.total(), Tokens(3 * (4 + 3 + 4 + 4 + 13 + 11 + 1_612 + 1_600 + 9)));
     }
 }

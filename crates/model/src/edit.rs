@@ -153,3 +153,28 @@ pub struct Splice {
     /// The bytes that replace the range.
     pub with: Box<[u8]>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_or_cut_of_nothing_is_no_edit() {
+        for (kept, is_edit) in
+            [(vec![5, 7], true), (vec![], true), (vec![2, 5, 7], false), (vec![1, 2, 5, 7], false)]
+        {
+            let summary = Summary { kept, ..Summary::default() };
+            let expect = is_edit.then(|| Edit {
+                at: At::Items { item: 2 },
+                verb: Verb::Summarise(summary.clone()),
+                pass: "stage",
+            });
+            assert_eq!(Edit::summary(summary, &[2, 5, 7], "stage"), expect);
+        }
+
+        let cut = Cut { items: vec![3, 4], ..Cut::default() };
+        let expect = Edit { at: At::Items { item: 3 }, verb: Verb::Cut(cut.clone()), pass: "trim" };
+        assert_eq!(Edit::cut(cut), Some(expect));
+        assert_eq!(Edit::cut(Cut::default()), None);
+    }
+}

@@ -103,6 +103,16 @@ mod tests {
         assert_eq!(at(0..inner.text.len()), r#"a\n\"b\" \ud83e\udd16 c"#);
     }
 
+    #[test]
+    fn an_escape_of_four_digits_is_one_character() {
+        let literal = br#""\u00e9b\ud83e c""#;
+        let inner = DecodedLiteral::decode(literal, 0);
+        assert_eq!(&*inner.text, "éb\u{fffd} c".as_bytes());
+        assert_eq!(inner.span(&(0..2)), Span { start: 1, end: 7 });
+        assert_eq!(inner.span(&(2..3)), Span { start: 7, end: 8 });
+        assert_eq!(inner.span(&(3..6)), Span { start: 8, end: 14 });
+    }
+
     proptest! {
         /// The text equals the decoded literal, and each character is at the reported position.
         #[test]

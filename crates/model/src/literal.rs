@@ -182,6 +182,9 @@ mod tests {
         #[test]
         fn encoding_and_decoding_are_inverse(text: String) {
             let literal = encode(&text);
+            let mut appended = b"1,".to_vec();
+            encode_to(&mut appended, &text);
+            prop_assert_eq!(appended, format!("1,{literal}").into_bytes());
             prop_assert_eq!(decode_json(literal.as_bytes()), text);
         }
 

@@ -222,6 +222,12 @@ mod tests {
         assert_eq!(literal_as_text(b"'a'"), "'a'");
     }
 
+    #[test]
+    fn a_text_for_backticks_substitutes_nothing() {
+        assert_eq!(encode_as("${x} $y `z`", b"`"), r"`\\${x} $y \\`z\\``");
+        assert_eq!(encode_as("${x} $y `z`", b"'"), "'${x} $y `z`'");
+    }
+
     proptest! {
         /// A text that we write inside a string is read as the same text, whatever the quotes.
         #[test]

@@ -355,6 +355,9 @@ mod tests {
             ("[Previous: used bash]", true),
             ("[Previous: used bash]\n", false),
             ("[Output removed: 1 line, starting with: fn main() {...]", true),
+            ("[Output removed: 1 line, starting with: fn main() {...] he said", false),
+            ("he said [Output removed: 1 line, starting with: fn main() {...]", false),
+            ("he said [Previous: used bash]", false),
             ("[cleared to save context]", true),
             ("[cleared to save context], he said", false),
             ("[error: 1 line]", true),
@@ -377,6 +380,29 @@ mod tests {
         ];
         for (text, expect) in cases {
             assert_eq!(is_left_by_recipe(text), *expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_stub_is_parsed_into_its_parts() {
+        let reference = "k7f3a9c2".parse::<Ref>().expect("a reference");
+        let stub = Stub::new(reference).with_what("Read a.rs").with_lines(Lines(3));
+        let stub =
+            stub.with_size(Bytes(10)).with_note(Note::ReadAgain).with_body("fn main()".into());
+        let text = "[epitome k7f3a9c2: Read a.rs, 3 lines, 10 B; read again below]\nfn main()";
+        assert_eq!(stub.to_string(), text);
+        assert_eq!(Stub::parse(text), Some(stub));
+    }
+
+    #[test]
+    fn a_reference_is_four_to_64_hexadecimal_digits() {
+        let whole = "0123456789abcdef".repeat(4);
+        for text in ["k7f3a", "7f3a", &whole] {
+            let digits = text.trim_start_matches('k');
+            assert_eq!(text.parse::<Ref>(), Ok(Ref(digits.into())), "{text}");
+        }
+        for text in ["", "k", "k7f3", "k7F3A", "7f3g", "kk7f3a", &format!("{whole}0")] {
+            assert_eq!(text.parse::<Ref>(), Err(NoRef), "{text}");
         }
     }
 

@@ -375,3 +375,18 @@ pub struct Image {
     /// The whole block as stored.
     pub whole: Span,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recorded_cost_is_a_positive_number_of_dollars() {
+        let cost = |dollars| RecordedUsage::default().with_cost(dollars).cost;
+        assert_eq!(cost("0.0123456"), Some(MicroDollars(12_346)));
+        assert_eq!(cost("2"), Some(MicroDollars(2_000_000)));
+        for dollars in ["0", "0.0", "-1", "1e9", "NaN", "inf", "a lot", ""] {
+            assert_eq!(cost(dollars), None, "{dollars}");
+        }
+    }
+}

@@ -20,6 +20,16 @@ fn a_line_is_found() {
 }
 
 #[test]
+fn many_points_are_thinned_evenly() {
+    let points = |range: std::ops::Range<i128>, step: usize| -> Vec<(i128, i128)> {
+        range.step_by(step).map(|n| (n, 2 * n)).collect()
+    };
+    assert_eq!(thin(&points(0..400, 1)), points(0..400, 1));
+    // The distance is 8 at both ends, and between them: 399 * 8 = 3,192.
+    assert_eq!(thin(&points(0..3_193, 1)), points(0..3_193, 8));
+}
+
+#[test]
 fn too_little_is_none() {
     check(&[], None);
     check(&on_line(7, 1_000, 1_220, 17_000), None);

@@ -28,6 +28,7 @@ fn it_accepts_and_refuses_what_serde_json_does() {
         "1e",
         r#""\x""#,
         r#""\u12g4""#,
+        r#""\ug234""#,
         r#""\ud800""#,
         "\"tab\there\"",
         r#""open"#,
