@@ -69,13 +69,16 @@ pub fn new_violations(
     added(&old, new)
 }
 
-/// The violations in `after` that are more frequent than in `before`. Numbers in them do not count:
-/// a message that stays may have another place in its list.
+/// The violations in `after` that are more frequent than in `before`. The places that they name do
+/// not count: a message that stays may have another place in its list.
 fn added(before: &[Violation], after: Vec<Violation>) -> Vec<Violation> {
     let mut known: HashMap<(Invariant, String), usize> = HashMap::new();
     let key = |violation: &Violation| {
-        let what = violation.what.chars().filter(|char| !char.is_ascii_digit());
-        (violation.invariant, what.collect::<String>())
+        let what = match violation.what.split_once(": ") {
+            Some((place, what)) if !place.contains(' ') => what,
+            Some(_) | None => &violation.what,
+        };
+        (violation.invariant, what.to_owned())
     };
     for violation in before {
         *known.entry(key(violation)).or_default() += 1;

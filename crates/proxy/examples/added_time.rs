@@ -22,9 +22,11 @@ use serde_json::{Value, json};
 const TIMES: usize = 60;
 /// Calls of the conversation; each with its result is about 500 tokens.
 const CALLS: usize = 200;
-/// Sessions at once, and requests of each after its first.
+/// Sessions at once, requests of each after its first, and the time between two of them: a model
+/// needs at least as long for an answer.
 const SESSIONS: usize = 50;
 const TURNS: usize = 10;
+const PAUSE: Duration = Duration::from_secs(1);
 
 fn turn(id: &str, lines: usize) -> [Value; 2] {
     let line = |n| format!("part {n} of run {id} took {} ms\n", 37 * n % 900);
@@ -144,6 +146,8 @@ fn at_once() {
                 let (times, arrivals) = (&times, &arrivals);
                 let name = format!("{name}{session}x");
                 scope.spawn(move || {
+                    // They do not begin all at once.
+                    std::thread::sleep(PAUSE * session as u32 / SESSIONS as u32);
                     let mut client = Client::to(address);
                     let mut messages = conversation(&name);
                     for request in 0..=TURNS {
@@ -158,6 +162,7 @@ fn at_once() {
                             times.lock().expect("no thread panics").push(arrived - begin);
                         }
                         messages.extend(turn(&id, 80));
+                        std::thread::sleep(PAUSE);
                     }
                 });
             }

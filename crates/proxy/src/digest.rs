@@ -76,35 +76,25 @@ impl Cuttable<'_> {
         let mut saved: Vec<u64> = self.decisions.iter().map(|decision| decision.saved).collect();
         let mut before = None;
         let mut sent = Vec::new();
+        let mut now = Vec::new();
         for (item, message) in request.transcript.items.iter().zip(&message_of) {
             let blocks = item.entry().map_or(&[][..], |entry| &entry.blocks);
-            let of_digest = message.and_then(|message| self.tokens_of_digest(message, counter));
-            let is_first = message.is_some() && *message != before;
+            let count = |block| block_tokens(block, &request.source, counter);
+            let mut counts: Vec<Tokens> = blocks.iter().map(count).collect();
+            let is_first = *message != before;
             before = *message;
-            let mut counts: Vec<Tokens> = match of_digest {
-                // Another digest stands for the message, or is in its place.
-                Some(tokens) => {
-                    let mut counts = vec![Tokens(0); blocks.len()];
-                    counts.iter_mut().take(usize::from(is_first)).for_each(|it| *it = tokens);
-                    counts
-                }
+            match message.and_then(|message| self.tokens_of_digest(message, counter)) {
+                Some(tokens) => now.push(if is_first { tokens } else { Tokens(0) }),
                 None => {
-                    let count = |block| block_tokens(block, &request.source, counter);
-                    blocks.iter().map(count).collect()
-                }
-            };
-            // What earlier decisions save.
-            let of_message = message.and_then(|message| saved.get_mut(message));
-            if let Some(saved) = of_message.filter(|_| of_digest.is_none()) {
-                for count in &mut counts {
-                    let less = (*saved).min(count.0);
-                    *saved -= less;
-                    count.0 -= less;
+                    if let Some(saved) = message.and_then(|message| saved.get_mut(message)) {
+                        take_off(saved, &mut counts);
+                    }
+                    now.push(counts.iter().copied().sum());
                 }
             }
             sent.push(counts);
         }
-        Ok(Original { request, message_of, sent })
+        Ok(Original { request, message_of, sent, now })
     }
 
     /// The tokens of a message that an earlier digest replaces: of the digest, or 0 if it is
@@ -182,8 +172,10 @@ struct Original {
     request: Loaded<Vec<u8>>,
     /// For each item, the index in the list of the message that holds it.
     message_of: Vec<Option<usize>>,
-    /// The tokens of each block of each item as it is sent.
+    /// The tokens of each block of each item, as it is sent if its message is.
     sent: Vec<Vec<Tokens>>,
+    /// The tokens of each item as the request is sent now: a digest may be in its place.
+    now: Vec<Tokens>,
 }
 
 impl Original {
@@ -212,8 +204,8 @@ impl Original {
 
     /// The tokens of the items for which `counts`.
     fn sum(&self, counts: impl Fn(usize) -> bool) -> Tokens {
-        let items = self.sent.iter().enumerate().filter(|(item, _)| counts(*item));
-        items.flat_map(|(_, blocks)| blocks).copied().sum()
+        let items = self.now.iter().enumerate().filter(|(item, _)| counts(*item));
+        items.map(|(_, tokens)| *tokens).sum()
     }
 
     /// The blocks of messages that are no longer sent, and a text that lists them with a reference
@@ -257,6 +249,15 @@ impl Original {
         };
         let list = RemovedText { hash: Hash::compute(raw.as_bytes()), raw, about };
         Ok((removed, list))
+    }
+}
+
+/// Takes tokens off the counts of blocks, from the first block on.
+fn take_off(tokens: &mut u64, counts: &mut [Tokens]) {
+    for count in counts {
+        let less = (*tokens).min(count.0);
+        *tokens -= less;
+        count.0 -= less;
     }
 }
 

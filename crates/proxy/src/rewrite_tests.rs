@@ -456,6 +456,31 @@ fn a_second_digest_is_made_from_the_original_messages() {
 }
 
 #[test]
+fn a_long_text_of_the_user_is_a_part_of_each_digest() {
+    let api = api("anthropic");
+    let rewriter = digesting(None);
+    let paste: String = (0..400).map(|n| format!("pasted line {n} of this\n")).collect();
+    let with_paste = |calls: usize| {
+        let mut messages = long("anthropic", calls);
+        messages.insert(9, json!({"role": "user", "content": paste}));
+        messages
+    };
+    let mut digests = 0;
+    for calls in [30, 90, 91] {
+        let body = body(api, &with_paste(calls));
+        let rewritten = rewritten(&rewriter, api, &body);
+        let Some(made) = rewritten.body.filter(|_| rewritten.effect.cut.is_some()) else {
+            continue;
+        };
+        digests += 1;
+        let digest = &words(api, &made)[1].1;
+        let lines = digest.matches("pasted line").count();
+        assert!((1..100).contains(&lines), "{calls} calls: {lines} lines");
+    }
+    assert_eq!(digests, 2);
+}
+
+#[test]
 fn what_a_digest_stands_for_is_listed_and_shown() {
     let home = tempfile::tempdir().expect("a folder");
     let config = epitome::Config::from_home(home.path());

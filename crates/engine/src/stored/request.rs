@@ -35,7 +35,8 @@ pub struct RequestRule<'r> {
     pub message_of: &'r [Option<usize>],
     /// The number of messages at the beginning of the list that are never replaced.
     pub root: usize,
-    /// The tokens of each block of each item as it is sent.
+    /// The tokens of each block of each item, as it is sent if its message is: a result may be
+    /// shortened.
     pub sent: &'r [Vec<Tokens>],
 }
 
@@ -59,10 +60,13 @@ impl RequestDigest {
         let in_place = stays_in_place(&request.transcript, with);
         request.transcript.head.prompt = in_place;
         let Loaded { source, transcript, .. } = &*request;
-        let view = View::new(transcript, source, counter)
+        let rule_files = &with.recipe.rule_files;
+        let sent = View::new(transcript, source, counter)
             .with_counts(with.sent)
-            .with_rule_files(&with.recipe.rule_files);
-        let Some(end) = end_of_old(&view, with) else { return Ok(None) };
+            .with_rule_files(rule_files);
+        let Some(end) = end_of_old(&sent, with) else { return Ok(None) };
+        // The digest is made from the whole texts.
+        let view = View::new(transcript, source, counter).with_rule_files(rule_files);
         let digesting = Digesting {
             rule: with.rule,
             view: &view,
@@ -74,7 +78,7 @@ impl RequestDigest {
             let is_old = |item: &usize| !transcript.head.prompt.contains(item);
             old.iter().copied().filter(is_old).collect()
         };
-        let chosen = digesting.choose(index, originals, |item| view.item_tokens(item))?;
+        let chosen = digesting.choose(index, originals, |item| sent.item_tokens(item))?;
         let Some(Chosen { digest, items }) = chosen else { return Ok(None) };
         if items.iter().any(|&item| has_unknown_block(transcript, item)) {
             return Ok(None);
