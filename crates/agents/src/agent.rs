@@ -5,7 +5,7 @@ use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use epitome_error::Result;
-use epitome_formats::{Addition, Format, Hook};
+use epitome_formats::{Addition, AddressSettings, Format, Hook};
 use epitome_store::regular;
 use epitome_store::store::User;
 use jiff::Zoned;
@@ -116,6 +116,11 @@ pub trait Agent: Sync {
         None
     }
 
+    /// How the command `/epitome` is added for the agent's user; `None` if that is unknown.
+    fn command(&self) -> Option<AdditionTarget> {
+        None
+    }
+
     /// The name of the agent's program; `None` if it has none that prints its version.
     fn program(&self) -> Option<&'static str> {
         self.resume_command().and_then(|words| words.first().copied())
@@ -143,6 +148,11 @@ pub trait Agent: Sync {
         None
     }
 
+    /// The settings that may take precedence over that base URL; `None` if none are known.
+    fn address_settings(&self) -> Option<AddressTarget> {
+        None
+    }
+
     /// The name of the agent, which is also the name of its format.
     fn name(&self) -> &'static str {
         self.format().name
@@ -165,6 +175,15 @@ pub struct AdditionTarget {
     pub addition: &'static Addition,
     /// The folder that the path in `addition` is relative to.
     pub settings: fn(&Environment) -> PathBuf,
+}
+
+/// Settings that may take precedence over the base URL of a run, and where they are.
+#[derive(Clone, Copy, Debug)]
+pub struct AddressTarget {
+    /// The settings.
+    pub settings: &'static AddressSettings,
+    /// The folder that the path in `settings` is relative to.
+    pub folder: fn(&Environment) -> PathBuf,
 }
 
 /// How an agent resumes a session that another program wrote.

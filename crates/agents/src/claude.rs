@@ -12,7 +12,7 @@ use epitome_store::regular;
 use epitome_store::store::User;
 use serde::Deserialize;
 
-use crate::agent::{AdditionTarget, Agent, HookTarget, NewSession, Resume};
+use crate::agent::{AdditionTarget, AddressTarget, Agent, HookTarget, NewSession, Resume};
 use crate::environment::Environment;
 use crate::model_address::{self, ModelAddress};
 use crate::process::name_of;
@@ -37,6 +37,10 @@ impl Agent for Claude {
 
     fn model_address(&self) -> Option<ModelAddress> {
         Some(model_address::CLAUDE)
+    }
+
+    fn address_settings(&self) -> Option<AddressTarget> {
+        Some(AddressTarget { settings: &claude::ADDRESS, folder: home })
     }
 
     fn folder(&self, environment: &Environment) -> PathBuf {
@@ -103,6 +107,10 @@ impl Agent for Claude {
 
     fn status_line(&self) -> Option<AdditionTarget> {
         Some(AdditionTarget { addition: &claude::STATUS_LINE, settings: home })
+    }
+
+    fn command(&self) -> Option<AdditionTarget> {
+        Some(AdditionTarget { addition: &claude::COMMAND, settings: home })
     }
 
     fn kept_days(&self, environment: &Environment) -> Option<u64> {

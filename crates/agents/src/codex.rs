@@ -17,7 +17,9 @@ use epitome_store::store::{User, users_of};
 use epitome_store::{regular, rows};
 use rayon::prelude::*;
 
-use crate::agent::{AdditionTarget, Agent, AgentLock, HookTarget, NewSession, Resume};
+use crate::agent::{
+    AdditionTarget, AddressTarget, Agent, AgentLock, HookTarget, NewSession, Resume,
+};
 use crate::environment::Environment;
 use crate::model_address::{self, ModelAddress};
 use crate::session_file::{SessionFile, is_jsonl, stem};
@@ -37,6 +39,13 @@ impl Agent for Codex {
 
     fn model_address(&self) -> Option<ModelAddress> {
         Some(model_address::CODEX)
+    }
+
+    fn address_settings(&self) -> Option<AddressTarget> {
+        Some(AddressTarget {
+            settings: &codex::ADDRESS,
+            folder: |environment| Codex.folder(environment),
+        })
     }
 
     fn folder(&self, environment: &Environment) -> PathBuf {
@@ -105,6 +114,13 @@ impl Agent for Codex {
     fn mcp(&self) -> Option<AdditionTarget> {
         Some(AdditionTarget {
             addition: &codex::MCP,
+            settings: |environment| Codex.folder(environment),
+        })
+    }
+
+    fn command(&self) -> Option<AdditionTarget> {
+        Some(AdditionTarget {
+            addition: &codex::COMMAND,
             settings: |environment| Codex.folder(environment),
         })
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use epitome_formats::{Format, gemini};
 
-use crate::agent::{AdditionTarget, Agent, HookTarget};
+use crate::agent::{AdditionTarget, AddressTarget, Agent, HookTarget};
 use crate::environment::Environment;
 use crate::model_address::{self, ModelAddress};
 use crate::session_file::{SessionFile, is_jsonl, stem};
@@ -30,6 +30,10 @@ impl Agent for Gemini {
 
     fn model_address(&self) -> Option<ModelAddress> {
         Some(model_address::GEMINI)
+    }
+
+    fn address_settings(&self) -> Option<AddressTarget> {
+        Some(AddressTarget { settings: &gemini::ADDRESS, folder: home })
     }
 
     fn folder(&self, environment: &Environment) -> PathBuf {
@@ -69,6 +73,10 @@ impl Agent for Gemini {
 
     fn mcp(&self) -> Option<AdditionTarget> {
         Some(AdditionTarget { addition: &gemini::MCP, settings: home })
+    }
+
+    fn command(&self) -> Option<AdditionTarget> {
+        Some(AdditionTarget { addition: &gemini::COMMAND, settings: home })
     }
 
     fn resume_command(&self) -> Option<&'static [&'static str]> {

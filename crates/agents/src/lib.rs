@@ -55,7 +55,7 @@ mod resume;
 mod session_file;
 mod unread;
 
-pub use agent::{AdditionTarget, Agent, AgentLock, HookTarget, NewSession, Resume};
+pub use agent::{AdditionTarget, AddressTarget, Agent, AgentLock, HookTarget, NewSession, Resume};
 pub use below::sessions_below;
 pub use census::{Census, Presence, places};
 pub use environment::Environment;

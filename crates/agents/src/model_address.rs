@@ -33,6 +33,21 @@ pub struct Launch {
     pub file: Option<LaunchFile>,
 }
 
+impl Launch {
+    /// The names of the variables, options and settings of options that the run is given.
+    pub fn setting_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        names.extend(self.variables.iter().map(|(name, _)| (*name).to_owned()));
+        names.extend(self.defaults.iter().map(|(name, _)| (*name).to_owned()));
+        if !self.arguments.is_empty() {
+            let line = self.arguments.join(" ");
+            names.push(line.split('=').next().unwrap_or(&line).to_owned());
+        }
+        names.extend(self.file.iter().map(|file| file.option.to_owned()));
+        names
+    }
+}
+
 /// A file that exists during a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaunchFile {
@@ -163,7 +178,8 @@ mod tests {
         let mut written = String::new();
         for address in [CLAUDE, CODEX, GEMINI, QWEN, OPENCODE, PI] {
             let launch = (address.launch)("http://127.0.0.1:4000");
-            written.push_str(&format!("{}: {launch:#?}\n", address.program));
+            let names = launch.setting_names().join(", ");
+            written.push_str(&format!("{}: {names}\n{launch:#?}\n", address.program));
             let command = ["C:\\bin\\epitome", "mcp", "--home", "a \"b\""];
             written.push_str(&format!("{:#?}\n", address.mcp.map(|mcp| mcp(&command))));
         }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use epitome_formats::{Format, opencode};
 use epitome_store::file_tree::FileTreeSession;
 
-use crate::agent::{AdditionTarget, Agent, HookTarget};
+use crate::agent::{AdditionTarget, AddressTarget, Agent, HookTarget};
 use crate::environment::Environment;
 use crate::model_address::{self, ModelAddress};
 use crate::session_file::{SessionFile, stem};
@@ -31,6 +31,10 @@ impl Agent for OpenCode {
         Some(model_address::OPENCODE)
     }
 
+    fn address_settings(&self) -> Option<AddressTarget> {
+        Some(AddressTarget { settings: &opencode::ADDRESS, folder: settings })
+    }
+
     fn folder(&self, environment: &Environment) -> PathBuf {
         environment.xdg_data().join("opencode")
     }
@@ -52,6 +56,10 @@ impl Agent for OpenCode {
 
     fn mcp(&self) -> Option<AdditionTarget> {
         Some(AdditionTarget { addition: &opencode::MCP, settings })
+    }
+
+    fn command(&self) -> Option<AdditionTarget> {
+        Some(AdditionTarget { addition: &opencode::COMMAND, settings })
     }
 
     fn resume_command(&self) -> Option<&'static [&'static str]> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use epitome_error::Result;
 use epitome_formats::{Format, pi};
 
-use crate::agent::{Agent, HookTarget, NewSession, Resume};
+use crate::agent::{AdditionTarget, AddressTarget, Agent, HookTarget, NewSession, Resume};
 use crate::environment::Environment;
 use crate::model_address::{self, ModelAddress};
 use crate::session_file::{SessionFile, is_jsonl};
@@ -31,6 +31,10 @@ impl Agent for Pi {
         Some(model_address::PI)
     }
 
+    fn address_settings(&self) -> Option<AddressTarget> {
+        Some(AddressTarget { settings: &pi::ADDRESS, folder: home })
+    }
+
     fn folder(&self, environment: &Environment) -> PathBuf {
         environment.folder(SESSIONS, home(environment).join("sessions"))
     }
@@ -45,6 +49,10 @@ impl Agent for Pi {
 
     fn hook(&self) -> Option<HookTarget> {
         Some(HookTarget { hook: &pi::HOOK, settings: home })
+    }
+
+    fn command(&self) -> Option<AdditionTarget> {
+        Some(AdditionTarget { addition: &pi::COMMAND, settings: home })
     }
 
     fn resume(&self) -> Option<Resume> {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use epitome_formats::{Format, qwen};
 
-use crate::agent::Agent;
+use crate::agent::{AdditionTarget, AddressTarget, Agent};
 use crate::environment::Environment;
 use crate::model_address::{self, ModelAddress};
 use crate::session_file::{SessionFile, is_jsonl};
@@ -26,9 +26,12 @@ impl Agent for Qwen {
         Some(model_address::QWEN)
     }
 
+    fn address_settings(&self) -> Option<AddressTarget> {
+        Some(AddressTarget { settings: &qwen::ADDRESS, folder: home })
+    }
+
     fn folder(&self, environment: &Environment) -> PathBuf {
-        let home = environment.folder("QWEN_HOME", environment.home.join(".qwen"));
-        environment.folder("QWEN_RUNTIME_DIR", home).join("projects")
+        environment.folder("QWEN_RUNTIME_DIR", home(environment)).join("projects")
     }
 
     fn sessions(&self, environment: &Environment, unread: &mut UnreadErrors) -> Vec<SessionFile> {
@@ -38,7 +41,16 @@ impl Agent for Qwen {
         SessionFile::of_files(found, self.name(), |stem| stem, unread)
     }
 
+    fn command(&self) -> Option<AdditionTarget> {
+        Some(AdditionTarget { addition: &qwen::COMMAND, settings: home })
+    }
+
     fn resume_command(&self) -> Option<&'static [&'static str]> {
         Some(&["qwen", "--resume"])
     }
+}
+
+/// The folder of Qwen Code's settings.
+fn home(environment: &Environment) -> PathBuf {
+    environment.folder("QWEN_HOME", environment.home.join(".qwen"))
 }

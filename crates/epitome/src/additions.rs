@@ -1,4 +1,4 @@
-//! Adds an MCP server or a status line to agents' settings, and removes it.
+//! Adds an MCP server, a status line or a command to agents' settings, and removes it.
 //!
 //! A change is first an [`Add`] or a [`Remove`], which can be shown, and is then carried out. The
 //! rest of an agent's settings stays as it is, to the byte; what was inserted is recorded, and only
@@ -29,25 +29,39 @@ pub enum AdditionKind {
     Mcp,
     /// The command `epitome statusline`.
     StatusLine,
+    /// The agent's command `/epitome`, which is a file of its own.
+    Command,
 }
 
 impl AdditionKind {
     /// All kinds.
-    pub const ALL: [AdditionKind; 2] = [AdditionKind::Mcp, AdditionKind::StatusLine];
+    pub const ALL: [AdditionKind; 3] =
+        [AdditionKind::Mcp, AdditionKind::StatusLine, AdditionKind::Command];
 
     /// The name for people.
     pub fn name(self) -> &'static str {
         match self {
             AdditionKind::Mcp => "MCP server",
             AdditionKind::StatusLine => "status line",
+            AdditionKind::Command => "command",
         }
     }
 
-    /// The command of epitome that the agent runs.
-    fn command(self) -> &'static str {
+    /// The option of `install` and `uninstall` that means it.
+    pub fn option(self) -> &'static str {
         match self {
-            AdditionKind::Mcp => "mcp",
-            AdditionKind::StatusLine => "statusline",
+            AdditionKind::Mcp => "--mcp",
+            AdditionKind::StatusLine => "--statusline",
+            AdditionKind::Command => "--command",
+        }
+    }
+
+    /// The command of epitome that the agent runs. `None` if the addition calls several.
+    fn command(self) -> Option<&'static str> {
+        match self {
+            AdditionKind::Mcp => Some("mcp"),
+            AdditionKind::StatusLine => Some("statusline"),
+            AdditionKind::Command => None,
         }
     }
 
@@ -56,6 +70,7 @@ impl AdditionKind {
         match self {
             AdditionKind::Mcp => agent.mcp(),
             AdditionKind::StatusLine => agent.status_line(),
+            AdditionKind::Command => agent.command(),
         }
     }
 
@@ -75,6 +90,8 @@ pub struct Add {
     pub before: Option<String>,
     /// The text of the file afterwards.
     pub after: String,
+    /// What a user of the agent types to use it, if it is something to type.
+    pub typed: Option<&'static str>,
     added: Added,
 }
 
@@ -145,7 +162,8 @@ impl Add {
         };
         let program = program.to_string_lossy();
         let home = config.home.to_string_lossy();
-        let mut words = vec![&*program, kind.command()];
+        let mut words = vec![&*program];
+        words.extend(kind.command());
         if config.home_is_given {
             words.extend(["--home", &*home]);
         }
@@ -153,12 +171,17 @@ impl Add {
         let put = match addition.form {
             AdditionForm::Member { keys, value } => member::put(text, keys, &value(&words)),
             AdditionForm::Table { keys, text: table } => table::put(text, keys, &table(&words)),
+            AdditionForm::File { text, .. } => own_file(base.as_deref(), text(&words)),
         };
         let (after, keys) = put.map_err(|err| err.at(&file))?;
         let folders = known.map_or_else(|| missing_above(&file), |it| it.folders.clone());
         let words = words.iter().map(|word| (*word).to_owned()).collect();
         let added = Added::new((agent, kind), (&file, base.as_deref(), &after), words, keys);
-        Ok(Add { file, before, after, added: Added { folders, ..added } })
+        let typed = match addition.form {
+            AdditionForm::File { typed, .. } => Some(typed),
+            AdditionForm::Member { .. } | AdditionForm::Table { .. } => None,
+        };
+        Ok(Add { file, before, after, typed, added: Added { folders, ..added } })
     }
 
     /// Whether the agent's settings change.
@@ -235,6 +258,7 @@ impl Remove {
                 unchanged(file, before)?;
                 fs::remove_file(file).map_err(|err| Error::writing(err, "the settings", file))?;
                 purge::empty(&added.folders);
+                record.pass_on_folders(&added.folders);
             }
             FileChange::Kept { .. } | FileChange::Nothing { .. } => {}
         }
@@ -242,6 +266,22 @@ impl Remove {
         // The folder is empty only if the addition made it. An error means that it is not empty.
         fs::remove_dir(&config.home).ok();
         Ok(())
+    }
+}
+
+/// The text of a file of epitome's own, where there must be none. No keys lead to it.
+///
+/// # Errors
+///
+/// `Exists` if there is a file.
+fn own_file(before: Option<&str>, text: String) -> Result<(String, usize)> {
+    match before {
+        None => Ok((text, 0)),
+        Some(_) => {
+            let what = "a file of that name is there already";
+            let hint = "epitome changes only what it added itself: remove it first";
+            Err(Error::new(ErrorKind::Exists, what).with_hint(hint))
+        }
     }
 }
 
@@ -266,6 +306,7 @@ fn back(added: &Added) -> Result<FileChange> {
             member::take(&now, moved, keys, &value(&words), added.keys)
         }
         AdditionForm::Table { keys, text } => table::take(&now, moved, keys, &text(&words)),
+        AdditionForm::File { .. } => Removed::Changed,
     };
     Ok(match removed {
         Removed::Out(after) => FileChange::Text { file, before: now, after },

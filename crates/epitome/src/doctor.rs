@@ -7,14 +7,14 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use epitome_agents::{self as agents, AGENTS, Agent, SessionFile};
+use epitome_agents::{self as agents, AGENTS, AddressTarget, Agent, SessionFile};
 use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::additions::{self, AdditionKind};
 use crate::config::Config;
 use crate::error::{Result, sentence};
-use crate::hooks;
+use crate::{hooks, regular};
 
 /// How long a program may take to print its version.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -49,14 +49,37 @@ pub struct AgentState {
     pub sessions: u64,
     /// What epitome installed in the agent's settings.
     pub installed: Vec<InstalledState>,
+    /// What a proxy would change; `None` if it is not known how the agent is given one.
+    pub proxy: Option<ProxyState>,
     /// What deserves attention, the most urgent first.
     pub findings: Vec<Finding>,
+}
+
+/// What running an agent behind the proxy would change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ProxyState {
+    /// The command that runs the agent behind the proxy.
+    pub command: String,
+    /// The variables and options that this run of the agent would be given.
+    pub sets: Vec<String>,
+    /// The setting of the agent because of which its requests would not go to the proxy.
+    pub overridden_by: Option<OverridingSetting>,
+}
+
+/// A setting of an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OverridingSetting {
+    /// The keys that lead to it, with dots between them.
+    pub setting: String,
+    /// The file.
+    #[serde(serialize_with = "epitome_model::lossy_path")]
+    pub file: PathBuf,
 }
 
 /// Something that epitome installed in an agent's settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InstalledState {
-    /// `hook`, `mcp` or `status-line`.
+    /// `hook`, `mcp`, `status-line` or `command`.
     pub what: &'static str,
     /// The file of the agent's settings.
     #[serde(serialize_with = "epitome_model::lossy_path")]
@@ -147,6 +170,7 @@ fn checkup_with(
             let what = match it.kind {
                 AdditionKind::Mcp => "mcp",
                 AdditionKind::StatusLine => "status-line",
+                AdditionKind::Command => "command",
             };
             InstalledState { what, file: it.file.clone(), is_there: it.is_there }
         }));
@@ -160,6 +184,7 @@ fn checkup_with(
             folder,
             sessions: sessions.len() as u64,
             installed,
+            proxy: proxy(config, *agent),
             findings: Vec::new(),
         };
         state.find(config, *agent, &sessions);
@@ -181,6 +206,7 @@ impl AgentState {
                 let option = match what {
                     "mcp" => " --mcp",
                     "status-line" => " --statusline",
+                    "command" => " --command",
                     _ => "",
                 };
                 self.findings.push(Finding {
@@ -205,6 +231,29 @@ impl AgentState {
     fn has(&self, what: &str) -> bool {
         self.installed.iter().any(|installed| installed.what == what)
     }
+}
+
+/// What a proxy would change for an agent.
+fn proxy(config: &Config, agent: &dyn Agent) -> Option<ProxyState> {
+    let address = agent.model_address()?;
+    let launch = (address.launch)("http://127.0.0.1");
+    Some(ProxyState {
+        command: format!("epitome wrap {}", agent.name()),
+        sets: launch.setting_names(),
+        overridden_by: overriding_setting(config, agent),
+    })
+}
+
+/// The setting that takes precedence over the address of a proxy. `None` also for settings that
+/// cannot be read: the agent says so itself.
+fn overriding_setting(config: &Config, agent: &dyn Agent) -> Option<OverridingSetting> {
+    let AddressTarget { settings, folder } = agent.address_settings()?;
+    let file = folder(&config.agents).join(settings.file);
+    let text = regular::read_to_string(&file).ok()?;
+    let is_toml = file.extension().is_some_and(|extension| extension == "toml");
+    let value = if is_toml { toml::from_str(&text).ok() } else { hooks::settings::value(&text) };
+    let setting = (settings.overriding)(&value?)?;
+    Some(OverridingSetting { setting, file })
 }
 
 /// What the agent deletes of its sessions, if it does.

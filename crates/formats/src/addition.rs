@@ -1,4 +1,5 @@
-//! What epitome can add to an agent's settings besides hooks: an MCP server, a status line.
+//! What epitome can add to an agent's settings, in addition to hooks: an MCP server, a status line,
+//! a command.
 //!
 //! The settings are data here; the caller edits the files.
 
@@ -28,6 +29,13 @@ pub enum AdditionForm {
         /// The keys that lead to the table, its own last.
         keys: &'static [&'static str],
         /// Makes the text of the table from a program and its arguments.
+        text: fn(words: &[&str]) -> String,
+    },
+    /// A file of its own.
+    File {
+        /// What a user of the agent types to use it.
+        typed: &'static str,
+        /// Makes the content of the file from a program and its arguments.
         text: fn(words: &[&str]) -> String,
     },
 }

@@ -3,6 +3,7 @@
 //! `docs/formats/claude.md` describes the records, and how that was found out.
 
 mod additions;
+mod address;
 mod billed;
 mod counted;
 mod hook;
@@ -15,7 +16,8 @@ mod status;
 mod summarise;
 mod tools;
 
-pub use additions::{MCP, STATUS_LINE};
+pub use additions::{COMMAND, MCP, STATUS_LINE};
+pub use address::ADDRESS;
 pub use billed::read_billed;
 pub use hook::HOOK;
 pub use status::{Status, kept_days, status};

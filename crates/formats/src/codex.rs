@@ -3,6 +3,7 @@
 //! `docs/formats/codex.md` describes the records, and how that was found out.
 
 mod additions;
+mod address;
 mod append;
 mod billed;
 mod hook;
@@ -17,7 +18,8 @@ mod script;
 mod summarise;
 mod tools;
 
-pub use additions::MCP;
+pub use additions::{COMMAND, MCP};
+pub use address::ADDRESS;
 pub use hook::HOOK;
 pub use origin::{Base, Origin, origin};
 

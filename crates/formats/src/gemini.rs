@@ -4,6 +4,7 @@
 //! `docs/formats/gemini.md` describes the records, and how that was found out.
 
 mod additions;
+mod address;
 mod append;
 mod hook;
 mod invariants;
@@ -15,7 +16,8 @@ mod tools;
 mod write;
 
 use crate::{Append, AppendedHiddenFields, Format, Native};
-pub use additions::MCP;
+pub use additions::{COMMAND, MCP};
+pub use address::ADDRESS;
 pub use hook::HOOK;
 
 /// Gemini CLI's sessions.

@@ -40,9 +40,11 @@
 
 mod accounting;
 mod addition;
+mod address;
 pub mod amp;
 pub mod claude;
 pub mod codex;
+mod command;
 pub mod continuedev;
 pub mod copilot;
 pub mod cursor;
@@ -70,6 +72,7 @@ mod tree;
 mod unknown;
 
 pub use addition::{Addition, AdditionForm};
+pub use address::AddressSettings;
 pub use edit_writing::Capabilities;
 pub use epitome_json::write::{Unwritable, Write};
 pub use hook::{EndedSession, Hook, Setting, command, parse_ended_session};

@@ -5,6 +5,7 @@
 //! `docs/formats/opencode.md` describes the records, and how that was found out.
 
 mod additions;
+mod address;
 mod database;
 mod events;
 mod export;
@@ -18,7 +19,8 @@ mod summarise;
 mod tools;
 mod write;
 
-pub use additions::MCP;
+pub use additions::{COMMAND, MCP};
+pub use address::ADDRESS;
 pub use database::DATABASE;
 pub use files::FILES;
 pub use hook::HOOK;

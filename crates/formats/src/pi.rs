@@ -2,6 +2,8 @@
 //!
 //! `docs/formats/pi.md` describes the records, and how that was found out.
 
+mod additions;
+mod address;
 mod append;
 mod hook;
 mod invariants;
@@ -10,6 +12,8 @@ mod raw;
 mod read;
 mod tools;
 
+pub use additions::COMMAND;
+pub use address::ADDRESS;
 pub use hook::HOOK;
 
 use epitome_json::write::{self, BlockRemainder, Shapes};

@@ -3,8 +3,13 @@
 //!
 //! `docs/formats/qwen.md` describes the records, and how that was found out.
 
+mod additions;
+mod address;
 mod invariants;
 mod read;
+
+pub use additions::COMMAND;
+pub use address::ADDRESS;
 
 use epitome_json::write::{self, BlockRemainder, Shapes};
 

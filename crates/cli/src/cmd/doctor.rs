@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::Args as ClapArgs;
-use epitome::doctor::{AgentState, Checkup, Finding, checkup};
+use epitome::doctor::{AgentState, Checkup, Finding, ProxyState, checkup};
 
 use crate::app::App;
 use crate::failure::Result;
@@ -63,10 +63,33 @@ fn agent(shown: &mut String, state: &AgentState) {
         let file = text::path(&installed.file);
         let _ = writeln!(shown, "  installed: {} in {file}", installed.what);
     }
+    if let Some(state) = &state.proxy {
+        proxy(shown, state);
+    }
     for Finding { kind, what, mend } in &state.findings {
         let style = if kind.is_problem() { YELLOW } else { DIM };
         let _ = writeln!(shown, "  {style}{}{style:#}", field(what));
         let _ = writeln!(shown, "    {DIM}→ {}{DIM:#}", field(mend));
     }
     shown.push('\n');
+}
+
+/// What a proxy would change for an agent.
+fn proxy(shown: &mut String, state: &ProxyState) {
+    let ProxyState { command, sets, overridden_by } = state;
+    let sets = sets.join(", ");
+    match overridden_by {
+        None => {
+            let _ = writeln!(shown, "  {DIM}proxy: {command} sets {sets} for that run{DIM:#}");
+        }
+        Some(other) => {
+            let file = text::path(&other.file);
+            let setting = field(&other.setting);
+            let _ = writeln!(
+                shown,
+                "  proxy: {command} sets {sets}, {YELLOW}but {setting} in {file} takes \
+                 precedence{YELLOW:#}"
+            );
+        }
+    }
 }

@@ -22,14 +22,15 @@ Examples:
   epitome install --agent claude --format html --branch gh-pages
   epitome install --agent codex --all --compact --shrink --out ~/transcripts
   epitome install --mcp --agent codex
-  epitome install --statusline --agent claude";
+  epitome install --statusline --agent claude
+  epitome install --command --agent claude";
 
 /// Keep transcripts: have an agent run epitome when a session ends
 ///
 /// Shows how the agent's settings will change, and asks. From then on each session of this project
 /// is rendered when it ends, with secrets and personal data redacted. With --mcp the agent can look
-/// into past sessions instead, with --statusline it shows how full its context is. `epitome
-/// uninstall` reverts this.
+/// into past sessions instead, with --statusline it shows how full its context is, with --command
+/// it has the command `/epitome`. `epitome uninstall` reverts this.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -72,12 +73,16 @@ pub struct Args {
     #[arg(long, conflicts_with = "mcp", conflicts_with_all = NOT_OF_ADDITIONS)]
     pub statusline: bool,
 
+    /// Add the command `/epitome` to the agent: what compacting the session would free and lose
+    #[arg(long, conflicts_with_all = ["mcp", "statusline"], conflicts_with_all = NOT_OF_ADDITIONS)]
+    pub command: bool,
+
     /// Do not ask
     #[arg(long, short)]
     pub yes: bool,
 }
 
-/// The options about kept sessions, which cannot be given for a server or a status line.
+/// The options about kept sessions, which cannot be given for an addition.
 const NOT_OF_ADDITIONS: [&str; 7] =
     ["format", "out", "branch", "compact", "shrink", "project", "all"];
 
@@ -88,17 +93,31 @@ struct Added<'a> {
     added: AdditionKind,
     #[serde(serialize_with = "epitome_model::lossy_path")]
     file: PathBuf,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    typed: Option<&'static str>,
 }
 
-pub fn run(app: &App, args: &Args) -> Result<()> {
-    match (args.mcp, args.statusline) {
-        (true, _) => add(app, args, AdditionKind::Mcp),
-        (false, true) => add(app, args, AdditionKind::StatusLine),
-        (false, false) => install_hook(app, args),
+impl Args {
+    /// What is to be added, if it is not a hook.
+    fn addition(&self) -> Option<AdditionKind> {
+        if self.mcp {
+            Some(AdditionKind::Mcp)
+        } else if self.statusline {
+            Some(AdditionKind::StatusLine)
+        } else {
+            self.command.then_some(AdditionKind::Command)
+        }
     }
 }
 
-/// Adds the MCP server or the status line to the agent's settings.
+pub fn run(app: &App, args: &Args) -> Result<()> {
+    match args.addition() {
+        Some(kind) => add(app, args, kind),
+        None => install_hook(app, args),
+    }
+}
+
+/// Adds something else than a hook to the agent's settings.
 fn add(app: &App, args: &Args, kind: AdditionKind) -> Result<()> {
     let Some(agent) = app.agent() else {
         let known = kind.agents().join(", ");
@@ -110,12 +129,14 @@ fn add(app: &App, args: &Args, kind: AdditionKind) -> Result<()> {
     settings_change(&mut shown, &file, plan.before.as_deref(), &plan.after);
     app.note(shown.trim_end());
     ask_to_continue(app, args.yes, "Install this?")?;
-    let added = Added { agent, added: kind, file: plan.file.clone() };
+    let typed = plan.typed;
+    let added = Added { agent, added: kind, file: plan.file.clone(), typed };
     plan.carry_out(&app.config).map_err(Failure::writing)?;
     if app.global.json {
         return app.print_json(&added);
     }
-    app.print(&format!("installed for {agent}: {} in {file}\n", kind.name()))
+    let usage = typed.map(|typed| format!("; type {typed}")).unwrap_or_default();
+    app.print(&format!("installed for {agent}: {} in {file}{usage}\n", kind.name()))
 }
 
 fn install_hook(app: &App, args: &Args) -> Result<()> {

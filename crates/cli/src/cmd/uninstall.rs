@@ -47,6 +47,10 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["mcp", "purge", "project", "out"])]
     pub statusline: bool,
 
+    /// Only the command `/epitome`
+    #[arg(long, conflicts_with_all = ["mcp", "statusline", "purge", "project", "out"])]
+    pub command: bool,
+
     /// Do not ask
     #[arg(long, short)]
     pub yes: bool,
@@ -70,12 +74,21 @@ struct Removed<'a> {
     left: Option<String>,
 }
 
+impl Args {
+    /// What alone is to be removed, if an option says so.
+    fn addition(&self) -> Option<AdditionKind> {
+        if self.mcp {
+            Some(AdditionKind::Mcp)
+        } else if self.statusline {
+            Some(AdditionKind::StatusLine)
+        } else {
+            self.command.then_some(AdditionKind::Command)
+        }
+    }
+}
+
 pub fn run(app: &App, args: &Args) -> Result<()> {
-    let kind = match (args.mcp, args.statusline) {
-        (true, _) => Some(AdditionKind::Mcp),
-        (false, true) => Some(AdditionKind::StatusLine),
-        (false, false) => None,
-    };
+    let kind = args.addition();
     // Options for a project or a folder are about kept transcripts, so nothing else is removed
     // then.
     let project = args.project.as_deref();

@@ -58,5 +58,10 @@ fn a_checkup_says_what_to_mend() {
     };
     assert_snapshot!(look(&world, &["doctor"]));
     world::check("doctor.schema.json", &world.json(&["doctor", "--json"]));
+    world.write(".claude/settings.json", r#"{"env":{"ANTHROPIC_BASE_URL":"https://a.example"}}"#);
+    let with = look(&world, &["doctor", "--agent", "claude"]);
+    let is_proxy = |line: &&str| line.contains("takes precedence");
+    assert_snapshot!("precedence", with.lines().find(is_proxy).unwrap_or_default());
+    world::check("doctor.schema.json", &world.json(&["doctor", "--json"]));
     assert_snapshot!("nothing", look(&World::new(), &["doctor"]));
 }

@@ -100,15 +100,39 @@ fn hook_server_and_status_line_are_uninstalled_together() {
     claude(&["install", "--all"]);
     claude(&["install", "--mcp"]);
     claude(&["install", "--statusline"]);
+    claude(&["install", "--command"]);
+    assert!(world.home.join(".claude/commands/epitome.md").exists());
     let with = fs::read_to_string(&path).expect("settings");
     assert!(with.contains("statusLine") && with.contains("SessionEnd"), "{with}");
     claude(&["uninstall"]);
     assert_eq!(fs::read_to_string(&path).expect("settings"), text);
     assert!(!world.home.join(".claude.json").exists());
+    assert!(!world.home.join(".claude/commands").exists());
     assert_eq!(
         world.run(&["uninstall", "--yes"]),
         "$ epitome uninstall --yes\nnothing is installed\n--- status 0\n"
     );
+}
+
+#[test]
+fn a_command_is_written_for_an_agent_and_removed() {
+    let world = World::new();
+    let before = world.tree();
+    let named = |args: &[&str]| world.run(args).replace(env!("CARGO_BIN_EXE_epitome"), "epitome");
+    let install = ["install", "--command", "--agent", "codex", "--yes"];
+    assert_snapshot!("command", named(&install));
+    let added = world.json(&[&install[..], &["--json"]].concat());
+    assert_eq!((&added["added"], &added["typed"]), (&json!("command"), &json!("$epitome")));
+    assert_snapshot!("no_command", named(&["uninstall", "--command", "--agent", "codex", "--yes"]));
+    let path = world.write(".codex/skills/epitome/SKILL.md", "mine");
+    assert_snapshot!("my_command", named(&install));
+    assert_eq!(fs::read_to_string(&path).expect("a skill"), "mine");
+    fs::remove_dir_all(world.home.join(".codex")).expect("a folder");
+    let paths = |tree: Vec<(std::path::PathBuf, _, _)>| -> Vec<std::path::PathBuf> {
+        let paths = tree.into_iter().map(|(path, ..)| path);
+        paths.filter(|path| !path.ends_with(".local") && !path.ends_with("share")).collect()
+    };
+    assert_eq!(paths(world.tree()), paths(before));
 }
 
 #[test]

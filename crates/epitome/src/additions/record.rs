@@ -126,6 +126,17 @@ impl Record {
         serde_json::from_value(value).map_err(unreadable)
     }
 
+    /// Records folders that were made for an addition and are not empty after its removal with
+    /// another addition below them, whose removal then removes them.
+    pub fn pass_on_folders(&mut self, folders: &[PathBuf]) {
+        for folder in folders.iter().rev().filter(|folder| folder.exists()) {
+            let other = self.added.iter_mut().find(|other| other.file.starts_with(folder));
+            if let Some(other) = other.filter(|other| !other.folders.contains(folder)) {
+                other.folders.insert(0, folder.clone());
+            }
+        }
+    }
+
     /// Writes the record. When nothing is added, its whole folder is removed.
     ///
     /// # Errors

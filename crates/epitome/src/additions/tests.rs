@@ -111,7 +111,8 @@ fn an_agent_that_writes_its_settings_again_keeps_what_was_not_ours() {
 
 #[test]
 fn two_additions_to_one_file_are_both_taken_back() {
-    for order in [AdditionKind::ALL, [AdditionKind::StatusLine, AdditionKind::Mcp]] {
+    let [mcp, status_line, command] = AdditionKind::ALL;
+    for order in [AdditionKind::ALL, [command, status_line, mcp]] {
         let user = User::new();
         let path = user.write(".claude/settings.json", SETTINGS);
         let other = user.write(".claude.json", "{}");
@@ -147,4 +148,81 @@ fn what_the_user_has_is_not_replaced() {
     assert_eq!(plan.expect_err("it is there").kind(), ErrorKind::Exists);
     let plan = Add::plan(&user.config, "pi", kind, Path::new("/bin/epitome"));
     assert_eq!(plan.expect_err("pi has none").kind(), ErrorKind::Refused);
+}
+
+/// The agents, and the files of their commands.
+const COMMANDS: &[(&str, &str)] = &[
+    ("claude", ".claude/commands/epitome.md"),
+    ("codex", ".codex/skills/epitome/SKILL.md"),
+    ("gemini", ".gemini/commands/epitome.toml"),
+    ("opencode", ".config/opencode/commands/epitome.md"),
+    ("pi", ".pi/agent/prompts/epitome.md"),
+    ("qwen", ".qwen/commands/epitome.md"),
+];
+
+#[test]
+fn a_command_is_a_file_that_is_removed_with_its_folders() {
+    let agents: Vec<&str> = COMMANDS.iter().map(|(agent, _)| *agent).collect();
+    let mut known = AdditionKind::Command.agents();
+    known.sort_unstable();
+    assert_eq!(known, agents);
+    for (agent, file) in COMMANDS {
+        let user = User::new();
+        user.add(agent, AdditionKind::Command);
+        let path = user.home.join(file);
+        let text = fs::read_to_string(&path).expect("a command");
+        assert!(text.contains("/bin/epitome compact ID --agent"), "{text}");
+        user.add(agent, AdditionKind::Command);
+        assert_eq!(fs::read_to_string(&path).expect("a command"), text);
+        user.remove(Some(agent), Some(AdditionKind::Command));
+        let left = fs::read_dir(&user.home).expect("a folder").flatten();
+        let left: Vec<PathBuf> = left.map(|entry| entry.path()).collect();
+        assert_eq!(left, [user.home.join("data")], "{agent}");
+    }
+}
+
+#[test]
+fn a_file_of_the_user_is_not_replaced_by_a_command() {
+    for text in ["", "mine"] {
+        let user = User::new();
+        user.write(".claude/commands/epitome.md", text);
+        let kind = AdditionKind::Command;
+        let plan = Add::plan(&user.config, "claude", kind, Path::new("/bin/epitome"));
+        assert_eq!(plan.expect_err("it is there").kind(), ErrorKind::Exists);
+    }
+}
+
+#[test]
+fn a_command_that_the_user_edited_is_kept() {
+    let user = User::new();
+    user.add("pi", AdditionKind::Command);
+    let path = user.write(".pi/agent/prompts/epitome.md", "mine");
+    assert_eq!(user.remove(None, None), [FileChange::Kept { file: path.clone() }]);
+    assert_eq!(fs::read_to_string(&path).expect("a command"), "mine");
+}
+
+#[test]
+fn folders_that_two_additions_share_are_removed_with_the_last() {
+    for [first, last] in
+        [[AdditionKind::Mcp, AdditionKind::Command], [AdditionKind::Command, AdditionKind::Mcp]]
+    {
+        let user = User::new();
+        user.add("codex", AdditionKind::Mcp);
+        user.add("codex", AdditionKind::Command);
+        user.remove(None, Some(first));
+        assert!(user.home.join(".codex").exists());
+        user.remove(None, Some(last));
+        assert!(!user.home.join(".codex").exists(), "{first:?} first");
+    }
+}
+
+#[test]
+fn a_command_in_toml_can_be_read_back() {
+    let user = User::new();
+    let program = Path::new("C:\\it's \"here\"\\epitome");
+    let add = Add::plan(&user.config, "gemini", AdditionKind::Command, program).expect("a plan");
+    let parsed: toml::Table = add.after.parse().expect("it is TOML");
+    let prompt = parsed["prompt"].as_str().expect("a text");
+    let command = epitome_formats::command(&[&program.to_string_lossy(), "compact", "ID"]);
+    assert!(prompt.contains(&command), "{prompt}");
 }

@@ -69,3 +69,32 @@ fn what_was_installed_and_changed_since_is_found() {
     let expect = "epitome uninstall --mcp --agent claude && epitome install --mcp --agent claude";
     assert_eq!(states[0].findings[1].mend, expect);
 }
+
+#[test]
+fn a_setting_that_takes_precedence_over_a_proxy_is_found() {
+    let (dir, config) = machine("2026-01-02T00:00:00Z");
+    let state = |config: &Config| look(config)[0].proxy.clone().expect("it can be given a proxy");
+    let mut expect = ProxyState {
+        command: "epitome wrap claude".to_owned(),
+        sets: ["ANTHROPIC_BASE_URL", "ENABLE_TOOL_SEARCH"].map(str::to_owned).to_vec(),
+        overridden_by: None,
+    };
+    assert_eq!(state(&config), expect);
+    let file = dir.path().canonicalize().expect("a folder").join(".claude/settings.json");
+    let settings = "{ \"env\": { \"ANTHROPIC_BASE_URL\": \"https://gateway.example\" } } // mine";
+    fs::write(&file, settings).expect("settings");
+    let setting = "env.ANTHROPIC_BASE_URL".to_owned();
+    expect.overridden_by = Some(OverridingSetting { setting, file });
+    assert_eq!(state(&config), expect);
+}
+
+#[test]
+fn settings_in_toml_are_read() {
+    let (dir, config) = machine("2026-01-02T00:00:00Z");
+    let codex = agents::find_agent("codex").expect("a known agent");
+    let file = dir.path().canonicalize().expect("a folder").join(".codex/config.toml");
+    fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+    fs::write(&file, "model_provider = \"azure\" # mine\n").expect("settings");
+    let setting = "model_provider".to_owned();
+    assert_eq!(overriding_setting(&config, codex), Some(OverridingSetting { setting, file }));
+}

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::addition::{Addition, AdditionForm, MCP_SERVER, mcp_server};
+use crate::command::{Prompt, SessionSource};
 use crate::hook::command;
 
 /// An MCP server for all projects of the user (<https://code.claude.com/docs/en/mcp>). The file is
@@ -27,4 +28,21 @@ pub const STATUS_LINE: Addition = Addition {
         keys: &["statusLine"],
         value: |words| json!({ "type": "command", "command": command(words) }),
     },
+};
+
+/// A command for all projects of the user (<https://code.claude.com/docs/en/slash-commands>). The
+/// model is not told about it: it is for the user alone.
+pub const COMMAND: Addition = Addition {
+    file: "commands/epitome.md",
+    form: AdditionForm::File {
+        typed: "/epitome",
+        text: |words| PROMPT.markdown("disable-model-invocation: true\n", words),
+    },
+};
+
+const PROMPT: Prompt = Prompt {
+    agent: "claude",
+    name: "Claude Code",
+    session: SessionSource::Placeholder("${CLAUDE_SESSION_ID}"),
+    resume: "claude --resume",
 };

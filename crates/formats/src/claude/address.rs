@@ -1,0 +1,22 @@
+//! Settings of Claude Code that take precedence over the base URL of a run.
+
+use crate::address::AddressSettings;
+
+/// Variables in `env` are set in place of those of the process.
+pub const ADDRESS: AddressSettings = AddressSettings {
+    file: "settings.json",
+    overriding: |settings| {
+        let set = VARIABLES
+            .iter()
+            .find(|name| settings["env"][**name].as_str().is_some_and(|value| !value.is_empty()));
+        set.map(|name| format!("env.{name}"))
+    },
+};
+
+/// The base URL, and the variables that choose other services.
+const VARIABLES: [&str; 4] = [
+    "ANTHROPIC_BASE_URL",
+    "CLAUDE_CODE_USE_BEDROCK",
+    "CLAUDE_CODE_USE_VERTEX",
+    "CLAUDE_CODE_USE_FOUNDRY",
+];

@@ -1,0 +1,14 @@
+//! Settings of OpenCode because of which a run does not use the base URLs that it is given.
+
+use serde_json::Value;
+
+use crate::address::{AddressSettings, is_other_provider};
+
+/// The model begins with the name of its provider.
+pub const ADDRESS: AddressSettings = AddressSettings {
+    file: "opencode.json",
+    overriding: |settings| {
+        let (provider, _) = settings["model"].as_str()?.split_once('/')?;
+        is_other_provider(&Value::from(provider)).then(|| "model".to_owned())
+    },
+};

@@ -1,0 +1,21 @@
+//! What epitome can add to Qwen Code's settings.
+
+use crate::addition::{Addition, AdditionForm};
+use crate::command::{Prompt, SessionSource};
+
+/// A command for all projects of the user. The model is not told about it: it is for the user
+/// alone.
+pub const COMMAND: Addition = Addition {
+    file: "commands/epitome.md",
+    form: AdditionForm::File {
+        typed: "/epitome",
+        text: |words| PROMPT.markdown("disable-model-invocation: true\n", words),
+    },
+};
+
+const PROMPT: Prompt = Prompt {
+    agent: "qwen",
+    name: "Qwen Code",
+    session: SessionSource::Variable("QWEN_CODE_SESSION_ID"),
+    resume: "qwen --resume",
+};
