@@ -11,6 +11,7 @@ mod agent;
 pub mod carry;
 mod claude;
 mod codex;
+pub mod command;
 pub mod e2e;
 mod gemini;
 mod home;

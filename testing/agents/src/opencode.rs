@@ -135,7 +135,10 @@ impl Agent for Opencode {
         if let Some(id) = resume {
             command.args(["--session", id]);
         }
-        command.arg(prompt);
+        match prompt.strip_prefix('/') {
+            Some(name) => command.args(["--command", name]),
+            None => command.arg(prompt),
+        };
         Ok(command)
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use agents::e2e::Report;
 use agents::resume::Counts;
-use agents::{AGENTS, Agent, WRAPPED, Way, carry, keep, past, sdk, wrap};
+use agents::{AGENTS, Agent, WRAPPED, Way, carry, command, keep, past, sdk, wrap};
 use anyhow::{Context, ensure};
 
 use fixtures::skipped;
@@ -30,10 +30,10 @@ const KEPT: &str = "\nAfter `epitome install --branch kept --shrink` a session o
 /// restore, resume. Without names it does so for all agents; then it also ports sessions between
 /// agents, tests hooks at the end of sessions, sends views of `epitome engine` with the providers'
 /// SDKs, and tests with the real agents what the recorded sessions and the model server promise.
-/// `port`, `keep`, `mcp` (the model searches past sessions), `sdk` (SDKs and clients of the
-/// engine), `tools` (other programs that read sessions), `wrap` (agents behind the proxy) and
-/// `viewer` (in a real Chromium) each run one of these parts. `EPITOME_PROGRAM` may name a program
-/// that is built already.
+/// `port`, `keep`, `mcp` (the model searches past sessions), `command` (`/epitome`), `sdk` (SDKs
+/// and clients of the engine), `tools` (other programs that read sessions), `wrap` (agents behind
+/// the proxy) and `viewer` (in a real Chromium) each run one of these parts. `EPITOME_PROGRAM` may
+/// name a program that is built already.
 ///
 /// # Errors
 ///
@@ -47,6 +47,7 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
         ["port"] => return carried(&epitome).map(drop),
         ["keep"] => return kept(&epitome).map(drop),
         ["mcp"] => return searched(&epitome),
+        ["command"] => return commanded(&epitome),
         ["sdk"] => return clients(&epitome),
         ["viewer"] => return viewer(&epitome),
         ["tools"] => return tools(&epitome),
@@ -65,6 +66,7 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
         carried(&epitome)?;
         kept(&epitome)?;
         searched(&epitome)?;
+        commanded(&epitome)?;
         clients(&epitome)?;
         tools(&epitome)?;
         wrapped(&epitome)?;
@@ -88,6 +90,22 @@ pub(crate) fn write() -> anyhow::Result<()> {
     let (head, rest) = page.split_once(BEGIN).with_context(|| format!("{PAGE}: no {BEGIN}"))?;
     let (_, tail) = rest.split_once(END).with_context(|| format!("{PAGE}: no {END}"))?;
     fs::write(PAGE, [head, BEGIN, "\n", &table, "\n", END, tail].concat()).context(PAGE)
+}
+
+/// Uses the command `/epitome` in agents.
+fn commanded(epitome: &Path) -> anyhow::Result<()> {
+    let mut table = Table::new(&["agent", "version", "typed", "requests", "first"]);
+    table.try_all(
+        WRAPPED,
+        |agent| agent.name().to_owned(),
+        |agent| {
+            let version = agent.facts().version();
+            let command::Report { agent, typed, request, requests } =
+                command::run(*agent, epitome)?;
+            Ok(format!("{agent} | {version} | {typed} | {requests} | {request}"))
+        },
+    );
+    table.finish().map(drop)
 }
 
 /// Runs agents behind `epitome wrap`.
