@@ -122,7 +122,8 @@ fn a_command_is_written_for_an_agent_and_removed() {
     let install = ["install", "--command", "--agent", "codex", "--yes"];
     assert_snapshot!("command", named(&install));
     let added = world.json(&[&install[..], &["--json"]].concat());
-    assert_eq!((&added["added"], &added["typed"]), (&json!("command"), &json!("$epitome")));
+    let added = (&added[0]["added"], &added[0]["typed"]);
+    assert_eq!(added, (&json!("command"), &json!("$epitome")));
     assert_snapshot!("no_command", named(&["uninstall", "--command", "--agent", "codex", "--yes"]));
     let path = world.write(".codex/skills/epitome/SKILL.md", "mine");
     assert_snapshot!("my_command", named(&install));
