@@ -4,6 +4,7 @@ use serde::Deserialize;
 /// A provider's response, and what is recognised in it: the provider, the limit and the size of the
 /// request.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Refused {
     status: u16,
     expected: Option<(String, Option<u64>, Option<u64>)>,
