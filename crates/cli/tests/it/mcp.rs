@@ -118,7 +118,15 @@ fn hook_server_and_status_line_are_uninstalled_together() {
 fn a_command_is_written_for_an_agent_and_removed() {
     let world = World::new();
     let before = world.tree();
-    let named = |args: &[&str]| world.run(args).replace(env!("CARGO_BIN_EXE_epitome"), "epitome");
+    // How much of a line is shown depends on how long the path of the program is.
+    let begin = |line: &str| match line.char_indices().nth(60) {
+        Some((end, _)) => format!("{}…\n", &line[..end]),
+        None => format!("{line}\n"),
+    };
+    let named = |args: &[&str]| -> String {
+        let shown = world.run(args).replace(env!("CARGO_BIN_EXE_epitome"), "epitome");
+        shown.lines().map(begin).collect()
+    };
     let install = ["install", "--command", "--agent", "codex", "--yes"];
     assert_snapshot!("command", named(&install));
     let added = world.json(&[&install[..], &["--json"]].concat());
