@@ -33,8 +33,8 @@ pub enum OverflowSign {
     Words,
     /// By an HTTP status that has no other meaning.
     Status,
-    /// By a refusal without any text. Some services refuse in this way, but it may mean something
-    /// else: the caller should check that the request was large.
+    /// By a refusal without any text. Some services refuse a request that is too long in this way,
+    /// but there can be other reasons: the caller should check that the request was large.
     Silence,
 }
 

@@ -71,8 +71,8 @@ pub fn apply_to(
     Ok(generation)
 }
 
-/// The bytes of blocks that a compaction in place removes, each with its description. The pass that
-/// removed them and a reference to a file are not in the description.
+/// Where the bytes are that a compaction in place removes, each with a description. The description
+/// does not name the pass that removes them, and refers to no file.
 pub fn removed_pieces<S: Source>(
     planned: &PreparedCompaction<'_, S>,
     counter: &dyn Counter,

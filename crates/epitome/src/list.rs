@@ -426,7 +426,8 @@ struct CachedListing {
 struct Cache {
     epitome: String,
     recipe: String,
-    /// Identifies the rules for secrets with which titles were screened; empty in older versions.
+    /// Identifies the rules by which secrets in titles were found; empty in a cache that an older
+    /// epitome wrote.
     #[serde(default)]
     rules: String,
     /// Identifies the table of prices that was used; empty in older versions.

@@ -95,8 +95,8 @@ pub fn hidden(name: &'static str, value: &Value<'_>, left: FieldRemainder) -> Hi
     HiddenField { name, value: value.span(), left }
 }
 
-/// Adds the largest parts of the next value that hold no value at `paths`, each with what remains
-/// of it.
+/// Collects into `bulk` the largest strings, arrays and objects of the next value in which nothing
+/// is at one of `paths`, each with the empty value that stays in its place when it is removed.
 fn find_bulk(
     value: &mut Cursor<'_>,
     paths: &[Path],

@@ -28,7 +28,7 @@ pub(crate) enum SessionSource {
     Placeholder(&'static str),
     /// The agent sets this variable for commands that the model runs.
     Variable(&'static str),
-    /// It is that of the newest session of the folder.
+    /// The model looks up the newest session of its folder, and takes the id of that.
     Newest,
 }
 

@@ -288,9 +288,9 @@ pub enum AppendedHiddenFields {
     Included,
 }
 
-/// Returns the original items to summarise (the context before `kept`), and all original items
-/// before `kept`, including those that earlier summaries replaced: indices into
-/// `Transcript::items`.
+/// Returns two lists of indices into `Transcript::items`: the original items of the context before
+/// `kept`, which a summary is made of, and all original items before `kept`, those too that earlier
+/// summaries replaced.
 pub type FindOriginals = fn(&dyn Source, kept: &[usize]) -> (Vec<usize>, Vec<usize>);
 
 /// Turns edits into bytes to append to a file.

@@ -153,7 +153,7 @@ fn appended(sides: &Sides<'_>, plan: &Plan) -> Option<Vec<Violation>> {
             continue;
         }
         if is_gone(&dropped, item, old) {
-            // An entry that had no content before may still be there.
+            // An entry that was empty before the change may stay as an empty entry of its role.
             let as_before = old.blocks.is_empty();
             sent.next_if(|(_, new)| as_before && new.blocks.is_empty() && new.role == old.role);
             continue;

@@ -231,7 +231,7 @@ impl Agent {
     fn clear(&mut self, index: &Index) {
         let (transcript, body) = self.now.transcript();
         let outputs: Vec<&Output> = outputs(&transcript).collect();
-        // An agent keeps what its model has not seen.
+        // No agent clears the newest result: its model has not seen it.
         let Some((_, old)) = outputs.split_last().filter(|(_, old)| !old.is_empty()) else {
             return;
         };

@@ -15,7 +15,8 @@ pub(crate) fn is_numeric(check: Check) -> bool {
         Check::Iban | Check::UsSsn | Check::UkNino | Check::FrenchNir => true,
         Check::BrazilianCpf => true,
         Check::Email | Check::Mixed | Check::Basic | Check::Password | Check::Strong => false,
-        // Such numbers are too common. Their rules have keywords instead: the words before them.
+        // Too many harmless numbers look like these. They are not searched for: their rules search
+        // for a keyword, such as the word before the number.
         Check::GermanTaxId | Check::SpanishId | Check::ItalianTaxCode => false,
         Check::DutchBsn | Check::PolishPesel => false,
     }

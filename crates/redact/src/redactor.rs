@@ -87,7 +87,7 @@ struct TextContext<'a> {
     /// Whether the text is sealed: then only base64 in it is searched.
     sealed: bool,
     depth: usize,
-    /// How many times codes in the text were decoded.
+    /// How many layers of encodings, such as base64, were decoded to reach the text.
     decoded: usize,
 }
 

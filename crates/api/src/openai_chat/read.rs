@@ -104,7 +104,8 @@ pub fn messages(body: &mut Body<'_>, messages: &[Value<'_>]) {
             "tool" => {
                 body.say(message, Role::Tool, vec![Block::Output(output(message))]);
             }
-            // Some vendors require the reasoning of the current request.
+            // Some vendors require the reasoning that follows the last message of the user: only
+            // older reasoning may be removed.
             "assistant" => {
                 let blocks = response(message, idx < last);
                 body.say(message, Role::Assistant, blocks);

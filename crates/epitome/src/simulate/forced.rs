@@ -16,7 +16,7 @@ pub struct ForcedCut {
     /// Number of rule files, skills and marked texts of the user in the context before the
     /// compaction.
     pub pins: u64,
-    /// Number of these of which the context still contains every rule after the compaction.
+    /// How many of the `pins` have all their rules in the context after the compaction.
     pub kept_pins: u64,
 }
 

@@ -28,8 +28,8 @@ pub fn part(text: &str) -> String {
     format!(r#"{{"text":{}}}"#, encode(text))
 }
 
-/// The replacements for pictures next to the text of a result: Google's API accepts no text in
-/// their place.
+/// How pictures of a result are replaced. Google's API accepts no text in place of a picture: the
+/// picture is removed, and the words are written into the text of the result.
 fn own(transcript: &Transcript, edit: &Edit) -> Option<Vec<OwnReplacement>> {
     let (At::Block { item, block } | At::Part { item, block, .. }) = edit.at else { return None };
     let entry = transcript.items.get(item)?.entry()?;

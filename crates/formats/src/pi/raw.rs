@@ -25,7 +25,7 @@ fields! {
         replacement: b"replacement" => value<Replacement>,
     }
 
-    /// A `replacement`.
+    /// The new content that a `context_edit` gives an entry.
     pub struct Replacement {
         content: b"content" => list<Block>,
     }

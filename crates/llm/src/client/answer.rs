@@ -123,7 +123,8 @@ pub(super) fn refused(
         401 | 403 => Failure::Auth(message),
         402 => Failure::Rejected(message),
         404 => Failure::NoSuchModel(message),
-        // A single request exceeds the limit of tokens per minute.
+        // A request that alone has more tokens than the limit per minute is answered like one that
+        // is too long: to wait does not help.
         413 => Failure::TooLong { limit: None, message, used: None },
         429 if has(&["insufficient_quota", "billing"]) => Failure::Rejected(message),
         429 => Failure::Rate { after, message },

@@ -14,8 +14,9 @@ pub const STYLE: &str = include_str!("style.css");
 /// The script of every page, which folds, searches and navigates. It sends no requests.
 pub const SCRIPT: &str = include_str!("page.js");
 
-/// The content security policy of a page: it allows the page's own style, script and embedded
-/// images, by hash, and nothing else, so that the page sends no requests.
+/// The content security policy of a page: it allows the page's own style and script by their
+/// hashes, and images that are embedded as `data:` URLs, and nothing else. So the page sends no
+/// requests.
 static POLICY: LazyLock<String> = LazyLock::new(|| {
     format!(
         "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; img-src data:; \

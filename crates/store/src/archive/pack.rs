@@ -292,7 +292,7 @@ impl Pack {
         })
     }
 
-    /// Whether the record of a piece is undamaged.
+    /// Whether the record that an entry of the index points to can be read, and agrees with it.
     pub fn has_record(&self, entry: &Entry) -> bool {
         self.about_bytes(entry).is_some()
     }

@@ -121,8 +121,9 @@ impl<'a> Carry<'a> {
         Ok(())
     }
 
-    /// Inserts bytes into the file at the path, by replacing that file once more. Returns the file
-    /// that was replaced; `None` if it was written to in the meantime.
+    /// Replaces the session's file by a copy of it with `late` inserted at `at`, and returns the
+    /// old file. If another program writes to the file while it is copied, nothing is replaced:
+    /// `None`.
     fn insert(&self, at: u64, late: &[u8]) -> Result<Option<FileSource>> {
         let failed = |err| Error::writing(err, "the session", self.path);
         let was = FileSource::open(self.path)?;
