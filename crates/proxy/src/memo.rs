@@ -55,6 +55,9 @@ pub(crate) struct PreparedCut {
     /// The last message that it is about.
     pub(crate) last: Chain,
     pub(crate) cut: Cut,
+    /// The number of cuts of the conversation when it was planned: after another cut it would
+    /// repeat what that one did.
+    pub(crate) cuts: usize,
 }
 
 /// The lines of the results in the beginning of a conversation. They are not on disk: another proxy
@@ -176,13 +179,17 @@ impl Memo {
         Ok(())
     }
 
-    /// The cut that was prepared, if it is about the beginning of a list, and no other cut of that
-    /// list was made meanwhile.
+    /// The cut that was prepared, if it is about the beginning of a list, and no other cut was made
+    /// since it was planned.
     pub(crate) fn take_prepared(&mut self, chains: &[Chain]) -> Option<PreparedCut> {
         let prepared = self.prepared.take()?;
-        let at = chains.iter().position(|chain| *chain == prepared.last)?;
-        let is_cut_behind = chains[at..].iter().any(|chain| self.cuts.contains_key(chain));
-        (!is_cut_behind).then_some(prepared)
+        let is_of_list = chains.contains(&prepared.last);
+        (is_of_list && prepared.cuts == self.cuts.len()).then_some(prepared)
+    }
+
+    /// The number of cuts that were made in the conversation.
+    pub(crate) fn cut_count(&self) -> usize {
+        self.cuts.len()
     }
 
     /// Keeps decisions: on disk first. That messages are sent as they are is on disk when there is

@@ -197,7 +197,7 @@ impl Rewriter {
         }
         let prepared = memo.take_prepared(chains);
         let (last, cut) = match prepared {
-            Some(PreparedCut { last, cut }) => (last, cut),
+            Some(PreparedCut { last, cut, .. }) => (last, cut),
             None if memo.last.is_some() && is_warm => return Ok(None),
             None => {
                 let cut = cuttable.cut(&self.recipe, &self.counter);
@@ -273,6 +273,7 @@ impl Rewriter {
         let conversation = self.memos.of_conversation(messages.root(&chains))?;
         let memo = locked(&conversation);
         let decisions = memo.look_up(&chains);
+        let cuts = memo.cut_count();
         // Other requests of the conversation may be sent meanwhile.
         drop(memo);
         if decisions.len() < chains.len() {
@@ -283,7 +284,7 @@ impl Rewriter {
         let cut = cuttable.cut(&self.recipe, &self.counter);
         let mut memo = locked(&conversation);
         match (cut?, chains.last()) {
-            (Some(cut), Some(&last)) => memo.prepared = Some(PreparedCut { last, cut }),
+            (Some(cut), Some(&last)) => memo.prepared = Some(PreparedCut { last, cut, cuts }),
             (None, _) | (_, None) => memo.no_cut_below(body.len()),
         }
         Ok(())

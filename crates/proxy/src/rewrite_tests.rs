@@ -456,6 +456,35 @@ fn a_second_digest_is_made_from_the_original_messages() {
 }
 
 #[test]
+fn a_cut_that_was_planned_before_another_one_is_not_made() {
+    let api = api("anthropic");
+    let rewriter = digesting(None);
+    let request = |calls: usize| body(api, &long("anthropic", calls));
+    let has_cut = |calls: usize| {
+        let rewritten = rewriter.rewrite(api, &request(calls), Instant::now());
+        rewritten.expect("it is rewritten").effect.cut.is_some()
+    };
+    assert!(has_cut(30));
+    assert!(!has_cut(90) && !has_cut(91), "none is planned yet");
+    rewriter.prepare(api, &request(90)).expect("it is read");
+    // This plan begins before the cut and ends behind it.
+    let conversation = {
+        let messages = Messages::find(&request(91), api.list).expect("messages");
+        let chains = messages.chains(&request(91), api.name);
+        rewriter.memos.of_conversation(messages.root(&chains)).expect("memory")
+    };
+    let first = locked(&conversation).prepared.take().expect("a plan");
+    rewriter.prepare(api, &request(91)).expect("it is read");
+    let late = locked(&conversation).prepared.replace(first);
+    assert!(has_cut(92));
+    locked(&conversation).prepared = late;
+    // By now a cut is due again, and the late plan is of no use for it.
+    assert!(!has_cut(200));
+    rewriter.prepare(api, &request(200)).expect("it is read");
+    assert!(has_cut(201));
+}
+
+#[test]
 fn a_long_text_of_the_user_is_a_part_of_each_digest() {
     let api = api("anthropic");
     let rewriter = digesting(None);
