@@ -55,7 +55,8 @@ pub struct Decision {
     /// Tokens that this saves in each request.
     #[serde(default)]
     pub saved: u64,
-    /// Whether the message is not sent at all: a digest in an earlier message stands for it.
+    /// Whether the message is not sent at all, because an earlier message is replaced by a digest
+    /// that covers this one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dropped: bool,
 }

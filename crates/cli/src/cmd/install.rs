@@ -100,14 +100,14 @@ struct Added<'a> {
 impl Args {
     /// What is to be added, if it is not a hook.
     fn addition(&self) -> Option<AdditionKind> {
-        if self.mcp {
-            Some(AdditionKind::Mcp)
-        } else if self.statusline {
-            Some(AdditionKind::StatusLine)
-        } else {
-            self.command.then_some(AdditionKind::Command)
-        }
+        chosen_addition(self.mcp, self.statusline, self.command)
     }
+}
+
+/// The addition whose option was given, of `install` and of `uninstall`.
+pub fn chosen_addition(mcp: bool, statusline: bool, command: bool) -> Option<AdditionKind> {
+    let mut options = AdditionKind::ALL.into_iter().zip([mcp, statusline, command]);
+    options.find(|(_, is_given)| *is_given).map(|(kind, _)| kind)
 }
 
 pub fn run(app: &App, args: &Args) -> Result<()> {

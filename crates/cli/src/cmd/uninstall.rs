@@ -8,7 +8,7 @@ use epitome::additions::{AdditionKind, Remove};
 use epitome::hooks::{FileChange, Purge, Rule, Uninstall};
 use serde::Serialize;
 
-use super::install::describe_rule;
+use super::install::{chosen_addition, describe_rule};
 use crate::app::App;
 use crate::confirm::ask_to_continue;
 use crate::diff;
@@ -77,13 +77,7 @@ struct Removed<'a> {
 impl Args {
     /// What alone is to be removed, if an option says so.
     fn addition(&self) -> Option<AdditionKind> {
-        if self.mcp {
-            Some(AdditionKind::Mcp)
-        } else if self.statusline {
-            Some(AdditionKind::StatusLine)
-        } else {
-            self.command.then_some(AdditionKind::Command)
-        }
+        chosen_addition(self.mcp, self.statusline, self.command)
     }
 }
 

@@ -127,7 +127,7 @@ impl Case {
                 ]
             },
         );
-        outputs.extend(rendered_stories.expect("it is told").0);
+        outputs.extend(rendered_stories.expect("it is rendered").0);
         outputs
     }
 }
