@@ -182,7 +182,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// Makes a failure of an error of standard output or standard error.
+/// A failure to write to standard output or standard error.
 impl From<io::Error> for Failure {
     fn from(err: io::Error) -> Failure {
         if err.kind() == io::ErrorKind::BrokenPipe {

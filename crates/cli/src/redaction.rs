@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::failure::Result;
 use crate::text::{DIM, count};
 
-/// Options of commands that write for others.
+/// Redaction options of commands whose output other people or programs may read.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Redaction")]
 pub struct Redaction {

@@ -293,8 +293,8 @@ fn deletions(
     (days < 365 && !is_kept).then_some(Finding { kind: FindingKind::Deletes, what, mend })
 }
 
-/// What the program of an agent prints as its version, on one line. None if there is no such
-/// program, or it takes too long.
+/// The first line that the program of an agent prints for `--version`. None if there is no such
+/// program, it fails, or it takes too long.
 fn version(agent: &dyn Agent) -> Option<String> {
     let program = agent.program()?;
     let mut child = Command::new(program)

@@ -351,9 +351,9 @@ fn sent_records(stored: &Transcript) -> HashSet<u64> {
     stored.context().map(|(_, entry)| entry.record.span.start).collect()
 }
 
-/// Repairs the context of the uncompacted session. If a compaction appended a record, the agent's
-/// next record continues that record, which the uncompacted session does not have. Here it
-/// continues the record before it.
+/// Repairs the context of the uncompacted session. A record that a compaction appended is the
+/// parent of the agent's next record, but is not in the uncompacted session: its context would
+/// begin at that next record. The context before the compaction is put in front.
 fn continued(
     transcript: &mut Transcript,
     whole: &Spliced<'_>,

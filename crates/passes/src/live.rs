@@ -1,4 +1,4 @@
-//! Decides when a live context is compacted, and reports events.
+//! Decides when a live context (that of a running agent) is compacted, and reports events.
 
 mod event;
 mod machine;

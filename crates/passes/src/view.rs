@@ -393,7 +393,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The number of lines of a text; for a stub, that of the original.
+    /// The number of lines of a text. In a view for reading, a stub has those of its original.
     pub fn lines(&self, text: &str) -> Lines {
         let Some(lines_of) = self.reading else { return line_count(text) };
         match Stub::parse(text) {

@@ -43,8 +43,8 @@ pub(crate) enum PlannedCut {
 }
 
 impl Cuttable<'_> {
-    /// Whether a cut is worth its price that leaves `saved` of `before` tokens out of this request
-    /// and each later one, and has the provider write `rewritten` tokens again.
+    /// Whether a cut is worth its price. It leaves `saved` tokens out of this request, of `before`,
+    /// and out of each later one; the provider writes `rewritten` tokens to its cache again.
     pub(crate) fn is_worth(&self, before: Tokens, saved: Tokens, rewritten: Tokens) -> bool {
         let requests = saved.0 / self.growth(before).0.max(1);
         let priced = PricedCut { saved, rewritten, requests, is_warm: self.is_warm };

@@ -58,7 +58,7 @@ pub struct Rule {
     pub description: String,
     /// The regular expression. A rule without one is about file names, and finds nothing here.
     pub regex: Option<String>,
-    /// Keywords, one of which must be in the text, in any case.
+    /// Words of which the text must contain at least one, in capitals or not. Empty: no condition.
     pub keywords: Vec<String>,
     /// The minimum entropy of the secret, in bits per byte.
     pub entropy: Option<f64>,

@@ -6,7 +6,7 @@ use crate::{
     Conversation, Exchange, LeftBehind, OPENING, RequestBody, SummaryAs, TextOrImage, name,
 };
 
-/// Maximum length of a call id in characters, for pairing only: ids are not sent.
+/// Maximum length of a call id in characters. [`Conversation`] needs one; no ids are sent.
 const ID: usize = 64;
 
 pub fn make(transcript: &Transcript, source: &dyn Source) -> RequestBody {

@@ -74,7 +74,7 @@ mod native {
         }
     }
 
-    /// The reason of an error: only its kind, because some errors contain what was stored.
+    /// The reason of an error. Errors that contain what was stored get a fixed text instead.
     fn reason(err: &Error) -> NoKeyring {
         NoKeyring(match err {
             Error::BadEncoding(_) | Error::BadDataFormat(..) => super::super::NOT_TEXT.to_owned(),

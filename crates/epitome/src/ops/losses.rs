@@ -397,9 +397,9 @@ pub fn planned_losses<S: Source>(
     Ok(CompactionLosses { changed_files, ..losses })
 }
 
-/// What of a planned compaction's losses may matter for the rest of the session, as
-/// [`CompactionLosses::relevant_losses`] says it. No text of the session is shown, so that none has
-/// to be searched for secrets: that takes longer than the plan.
+/// The losses of a planned compaction that may matter for the rest of the session, in the form of
+/// [`CompactionLosses::relevant_losses`]. They contain no text of the session, so nothing has to be
+/// searched for secrets, which takes longer than the plan.
 ///
 /// # Errors
 ///

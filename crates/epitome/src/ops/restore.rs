@@ -228,8 +228,8 @@ impl Restore<'_> {
         Ok(report)
     }
 
-    /// The files to restore: the session's own and those that belong to it; only its own; or, of a
-    /// run, those that the run compacted.
+    /// The files to restore. For the original: the session's own and those that belong to it. For a
+    /// run: those that the run compacted. Otherwise: only the session's own.
     fn files(&self, session: &OpenSession<'_>) -> Result<Vec<SessionPart>> {
         let own = session.own();
         Ok(match self.what {

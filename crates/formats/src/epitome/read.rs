@@ -149,7 +149,8 @@ impl Log {
         self.originals.get(&item).copied().unwrap_or(item)
     }
 
-    /// The original items that the cut at this item removed, including those of earlier cuts in it.
+    /// The items that a cut replaced by this item. An earlier cut among them counts as the items
+    /// that it replaced. Empty if this item does not replace a cut.
     pub fn cut_out(&self, item: usize) -> Vec<usize> {
         let mut found = Vec::new();
         for &gone in self.cuts.get(&item).into_iter().flatten() {

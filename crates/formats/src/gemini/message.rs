@@ -16,7 +16,7 @@ use super::raw::{self, Content};
 use super::tools::{self, TOOLS};
 use crate::place::RecordBytes;
 
-/// The length in bytes from which the description of a call is taken to repeat its arguments.
+/// A description of a call that is longer than this, in bytes, is taken to repeat its arguments.
 const DESCRIPTION: u64 = 200;
 
 /// Beginnings of texts in the user's role that a resume leaves out.

@@ -230,7 +230,7 @@ fn touches(answer: &mut String, session: &TouchedBy) {
     }
 }
 
-/// `user`, `assistant, thinking`, `tool`.
+/// The author of a text, and its kind if it is a summary or reasoning: `assistant, thinking`.
 fn author(role: &str, kind: &str) -> String {
     match kind {
         "words" | "call" => role.to_owned(),
