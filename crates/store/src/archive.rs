@@ -7,7 +7,7 @@
 //!                                  000002.pack     the next one
 //!                                  000003.removed  says that a pack was removed on purpose
 //!                                  .epitome-….tmp  being written, or left by a killed process
-//! <home>/archive/.trash/<agent>/<session>/000003.pack.<seconds>   removed, since that time
+//! <home>/archive/.trash/<agent>/<session>/000003.pack.<seconds>   in the trash since that time
 //! ```
 //!
 //! A pack never changes. It is written under a temporary name, flushed, and then renamed to the
@@ -17,7 +17,7 @@
 //!
 //! # A pack (format 1)
 //!
-//! Numbers are little-endian. Hashes are blake3; a *check* is the beginning of one.
+//! Numbers are little-endian. Hashes are blake3; a *check* is the first bytes of such a hash.
 //!
 //! ```text
 //! header    16 bytes  "EPITPACK", format u32, check of these 12 bytes (4)
@@ -77,7 +77,7 @@ use epitome_error::{Error, ErrorKind, Result};
 use pack::Pack;
 use pack_store::{FolderName, PackStore};
 
-/// The archive of all bytes that were ever removed from sessions, in the packs of a [`PackStore`].
+/// The archive of the bytes that were removed from sessions, in the packs of a [`PackStore`].
 #[derive(Clone, Debug)]
 pub struct Archive {
     store: Arc<dyn PackStore>,
@@ -90,10 +90,10 @@ pub struct Generations {
     pub whole: Vec<Generation>,
     /// One error for each pack that cannot be read, or that is missing although a later one exists.
     pub damaged: Vec<Error>,
-    /// The numbers of generations that were removed because they were not needed any more.
+    /// The numbers of generations that were removed on purpose, for example by [`Archive::gc`].
     pub removed: Vec<u64>,
-    /// For removed generations, the number and the digest of the file that each left: a file with
-    /// this digest is not an original.
+    /// For each removed generation of which it is known: the number, and the digest of the file
+    /// after the compaction. A file with this digest is compacted: it is not an original.
     pub removed_left: Vec<(u64, Digest)>,
 }
 
@@ -102,7 +102,7 @@ pub struct Generations {
 pub struct Sessions {
     /// The keys of sessions that have at least one readable pack, sorted.
     pub keys: Vec<SessionKey>,
-    /// One error for each pack of other sessions: it is damaged or cannot be read.
+    /// The errors of packs that cannot be read, from the folders in which no pack can be read.
     pub unread: Vec<Error>,
 }
 
@@ -194,8 +194,8 @@ impl Archive {
         SessionBlobs { archive: self.clone(), key: key.clone(), open: Mutex::default() }
     }
 
-    /// All removed bytes that `reference` may refer to, by session and generation. Only tables of
-    /// contents are read.
+    /// All removed bytes that `reference` may refer to, by session and generation. The bytes
+    /// themselves are not read.
     ///
     /// # Errors
     ///
@@ -225,8 +225,8 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// `Archive` if a folder cannot be listed; `NoPermission` or `Unreadable` if the only pack that
-    /// names its session cannot be read.
+    /// `Archive` if a folder cannot be listed; `NoPermission` or `Unreadable` if no pack of a
+    /// session can be read, and at least one of them for this reason.
     pub fn sessions(&self) -> Result<Vec<SessionKey>> {
         let Sessions { keys, unread } = self.sessions_found()?;
         match unread.into_iter().find(|err| !is_damage(err)) {
@@ -257,7 +257,7 @@ impl Archive {
                     }
                 }
             });
-            // These packs were removed in the meantime.
+            // A pack that is not found was removed after the folder was listed: this is no error.
             unread.retain(|err| err.kind() != ErrorKind::NotFound);
             if !is_known {
                 found.unread.append(&mut unread);
@@ -404,8 +404,8 @@ pub(crate) fn is_damage(err: &Error) -> bool {
     matches!(err.kind(), ErrorKind::Archive | ErrorKind::NewerFormat | ErrorKind::NotAFile)
 }
 
-/// The numbers of packs that are missing although a later pack exists, and that [`Archive::gc`] did
-/// not remove.
+/// The first number of each gap in the numbers of packs. A gap is followed by a pack, and no note
+/// says that its packs were removed on purpose.
 fn missing(here: &[u64], removed: &[u64]) -> Vec<u64> {
     let mut missing = Vec::new();
     let mut last = 0;
@@ -419,7 +419,7 @@ fn missing(here: &[u64], removed: &[u64]) -> Vec<u64> {
 
 /// The extension of a pack.
 const PACK: &str = ".pack";
-/// The extension of the file that replaces a pack which was removed because it was not needed.
+/// The extension of the note that replaces a pack which was removed on purpose.
 const REMOVED: &str = ".removed";
 
 /// The name of the pack of a generation, padded with zeros so that a listing is in order.
@@ -432,7 +432,7 @@ fn removed_name(folder: &str, number: u64) -> String {
     format!("{folder}/{number:06}{REMOVED}")
 }
 
-/// The number in the name of a pack.
+/// The number in the name of a pack; `None` if it is another name.
 pub(crate) fn number_of(name: &str) -> Option<u64> {
     number_before(name, PACK)
 }
@@ -451,7 +451,7 @@ fn number_before(name: &str, end: &str) -> Option<u64> {
 pub(crate) struct Numbers {
     /// The numbers that have a pack.
     pub here: Vec<u64>,
-    /// The numbers of packs that were removed because they were not needed.
+    /// The numbers of packs that were removed on purpose.
     pub removed: Vec<u64>,
 }
 

@@ -115,17 +115,18 @@ impl Archive {
     }
 
     /// Imports packs from a tar archive, which anyone may have made. Everything is read and
-    /// verified before the first pack is added to the archive. Only the number in a pack's name is
-    /// used, and no existing pack is replaced.
+    /// verified before the first pack is added to the archive. Of the name of an entry, only the
+    /// number is used. No existing pack is replaced.
     ///
-    /// A generation is imported only if its hashes match a generation of its session in the
-    /// archive, or one of the files that `files` returns for it; the report names the others. Each
-    /// imported generation is marked as imported at `when`.
+    /// A generation is imported only if its hashes match one of the files that `files` returns for
+    /// it, or a generation of its session that is in the archive or imported with it. The report
+    /// names the others. Each imported generation is marked as imported at `when`.
     ///
     /// # Errors
     ///
-    /// `Refused` if the tar archive contains anything but whole packs, or generations of empty
-    /// files; `NewerFormat` or `Disk` for a single pack.
+    /// `Refused` if the tar archive contains anything but whole packs, a generation whose file
+    /// after the compaction is empty, or one that would change how a session here is restored;
+    /// `NewerFormat` or `Disk` for a single pack.
     pub fn import(
         &self,
         from: &mut dyn Read,
@@ -191,7 +192,7 @@ impl Archive {
         Ok(Staged { new, pack, generation, number })
     }
 
-    /// Imports those packs that are new and match what is here.
+    /// Imports those packs that are new and match a file here or a generation of the archive.
     fn take_in(
         &self,
         key: &SessionKey,
@@ -237,7 +238,8 @@ impl Archive {
             && report.faults.is_empty()
     }
 
-    /// The numbers of new generations whose hashes match what is here.
+    /// The numbers of all generations in the archive, and of the new ones that match a file here or
+    /// a generation that counts as matching.
     fn joined(
         &self,
         key: &SessionKey,
@@ -271,8 +273,8 @@ impl Archive {
             }
             joined.extend(after.met);
         }
-        // The file that one generation leaves is the file before the next one, even if no such file
-        // exists.
+        // A generation also matches if it begins or ends with the same file as another one that
+        // matches, even if that file does not exist any more.
         loop {
             let known: Vec<&Generation> =
                 all.iter().filter(|it| joined.contains(&it.number)).collect();

@@ -66,7 +66,8 @@ pub fn open(file: &FileSource, limit: Bytes) -> Result<(FileSource, Frames)> {
         loop {
             let read = input.pos();
             let mut output = OutBuffer::around(&mut buffer[..]);
-            // All input was read, but the decoder may still hold output.
+            // Inside a frame the loop continues even without input: the decoder may still hold
+            // output.
             if !in_frame && read == bytes.len() {
                 return Ok(());
             }
@@ -109,7 +110,7 @@ pub fn compress(
     after: &dyn Source,
 ) -> Result<(u64, Vec<u8>)> {
     let same = common(before, after);
-    // An empty frame after the kept bytes is a part of the file, too.
+    // The last such frame is taken: an empty frame after the kept text is kept, too.
     let kept = frames.0.iter().rfind(|frame| frame.plain <= same).copied().unwrap_or_default();
     if kept.plain == after.len() {
         return Ok((kept.end, Vec::new()));

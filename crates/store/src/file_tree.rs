@@ -21,8 +21,7 @@ pub struct FileTreeSession {
 }
 
 impl FileTreeSession {
-    /// The session that the file at a path belongs to; `None` if the path is in no store of such
-    /// sessions.
+    /// The session whose main file is at this path; `None` if the path is not that of a main file.
     pub fn from_path(session: &Path) -> Option<FileTreeSession> {
         let folder = session.parent()?.parent()?;
         let kind = stores().find(|kind| folder.ends_with(kind.sessions))?;

@@ -77,7 +77,7 @@ impl Reference {
         })
     }
 
-    /// Whether the file is unchanged.
+    /// Compares the file as it is now with the file at the time of the compaction.
     pub fn file_state(&self) -> FileState {
         match read(Path::new(&self.path)) {
             Some(bytes) if Hash::compute(&bytes) == self.blake3 => FileState::Same,

@@ -40,7 +40,7 @@ pub enum RestoreTarget {
     /// The original: what the agent wrote.
     #[default]
     Original,
-    /// The file that the generation with this number left.
+    /// The file right after the compaction with this number.
     Generation(u64),
 }
 
@@ -65,8 +65,8 @@ pub enum RestoreOutcome {
     /// In part: another program has changed the file since. Where no hash matches, edits are undone
     /// record by record.
     ByRecord {
-        /// The numbers of the generations that are undone exactly before that point, the newest
-        /// first.
+        /// The numbers of the generations that were undone exactly, before no hash matched any
+        /// more. The newest is first.
         undone: Vec<u64>,
         /// Number of edits of records that are undone. A record that was edited twice counts twice;
         /// a record that had been restored before does not count.
@@ -91,9 +91,9 @@ impl RestoreOutcome {
 /// # Errors
 ///
 /// `NotFound` if there are no generations, or if the wanted generation does not lead to this file.
-/// `Archive` if removed bytes are missing or damaged, if they do not give the file that was there
-/// before, or if a generation is missing that may have removed more; the file that such a
-/// generation left can be restored on its own. `Changed` if `current` returns fewer bytes than its
+/// `Archive` if removed bytes are missing or damaged, if undoing a generation does not give the
+/// file before it, or if a generation is missing that may have removed more; the file right after
+/// that generation can still be the target. `Changed` if `current` returns fewer bytes than its
 /// length.
 pub fn restore(
     current: &dyn Source,
@@ -104,7 +104,7 @@ pub fn restore(
     restore_without(current, generations, &[], blobs, target)
 }
 
-/// Like [`restore`]. The generations with the numbers `removed` were proved not to be needed.
+/// Like [`restore`]. Generations whose numbers are in `removed` may be missing: none is needed.
 fn restore_without(
     current: &dyn Source,
     generations: &[Generation],
@@ -126,8 +126,8 @@ fn restore_without(
     let later: Vec<&Generation> = generations.iter().filter(|it| it.number > above).collect();
     let wanted = match generations.iter().find(|it| it.number == above) {
         Some(wanted) => Some(wanted),
-        // The file that a damaged generation left is still known: it is the file before the next
-        // one.
+        // A damaged generation can be the target if there is a later one: the file before the next
+        // generation is the file after the damaged one.
         None if above > 0 && later.is_empty() => return Err(no_generation(above)),
         None => None,
     };
@@ -147,8 +147,8 @@ fn restore_without(
     if let Some(number) = missing {
         return Err(unknown_before(number));
     }
-    // Where one chain of generations ends, an older one may begin, if another program changed the
-    // file in between.
+    // An older chain of generations may end with a file that another program changed before the
+    // first generation of this chain.
     let older = known.iter().copied().filter(|it| it.number < began);
     continue_by_record(current, done, &newest_first(older), blobs)
 }
@@ -190,7 +190,8 @@ fn block_restored(
             let view = Spliced::new(&bytes, walk.edits(idx))?;
             for splice in record.splices.iter().filter(|splice| splice.blob == hash) {
                 let span = Span { start: splice.at, end: splice.at + splice.len };
-                // If a later generation has removed or restored the record, it is not here.
+                // A later generation may have removed or restored this part of the record: then it
+                // has no span.
                 if let Some(span) = view.span_in_base(span) {
                     let with = blobs.blob(generation.number, &hash)?.into();
                     splices.push(Splice { span: moved(span, walk.start(idx)), with });
@@ -209,14 +210,14 @@ fn block_restored(
 
 /// Why no further generation could be undone by the hash of the whole file.
 enum WayEnd {
-    /// The file is the one that the wanted generation left.
+    /// The file is the wanted one.
     Wanted,
-    /// No generation left the file with which the generation began that was undone last.
+    /// The file before the generation that was undone last is not the result of another generation.
     Oldest,
-    /// No generation left the current file, but the generation of this number began with it: an
-    /// earlier restore gave it.
+    /// The current file is not the result of a generation, but the generation with this number
+    /// began with it: an earlier restore wrote it.
     RestoredBefore(u64),
-    /// No generation left the current file or began with it.
+    /// The current file is neither the result of a generation nor the file before one.
     Unknown,
 }
 
@@ -242,12 +243,12 @@ fn exact(
                 WayEnd::Oldest
             };
         };
-        // Two generations may have left the same file.
+        // Digests are compared, because two generations may have the same result.
         if wanted.is_some_and(|it| it.after == open[idx].after) {
             break WayEnd::Wanted;
         }
         let generation = open.remove(idx);
-        // Of two generations that left the same file, one may be damaged and the other whole.
+        // If two generations have the same result, one may be damaged and the other whole.
         let twin = open.iter().any(|it| it.after == generation.after);
         match undo_all(generation, blobs) {
             Err(_) if twin => continue,
@@ -258,7 +259,8 @@ fn exact(
     let dead_end = undone.last().is_some_and(|it| it.is_restore());
     match (wanted, &end) {
         (_, WayEnd::Wanted) => {}
-        // The wanted file, as it was changed before a part of it was restored.
+        // No hash proves the file before this partial restore. It counts as the wanted file with
+        // changes that another program made later.
         (Some(wanted), _) if dead_end && undone.iter().all(|it| it.number > wanted.number) => {}
         (Some(wanted), WayEnd::Oldest) => return Err(not_on_the_way(wanted)),
         (Some(_), WayEnd::RestoredBefore(_) | WayEnd::Unknown) | (None, WayEnd::Unknown) => {
@@ -279,9 +281,9 @@ fn exact(
     Ok(Some((Restoration { splices: view.into_splices(), outcome }, began)))
 }
 
-/// The digests of the beginnings of a state that are as long as a state that one of the `open`
-/// generations knows. Returns an error if none of them is the file with which `undone`, the
-/// generation that was just undone, began: then undoing it went wrong.
+/// The digests of beginnings of the current state, one for the length of each file before or after
+/// one of the `open` generations. Returns an error if none of them is the file before `undone`, the
+/// generation that was undone last: then undoing it went wrong.
 fn checked_digests(
     view: &Spliced<'_>,
     open: &[&Generation],
@@ -297,8 +299,8 @@ fn checked_digests(
     }
 }
 
-/// The end of the way for a file that no generation left: it may be the one with which a generation
-/// began, if an earlier restore gave it.
+/// Why no generation can be undone in a file that is not the result of one. An earlier restore may
+/// have written the file: then a generation began with it.
 fn begun_with(
     current: &dyn Source,
     generations: &[&Generation],
@@ -314,11 +316,11 @@ fn begun_with(
     Ok(first.map_or(WayEnd::Unknown, WayEnd::RestoredBefore))
 }
 
-/// Whether the lines after the beginning of a generation look like the record that the generation
-/// appended, changed since: they contain references to removed bytes, or a line ends where the
-/// record ended.
+/// Whether `current` continues after the file before `generation` with the record that the
+/// generation appended, but another program has changed that record since: the lines contain
+/// references to removed bytes, or one of them ends where the record ended.
 ///
-/// Call this only for a file that does not begin with the file that the generation left.
+/// Call this only for a file that does not begin with the file after the generation.
 pub fn goes_on_as_appended(current: &dyn Source, generation: &Generation) -> Result<bool> {
     const BEGINNING: &[u8] = b"[epitome k";
     let from = generation.before.len;
@@ -353,7 +355,7 @@ fn appended_and_changed(generation: &Generation) -> Error {
         .with_hint("`--partial` leaves it where it is, and restores what can be")
 }
 
-/// The splices that undo a generation, over the whole file that it left.
+/// The splices that undo a generation in the file after it.
 fn undo_all(generation: &Generation, blobs: &dyn Blobs) -> Result<Vec<Splice>> {
     let mut splices = Vec::new();
     for record in &generation.records {
@@ -419,7 +421,8 @@ fn continue_by_record(
         return Ok(Restoration { outcome, ..done });
     }
     let mut splices = view.with_more(more)?.into_splices();
-    // An earlier restore by record leads to that state and back again: such splices change nothing.
+    // After an earlier restore by record, the splices may lead back to the current bytes. Those
+    // that change nothing are dropped.
     splices.retain(|it| *current.read(it.span.start..it.span.end) != it.with[..]);
     let (undone, restored) =
         if splices.is_empty() { (Vec::new(), 0) } else { (undone.clone(), restored) };
@@ -463,11 +466,11 @@ pub struct HashWalk {
     pub splices: Vec<Splice>,
     /// The numbers of the generations that were undone.
     pub undone: BTreeSet<u64>,
-    /// The numbers of generations that left one of the states on the way.
+    /// The numbers of generations whose result is a beginning of one of the states on the way.
     pub left: BTreeSet<u64>,
-    /// The numbers of generations that began with the last state.
+    /// The numbers of generations that began with a beginning of the last state.
     pub begun: BTreeSet<u64>,
-    /// The numbers of generations that left, or began with, one of the states on the way.
+    /// The numbers of generations whose result, or the file before them, is a beginning of a state.
     pub met: BTreeSet<u64>,
     /// The numbers of generations that matched a state of the file, while an older generation with
     /// a longer result was undone instead.
@@ -503,7 +506,7 @@ pub fn walk(
         let mut next = None;
         while let Some(idx) = last_applied(&open, &digests) {
             let generation = open.remove(idx);
-            // Of two generations that left the same file, one may be damaged and the other whole.
+            // If two generations have the same result, one may be damaged and the other whole.
             let undo = match undo_all(generation, blobs) {
                 Err(err) if err.kind() == ErrorKind::Archive => continue,
                 undo => undo?,
@@ -529,8 +532,9 @@ fn moved(span: Span, by: u64) -> Span {
     Span { start: span.start + by, end: span.end + by }
 }
 
-/// The index of the generation that was applied last to a file: of those that left a beginning of
-/// the file, the one that left the longest; if several left the same, the first of them.
+/// The index of the generation that was applied last to a file: of those whose result is a
+/// beginning of the file, the one with the longest result, and of several such generations the
+/// first.
 ///
 /// The newest generation is not always the last one applied: a later compaction of a copy of the
 /// session may have appended the same record as the first of two compactions of this file.

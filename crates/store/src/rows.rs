@@ -89,7 +89,8 @@ pub struct SessionRow {
 
 impl Rows {
     /// The rows that `name` refers to in a database. The name is the id of a session; if the rows
-    /// are not the conversation, it is followed by a dot and the name of a document.
+    /// are not the conversation, it is followed by a dot and the name of a document. `None` if
+    /// there are no such rows, or the database cannot be read.
     pub fn find(database: &Path, name: &str) -> Option<Rows> {
         let (id, of_it) = name.split_once('.').unwrap_or((name, ""));
         if cfg!(not(feature = "sqlite")) {
@@ -101,7 +102,7 @@ impl Rows {
         Some(Rows { database: database.to_owned(), kind, session, document })
     }
 
-    /// The only session of a database that has no parent.
+    /// The session without a parent, if the database has exactly one.
     pub fn only_session(database: &Path) -> Option<Rows> {
         if cfg!(not(feature = "sqlite")) {
             return Some(Rows::unread(database, ""));

@@ -96,9 +96,9 @@ fn with_records_in(source: &dyn Source, known: &[Generation], undone: Vec<u64>) 
     numbers
 }
 
-/// The number of the generation that was applied last to the session: of those that left a
-/// beginning of the session, the one that left the longest; if several left the same, the newest of
-/// them.
+/// The number of the generation that was applied last to the session: of those whose result is a
+/// beginning of the session, the one with the longest result, and of several such generations the
+/// newest.
 fn last_applied(source: &dyn Source, known: &[Generation]) -> Option<u64> {
     let lens: Vec<u64> = known.iter().map(|it| it.after.len).collect();
     let digests = Digest::from_prefixes(source, &lens).unwrap_or_default();
@@ -130,7 +130,7 @@ impl PackFingerprint {
         PackFingerprint { count: packs.len() as u64, hash: hasher.finish() }
     }
 
-    /// A number that is different whenever the packs are.
+    /// A number that changes when the packs change.
     pub fn stamp(&self) -> u64 {
         self.hash
     }

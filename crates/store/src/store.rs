@@ -23,7 +23,7 @@ use disk::{NotPlaced, Temp};
 use epitome_error::{Error, ErrorKind, Result};
 use late_appends::Carry;
 
-/// How long after its last write a session may still be in the middle of a write.
+/// If the last write to a session is older than this, no process is expected to write to it soon.
 const LIVE: Duration = Duration::from_mins(10);
 
 /// How long a process is assumed to take at most between resolving the path of a session whose last
@@ -96,8 +96,8 @@ impl Stamp {
             None => BUSY_GRACE,
             Some(Ok(age)) if age < BUSY => BUSY_GRACE,
             Some(Ok(age)) if age < LIVE => GRACE,
-            // The last write was long ago. If it is in the future, the clock was changed, and the
-            // time proves nothing.
+            // The last write was long ago, or its time is in the future because the clock was
+            // changed.
             Some(Ok(_) | Err(_)) => Duration::ZERO,
         }
     }
@@ -209,7 +209,7 @@ impl LockedSession {
 
     fn of_rows(rows: Rows, read: Option<FileSource>, lock: File) -> Result<LockedSession> {
         let path = rows.address();
-        // The rows existed when the place was resolved.
+        // Another process may have deleted the rows since the place was resolved.
         if !rows.exists() {
             let what = "the session changed meanwhile";
             return Err(Error::new(ErrorKind::Changed, what).at(&path));

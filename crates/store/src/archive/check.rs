@@ -27,7 +27,7 @@ pub struct VerifyReport {
     /// The total length of all packs on disk.
     #[serde(rename = "stored_bytes")]
     pub stored: Bytes,
-    /// One error for each fault, which names the pack.
+    /// One error for each fault. The error names the pack.
     #[serde(serialize_with = "sentences")]
     pub faults: Vec<Error>,
 }

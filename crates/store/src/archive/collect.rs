@@ -1,7 +1,7 @@
 //! Garbage collection: removes generations that are proved to be no longer needed.
 //!
-//! Nothing is deleted on an assumption. A pack is first moved to a trash folder in the archive, and
-//! deleted only after the grace period.
+//! Nothing is deleted on an assumption. [`Archive::gc`] first moves a pack to a trash folder in the
+//! archive, and deletes it only after the grace period.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ pub struct UnneededGenerations {
 /// The result of [`Archive::gc`]: what was removed, or with [`GcMode::Show`] would be removed.
 #[derive(Clone, Debug, Default)]
 pub struct GcReport {
-    /// Sessions whose packs are moved to the trash.
+    /// The generations whose packs are moved to the trash, with one entry for each session.
     pub sessions: Vec<UnneededGenerations>,
     /// Number of temporary files that killed processes left.
     pub leftovers: u64,
@@ -77,7 +77,8 @@ pub struct GcReport {
     pub emptied_bytes: Bytes,
     /// Total length of the packs that remain in the trash.
     pub trash_bytes: Bytes,
-    /// The errors of everything that cannot be read. All generations that it may need are kept.
+    /// The errors of packs and sessions that cannot be read. All generations that a session may
+    /// need are kept.
     pub unread: Vec<Error>,
 }
 
@@ -101,8 +102,9 @@ impl Grace {
 impl Archive {
     /// Removes what is not needed, or only reports it, depending on `mode`.
     ///
-    /// - Packs of generations that `judge` proves not to be needed are moved to the trash. `judge`
-    ///   receives all generations of a session, and answers for each.
+    /// - Packs of generations that `judge` proves not to be needed are moved to the trash, if they
+    ///   are older than the grace period. `judge` receives all generations of a session, and
+    ///   answers for each.
     /// - Packs that have been in the trash for longer than the grace period are deleted.
     /// - Temporary files of killed processes are deleted: in the archive, in the caches next to it,
     ///   and next to the known sessions.
@@ -142,7 +144,7 @@ impl Archive {
         Ok(report)
     }
 
-    /// Moves all packs of a session to the trash, whether they are needed or damaged. Returns their
+    /// Moves all packs of a session to the trash, even if they are needed or damaged. Returns their
     /// number and total length on disk.
     ///
     /// # Errors
@@ -173,8 +175,8 @@ impl Archive {
         Ok(numbers.map(|number| (number, self.size(&pack_name(&folder, number)))).collect())
     }
 
-    /// Removes the pack of a generation, if the session was certainly not replaced: it begins with
-    /// the file before the compaction, and not with the file that the compaction left.
+    /// Removes the pack of a generation if the session's file was certainly not replaced: the file
+    /// begins with the bytes from before the compaction, and not with those from after it.
     pub fn withdraw_if_unused(&self, generation: &Generation, session: &Path) {
         let before = generation.before;
         let after = generation.after;
@@ -185,7 +187,8 @@ impl Archive {
         }
     }
 
-    /// Removes the pack of a generation that was just written and that nothing refers to.
+    /// Removes the pack of a generation that was just written and that nothing refers to. Only the
+    /// last pack of a session is removed.
     pub fn withdraw(&self, generation: &Generation) {
         let folder = generation.key().folder();
         let name = pack_name(&folder, generation.number);
@@ -214,7 +217,8 @@ impl Archive {
         }
     }
 
-    /// Writes the note that a pack was removed on purpose.
+    /// Writes the note that a pack was removed on purpose. `was` is its generation, if that can be
+    /// read.
     fn note_removed(&self, folder: &str, number: u64, was: Option<&Generation>) -> Result<()> {
         let left = was.filter(|it| !it.is_restore()).map(|it| it.after);
         let text = left.map(|left| serde_json::to_vec(&RemovalNote { left }));
@@ -278,18 +282,18 @@ impl Archive {
         Ok(generations)
     }
 
-    /// Moves packs of a session to the trash. For each, a note says that the pack is not missing.
+    /// Moves packs of a session to the trash. For each, a note says that it was removed on purpose.
     fn to_trash(&self, folder: &str, going: &[u64], now: Timestamp) -> Result<()> {
         let trash = format!("{TRASH}/{folder}");
         self.store.make_folder(&trash)?;
         // The newest first, so that an interruption leaves numbers without gaps.
         for &number in going.iter().rev() {
             let name = pack_name(folder, number);
-            // The file that the generation left must never be taken for an original, and its number
-            // must not be used again.
+            // The note records that the file after the compaction is not an original, and that the
+            // number of the generation was used.
             let generation = match self.read_generation(&name, number) {
                 Ok(generation) => Some(generation),
-                // The digest of the file that it left is lost with it.
+                // A damaged pack does not tell the digest of the file after the compaction.
                 Err(err) if is_damage(&err) => None,
                 Err(err) => return Err(err),
             };
@@ -339,7 +343,8 @@ impl Archive {
         Ok(())
     }
 
-    /// The digest of the file that a removed generation left, if it is known.
+    /// The digest of the file after the compaction of a removed generation, if its note contains
+    /// it.
     ///
     /// # Errors
     ///
@@ -372,7 +377,7 @@ fn added_at(generation: &Generation) -> Timestamp {
 /// file.
 #[derive(Serialize, Deserialize)]
 struct RemovalNote {
-    /// The digest of the file that the generation left.
+    /// The digest of the file after the compaction.
     left: Digest,
 }
 

@@ -91,7 +91,8 @@ impl PackStore for FolderStore {
         let done = match fs::hard_link(&path, &to) {
             Ok(()) => fs::remove_file(&path),
             Err(err) if err.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
-            // The disk does not support hard links.
+            // The disk may not support hard links. `fs::rename` would replace a file: there must be
+            // none.
             Err(_) if fs::symlink_metadata(&to).is_err() => fs::rename(&path, &to),
             Err(_) => return Ok(false),
         };
@@ -123,7 +124,7 @@ impl PackStore for FolderStore {
     fn sweep(&self, folder: &str, mode: GcMode) -> Vec<Bytes> {
         let mut left = disk::sweep(&self.path(folder), mode);
         if folder.is_empty() {
-            // Programs that write caches may be killed, too.
+            // The folder of the caches may also contain temporary files of killed processes.
             left.extend(disk::sweep(&self.root.with_file_name("cache"), mode));
         }
         left.into_iter().map(|it| Bytes(it.len)).collect()

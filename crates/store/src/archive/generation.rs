@@ -137,7 +137,8 @@ pub struct Generation {
     pub imported: Option<Timestamp>,
 }
 
-/// A generation of a sub-agent's session or a log that was made together with one of the session.
+/// A generation of a sub-agent's session or of a log. It was made in the same compaction as a
+/// generation of the session that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     /// The key of the sub-agent's session or the log.
@@ -179,14 +180,14 @@ impl EditedRecord {
 pub struct UndoSplice {
     /// The offset of the range in the record, in bytes.
     pub at: u64,
-    /// The length of the range in bytes; 0 if the edit left nothing.
+    /// The length of the range in bytes; 0 if nothing was put in the place of the removed bytes.
     pub len: u64,
     /// The hash of the removed bytes.
     pub blob: Hash,
 }
 
 impl Draft {
-    /// The generation of this compaction, without a number so far.
+    /// The generation of this compaction. Its number is 0 until its pack is named.
     pub fn into_generation(self, key: &SessionKey) -> Generation {
         Generation {
             number: 0,
@@ -228,8 +229,8 @@ impl Generation {
         self.run.as_ref().is_some_and(|it| it.id == run)
     }
 
-    /// Whether both generations made the same change to copies of a session: such a copy belongs to
-    /// both.
+    /// Whether both generations made the same change at different paths: to copies of one session.
+    /// A file that contains the change may be the result of either.
     pub fn is_twin_of(&self, other: &Generation) -> bool {
         (self.before, self.after) == (other.before, other.after) && self.path != other.path
     }
@@ -256,8 +257,8 @@ impl Generation {
         self.records.iter().flat_map(|record| record.splices.iter().map(|splice| splice.blob))
     }
 
-    /// Returns an error if the generation cannot be used for a restore: splices are out of order or
-    /// outside of their record, or bytes are not among `held`.
+    /// Returns an error if the generation cannot be used for a restore: records or splices overlap,
+    /// reach past the file or their record, or need bytes that are not among `held`.
     pub fn check(&self, held: &HashSet<Hash>) -> Result<()> {
         let mut from = 0;
         for record in &self.records {
@@ -286,8 +287,8 @@ fn broken(what: &str) -> Error {
     Error::new(ErrorKind::Broken, what)
 }
 
-/// Serialises a path as text. On Unix, a path that is not Unicode is stored as bytes: if it
-/// changed, the session would seem to be gone.
+/// Serialises a path as text, or as bytes if it is not Unicode. On Unix, the path that is read back
+/// is always the same: with another path, the session would seem to be gone.
 mod path_text {
     use std::path::{Path, PathBuf};
 
@@ -336,7 +337,7 @@ pub struct CompactionInfo {
     pub run: Option<Run>,
     /// For a sub-agent's session or a log: the session that it belongs to.
     pub part_of: Option<SessionKey>,
-    /// The sub-agents' sessions and logs that were archived before it and belong to it.
+    /// The sub-agents' sessions and logs that belong to the session and were archived before it.
     pub parts: Vec<Part>,
 }
 

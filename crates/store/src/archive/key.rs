@@ -19,7 +19,7 @@ pub struct SessionKey {
 
 /// The maximum length of a name that is used unchanged, in bytes.
 const LONGEST: usize = 80;
-/// How many bytes of a longer or unsafe name are kept before its hash.
+/// How many characters of a longer or unsafe name are kept before its hash.
 const CUT: usize = 60;
 
 impl SessionKey {
@@ -36,10 +36,11 @@ impl SessionKey {
 
 /// A file name for a text that is safe on every system, and different for different texts.
 ///
-/// Plain names (lower case letters, digits, `-`, `_`, and `.` inside) are used unchanged. From
-/// other names, other characters are removed, and `~` and half of the name's hash are added, which
-/// no plain name contains. Capitals do not count as plain, because some disks do not distinguish
-/// `A` and `a`.
+/// Plain names (up to 80 bytes of lower case letters, digits, `-`, `_`, and `.` inside) are used
+/// unchanged, unless Windows reserves them. In other names, capitals become lower case and other
+/// characters become `-`; the name is cut to 60 characters, and `~` and half of its hash are added.
+/// No plain name contains `~`. Capitals do not count as plain, because some disks do not
+/// distinguish `A` and `a`.
 pub fn safe_name(text: &str) -> String {
     if !text.is_empty()
         && text.len() <= LONGEST
@@ -109,7 +110,7 @@ mod tests {
     }
 
     proptest! {
-        /// Two names are two folders, whatever they are, and none leads out of the archive.
+        /// Different ids give different folders, and no folder is outside of the archive.
         #[test]
         fn names_are_safe_and_apart(one in "[aA./~é-]{0,6}", other in "[aA./~é-]{0,6}") {
             for text in [&one, &other] {

@@ -17,7 +17,8 @@ pub struct Run {
 
 impl Run {
     /// A run of `command` that starts at `now`. Its id is derived from the time and the process id.
-    /// If the time is fixed, the process id is 0, so that the same input gives the same archive.
+    /// A caller with a fixed time passes 0 as `process`, so that the same input gives the same
+    /// archive.
     pub fn begin(now: Timestamp, process: u32, command: &str) -> Run {
         let now = now.as_nanosecond();
         let id = Hash::compute(format!("{now} {process}").as_bytes()).to_string();

@@ -66,7 +66,8 @@ impl UndoData {
             }
             let record = records.last_mut().expect("one was just put there");
             if record.len < line.span.len() {
-                // The record became longer, or is new: the hash of its line is not final yet.
+                // The record is new, or more lines were joined to it: its hash is that of all its
+                // bytes.
                 record.len = line.span.len();
                 record.hash = RecordHash::compute(&exactly(after, line.span.start..line.span.end)?);
             }

@@ -105,8 +105,8 @@ impl PackWriter {
         }
     }
 
-    /// Continues a complete pack after its pieces of removed bytes, which must be its first pieces.
-    /// A new manifest can then replace the one in the pack.
+    /// Continues a complete pack at `end`, where its manifest begins, so that a new manifest can
+    /// replace it. `entries` are those of the pieces before `end`.
     pub(crate) fn resume(
         mut pack: Box<dyn NewPack>,
         store: Arc<dyn PackStore>,

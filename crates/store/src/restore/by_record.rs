@@ -73,8 +73,8 @@ impl<'a> Walk<'a> {
         Ok(matches)
     }
 
-    /// The records that have the same distance as after the edit from certain records before and
-    /// after them.
+    /// Matches the records whose distances from the certain records before and after them are the
+    /// same as right after the edit.
     fn by_place<'g>(
         &self,
         generation: &Generation,
@@ -153,8 +153,8 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Removes lines in which undone edits cancel out. Returns the number of undone edits in the
-    /// others.
+    /// Drops the splices of lines whose undone edits cancel out. Returns the number of undone edits
+    /// in the other lines.
     pub(super) fn drop_what_is_as_before(&mut self) -> Result<u64> {
         for idx in self.undone.keys().copied().collect::<Vec<usize>>() {
             if RecordHash::compute(&self.bytes(idx)?) == self.lines[idx].hash {
@@ -225,7 +225,8 @@ impl<'g> Group<'g> {
         self.lines.drain(..).zip(self.records.drain(..)).collect()
     }
 
-    /// Matches fewer lines than records, if all these records are undone in the same way.
+    /// Matches lines even with more records than lines, if all these records are undone in the same
+    /// way.
     fn match_alike(&mut self) -> Vec<Match<'g>> {
         let Some(first) = self.records.first() else { return Vec::new() };
         let are_alike = self.records.iter().all(|record| record.splices == first.splices);

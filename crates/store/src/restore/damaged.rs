@@ -86,8 +86,8 @@ fn restored_from(
     Ok(done)
 }
 
-/// Whether `current` continues after the file that the first undone generation left. Agents append,
-/// and so do compactions in an agent's own way; one of these may be the damaged part.
+/// Whether `current` is longer than the result of the first undone generation. Agents append to
+/// sessions, but for some agents a compaction appends, too, and that may be the damaged part.
 fn goes_on_behind(found: &Generations, undone: &[u64], current: &dyn Source) -> bool {
     let first = found.whole.iter().find(|it| undone.first() == Some(&it.number));
     first.is_some_and(|first| current.len() > first.after.len)
@@ -114,8 +114,8 @@ fn output_texts(output: &Output, source: &dyn Source) -> Vec<String> {
 }
 
 /// Returns an error if a result that is proved by hash is not an original: it begins with the file
-/// that a generation left which was removed from the archive, or it has stubs whose bytes are not
-/// in the archive.
+/// after a generation that was removed from the archive, or it has stubs whose bytes are not in the
+/// archive.
 ///
 /// # Errors
 ///

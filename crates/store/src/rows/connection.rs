@@ -30,11 +30,11 @@ const COPIES: usize = 5;
 
 /// Opens a database and runs `work` with the connection. `work` may be run twice.
 ///
-/// No file is left next to a database that is not in use, although SQLite would leave two after
-/// reading one with a write-ahead log. So such a database is opened as immutable or, if its log is
-/// not empty, copied first. If the database did change in the meantime, it is opened again in the
-/// usual way. A database that a killed program left in the middle of a commit is recovered in a
-/// copy.
+/// No file is left next to a database that is not in use, although SQLite would leave two files
+/// after reading a database with a write-ahead log. So such a database is opened as immutable or,
+/// if its log is not empty, copied first. If the database did change in the meantime, it is opened
+/// again in the usual way. A database that a killed program left in the middle of a commit is
+/// recovered in a copy.
 ///
 /// # Errors
 ///

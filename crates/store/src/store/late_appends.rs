@@ -47,7 +47,7 @@ struct Old<'a> {
     file: Held<'a>,
     /// The number of bytes of the file that are in the new file.
     seen: u64,
-    /// The offset in the new file at which its next bytes belong.
+    /// The offset in the new file at which the next bytes of this file belong.
     at: u64,
 }
 

@@ -70,7 +70,7 @@ fn find_file(real: &Path, wanted: &std::fs::Metadata) -> Vec<User> {
         .collect()
 }
 
-/// Whether a process can write to the file, if it has it open.
+/// Whether a process has the file open for writing; `None` if it does not have it open at all.
 #[cfg(target_os = "linux")]
 fn has_open(process: &Path, name: &[u8], wanted: &std::fs::Metadata) -> Option<bool> {
     use std::os::unix::ffi::OsStrExt;
