@@ -21,7 +21,7 @@ use crate::tools::Workplace;
 /// The maximum number of tokens of one answer. A longer one continues in the next request.
 const MAX_TOKENS: u64 = 16_000;
 
-/// The maximum time to wait for a stopped tool to end.
+/// The maximum time to wait for the next stopped tool to end.
 const LAST_WAIT: Duration = Duration::from_secs(2);
 
 /// The interface: shows events, and asks the user.

@@ -204,8 +204,8 @@ impl AgentSetup {
         notice(format!("{}\n{how}", lines.join("\n")))
     }
 
-    /// Writes the session into a new file: as HTML if the file's name ends so, otherwise as
-    /// Markdown.
+    /// Writes the session into a new file: as HTML if the name of the file ends in `.html`,
+    /// otherwise as Markdown.
     fn export(&self, path: Option<&Path>) -> Result<Vec<Event>> {
         let named = format!("{}.md", self.session.id());
         let path = path.unwrap_or_else(|| Path::new(&named));

@@ -43,9 +43,9 @@ pub const GO_ON: &str =
 pub enum Input {
     /// A message of the user.
     User(String),
-    /// A chunk of the text of an answer.
+    /// A chunk of the text of the answer to the request with this number.
     Text(u64, String),
-    /// A chunk of readable reasoning.
+    /// A chunk of readable reasoning of the answer to the request with this number.
     Thinking(u64, String),
     /// The chunks of this answer are void: it is requested again.
     Restart(u64),
@@ -70,7 +70,7 @@ pub enum Input {
     Begun(Box<str>, std::result::Result<Box<Context>, String>),
     /// An input for the task that a call began.
     Task(Box<str>, Box<Input>),
-    /// A call has been running for so many seconds; the text is the last of its output.
+    /// A call has been running for so many seconds; the text is the end of its output.
     Progress(Box<str>, u64, String),
     /// A call ended: its result, or the error.
     Result(Box<str>, std::result::Result<String, String>),
@@ -140,7 +140,7 @@ pub struct Machine {
     requests: u64,
     continuations: u32,
     recovery: Option<Recovery>,
-    /// Whether the model must answer. It must not after a command such as `/compact`.
+    /// Whether the model must answer. After a command such as `/compact` alone, it need not.
     wanted: bool,
     cost: Cost,
     answer: String,
@@ -418,8 +418,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Sends the request if the model must answer, or else rests. Everything else that was due is
-    /// done.
+    /// Called when nothing else is due: sends the request if the model must answer, otherwise
+    /// becomes idle.
     fn ready(&mut self) -> Result<()> {
         if self.wanted {
             return self.send();
@@ -442,8 +442,8 @@ impl Machine {
         let answer = mem::take(&mut self.answer);
         let cost = self.cost;
         self.show(Event::Done { ended: why, reason, answer, cost });
-        // Messages that were typed in the meantime begin the next turn, unless the user interrupted
-        // this one.
+        // If the model answered, messages that the user typed in the meantime begin the next turn.
+        // After an interruption or a failure they wait for the next message.
         let is_asked = !self.typed.is_empty() || self.compaction.is_some();
         if is_asked && why == TurnEnd::Answered {
             self.continuations = 0;

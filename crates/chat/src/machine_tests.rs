@@ -61,7 +61,7 @@ impl Play {
         }
     }
 
-    /// Checks what services would refuse whenever something is sent.
+    /// Checks that services accept every request that is about to be sent.
     fn check(&self) {
         for action in &self.actions {
             if let Action::Task(call, action) = action
@@ -107,7 +107,7 @@ impl Play {
         self.input(Input::Response(request, Box::new(response), Some(MicroDollars(1_000))));
     }
 
-    /// Answers the questions for summaries with texts that say nothing.
+    /// Answers the questions for summaries with texts that contain no facts.
     fn summarise(&mut self) {
         while let Some(Action::Ask(request, ask)) = self.take(|it| matches!(it, Action::Ask(..))) {
             let headings = ask.prompt.lines().filter(|line| line.starts_with("## "));

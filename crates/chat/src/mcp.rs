@@ -109,8 +109,8 @@ fn set(found: &Found, listed: ListedTools) {
 }
 
 impl Servers {
-    /// Starts servers for a project, and waits until each has listed its tools or failed. The
-    /// environment variables in `hidden` are removed for programs.
+    /// Starts servers for a project, and waits until each has listed its tools or failed. Programs
+    /// do not get the environment variables in `hidden`.
     ///
     /// # Errors
     ///

@@ -181,7 +181,8 @@ impl<'m> Models<'m> {
     }
 }
 
-/// The setup of a chat's context. The tools are counted, and the model writes its own summaries.
+/// The setup of a chat's context. It counts the tokens of the tools as overhead, and the model
+/// writes its own summaries.
 pub fn setup(recipe: Recipe, model: &dyn Model, window: Option<Tokens>) -> Setup {
     setup_with(&request_tools(), recipe, Models::one(model), window)
 }

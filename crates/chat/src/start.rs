@@ -142,7 +142,7 @@ fn parsed(
     })
 }
 
-/// Variables that are removed for commands and MCP servers.
+/// Environment variables that commands and MCP servers do not get.
 fn hidden_variables() -> Vec<String> {
     Config::hidden_variables().map(str::to_owned).collect()
 }

@@ -49,7 +49,8 @@ pub struct Tool {
     pub name: &'static str,
     /// The kind of the tool, which decides how its calls are displayed.
     pub kind: ToolKind,
-    /// A short description of a call from its most important arguments. `None` if they say nothing.
+    /// A short description of a call from its most important arguments. `None` if the first of them
+    /// is missing.
     pub subject: fn(&Value) -> Option<String>,
     /// The part of a result that is shown while it is folded.
     pub fold: Fold,
@@ -117,7 +118,7 @@ pub fn kind_of(name: &str) -> ToolKind {
     find_tool(name).map_or(ToolKind::Other, |tool| tool.kind)
 }
 
-/// A description of a call: its most important arguments, or all of them if those say nothing.
+/// A description of a call: its most important arguments, or all of them if these are missing.
 pub fn subject(tool: &str, arguments: &str) -> String {
     let parsed = serde_json::from_str(arguments).ok();
     let subject = parsed.and_then(|arguments| (find_tool(tool)?.subject)(&arguments));
@@ -168,7 +169,7 @@ pub type OnProgress = Arc<dyn Fn(u64, String) + Send + Sync>;
 pub struct Workplace {
     /// The folder of the project: absolute, without symbolic links.
     root: PathBuf,
-    /// Environment variables with keys, which are removed for commands.
+    /// Environment variables with keys, which commands do not get.
     hidden: Arc<[String]>,
     /// The user's folders of skills.
     skills: Arc<[PathBuf]>,
@@ -204,7 +205,7 @@ impl Workplace {
         Ok(Workplace { root, hidden, skills, home, more, offered, progress })
     }
 
-    /// Removes environment variables for commands.
+    /// Sets the environment variables that commands do not get.
     #[must_use]
     pub fn without_variables(mut self, names: impl IntoIterator<Item = String>) -> Workplace {
         self.hidden = names.into_iter().collect();

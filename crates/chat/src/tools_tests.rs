@@ -410,7 +410,7 @@ fn a_patch_that_does_not_fit_changes_nothing() {
         let arguments = patch(&[&first[..], second].concat());
         let failed = project.run("patch", arguments.clone()).unwrap_err();
         assert!(failed.starts_with(expect), "{second:?}: {failed}");
-        // Errors that can be known before are: the user is not asked.
+        // All other errors are found before the user is asked.
         let is_known = !second[0].contains("below");
         assert_eq!(project.access("patch", &arguments).is_err(), is_known, "{second:?}");
         assert_eq!(project.text("src/a.rs"), text, "{second:?}");
@@ -531,7 +531,7 @@ fn a_command_tells_what_it_prints_while_it_runs() {
     let place = project.place.clone().with_progress(Arc::new(on_progress));
     let stop = Stop::default();
     let stopper = stop.clone();
-    // It is stopped once its output is shown.
+    // The command is stopped once its output is shown.
     let watching = std::thread::spawn(move || {
         let is_told = told.iter().any(|text| text == "one\ntwo");
         stopper.stop();

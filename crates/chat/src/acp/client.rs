@@ -22,8 +22,8 @@ use crate::commands::{SlashOutcome, offered_to_editors, parse};
 use crate::machine::{Input, OutsideChange};
 use crate::mcp::{Server, ServerAddress, TIMEOUT, is_name};
 
-/// Speaks the protocol until the editor closes its stream, or the connection is stopped.
-/// `stoppable` is called with the means to stop it. When this returns, all agents have ended.
+/// Speaks the protocol until the editor closes its stream, or the connection is stopped. Calls
+/// `stoppable` with a [`Stopper`] for the connection. When this returns, all agents have ended.
 pub fn serve(
     sessions: impl Sessions,
     from: impl BufRead + Send + 'static,
@@ -59,7 +59,8 @@ struct State {
     open: HashMap<String, Open>,
     /// Whether the editor has gone, so that no session may begin.
     is_over: bool,
-    /// Each session's thread has a clone of the sender until the thread ends.
+    /// Each session's thread has a clone of the sender, so that the channel closes after the last
+    /// one.
     threads: Option<(Sender<()>, Receiver<()>)>,
 }
 
@@ -229,7 +230,7 @@ impl<S: Sessions> Host<S> {
     fn open(&self, wanted: &SessionRequest, ended: Receiver<()>) -> Result<PreparedSession, Error> {
         check(&wanted.folder)?;
         if let Some(id) = &wanted.id {
-            // If the session is open in this program, that one is closed first.
+            // An open session with this id in this program is closed first.
             self.close(id);
         }
         let SessionRequest { folder, id, servers, .. } = wanted;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::wire::{Error, INTERNAL, Message};
 
-/// A message from the editor, or the end.
+/// A line from the editor, or the end of the connection.
 pub(super) enum Incoming {
     Line(Vec<u8>),
     /// No more messages: the editor closed the stream, or a signal ends the program.

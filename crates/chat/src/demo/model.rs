@@ -84,7 +84,7 @@ pub(super) struct ScriptedModel {
 #[derive(Default)]
 struct State {
     steps: VecDeque<Step>,
-    /// The further turns. Each is begun by its message.
+    /// The turns that have not begun. Each begins when the user sends its message.
     turns: VecDeque<Turn>,
     calls: u64,
     largest: Tokens,

@@ -31,7 +31,7 @@ pub(super) struct OpenCall {
     state: CallState,
     /// The last lines of the call's output while the call runs.
     progress: String,
-    /// The machine of the task that it began.
+    /// The machine of the task that the call began.
     pub(super) task: Option<Box<Machine>>,
 }
 
@@ -267,7 +267,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Stores the output of a running call, in case it is interrupted.
+    /// Stores the output of a running call, in case the call is interrupted, and shows its end.
     pub(super) fn progress(&mut self, id: &str, seconds: u64, text: String) {
         let Some(call) = self.running(id) else { return };
         let lines = text.lines().count();

@@ -78,8 +78,8 @@ impl Machine {
             self.show(Event::Restart);
         }
         if let Failure::TooLong { message, .. } = &failure {
-            // This failure's message already contains the status, so it is passed on without the
-            // rest.
+            // Only the service's message is passed on. It contains the status; the rest of the
+            // failure's text is epitome's own.
             return self.refused(message);
         }
         self.fail(&failure.to_string())

@@ -30,7 +30,7 @@ impl Play {
         self.input(result(id, &(0..60).map(line).collect::<String>()));
     }
 
-    /// A turn that continues until a compaction is prepared, and is sent.
+    /// Continues a turn until a compaction is to be prepared. The next request is sent as well.
     fn until_prepared(&mut self) -> (u64, Box<Preparation>) {
         self.user("Read all.");
         for n in 0..40 {
@@ -45,7 +45,7 @@ impl Play {
         panic!("nothing is prepared")
     }
 
-    /// Continues the turn until a compaction is due, so that it waits.
+    /// Continues the turn until a compaction is due, so that the machine waits for it.
     fn until_due(&mut self) {
         for n in 0..40 {
             self.reads(&format!("b{n}"));

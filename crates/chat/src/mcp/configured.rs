@@ -13,9 +13,9 @@ use crate::machine::Event;
 use crate::options::{ChatOptions, Wait};
 use crate::tools::Workplace;
 
-/// Adds the tools of MCP servers to a workplace: those of the settings, and `more`. The variables
-/// in `hidden` are removed for programs. The events name servers without tools. `waits` is called
-/// while servers start.
+/// Adds the tools of MCP servers to a workplace: those of the settings, and `more`. Programs do not
+/// get the environment variables in `hidden`. The events name servers without tools. `waits` is
+/// called before and after servers start.
 pub(crate) fn with_servers(
     options: &ChatOptions,
     place: Workplace,

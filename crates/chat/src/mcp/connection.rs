@@ -37,7 +37,8 @@ pub(super) struct Call {
     pub(super) stopped: oneshot::Receiver<()>,
 }
 
-/// Serves calls until the channel is closed. `_listed` is dropped once the tools are known.
+/// Serves calls until the channel is closed. `listed` is dropped once the tools are known, or if
+/// there are none.
 pub(super) async fn serve(
     server: Server,
     root: PathBuf,

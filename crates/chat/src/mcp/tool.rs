@@ -76,8 +76,8 @@ fn cleaned(value: &mut Value) {
     }
 }
 
-/// Removes characters from a text of a server that hide, reverse or tag text, and control
-/// characters.
+/// Removes control characters from a text of a server, and characters that hide, reverse or tag
+/// text. Truncates it to `longest` characters.
 pub(super) fn clean(text: &str, longest: usize) -> String {
     let mut seen = text.chars().filter(|c| {
         let hides = matches!(*c,

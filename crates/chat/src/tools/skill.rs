@@ -83,7 +83,8 @@ impl Skill {
 }
 
 impl Workplace {
-    /// All skills by name: the user's own, then those of the project.
+    /// All skills, sorted by name. A skill of the user replaces one of the project with the same
+    /// name.
     pub fn skills(&self) -> Vec<Skill> {
         self.skills_and_refused().0
     }

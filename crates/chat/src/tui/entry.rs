@@ -115,7 +115,6 @@ pub(super) struct Card {
     pub(super) state: CardState,
     /// How long the call has been running, in seconds. While this is set, the result is the output
     /// so far.
-    /// far.
     pub(super) seconds: Option<u64>,
     pub(super) result: String,
     pub(super) preview: Option<Preview>,
@@ -146,8 +145,8 @@ impl Card {
         Card { id, tool, arguments, state, seconds: None, result, preview, inside }
     }
 
-    /// The calls of a task. If they are folded: their number, the last one, and a call that the
-    /// user is asked about in full.
+    /// The calls of a task. If they are folded: their number, the last one, and, in full, each call
+    /// that the user is asked about.
     fn inside(&self, width: usize, folded: bool, theme: Theme) -> Vec<Line<'static>> {
         let Some(last) = self.inside.last() else { return Vec::new() };
         let shown = self.inside.iter().filter(|card| !folded || card.state == CardState::Asked);

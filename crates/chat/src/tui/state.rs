@@ -94,8 +94,8 @@ pub(super) struct Ask {
     /// The call that began the task of this call.
     pub(super) task: Option<String>,
     pub(super) what: OpenQuestion,
-    /// When the question first appeared on the screen. Keys that were pressed before or at that
-    /// moment are no answer to it.
+    /// When the question appeared on the screen, or when a key was last typed into the input after
+    /// that. Only a key that is pressed some time later answers the question.
     pub(super) shown: Option<Duration>,
 }
 
@@ -316,7 +316,8 @@ impl State {
             let since = self.busy.map_or(self.now, |busy| busy.since);
             self.busy = Some(Busy { since, what: Work::Turn });
         } else {
-            // A message of a resumed session is in the history as well.
+            // A message that was not queued is one of a resumed session: it is added to the
+            // history.
             self.editor.remember(&text);
         }
         self.push(Entry::User(text));
@@ -339,7 +340,7 @@ impl State {
         }
     }
 
-    /// The last entry, to be changed, if its text may still grow.
+    /// The last entry, to be changed, if it is text or reasoning of the model.
     fn last(&mut self) -> Option<&mut Entry> {
         let last = self.entries.last_mut();
         let last =

@@ -61,8 +61,9 @@ pub struct ChatScreen {
     pub script: Vec<ScriptLine>,
 }
 
-/// Shows an agent in the terminal until the user leaves. `start` makes it while the first frame is
-/// shown already. `stoppable` is called with the means to end the interface from another thread.
+/// Shows an agent in the terminal until the user leaves. `start` makes the agent while the first
+/// frame is shown already. `stoppable` is called with a [`Stopper`], which ends the interface from
+/// another thread.
 ///
 /// # Errors
 ///

@@ -61,7 +61,7 @@ impl Driver {
         self.summarise();
     }
 
-    /// Answers a question for a summary with a short text; or there is no model.
+    /// Answers a question for a summary with a short text, or with an error if `writes` is false.
     fn summarise(&mut self) {
         let Some(at) = self.actions.iter().position(|it| matches!(it, Action::Ask(..))) else {
             return;

@@ -222,7 +222,7 @@ impl Perform for Screen {
 }
 
 impl Screen {
-    /// Begins a new line, unless the text is empty or ends with one.
+    /// Ends the text with a line feed, unless it is empty or ends with one already.
     fn feed_if_begun(&mut self) {
         if !self.done.is_empty() && !self.done.ends_with('\n') {
             self.done.push('\n');

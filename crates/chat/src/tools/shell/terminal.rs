@@ -114,7 +114,7 @@ fn group_in(stat: &str, session: Pid) -> Option<Pid> {
     if is_meant { Pid::from_raw(group) } else { None }
 }
 
-/// Other systems have no `/proc`.
+/// Other systems have no `/proc`. There only the process group of the command is killed.
 #[cfg(not(target_os = "linux"))]
 fn groups(_: Pid) -> Vec<Pid> {
     Vec::new()
