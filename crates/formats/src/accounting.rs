@@ -1,8 +1,9 @@
 //! What other programs read from a session: tokens, costs, ids, times, models and directories.
 //!
 //! A format lists the values of its records that no edit may change, as paths of keys. The list is
-//! enforced in two places: readers treat only the rest of a value as a copy ([`copies`]), and a
-//! compaction that would change one of the values is refused (`Invariant::Accounting`).
+//! enforced in two places: readers offer only the rest of a value for removal, as hidden fields
+//! ([`copies`]), and a compaction that would change one of the values is refused
+//! (`Invariant::Accounting`).
 
 use std::ops::Range;
 
@@ -22,7 +23,8 @@ const EACH: &str = "*";
 /// them: emptying them would save next to nothing, and they describe the rest.
 const SHORT: usize = 64;
 
-/// The values at `paths`, in the order of the record. Malformed JSON ends the search.
+/// The positions of the values at `paths`, in the order of the record. Malformed JSON ends the
+/// search.
 pub fn values(record: &[u8], paths: &[Path]) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     // In a malformed record, only the values before the error are found.
@@ -30,7 +32,7 @@ pub fn values(record: &[u8], paths: &[Path]) -> Vec<Range<usize>> {
     found
 }
 
-/// Adds the values at `paths` in the next value.
+/// Adds to `found` the positions of the values at `paths` in the next value.
 fn find_values(
     value: &mut Cursor<'_>,
     paths: &[Path],
@@ -54,12 +56,12 @@ fn find_values(
     Ok(())
 }
 
-/// The paths that begin with `keys`, each without these keys.
+/// The rest of each path that begins with `keys`.
 pub fn inside(paths: &[Path], keys: &[&str]) -> Vec<Path> {
     keys.iter().fold(paths.to_vec(), |paths, key| below(&paths, key.as_bytes()))
 }
 
-/// The paths that begin with `key`, each without this key.
+/// The rest of each path that begins with `key`.
 fn below(paths: &[Path], key: &[u8]) -> Vec<Path> {
     let split = paths.iter().map(|path| path.split_once('.').unwrap_or((path, "")));
     split.filter(|(first, _)| first.as_bytes() == key).map(|(_, rest)| rest).collect()
@@ -68,9 +70,9 @@ fn below(paths: &[Path], key: &[u8]) -> Vec<Path> {
 /// The parts of a value that may be removed because no model sees them, as hidden fields.
 ///
 /// If the value holds no accounting value (none at `paths`, which are relative to the value), this
-/// is the whole value, and `left` remains of it. Otherwise it is only the bulk of everything else:
-/// every key keeps a value of its type, so that programs that read the value still find what they
-/// expect.
+/// is the whole value, and `left` remains of it. Otherwise these are only the large strings, arrays
+/// and objects in it that hold no accounting value. Each of them is replaced by an empty value of
+/// its type, so that programs that read the value still find what they expect.
 pub fn copies(
     at: &RecordBytes<'_>,
     (name, place, left): (&'static str, &Range<usize>, FieldRemainder),
@@ -95,8 +97,9 @@ pub fn hidden(name: &'static str, value: &Value<'_>, left: FieldRemainder) -> Hi
     HiddenField { name, value: value.span(), left }
 }
 
-/// Collects into `bulk` the largest strings, arrays and objects of the next value in which nothing
-/// is at one of `paths`, each with the empty value that stays in its place when it is removed.
+/// Collects into `bulk` the outermost strings, arrays and objects of the next value into which none
+/// of `paths` leads and which are longer than [`SHORT`], each with the empty value that replaces it
+/// when it is removed.
 fn find_bulk(
     value: &mut Cursor<'_>,
     paths: &[Path],

@@ -1,26 +1,26 @@
-//! Settings of agents that take precedence over the base URL that a run is given.
+//! Settings of agents that take precedence over the base URL that `epitome wrap` gives to a run.
 
 use serde_json::Value;
 
-/// Where an agent's settings say which service it uses.
+/// The file of settings in which an agent may choose the service that it uses.
 #[derive(Debug)]
 pub struct AddressSettings {
     /// The file, relative to the folder of the agent's settings: JSON, or TOML by its name.
     pub file: &'static str,
-    /// Returns the setting, as a path of keys (`env.ANTHROPIC_BASE_URL`), because of which a run
-    /// does not use the base URL that it is given. `None` if there is none.
+    /// Returns the setting, as a path of keys (`env.ANTHROPIC_BASE_URL`), that makes a run ignore
+    /// the base URL that it is given. `None` if there is no such setting.
     pub overriding: fn(settings: &Value) -> Option<String>,
 }
 
-/// The providers whose base URLs a run of OpenCode or pi is given.
+/// The providers whose base URLs `epitome wrap` sets for OpenCode and pi.
 const PROVIDERS: [&str; 3] = ["anthropic", "openai", "google"];
 
-/// Whether a provider is named, and it is another one than those whose base URLs a run is given.
+/// Whether `provider` is a text that is not in [`PROVIDERS`].
 pub(crate) fn is_other_provider(provider: &Value) -> bool {
     provider.as_str().is_some_and(|provider| !PROVIDERS.contains(&provider))
 }
 
-/// Whether a kind of authentication is chosen, and it is none of these.
+/// Whether `kind` is the name of a kind of authentication that is not in `kinds`.
 pub(crate) fn is_other_kind(kind: &Value, kinds: &[&str]) -> bool {
     kind.as_str().is_some_and(|kind| !kinds.contains(&kind))
 }

@@ -1,8 +1,8 @@
 //! The command `/epitome` of agents: a prompt that has the model show what compacting its own
 //! session would free and lose, and name the command that does it.
 //!
-//! The model compacts nothing: the session that it works in is running. Its agent would go on with
-//! the messages that it has in memory, and append to a file that is another one by then.
+//! The model compacts nothing: the session that it works in is running. The agent would continue
+//! with the messages that it has in memory, and append to a file that was replaced in the meantime.
 
 use crate::addition::toml_string;
 use crate::hook::command;
@@ -24,16 +24,16 @@ pub(crate) struct Prompt {
 
 /// How a model finds out the id of its session.
 pub(crate) enum SessionSource {
-    /// The agent puts it in place of this text.
+    /// The agent replaces this text in the prompt with the id.
     Placeholder(&'static str),
-    /// The agent sets this variable for commands that the model runs.
+    /// The agent sets this variable to the id for commands that the model runs.
     Variable(&'static str),
-    /// The model looks up the newest session of its folder, and takes the id of that.
+    /// The model looks up the newest session of its folder.
     Newest,
 }
 
 impl Prompt {
-    /// The text of the prompt, with these words as the call of epitome.
+    /// The text of the prompt; `words` are the program epitome and its first arguments.
     pub fn text(&self, words: &[&str]) -> String {
         let Prompt { agent, name, resume, .. } = self;
         let epitome = command(words);
@@ -62,12 +62,13 @@ impl Prompt {
         )
     }
 
-    /// A file of Markdown with these members of its head before the description.
+    /// The prompt as a Markdown file; `head` are the lines of the front matter before the
+    /// description.
     pub fn markdown(&self, head: &str, words: &[&str]) -> String {
         format!("---\n{head}description: {DESCRIPTION}\n---\n\n{}", self.text(words))
     }
 
-    /// A file of TOML.
+    /// The prompt as a TOML file.
     pub fn toml(&self, words: &[&str]) -> String {
         let text = self.text(words).replace('\\', "\\\\").replace('"', "\\\"");
         let description = toml_string(DESCRIPTION);

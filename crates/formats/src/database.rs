@@ -28,8 +28,8 @@ pub struct Database {
 pub enum ListedBy {
     /// From reading each session.
     Transcript,
-    /// From the columns of the database. Used for read-only sessions, of which reading would tell
-    /// no more.
+    /// From the columns of the database. Used for read-only sessions: reading them would give no
+    /// further details.
     Database,
 }
 
@@ -69,12 +69,13 @@ impl Table {
     }
 }
 
-/// The end of the part of a line before the row's JSON.
+/// The text between the members that identify a row and the row's JSON.
 const DATA: &[u8] = b",\"data\":";
 
 /// The line of a row: `head` is a JSON object that identifies it, `data` its content.
 ///
-/// Content that is not valid on one line is written as a string: it is kept, and never edited.
+/// Content that is not JSON on one line is written as a string under the key `text`: it is kept,
+/// and never edited.
 pub fn line(head: &str, data: Option<&[u8]>) -> Vec<u8> {
     let mut line = beginning(head, data);
     match data {
@@ -138,7 +139,7 @@ fn beginning(head: &str, data: Option<&[u8]>) -> Vec<u8> {
     line
 }
 
-/// Whether the content of a row can be written in a line unchanged.
+/// Whether the content of a row is valid JSON on one line, so that it can be written unchanged.
 fn is_whole(data: &[u8]) -> bool {
     memchr::memchr2(b'\n', b'\r', data).is_none()
         && std::str::from_utf8(data).is_ok()

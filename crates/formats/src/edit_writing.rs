@@ -7,9 +7,9 @@ use crate::{Format, Native, Unwritable, Writing};
 /// What can be done to a session. An error says why something cannot be done, as a clause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Whether edits can be written into the records that are there.
+    /// Whether edits can be written into existing records.
     pub splice: Result<(), &'static str>,
-    /// Whether edits can be written in the agent's own way, and in which: appended records, or
+    /// Whether edits can be written in the agent's own way, and whether that is appended records or
     /// marks.
     pub own: Result<WriteMode, &'static str>,
     /// Whether items can be cut out of the middle of the context, by an appended record.

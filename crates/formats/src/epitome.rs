@@ -1,4 +1,5 @@
-//! epitome's own format: the log of a live context, append-only JSON lines.
+//! epitome's own format: append-only JSON lines, the log of a live context. A live context is a
+//! conversation that goes on while epitome shortens what is sent of it.
 //!
 //! `docs/formats/epitome.md` describes the records. A [`Log`] reads such lines as they arrive.
 

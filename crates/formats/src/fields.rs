@@ -13,7 +13,7 @@ pub type Found = Option<Range<usize>>;
 pub struct List<T> {
     /// The position of the value; the value need not be an array.
     pub whole: Found,
-    /// The positions of the elements; empty if the value is not an array.
+    /// The elements; empty if the value is not an array.
     pub items: Vec<T>,
 }
 
@@ -61,7 +61,7 @@ impl<T> List<T> {
 /// | `list<T>` | [`List<T>`] | the elements of a list, each as with `value<T>` |
 /// | `by<T>(f)` | `T` | what `f` returns |
 ///
-/// Keys are compared as they are written: a key with escapes is none of these.
+/// Keys are compared as they are written: a key with escapes never matches.
 ///
 /// After `else`, a function reads all other members and keeps them in fields of its own. The field
 /// `whole` is the position of the object.

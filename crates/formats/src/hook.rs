@@ -26,7 +26,8 @@ pub enum Setting {
         /// Makes the element of the list that runs a shell command.
         entry: fn(command: &str) -> Value,
     },
-    /// A file of its own: returns its content, which calls a program with these arguments.
+    /// A file of its own. The function returns its content; `words` are the program that it calls
+    /// and the program's arguments.
     Own(fn(words: &[&str]) -> String),
 }
 
@@ -39,7 +40,7 @@ pub struct EndedSession {
     pub file: Option<String>,
     /// The working directory of the session.
     pub cwd: Option<String>,
-    /// The id of the agent's process, if the hook is a file that epitome wrote, which reports it.
+    /// The id of the agent's process. Only hooks that are files written by epitome report it.
     pub process: Option<u32>,
 }
 
@@ -78,16 +79,18 @@ fn needs_no_quotes(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c)
 }
 
-/// The keys of the list of end-of-session hooks, in settings like Claude Code's.
+/// The keys that lead to the list of end-of-session hooks, in settings that have the form of Claude
+/// Code's.
 pub(crate) const SESSION_END: &[&str] = &["hooks", "SessionEnd"];
 
-/// An element of that list. `timeout` is in the agent's unit, seconds or milliseconds; the command
-/// returns at once in any case.
+/// An element of the list at [`SESSION_END`]. `timeout` is in the agent's unit, seconds or
+/// milliseconds; the command returns at once in any case.
 pub(crate) fn entry(command: &str, timeout: u64) -> Value {
     json!({ "hooks": [{ "type": "command", "command": command, "timeout": timeout }] })
 }
 
-/// The beginning of a JavaScript file that epitome writes: it has the arguments of the command.
+/// A JavaScript file that epitome writes. It defines `tell`, which runs the command `words` with a
+/// session on its standard input; `rest` follows.
 pub(crate) fn script(words: &[&str], rest: &str) -> String {
     let words = Value::from(words.to_vec());
     format!(

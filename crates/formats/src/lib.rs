@@ -1,10 +1,10 @@
 //! The formats of agents' sessions: one folder for each agent, with its keys and tool names.
 //!
-//! A [`Format`] is the table of one agent: it recognises a session, reads it into a transcript,
-//! checks it ([`Invariants`]), and writes edits into it.
-//! [`Format::capabilities`] says which edits a session can hold and in which mode, or why not;
-//! [`Format::write`] carries them out. A format that epitome only reads says why in
-//! [`Writing::ReadOnly`].
+//! A [`Format`] holds the functions for the sessions of one agent: they recognise a session, read
+//! it into a transcript, check it ([`Invariants`]), and write edits into it.
+//! [`Format::capabilities`] says which edits can be written into a session and in which mode, or
+//! why none can; [`Format::write`] turns edits into replacements of bytes. A format that epitome
+//! only reads says why in [`Writing::ReadOnly`].
 //!
 //! [`Loaded`] is a session that was read: its format, its source, its transcript, and the faults of
 //! records that could not be understood. Reading never fails for a damaged record: the record is
@@ -116,25 +116,27 @@ pub struct Format {
     pub databases: &'static [&'static Database],
     /// How the agent stores a session in many files; `None` if it never did.
     pub files: Option<&'static Files>,
-    /// Reads what was billed from the lines of a session, where its transcript does not hold all of
-    /// it.
+    /// Reads the billed requests from the lines of a session; `None` if the transcript of a session
+    /// holds all that was billed.
     pub billed: Option<fn(lines: &[u8]) -> BilledRequests>,
 }
 
-/// The requests that a session records for a bill.
+/// The requests that a session records, with the tokens that are billed for each.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BilledRequests {
     /// The folder in which the session was run.
     pub cwd: Option<String>,
-    /// The requests, in the order of the session. Several may be one: see [`BilledRequest::key`].
+    /// The requests, in the order of the session. Several records may be of one request: see
+    /// [`BilledRequest::key`].
     pub requests: Vec<BilledRequest>,
 }
 
-/// A record of a request.
+/// What one record of a session states about a request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BilledRequest {
-    /// Records with the same key are of one request, with the largest of their counts; `None` if
-    /// the record names no ids.
+    /// Records with the same key are of one request, and the largest of each of their counts is
+    /// that of the request. `None` if the record lacks what a key is made of: it is a request of
+    /// its own.
     pub key: Option<String>,
     /// When the request was answered, as the session writes it.
     pub time: Option<String>,
@@ -148,9 +150,9 @@ pub struct BilledRequest {
 pub type Read = fn(&dyn Source, &mut dyn Faults) -> Transcript;
 
 impl Format {
-    /// The original items for a summary of the context before `kept`: the items to summarise, and
-    /// all items before `kept`, as [`FindOriginals`] returns them. If the session keeps no
-    /// originals, `items`, the current ones, are returned for both.
+    /// Returns two lists of items for a summary of the context before `kept`, as [`FindOriginals`]
+    /// does: the original items to summarise, and all original items before `kept`. If the session
+    /// keeps no originals, both lists are `items`, the current items.
     pub fn originals_before(
         &self,
         source: &dyn Source,
@@ -233,9 +235,9 @@ pub enum Writing {
 /// An agent's own way to shorten the history that it sends.
 #[derive(Clone, Copy)]
 pub enum Native {
-    /// By records appended to the file.
+    /// Records are appended to the file.
     Append(Append),
-    /// By marks on results.
+    /// Results are marked.
     Mark(Mark),
 }
 
@@ -289,8 +291,8 @@ pub enum AppendedHiddenFields {
 }
 
 /// Returns two lists of indices into `Transcript::items`: the original items of the context before
-/// `kept`, which a summary is made of, and all original items before `kept`, those too that earlier
-/// summaries replaced.
+/// `kept`, which a summary is made of, and all original items before `kept`, including those that
+/// earlier summaries replaced.
 pub type FindOriginals = fn(&dyn Source, kept: &[usize]) -> (Vec<usize>, Vec<usize>);
 
 /// Turns edits into bytes to append to a file.

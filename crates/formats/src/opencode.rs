@@ -52,7 +52,7 @@ pub const KILO: Format = Format {
     ..FORMAT
 };
 
-/// Whether a source is an export or consists of rows as lines.
+/// Whether a source is an export, or consists of rows of OpenCode as lines.
 fn sniff(head: &[u8]) -> bool {
     is_rows(head) && !is_rows_of_kilo(head) || export::sniff(head)
 }
@@ -87,7 +87,7 @@ mod tests {
             (r#"{"table":"session","agent":"kilo","id":"ses_1"#, "kilo"),
             (r#"{"table":"event","id":"evt_1","session":"ses_1""#, "opencode"),
             (r#"{"table":"event","agent":"kilo","id":"evt_1"#, "kilo"),
-            // The agent of a message, not its program.
+            // Here `agent` is a member of a message, not the mark of Kilo Code.
             (r#"{"table":"message","data":{"agent":"kilo","#, "opencode"),
         ] {
             let known = [FORMAT, KILO].into_iter().filter(|it| (it.sniff)(head.as_bytes()));

@@ -29,7 +29,7 @@ impl Invariants for RecordInvariants {
     }
 }
 
-/// The invariants of a format of which only one is known: every call has a result.
+/// The invariants of a format of which only this is known: every call must have a result.
 pub const PAIRING: RecordInvariants =
     RecordInvariants { check: |transcript, _| violations(transcript), accounting: &[] };
 

@@ -18,7 +18,7 @@ pub struct RecordBytes<'a> {
 }
 
 impl<'a> RecordBytes<'a> {
-    /// The place of a line.
+    /// The bytes of a line and its offset.
     pub fn from_line(line: &Line<'a>) -> RecordBytes<'a> {
         RecordBytes { line: line.bytes, base: line.record.span.start }
     }

@@ -281,7 +281,7 @@ impl<'f> SessionReader<'f> {
         }
     }
 
-    /// Adds the next item to the context.
+    /// Applies the effect of the next item to the context.
     fn send(&mut self, effect: ContextEffect) {
         let item = self.next();
         match effect {

@@ -9,7 +9,7 @@ use crate::splice::if_read;
 use crate::{FORMATS, Format, Write, Writing, find_format, sniff};
 
 /// The number of bytes at the beginning of a file that are read to recognise its format. The second
-/// number is used if the first records are long.
+/// number is used if the first is not enough because the first records are long.
 pub const HEADS: [u64; 2] = [64 << 10, 16 << 20];
 
 /// A session with its bytes, its transcript, and the faults of its records.

@@ -33,7 +33,7 @@ pub struct Spliced<'a> {
 /// The source that splices are laid over.
 enum Base<'a> {
     Borrowed(&'a dyn Source),
-    // Owned without the lifetime `'a`: a splice may be dropped after the value that it borrows
+    // Without the lifetime `'a`, so that a `Spliced` may be dropped after the value that it borrows
     // from.
     Owned(Box<dyn Source + Send>),
 }

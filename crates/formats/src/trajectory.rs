@@ -45,7 +45,7 @@ impl Calls {
         })
     }
 
-    /// The id of the next call without a result.
+    /// Removes the first call that has no result yet, and returns its id.
     pub fn next(&mut self) -> Option<Box<str>> {
         self.0.pop_front()
     }

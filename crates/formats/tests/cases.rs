@@ -46,7 +46,7 @@ fn every_format_has_a_page_and_a_session() {
     }
 }
 
-/// Whether a reader accepts sessions of `other` as well, which is tried before it in `FORMATS`.
+/// Whether `other` recognises sessions of `format` as well, but comes after it in `FORMATS`.
 fn is_asked_later(format: &str, other: &str) -> bool {
     matches!((format, other), ("pi" | "qwen", "claude") | ("amp", "anthropic"))
 }

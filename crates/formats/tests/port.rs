@@ -49,7 +49,8 @@ fn ported_parts(transcript: &Transcript, source: &dyn Source, left_out: &[usize]
                 Block::Text(text) => {
                     let text = text.read(source).into_owned();
                     let words = match entry.role {
-                        // Claude Code takes these for its own, even if another program wrote them.
+                        // Claude Code takes such a text for its own, even if another program wrote
+                        // it.
                         Role::User if text.starts_with("<system-reminder>") => {
                             &mut ported_texts.agent
                         }
@@ -161,7 +162,7 @@ fn check_arrived(
     assert_eq!(target.invariants.check(&read, &body), [], "{context}");
     assert_eq!(read.head.id.as_deref(), Some(GIVEN.id), "{context}");
     assert_eq!(read.head.cwd.as_deref(), Some(GIVEN.cwd), "{context}");
-    // Ported content may look like the text before a conversation.
+    // No entry is left out here: ported content may look like the text before a conversation.
     let arrived = ported_parts(&read, &body, &[]);
     assert_eq!(arrived.user, expect.user, "{context}");
     assert_eq!(arrived.model, expect.model, "{context}");
@@ -176,7 +177,7 @@ fn check_arrived(
     for (arrived, expect) in arrived.arguments.iter().zip(&expect.arguments) {
         let here = |text: &String| Some(text.as_str()) == cwd;
         let lost: Vec<&String> = expect.difference(arrived).filter(|text| !here(text)).collect();
-        // A command that was handed to a shell.
+        // The arguments that hand a command to a shell may be missing.
         let is_shell = |text: &&String| !matches!(&***text, "bash" | "-lc");
         assert!(!lost.iter().any(is_shell), "{lost:?} is lost: {context}");
     }
@@ -371,7 +372,7 @@ fn what_stays_behind_is_counted() {
     let call = |id: &str| json!({"type": "toolCall", "id": id, "name": "read", "arguments": {}});
     let text = |words: &str| json!({"type": "text", "text": words});
     let picture = json!({"type": "image", "data": "AAAA", "mimeType": "image/x-own"});
-    // Padding in the middle: a session with it could not be resumed.
+    // Base64 with padding in the middle: a session with such a picture could not be resumed.
     let torn = json!({"type": "image", "data": "iVBORw==iVBORw==", "mimeType": "image/png"});
     let bytes = pi(&[
         json!({"role": "system", "content": "", "sections": {"rules": "Be brief."}}),

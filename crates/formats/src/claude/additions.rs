@@ -7,7 +7,7 @@ use crate::command::{Prompt, SessionSource};
 use crate::hook::command;
 
 /// An MCP server for all projects of the user (<https://code.claude.com/docs/en/mcp>). The file is
-/// next to the folder of settings, or in it if a variable moves that folder.
+/// next to the folder of settings, or in that folder if `CLAUDE_CONFIG_DIR` sets it.
 pub const MCP: Addition = Addition {
     file: ".claude.json",
     form: AdditionForm::Member {
@@ -30,8 +30,8 @@ pub const STATUS_LINE: Addition = Addition {
     },
 };
 
-/// A command for all projects of the user (<https://code.claude.com/docs/en/slash-commands>). The
-/// model is not told about it: it is for the user alone.
+/// A command for all projects of the user (<https://code.claude.com/docs/en/slash-commands>). Only
+/// the user can call it: the model is not told about it.
 pub const COMMAND: Addition = Addition {
     file: "commands/epitome.md",
     form: AdditionForm::File {

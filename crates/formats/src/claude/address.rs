@@ -1,8 +1,9 @@
-//! Settings of Claude Code that take precedence over the base URL of a run.
+//! Settings of Claude Code that take precedence over the base URL that `epitome wrap` gives to a
+//! run.
 
 use crate::address::AddressSettings;
 
-/// Variables in `env` are set in place of those of the process.
+/// Variables in `env` of the settings override those that the process was started with.
 pub const ADDRESS: AddressSettings = AddressSettings {
     file: "settings.json",
     overriding: |settings| {

@@ -1,8 +1,7 @@
 //! The requests that a session of Claude Code records, counted as `ccusage` counts them.
 //!
-//! The reader leaves out what is not part of the session's context: the number of output tokens of
-//! a response that was still being written, and the requests of sub-agents in records of progress.
-//! Both are billed.
+//! The reader of the format leaves out the output tokens of a response that was still being
+//! written, and the requests of sub-agents in records of progress. Both are billed.
 
 use epitome_model::{CacheUse, RecordedUsage};
 use memchr::memmem;
@@ -32,8 +31,8 @@ pub fn read_billed(session: &[u8]) -> BilledRequests {
     found
 }
 
-/// The request of a record, or of one that is inside of a record of progress. `outer` is the record
-/// of the file.
+/// The request of `record`, which is a record of the file or is inside of a record of progress.
+/// `outer` is the record of the file.
 fn request(record: &Value, outer: &Value) -> Option<BilledRequest> {
     let message = &record["message"];
     let usage = message["usage"].as_object()?;

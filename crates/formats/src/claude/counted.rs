@@ -15,8 +15,8 @@ pub(super) type Usages = Vec<(usize, RecordedUsage)>;
 
 /// Marks the reasoning that must be kept so that each response is counted with the same usage.
 ///
-/// Reasoning that is bound to everything before it is not marked: after an edit before it a
-/// provider would refuse it.
+/// Reasoning that is bound to everything before it is not marked: the provider refuses it once
+/// something before it was edited.
 pub(super) fn keep(transcript: &mut Transcript, usages: &Usages) {
     for item in items_to_keep(transcript, usages) {
         let Item::Entry(entry) = &mut transcript.items[item] else { continue };
@@ -68,8 +68,9 @@ impl Response {
         }
     }
 
-    /// The items whose reasoning must be kept: all of them if one states another usage than the
-    /// next record, because a recipe may remove any of them; otherwise none.
+    /// The items whose reasoning must be kept. These are all items with only reasoning if one of
+    /// them states another usage than the next record, because a recipe may remove any of them, or
+    /// if there is no next record. Otherwise there are none.
     fn reasoning_to_keep(self) -> Vec<usize> {
         if self.reasoning.iter().all(|(_, usage)| Some(*usage) == self.next_usage) {
             return Vec::new();

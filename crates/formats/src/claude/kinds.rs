@@ -38,7 +38,8 @@ const RECORDS: &[&str] = &[
     "worktree-state",
 ];
 
-/// Types of blocks: those that Anthropic's Messages documents, and references to tools.
+/// Types of blocks: those that the documentation of Anthropic's Messages API lists, and
+/// `tool_reference`.
 const BLOCKS: &[&str] = &[
     "bash_code_execution_tool_result",
     "code_execution_tool_result",
@@ -61,7 +62,8 @@ const BLOCKS: &[&str] = &[
     "web_search_tool_result",
 ];
 
-/// Reports kinds that a newer Claude Code may have written.
+/// Reports the kinds of a record and its blocks that are not listed here: a newer Claude Code may
+/// have written them.
 pub fn report(session: &mut SessionReader<'_>, at: &RecordBytes<'_>, raw: &raw::Record) {
     let kind = at.maybe(raw.kind.as_ref()).unwrap_or_default();
     session.unknown("a record of a kind", &kind, RECORDS);

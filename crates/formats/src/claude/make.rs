@@ -76,7 +76,7 @@ impl SessionRecords<'_> {
         );
     }
 
-    /// Adds a record that ends what is sent: nothing before the summary is sent.
+    /// Adds the boundary of a compaction: a resume sends nothing that is before it.
     fn add_boundary(&mut self) {
         self.push(
             "system",

@@ -1,8 +1,9 @@
 //! Converts records into a transcript.
 //!
-//! [`Parsed`] converts one record without the others, which is done on all cores. [`Reader`] gets
-//! these records in the order of the file and collects the tree that they form. When it has all of
-//! them it finds the leaf that a resume continues from, and the items that are sent.
+//! [`Parsed`] is one record, converted independently of the others: this is done on all cores.
+//! [`Reader`] gets these records in the order of the file and collects the tree that they form.
+//! When it has all of them it finds the leaf that a resume continues from, and the items that are
+//! sent.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -49,8 +50,8 @@ const FROM_USER: [&[u8]; 4] = [
     b"User has answered your questions",
 ];
 
-/// Whether one of the first lines is a record of Claude Code: one that has a session id, a
-/// `message` with a `uuid`, or a title without a `uuid`.
+/// Whether one of the first lines is a record of Claude Code: it has a type and a session id, a
+/// type and a `message` with a `uuid`, or a type and a title without a `uuid`.
 pub fn sniff(head: &[u8]) -> bool {
     let mut known = false;
     lines(&head, |line| {
@@ -67,8 +68,8 @@ pub fn sniff(head: &[u8]) -> bool {
     known || torn_first_line(head)
 }
 
-/// The head may end within the first line: the first record of a session may be longer than the
-/// head.
+/// Whether the head ends within a first line that has Claude Code's keys: the first record of a
+/// session may be longer than the head.
 fn torn_first_line(head: &[u8]) -> bool {
     !head.contains(&b'\n')
         && head.starts_with(b"{")
@@ -119,8 +120,8 @@ fn without_spare_room(mut entry: Entry) -> Entry {
     entry
 }
 
-/// Collects what the records say of the tree. `side` and `is_reminder` are as long as
-/// [`SessionReader::nodes`].
+/// Collects what is needed to find the context in the tree of records. `side` and `is_reminder` are
+/// as long as [`SessionReader::nodes`].
 #[derive(Default)]
 struct Reader {
     /// Whether each node is in a side chain.
@@ -138,7 +139,7 @@ struct Reader {
 
 /// The part of the history that the newest compaction kept after its summary.
 struct Preserved {
-    /// The id of the entry that these entries follow.
+    /// The id of the entry after which the kept entries are sent.
     anchor: Option<Box<str>>,
     /// The ids of the kept entries, in the order in which they are sent.
     ids: Vec<Box<str>>,
@@ -172,7 +173,8 @@ impl Records for Reader {
         let Some(mut entry) = entry else { return RecordContent::nothing(copies) };
         let usage = raw.message.as_ref().and_then(raw::Message::usage);
         self.usages.extend(usage.map(|usage| (session.next(), usage)));
-        // An entry without an id is reached by no resume, but its text may be stored nowhere else.
+        // No resume reaches an entry without an id. It is still an entry, because its text may be
+        // stored nowhere else.
         entry.id = at.maybe(raw.uuid.as_ref());
         entry.parent = at.maybe(raw.parent.as_ref());
         entry.time = at.maybe(raw.timestamp.as_ref());
@@ -227,8 +229,9 @@ impl Reader {
         session.node(at.text(uuid), at.maybe(raw.parent.as_ref()));
     }
 
-    /// The last reminder that is sent with a message. Reminders are children of the message; those
-    /// of a compaction have an earlier time than the message.
+    /// The last of the reminders that follow `leaf`, each a child of the one before; `leaf` if
+    /// there are none. The leaf is chosen by its time, and a reminder of a compaction has an
+    /// earlier time than the message before it.
     fn last_reminder(&self, session: &SessionReader<'_>, leaf: usize) -> usize {
         let mut last = leaf;
         for (idx, node) in session.nodes.iter().enumerate().skip(leaf + 1) {
@@ -292,7 +295,7 @@ impl Reader {
     }
 }
 
-/// Adds the results of calls that are sent without a result.
+/// Adds to `sent` those candidates that hold the result of a call in `sent` which has none there.
 fn add_results(session: &SessionReader<'_>, sent: &mut HashSet<usize>, candidates: &[usize]) {
     let items = &session.transcript.items;
     let mut open: HashMap<&str, bool> = HashMap::new();
@@ -425,8 +428,8 @@ fn output(at: &RecordBytes<'_>, raw: &raw::Block, call: &Range<usize>) -> Output
     }
 }
 
-/// Whether each line begins with its number, which the first line tells: Claude Code's Read puts it
-/// there, followed by `→` or a tab.
+/// Whether the first line begins with a number and `→` or a tab: Claude Code's Read writes these
+/// before each line.
 fn is_numbered(literal: &[u8]) -> bool {
     let inner = literal[1..].trim_ascii_start();
     let digits = inner.iter().take_while(|b| b.is_ascii_digit()).count();
@@ -442,7 +445,7 @@ fn image(at: &RecordBytes<'_>, raw: &raw::Block) -> Option<Image> {
 
 /// The hidden fields of a record: parts that the agent never sends.
 fn copies(at: &RecordBytes<'_>, raw: &raw::Record, kind: Option<&[u8]>) -> Vec<HiddenField> {
-    // The body is the `shape` of one kind of logged request, and the `message` of the other.
+    // The body of a logged request is its `shape` or `params`, or else its `message`.
     let request = raw.request.as_ref().or(raw.message.as_ref().map(|message| &message.whole));
     let (name, place, left) = match kind {
         Some(b"\"user\"") => {

@@ -4,27 +4,28 @@
 use epitome_model::Tokens;
 use serde_json::Value;
 
-/// The days that Claude Code keeps sessions if its settings do not say.
+/// The number of days that Claude Code keeps sessions if its settings do not state another.
 const KEPT_DAYS: u64 = 30;
 
-/// The counts of the last request and its response.
+/// The members of `current_usage` whose sum is the size of the last request and its response.
 const USAGE: [&str; 4] =
     ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"];
 
-/// What is known of a running session.
+/// What Claude Code reports about a running session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
     /// The session's file.
     pub session: Option<String>,
     /// The model.
     pub model: Option<String>,
-    /// The tokens of the last request and its response; older versions do not say.
+    /// The tokens of the last request and its response; `None` from older versions, which do not
+    /// report them.
     pub context: Option<Tokens>,
-    /// The context window of the model; older versions do not say.
+    /// The context window of the model; `None` from older versions, which do not report it.
     pub window: Option<Tokens>,
 }
 
-/// Parses the input of the command. None if it is not an object.
+/// Parses the input of the command; `None` if it is not a JSON object.
 pub fn status(input: &[u8]) -> Option<Status> {
     let input: Value = serde_json::from_slice(input).ok().filter(Value::is_object)?;
     let text = |value: &Value| value.as_str().filter(|it| !it.is_empty()).map(str::to_owned);
@@ -39,7 +40,8 @@ pub fn status(input: &[u8]) -> Option<Status> {
     })
 }
 
-/// The days after which Claude Code deletes a session that was not used, by its settings.
+/// The number of days after which Claude Code, with these settings, deletes a session that was not
+/// used.
 pub fn kept_days(settings: &[u8]) -> u64 {
     let settings: Option<Value> = serde_json::from_slice(settings).ok();
     let days = settings.as_ref().and_then(|settings| settings["cleanupPeriodDays"].as_u64());

@@ -12,7 +12,7 @@ use crate::port::uuid;
 ///
 /// # Errors
 ///
-/// The reason, if a resume could not continue from the newest entry.
+/// The reason, if nothing is sent, or if an id or time that the records need is missing.
 pub fn summarise(
     transcript: &Transcript,
     source: &dyn Source,
@@ -20,8 +20,8 @@ pub fn summarise(
 ) -> Result<Vec<u8>, &'static str> {
     let last = transcript.context().last().ok_or("nothing is sent")?.1;
     let newest = Newest::from_entry(source, last).ok_or("the newest message has no id")?;
-    // A resume continues from the newest message, and reminders have earlier times than their
-    // parents.
+    // A resume continues from the message with the newest time. The last message may have an older
+    // one: a reminder may have an earlier time than its parent.
     let time = transcript.entries().filter_map(|(_, entry)| entry.time.as_deref()).max();
     let time = encode(time.ok_or("no message has a time")?);
     let kept = summary.kept.iter();
@@ -63,14 +63,15 @@ fn preserved(kept: &[&str], anchor: &str) -> String {
     )
 }
 
-/// What the record of a summary says before its text.
+/// The text that comes before the summary in its record.
 const LEAD_IN: &str = "This session goes on from a longer conversation. What came before is \
                        summarised here; what follows the summary is its end, word for word.";
 
 /// The newest message of the old context, after which the boundary and the summary are written.
 struct Newest {
     id: Box<str>,
-    /// The members of the message that say where and when, as stored, each preceded by a comma.
+    /// The members of the message that say where and how the session runs, as stored, each preceded
+    /// by a comma.
     circumstances: String,
 }
 

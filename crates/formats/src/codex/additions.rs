@@ -9,8 +9,8 @@ pub const MCP: Addition = Addition {
     form: AdditionForm::Table { keys: &["mcp_servers", "epitome"], text: server },
 };
 
-/// A skill for all projects of the user. Codex has had no commands of the user's own since 0.117:
-/// `prompts/` is not read any more (<https://github.com/openai/codex/pull/14987>).
+/// A skill for all projects of the user. Since 0.117 users cannot define commands in Codex: it no
+/// longer reads `prompts/` (<https://github.com/openai/codex/pull/14987>).
 pub const COMMAND: Addition = Addition {
     file: "skills/epitome/SKILL.md",
     form: AdditionForm::File {

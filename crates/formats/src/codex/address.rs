@@ -1,10 +1,11 @@
-//! Settings of Codex that take precedence over the base URL of a run.
+//! Settings of Codex that take precedence over the base URL that `epitome wrap` gives to a run.
 
 use serde_json::Value;
 
 use crate::address::AddressSettings;
 
-/// The base URL of a run is that of Codex's own provider; another provider has its own.
+/// A run is given a base URL for the provider `openai`; any other provider has a base URL of its
+/// own.
 pub const ADDRESS: AddressSettings = AddressSettings {
     file: "config.toml",
     overriding: |settings| {

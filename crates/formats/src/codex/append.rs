@@ -64,7 +64,7 @@ fn is_dropped(item: usize, entry: &Entry, edits: &[Edit]) -> bool {
 ///
 /// # Errors
 ///
-/// The reason, if no record has a time.
+/// The reason, if the rollout continues another one, or if no record has a time.
 pub fn after_last_record(
     source: &dyn Source,
     message: &str,
@@ -95,8 +95,8 @@ pub fn after_last_record(
     Ok(lines.bytes)
 }
 
-/// A `token_count` line that sets the size of the context to `tokens`, or to the size before if
-/// that is smaller; `None` if the rollout has no such line.
+/// A `token_count` line that sets the size of the context to `tokens`, or to the last recorded size
+/// if that is smaller; `None` if the rollout has no `token_count`, or no record has a time.
 pub fn count(source: &dyn Source, tokens: u64) -> Option<Vec<u8>> {
     let last = Last::read(source);
     let count = last.count?;
@@ -129,7 +129,7 @@ pub fn summary(literal: &str) -> String {
     format!(r#"{{"type":"message","role":"user","content":{content},{passthrough}}}"#)
 }
 
-/// The position of each sent item in its record.
+/// The position of each item among the items of the same record.
 pub struct Nth {
     /// For each item, the number of items before it in the same record.
     before: HashMap<usize, usize>,
@@ -271,7 +271,8 @@ impl Count {
         epitome_json::integer(usage, &place)
     }
 
-    /// The same line, for a context of `tokens` tokens.
+    /// The same line, with `total_tokens` of the last request set to `tokens` and its other counts
+    /// to 0.
     fn with(mut self, tokens: u64) -> Option<String> {
         let mut members = Vec::new();
         Cursor::new(self.text.get(self.usage.clone())?.as_bytes())

@@ -1,6 +1,6 @@
-//! The requests that a rollout records, counted as `ccusage` counts them: each event with the
-//! tokens of a request whose total differs from the one before. Codex writes an event again when
-//! its rate limits change.
+//! The requests that a rollout records, counted as `ccusage` counts them: each event with tokens is
+//! one request, unless its total is that of the event before. Codex writes an event again when its
+//! rate limits change.
 
 use epitome_model::{CacheUse, RecordedUsage};
 use serde_json::Value;
@@ -35,11 +35,11 @@ pub fn read_billed(session: &[u8]) -> BilledRequests {
     found
 }
 
-/// What the lines contain that are read: a rollout is mostly results.
+/// Only lines that contain one of these are parsed: most of a rollout is results of tools.
 const KINDS: [&[u8]; 3] = [b"\"token_count\"", b"\"turn_context\"", b"\"session_meta\""];
 
-/// The request of an event. A rollout that continues another one begins with a copy of its events,
-/// with their times.
+/// The request of an event. Its key is its time and its total, because a rollout that continues
+/// another one begins with copies of the other's events, with the same times.
 fn request(info: &Value, time: Option<String>, model: Option<String>) -> Option<BilledRequest> {
     let last = info["last_token_usage"].as_object()?;
     let count = |name: &str| last.get(name).and_then(Value::as_u64).unwrap_or_default();

@@ -27,8 +27,8 @@ const ACCOUNTING: &[Path] = &[
     "payload.cli_version",
 ];
 
-/// Codex adds the result "aborted" to a call without a result and leaves out a result without its
-/// call, so the session would lose it: both are violations here.
+/// Codex adds the result "aborted" to a call without a result, and leaves out a result without its
+/// call, which the session would lose: both are violations here.
 pub const INVARIANTS: RecordInvariants = RecordInvariants {
     check: |transcript, _| {
         let mut violations = pairing::violations(transcript);

@@ -58,7 +58,7 @@ pub fn is_unknown(at: &RecordBytes<'_>, item: &raw::Item) -> bool {
 }
 
 /// Whether an item is a message in which Codex states permissions, the environment or the project's
-/// instructions.
+/// instructions, or a list of additional tools.
 pub fn is_prompt(at: &RecordBytes<'_>, item: &raw::Item) -> bool {
     const PROMPT: [&str; 5] = [
         "<environment_context>",
@@ -113,7 +113,7 @@ pub fn entry(at: &RecordBytes<'_>, item: &raw::Item) -> Entry {
         Some(b"\"web_search_call\"" | b"\"image_generation_call\"" | b"\"mcp_call\"") => {
             (Role::Assistant, vec![Block::Opaque(whole)])
         }
-        // Never sent.
+        // Codex never sends these items.
         Some(b"\"other\"" | b"\"ghost_snapshot\"") => (Role::Assistant, Vec::new()),
         Some(_) | None => (Role::System, vec![Block::Opaque(whole)]),
     };

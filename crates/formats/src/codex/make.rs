@@ -12,7 +12,7 @@ use crate::port::{Message, NewSessionValues, PortedCall, PortedResult, messages,
 /// Maximum length of a call id in OpenAI's Responses API.
 const ID: usize = 64;
 
-/// The version of Codex whose format this is.
+/// The version of Codex whose format is written.
 const VERSION: &str = "0.169.0";
 
 /// A rollout with the content of the transcript's context.
@@ -126,7 +126,7 @@ impl Rollout<'_> {
         }
     }
 
-    /// Writes an event: a record that is shown and not sent.
+    /// Writes an event that Codex shows and does not send.
     fn show(&mut self, kind: &str, content: &str) {
         let Some(turn) = &self.turn else { return };
         let thread = self.given.id;
@@ -190,7 +190,8 @@ impl Rollout<'_> {
         let item = format!(r#"{{"type":"{kind}","call_id":{id},"output":{output}}}"#);
         self.item(&item);
         // A resume truncates the middle of long results, unless a result has a limit of its own, in
-        // tokens. The limit is its length in bytes, because every token has at least one byte.
+        // tokens. The limit written here is the length of the item in bytes, because every token
+        // has at least one byte.
         let limit = format!(r#","metadata":{{"fallback_token_limit_override":{}}}}}"#, item.len());
         if let Some(line) = self.lines.last_mut() {
             line.pop();

@@ -14,7 +14,7 @@ use crate::lines;
 use crate::place::RecordBytes;
 use crate::records::{self, ContextEffect, RecordContent, Records, SessionReader};
 
-/// Types of records that no model sees, except those that this reader reads.
+/// Types of records that no model sees and that this reader does not read.
 const KNOWN: [&str; 3] = ["world_state", "inter_agent_communication_metadata", "rollout_reference"];
 
 /// Whether the first line is a `session_meta` with a payload.
@@ -40,7 +40,8 @@ struct Reader {
     responses: u64,
     in_response: bool,
     last_said: Option<usize>,
-    /// Whether usage is read from the records of each response, not from events.
+    /// Whether the rollout has a `token_usage_record`: usage is then read only from these records,
+    /// not from events.
     usage_recorded: bool,
     /// For each call id, whether the call failed according to the events.
     failed: HashMap<Box<str>, bool>,
@@ -83,7 +84,8 @@ impl Records for Reader {
                 }
             }
         }
-        // Only those before the first response are part of the prompt: later ones contain changes.
+        // Of the items that state permissions and the environment, only those before the first
+        // response are the prompt: later ones state changes.
         let before = transcript.context().take_while(|(_, entry)| entry.role != Role::Assistant);
         let before = before.map(|(item, _)| item);
         transcript.head.prompt = before.filter(|item| self.prompt_items.contains(item)).collect();
@@ -154,12 +156,12 @@ impl Reader {
         Ok(RecordContent::default())
     }
 
-    /// Notes whether an item is part of the prompt.
+    /// Notes an item that may be part of the prompt.
     fn note_prompt(&mut self, item: usize, at: &RecordBytes<'_>, raw: &raw::Item) {
         self.prompt_items.extend(items::is_prompt(at, raw).then_some(item));
     }
 
-    /// Completes the entries of a record that a model sees. They are sent at the end of the
+    /// Completes the entries of a record that a model sees, which are added at the end of the
     /// context.
     fn entries(
         &mut self,

@@ -132,8 +132,8 @@ impl Scan<'_> {
         }
     }
 
-    /// The range of a literal in these quotes. `None` for a template with substitutions or a tag,
-    /// which is not a literal.
+    /// The range of the literal that begins here. `None` if it is not closed, if it is a key of an
+    /// object, or if it is a template with substitutions or a tag.
     fn text(&mut self, quote: u8) -> Option<Range<usize>> {
         let start = self.pos;
         let tagged = quote == b'`' && matches!(self.last, Last::Word(_) | Last::Tool(_));

@@ -26,7 +26,8 @@ const REST: &str = " process. You also have access to the state of the tools tha
 ///
 /// # Errors
 ///
-/// The reason, if a remaining item is not as Codex writes it: Codex could not read the record.
+/// The reason, if an item that remains is not as Codex writes it, because Codex could not read the
+/// record; and the reasons of [`append::after_last_record`].
 pub fn summarise(
     transcript: &Transcript,
     source: &dyn Source,

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 use super::FORMAT;
 use crate::Native;
 
-/// A rollout of these records; an object without a `type` of a record is an item.
+/// The bytes of a rollout of these records, each a type and a payload; its transcript and its
+/// faults.
 fn read(records: &[(&str, Value)]) -> (Vec<u8>, Transcript, Vec<Fault>) {
     let mut bytes = Vec::new();
     for (n, (kind, payload)) in records.iter().enumerate() {
@@ -340,8 +341,8 @@ fn the_state_of_the_world_is_told_again_behind_a_record() {
     assert_eq!(records[0]["payload"]["replacement_history"][1]["output"], "x");
 }
 
-/// What Codex would send after a summary of all but the last `kept` entries. A call, its result and
-/// its usage, rewritten with another result.
+/// The records of a rollout with a call, its `result` and its usage, after the result was replaced
+/// with `left`.
 fn rewritten(result: &str, left: &str) -> Vec<Value> {
     let usage = json!({"input_tokens": 900, "output_tokens": 100, "total_tokens": 1000});
     let info = json!({"total_token_usage": usage, "last_token_usage": usage});
@@ -382,6 +383,7 @@ fn a_count_that_takes_more_than_was_saved_is_not_written() {
     assert_eq!(rewritten(&"a".repeat(200), "gone").len(), 4);
 }
 
+/// The records of a summary that keeps the last `kept` items, and what a resume sends after it.
 fn summarised(records: &[(&str, Value)], kept: usize) -> (Vec<Value>, Vec<(Role, String)>) {
     let (mut bytes, transcript, _) = read(records);
     let kept = &transcript.context[transcript.context.len() - kept..];

@@ -90,7 +90,7 @@ fn input(at: &RecordBytes<'_>, place: &Range<usize>, role: FieldRole) -> Field {
     Field { name: "input".into(), role, text: at.source(place) }
 }
 
-/// Classifies a script: as the tool that it calls, if it calls only one; otherwise as a command.
+/// Classifies a script: if it calls tools of a single kind, as that kind; otherwise as a command.
 fn scripted(inner: &DecodedLiteral<'_>) -> ClassifiedCall {
     let (literals, calls) = script::literals(&inner.text);
     let kinds = calls.iter().map(|call| {
@@ -141,7 +141,8 @@ fn role(
     member: Option<&str>,
 ) -> Option<FieldRole> {
     match (roles, member) {
-        // A text that is the whole argument of a call, or that another part of the script uses.
+        // The text is the whole argument of a call, or the script uses it outside the arguments of
+        // a known tool.
         (_, None) | (None, Some(_)) => {
             let is_patch = text_of(inner, literal).starts_with("*** Begin Patch");
             Some(if is_patch { FieldRole::Patch } else { FieldRole::Command })
@@ -157,7 +158,7 @@ fn text_of(inner: &DecodedLiteral<'_>, literal: &Literal) -> String {
     decode(&like.as_bytes()[1..like.len() - 1]).into_owned()
 }
 
-/// The file that a patch changes; `None` if the text is not a patch.
+/// The file that a patch changes; `None` if the text is not a patch, or changes several files.
 fn patched(patch: &str) -> Option<Text> {
     const HEADS: [&str; 3] = ["*** Update File: ", "*** Add File: ", "*** Delete File: "];
     let mut files =
@@ -168,8 +169,9 @@ fn patched(patch: &str) -> Option<Text> {
     }
 }
 
-/// The tool of Codex that carries out an action, and its arguments. `shows` is whether the result
-/// contains a picture: Codex reads pictures with another tool than text.
+/// The tool of Codex that carries out an action, and its arguments; `None` if there is no such
+/// tool. `shows` is whether the result contains a picture: Codex reads pictures with another tool
+/// than text.
 pub fn call(deed: &ToolAction, shows: bool) -> Option<(&'static str, Arguments)> {
     Some(match deed {
         ToolAction::Shell { command, why } => {

@@ -26,7 +26,7 @@ pub fn sniff(head: &[u8]) -> bool {
                 let has_data = event.root.get("data").is_some_and(Value::is_object);
                 event.root.is("type", "session.start") && has_data
             }
-            // The head ends within a first event that is longer.
+            // The head may end within the first event.
             Err(_) => {
                 let start = br#"{"type":"session.start","data":{"#;
                 !line.ended && line.bytes.starts_with(start)
@@ -146,7 +146,7 @@ fn says(role: Role, blocks: Vec<Block>) -> Entry {
     Entry { role, blocks, ..Entry::default() }
 }
 
-/// The first of these members that is a text.
+/// The first of the members `keys` that is a text, as a block; empty if there is none.
 fn text(data: Option<&Value<'_>>, keys: &[&str]) -> Vec<Block> {
     let found = data.and_then(|data| keys.iter().find_map(|key| data.string(key)));
     found.map(|text| Block::Text(text.to_source_text())).into_iter().collect()
@@ -175,7 +175,8 @@ fn call(at: &RecordBytes<'_>, request: &Value<'_>) -> Option<Call> {
     Some(at.call(TOOLS, id, name.text()?.into(), &arguments))
 }
 
-/// The span of the text and the signature of the reasoning, if they are next to each other.
+/// The span of the text and the signature of the reasoning, if they are next to each other;
+/// otherwise that of the signature. If only one of the two exists, its span.
 fn reasoning(data: &Value<'_>) -> Option<Span> {
     let seal = data.string("reasoningOpaque").or_else(|| data.string("encryptedContent"));
     let (words, seal) = match (data.string("reasoningText"), seal) {

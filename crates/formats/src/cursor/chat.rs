@@ -65,8 +65,8 @@ impl Records for Reader {
         content
     }
 
-    /// No message gives a title here: the title is set at the end, from the text in tags. All chats
-    /// have the same default name.
+    /// No message gives a title here: [`read`] sets it after the last record, from the text that
+    /// Cursor puts in tags, unless the chat was given a name.
     fn title(_: Option<&str>, _: &dyn Fn() -> Option<Box<str>>) -> Option<String> {
         None
     }

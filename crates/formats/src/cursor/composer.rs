@@ -16,7 +16,7 @@ use super::transcript::first_words;
 use crate::database::folder;
 use crate::{accounting, lines};
 
-/// The model name when none was chosen.
+/// The name that is stored if no model was chosen.
 const NO_MODEL: &str = "default";
 
 /// Members of a result that contain the output of the tool, in order of preference. All other
@@ -93,7 +93,7 @@ impl Reader {
         for header in data.list_of("fullConversationHeadersOnly") {
             self.order.extend(header.text_of("bubbleId").map(Box::from));
         }
-        // In the order of the text, as records are.
+        // Items are in the order of the text, as records are.
         let mut inside: Vec<&Value<'_>> = data.list_of("conversation").iter().collect();
         let map = data.get("conversationMap").map_or(&[][..], Value::members);
         inside.extend(map.iter().map(|(_, bubble)| bubble));

@@ -46,8 +46,8 @@ macro_rules! composers {
     };
 }
 
-/// Selects the rows of one composer: itself, and its bubbles in the order in which they were last
-/// written.
+/// Selects the rows of one composer: its own row, those that `$header` selects, and its bubbles in
+/// the order in which they were last written.
 macro_rules! bubbles {
     ($header:literal) => {
         concat!(
@@ -68,8 +68,8 @@ macro_rules! bubbles {
 
 const VALUE: Table = Table::only_read("SELECT value FROM cursorDiskKV WHERE rowid = ?1");
 
-/// `state.vscdb` since composers have a table of headers (seen in Cursor 3), with titles,
-/// directories and times; older composers have no row in it.
+/// `state.vscdb` with a table of headers (seen in Cursor 3), which holds titles, directories and
+/// times of composers. Composers that are older than the table have no row in it.
 pub static HEADED: Database = Database {
     agent: "cursor",
     tables: &["cursorDiskKV", "composerHeaders"],
@@ -109,8 +109,9 @@ pub static COMPOSERS: Database = Database {
     documents: &[Document { name: "", rows: bubbles!(""), tables: &[VALUE], is_made: |_| false }],
 };
 
-/// `store.db` of the CLI: one chat. `meta` names its newest state by hash, in hexadecimal digits of
-/// JSON; the state lists the messages in order; all are rows of `blobs`.
+/// `store.db` of the CLI: one chat. A row of `meta` holds JSON in hexadecimal digits, which names
+/// the newest state by its hash; the state lists the hashes of the messages in order. The state and
+/// the messages are rows of `blobs`.
 pub static CHAT: Database = Database {
     agent: "cursor",
     tables: &["blobs", "meta"],
@@ -124,7 +125,8 @@ pub static CHAT: Database = Database {
     glance: ListedBy::Transcript,
     documents: &[Document {
         name: "",
-        // The newest state, and the messages whose hashes it contains, which are JSON.
+        // The row of `meta`, the newest state, and the messages: the JSON blobs whose hashes the
+        // state contains.
         rows: "
         WITH chat AS (
             SELECT row, data ->> '$.latestRootBlobId' AS newest

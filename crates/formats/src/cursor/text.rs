@@ -29,11 +29,11 @@ use super::tools;
 use super::transcript::first_words;
 use crate::lines;
 
-/// Lines that begin an entry.
+/// The beginnings of the lines that begin an entry.
 const SPEAKERS: [(&[u8], Role); 3] =
     [(b"user:", Role::User), (b"assistant:", Role::Assistant), (b"A:", Role::Assistant)];
 
-/// Lines that begin a part of an assistant's entry.
+/// The beginnings of the lines that begin a part of an assistant's entry.
 const PARTS: [(&[u8], Kind); 3] = [
     (b"[Thinking]", Kind::Thinking),
     (b"[Tool call]", Kind::Call),
@@ -48,7 +48,8 @@ enum Kind {
     Result,
 }
 
-/// Whether the text begins with a user message in Cursor's notation.
+/// Whether the text begins with `user:`, and continues with `<user_query>` or has a line of the
+/// assistant later.
 pub fn begins(head: &[u8]) -> bool {
     let Some(rest) = head.strip_prefix(b"user:") else { return false };
     let query = rest.trim_ascii_start().starts_with(b"<user_query>");
@@ -180,7 +181,7 @@ impl Reader {
     }
 }
 
-/// The marker at the beginning of a line, and the rest of the line.
+/// The value in `marks` of the text with which a line begins, and the rest of the line.
 fn after_mark<'l, T: Clone>(bytes: &'l [u8], marks: &[(&[u8], T)]) -> Option<(T, &'l [u8])> {
     marks.iter().find_map(|(mark, what)| Some((what.clone(), bytes.strip_prefix(*mark)?)))
 }

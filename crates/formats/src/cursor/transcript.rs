@@ -18,7 +18,7 @@ pub fn begins(head: &[u8]) -> bool {
         }
         known = match Document::parse(line.bytes) {
             Ok(document) => is_message(&document.root),
-            // The head ends within a first message that is longer.
+            // The head may end within the first message.
             Err(_) => {
                 !line.ended
                     && line.bytes.starts_with(b"{\"role\":\"user\",\"message\":{\"content\":")

@@ -17,7 +17,7 @@ pub enum Batch<'a> {
     Compaction(Option<&'a str>),
 }
 
-/// Whether an edit can refer to an item: the item is sent and has an id.
+/// Whether an edit can refer to an item: it is an entry with an id, and not part of the prompt.
 pub fn reaches(transcript: &Transcript, item: usize) -> bool {
     transcript.items[item].entry().is_some_and(|entry| entry.id.is_some())
         && !transcript.head.prompt.contains(&item)

@@ -26,8 +26,8 @@ pub fn originals_in_context(log: &Log, kept: &[usize]) -> Vec<usize> {
     goes.map(|&item| log.original_of(item)).collect()
 }
 
-/// All original items up to `kept`, including those that earlier summaries replaced. The first item
-/// with an id is the original; later items with that id are edited versions.
+/// All original items up to `kept`, including those that earlier summaries replaced. Of the items
+/// with the same id, the first is the original, and the others are edited versions.
 pub fn all_originals(transcript: &Transcript, kept: &[usize]) -> Vec<usize> {
     let ids = kept.iter().filter_map(|&item| transcript.items[item].entry()?.id.as_deref());
     let mut seen: HashSet<&str> = ids.collect();

@@ -15,7 +15,8 @@ use crate::Line;
 use crate::lines::{self, lines, record};
 use crate::place::RecordBytes;
 
-/// The number of edits in a line up to which each is looked up in the context on its own.
+/// Maximum number of edits in a line for which each edited item is searched for in the context.
+/// With more edits the context is built again.
 const FEW: usize = 16;
 
 /// Kinds of reasoning in the APIs.
@@ -110,7 +111,7 @@ pub struct Log {
 enum Undo {
     /// Edits: each slot, and the item it had before.
     Edits(Vec<(usize, usize)>),
-    /// A summary: the items that the first slot replaced.
+    /// A summary: the items that it replaced.
     Summary(Vec<usize>),
     /// A cut: the slot of its text, and the slots and items that it replaced.
     Cut(usize, Vec<(usize, usize)>),
@@ -440,7 +441,7 @@ impl Log {
         self.send();
     }
 
-    /// The items whose entries are not among these.
+    /// Those of `items` whose originals are not in `gone`.
     fn without(&self, items: &[usize], gone: &HashSet<usize>) -> Vec<usize> {
         items.iter().copied().filter(|item| !gone.contains(&self.original_of(*item))).collect()
     }

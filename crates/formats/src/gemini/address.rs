@@ -1,8 +1,9 @@
-//! Settings of Gemini CLI that take precedence over the base URL of a run.
+//! Settings of Gemini CLI that take precedence over the base URL that `epitome wrap` gives to a
+//! run.
 
 use crate::address::{AddressSettings, is_other_kind};
 
-/// With another kind of authentication than a key, it uses another service.
+/// With another kind of authentication than a key or a gateway, Gemini CLI uses another service.
 pub const ADDRESS: AddressSettings = AddressSettings {
     file: "settings.json",
     overriding: |settings| {

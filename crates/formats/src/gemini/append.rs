@@ -26,7 +26,7 @@ const SNAPSHOT: [&str; 2] = ["<state_snapshot>", "</state_snapshot>"];
 ///
 /// # Errors
 ///
-/// [`Unwritable`] if the session is not a log.
+/// [`Unwritable`] if the session is not a log, or if an edit cannot be written into its message.
 pub fn append(
     transcript: &Transcript,
     source: &dyn Source,

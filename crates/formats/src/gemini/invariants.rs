@@ -99,7 +99,7 @@ fn results(turn: &Turn<'_>, before: Option<&Turn<'_>>) -> Vec<Violation> {
         .collect()
 }
 
-/// Finds calls that have no result in the next turn, or two.
+/// Finds calls that have no result in the next turn, or more than one.
 fn answers(turn: &Turn<'_>, after: &Turn<'_>) -> Vec<Violation> {
     let mut violations = Vec::new();
     for call in &turn.calls {

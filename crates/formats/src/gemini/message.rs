@@ -78,8 +78,8 @@ fn no_id(tool: &str) -> Box<str> {
     format!("{NO_ID}{tool}").into()
 }
 
-/// Converts a message. All results are converted as repeated ones: only after the whole session is
-/// read is it known which of them is the first.
+/// Converts a message. Results that may be removed are converted as repeated ones: which of them is
+/// the first of its call is known only after the whole session is read.
 pub fn convert(at: &RecordBytes<'_>, record: Record, raw: &raw::Message) -> Message {
     let kind = at.literal(&raw.kind);
     let mut sent = true;
@@ -114,7 +114,8 @@ pub fn convert(at: &RecordBytes<'_>, record: Record, raw: &raw::Message) -> Mess
     Message { id, record, items, outdated: outdated(at, raw), sent }
 }
 
-/// The beginning of a user message's text: enough to decide whether a resume sends it.
+/// The text of a user message, with `[` in place of each part without text: whether a resume sends
+/// the message depends on how this begins.
 fn words(at: &RecordBytes<'_>, content: Option<&Content>) -> String {
     let Some(content) = content else { return String::new() };
     match content.kind {

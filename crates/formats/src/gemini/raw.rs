@@ -51,7 +51,7 @@ fields! {
         cached: b"cached" => number,
     }
 
-    /// The data of a call that Gemini CLI stores but does not send.
+    /// An element of `toolCalls`: a call with its result, and with what Gemini CLI displays of it.
     pub struct ToolCall {
         id: b"id" => text,
         name: b"name" => text,

@@ -255,8 +255,8 @@ fn kept(line: &Line<'_>) -> HiddenRecord {
     HiddenRecord { record: line.record, copies: Vec::new() }
 }
 
-/// The items of a message. If a later record repeats the message, they are hidden records, but as
-/// many: appending to a log must not change the items at its beginning.
+/// The items of a message. If a later record repeats the message, they are as many hidden records
+/// instead: appending to a log must not change how many items come before.
 fn items(log: &Log, message: &mut Message, number: usize) -> Vec<Item> {
     if log.is_outdated(&message.id, number) {
         let record = message.record;
@@ -311,7 +311,8 @@ fn first_times(transcript: &mut Transcript, source: &dyn Source) {
     }
 }
 
-/// Restores a result if it is the first of its call, or has other content than earlier ones.
+/// Notes the content of the first result of a call. In a later result, makes the pictures opaque,
+/// so that no edit removes them.
 fn restore(first: &mut HashMap<Box<str>, Vec<Span>>, output: &mut Output) {
     if !first.contains_key(&output.call) {
         first.insert(output.call.clone(), spans(output));

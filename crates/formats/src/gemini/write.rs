@@ -28,8 +28,9 @@ pub fn part(text: &str) -> String {
     format!(r#"{{"text":{}}}"#, encode(text))
 }
 
-/// How pictures of a result are replaced. Google's API accepts no text in place of a picture: the
-/// picture is removed, and the words are written into the text of the result.
+/// How an edit of a result with pictures is written; `None` for any other edit. Google's API
+/// accepts no text in place of a picture: the picture is removed, and the text that replaces it is
+/// added to the text of the result.
 fn own(transcript: &Transcript, edit: &Edit) -> Option<Vec<OwnReplacement>> {
     let (At::Block { item, block } | At::Part { item, block, .. }) = edit.at else { return None };
     let entry = transcript.items.get(item)?.entry()?;

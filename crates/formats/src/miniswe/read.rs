@@ -79,7 +79,7 @@ impl Reader {
                     body.say(message, role, trajectory::blocks(content))
                 }
             },
-            // A message that says how the run ended, which is not sent.
+            // A message that says how the run ended is not sent.
             Some(_) | None => {
                 body.keep(message, copies);
                 return;
@@ -96,7 +96,8 @@ impl Reader {
         if message.list_of("tool_calls").is_empty()
             && let Some(command) = fenced(&content_text)
         {
-            // The command is part of the text, so it is counted there.
+            // The command is part of the text and is counted there, so the span of its arguments is
+            // empty.
             let id = format!("step {}", self.n).into();
             blocks.push(self.calls.command(id, command, trajectory::nothing(message)));
         }
@@ -104,12 +105,12 @@ impl Reader {
     }
 }
 
-/// The command between fences. A run's configuration decides which fences count: others are used if
-/// the text has none of the usual ones.
+/// The command in the first fenced block of a usual language; if there is none, in the first fenced
+/// block. The configuration of a run decides which language commands have.
 fn fenced(words: &str) -> Option<&str> {
     let usual = ["```bash\n", "```mswea_bash_command\n"];
     let known = usual.iter().find_map(|fence| words.split_once(fence));
-    // Any other language.
+    // A fenced block of any language.
     let (_, rest) = match known {
         Some(found) => found,
         None => words.split_once("```")?.1.split_once('\n')?,

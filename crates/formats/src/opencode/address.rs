@@ -1,4 +1,4 @@
-//! Settings of OpenCode because of which a run does not use the base URLs that it is given.
+//! Settings of OpenCode that take precedence over the base URLs that `epitome wrap` gives to a run.
 
 use serde_json::Value;
 

@@ -3,7 +3,7 @@
 use super::summarise;
 use crate::database::{Database, Document, ListedBy, Table};
 
-/// Selects the rows of a conversation. The first row has these additional members.
+/// Selects the rows of a conversation. `$members` are additional members of the first row.
 macro_rules! conversation {
     ($members:literal) => {
         concat!(
@@ -29,7 +29,7 @@ macro_rules! conversation {
     };
 }
 
-/// Selects the rows of a log. Each row has these additional members.
+/// Selects the rows of a log. `$members` are additional members of each row.
 macro_rules! events {
     ($members:literal) => {
         concat!(

@@ -1,6 +1,7 @@
 //! Exports of `opencode export`: one JSON document with the session, its messages and their parts.
 //!
-//! Lines are numbered by records here: the document may be one line, and edits can remove lines.
+//! The line number of a record is its number among the records here: the document may be one line,
+//! and edits can remove lines.
 
 use std::ops::Range;
 
@@ -36,7 +37,7 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
     let mut records: Vec<(Range<usize>, Kind)> = Vec::new();
     records.extend(info.map(|place| (place, Kind::Session)));
     for message in messages.items {
-        // The `info` of a message is read before its parts, wherever it is in the document.
+        // The parts of a message are read only if all of them come after its `info`.
         let Some(place) = message.info else { continue };
         let apart = message.parts.items.iter().all(|part| place.end <= part.start);
         records.push((place, Kind::Message));

@@ -48,7 +48,7 @@ struct Message {
     is_summary: bool,
     /// Whether the history begins with this message: a summary that was completed without an error.
     summarises: bool,
-    /// Whether the message failed before it had content.
+    /// Whether the message has an error.
     is_failed: bool,
     was_aborted: bool,
     /// The items of the message's parts that a model sees.
@@ -58,7 +58,8 @@ struct Message {
     /// If the message requests a summary: the id of the first message that is kept, if it names
     /// one.
     compaction: Option<Option<Box<str>>>,
-    /// Whether a part of the message is sent although the message failed.
+    /// Whether the message has a part other than reasoning or the start of a step. If it has, it is
+    /// sent although it was aborted.
     counts: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Settings of pi because of which a run does not use the base URLs that it is given.
+//! Settings of pi that take precedence over the base URLs that `epitome wrap` gives to a run.
 
 use crate::address::{AddressSettings, is_other_provider};
 

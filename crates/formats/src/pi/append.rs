@@ -12,7 +12,8 @@ use super::{SHAPES, raw};
 use crate::lines;
 use crate::place::RecordBytes;
 
-/// Returns why pi would ignore `context_edit` entries in a session: they require version 3.
+/// Returns why pi would ignore `context_edit` entries in a session, which require version 3; `None`
+/// if it would not.
 pub fn passed_over(transcript: &Transcript) -> Option<&'static str> {
     let is_today = transcript.head.version.as_deref() == Some("3");
     (!is_today).then_some("only sessions of version 3 have them")
@@ -39,8 +40,8 @@ pub fn is_editable(entry: &Entry) -> bool {
 ///
 /// # Errors
 ///
-/// [`Unwritable`] if the id of an edited entry occurs more than once, so that it names no single
-/// entry.
+/// [`Unwritable`] if an edited entry is not as pi writes it, if its id or that of the last entry
+/// occurs more than once, or if the last entry has no id.
 pub fn append(
     transcript: &Transcript,
     source: &dyn Source,
@@ -85,7 +86,8 @@ pub fn append(
 ///
 /// # Errors
 ///
-/// The reason, if pi could not tell where the kept part of the history begins.
+/// The reason, if the last entry has no id, or if pi could not tell where the kept part of the
+/// history begins.
 pub fn summarise(
     transcript: &Transcript,
     source: &dyn Source,
@@ -135,7 +137,8 @@ fn is_gone(item: usize, entry: &Entry, edits: &[&Edit]) -> bool {
     })
 }
 
-/// The content of an entry, and the entry whose content it is.
+/// The position of an entry's content, and the id of the entry; of a `context_edit`, the id of the
+/// entry that it edits.
 struct Located {
     target: Box<str>,
     content: Span,
@@ -158,7 +161,7 @@ impl Located {
 /// The end of a session, and the ids in use.
 #[derive(Default)]
 struct End {
-    /// The id of the last entry; empty if the session has no entries.
+    /// The id of the last entry; empty if it has none.
     leaf: Box<str>,
     timestamp: Option<Box<str>>,
     ids: HashSet<Box<str>>,

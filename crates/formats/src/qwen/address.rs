@@ -1,11 +1,11 @@
-//! Settings of Qwen Code that take precedence over the base URL of a run.
+//! Settings of Qwen Code that take precedence over the base URL that `epitome wrap` gives to a run.
 
 use serde_json::Value;
 
 use crate::address::{AddressSettings, is_other_kind};
 
-/// A model of `modelProviders` has its own base URL; with another kind of authentication than
-/// OpenAI's, another variable sets it.
+/// A model of `modelProviders` may have a base URL of its own. With another kind of authentication
+/// than OpenAI's, Qwen Code reads the base URL from another variable.
 pub const ADDRESS: AddressSettings = AddressSettings {
     file: "settings.json",
     overriding: |settings| {

@@ -3,7 +3,7 @@
 use crate::accounting::Path;
 use crate::pairing::{self, RecordInvariants};
 
-/// Values that no edit changes.
+/// Values that other programs read, and no edit may change.
 const ACCOUNTING: &[Path] = &[
     "uuid",
     "parentUuid",

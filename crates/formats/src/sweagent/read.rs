@@ -74,8 +74,9 @@ impl Reader {
                 Some(id) => {
                     body.say(message, Role::Tool, vec![trajectory::result(content, &id, false)])
                 }
-                // Demonstrations are from the agent, and so are complaints about a response. The
-                // task, too, has the type of an observation, before the first response.
+                // Demonstrations and complaints about a response are from the agent. A message
+                // before the first response that is no demonstration is the task, which is from the
+                // user.
                 None if self.n > 0 || message.get("is_demo").is_some_and(Value::is_true) => {
                     body.say(message, Role::System, trajectory::blocks(content))
                 }

@@ -14,8 +14,10 @@ use crate::place::RecordBytes;
 
 /// The result that OpenCode sends for a call that never finished.
 const INTERRUPTED: &str = "[Tool execution was interrupted]";
-/// The text that OpenCode sends for a request to summarise, and before a tool that the user ran.
+/// The text that OpenCode sends for a request to summarise.
 const SUMMARISE: &str = "What did we do so far?";
+
+/// The text that OpenCode sends for a tool that the user ran.
 const BY_USER: &str = "The following tool was executed by the user";
 
 /// Texts around the user's own text in results.
@@ -36,7 +38,7 @@ const LOOKED_UP: [&[u8]; 7] = [
     b"outputPath",
 ];
 
-/// The blocks of a part; `None` if no model ever sees it.
+/// The entry of a part; `None` if no model ever sees the part.
 pub fn part(
     at: &RecordBytes<'_>,
     raw: &raw::Part,
@@ -107,7 +109,8 @@ fn is_data(at: &RecordBytes<'_>, url: &Range<usize>) -> bool {
     at.line[url.clone()].starts_with(b"\"data:")
 }
 
-/// Reasoning; `None` if its text is empty, because then it is not sent.
+/// Reasoning; `None` if it has no text, or if its text is empty and it has no metadata: then it is
+/// not sent.
 fn thinking(at: &RecordBytes<'_>, raw: &raw::Part) -> Option<Block> {
     let text = raw.text.as_ref()?;
     if text.len() <= 2 && raw.metadata.is_none() {
@@ -155,7 +158,7 @@ fn output(at: &RecordBytes<'_>, state: &State) -> Output {
     }
 }
 
-/// A result of which OpenCode sends these words of its own.
+/// A result in place of which OpenCode sends `words`.
 fn replaced(words: &str, error: bool) -> Output {
     Output { error, parts: vec![Part::Text(Text::Owned(words.into()))], ..Output::default() }
 }
