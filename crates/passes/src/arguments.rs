@@ -29,11 +29,11 @@ pub struct Arguments {
     pub head: usize,
     /// Number of lines kept at the end.
     pub tail: usize,
-    /// Number of definitions kept of a file that is written.
+    /// Maximum number of definitions that are kept of the content of a written file.
     pub outline: usize,
-    /// Bytes to which kept lines are truncated; 0 leaves them whole.
+    /// Maximum bytes of a kept line; longer lines are truncated. 0 means no maximum.
     pub width: usize,
-    /// Bytes kept at the beginning, regardless of lines; if set, `head` and `tail` are ignored.
+    /// Maximum bytes kept at the beginning. If set, the settings for lines above are ignored.
     pub beginning: usize,
     /// The tools whose arguments are shortened; all tools if empty.
     pub tools: Vec<String>,
@@ -62,9 +62,9 @@ impl Default for Arguments {
 pub enum DigestStyle {
     /// A stub, followed by the kept lines.
     Stub,
-    /// A stub with the name of the argument, followed by the kept lines.
+    /// A stub with nothing but the reference, followed by the kept lines.
     Named,
-    /// `[content: 84 lines]`.
+    /// The name of the field and its number of lines: `[content: 84 lines]`.
     Counted,
     /// A fixed text, the same as for results in this style.
     Placeholder,

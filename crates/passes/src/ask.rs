@@ -7,7 +7,7 @@ use serde::Serialize;
 
 pub use epitome_model::{StopReason, TokenUsage};
 
-/// One question to a model, which has no tools.
+/// One question to a model. The model gets no tools.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Ask {
     /// The system prompt.

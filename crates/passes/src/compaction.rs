@@ -19,7 +19,7 @@ pub struct Options<'a> {
     pub kind: ContextKind,
     /// The tokenizer.
     pub counter: &'a dyn Counter,
-    /// Returns whether reasoning of a model is bound to everything before it.
+    /// Returns whether the reasoning of a model becomes invalid if anything before it changes.
     pub thinking_is_bound: fn(model: &str) -> bool,
     /// Token counts that are known already, by item and block.
     pub counted: &'a [Vec<Tokens>],
@@ -53,14 +53,15 @@ impl Plan {
         Plan { edits, ..Plan::default() }
     }
 
-    /// The number of block edits by pass, and the number of messages cut out.
+    /// For each pass, the number of its edits; for a cut of the middle, the number of messages that
+    /// it removes. A summary is not counted.
     pub fn by_pass(&self) -> BTreeMap<&'static str, u64> {
         let mut passes = BTreeMap::new();
         for PlannedEdit { edit, .. } in &self.edits {
             let count = match &edit.verb {
                 Verb::Replace(_) | Verb::Drop => 1,
                 Verb::Cut(cut) => cut.messages,
-                // The calls and texts that a summary replaces are counted elsewhere (`StandsFor`).
+                // A summary replaces calls and texts, not one block: it is not counted as an edit.
                 Verb::Summarise(_) => continue,
             };
             *passes.entry(edit.pass).or_default() += count;
@@ -100,7 +101,8 @@ impl Plan {
 pub struct PlannedEdit {
     /// The edit.
     pub edit: Edit,
-    /// The number of tokens that it is expected to save. Reports count the result instead.
+    /// Tokens that the edit is expected to save. Reports do not use this estimate: they count the
+    /// context after the compaction.
     pub tokens: Tokens,
 }
 
@@ -151,8 +153,8 @@ pub fn begin(view: &mut View<'_>, recipe: &Recipe, options: &Options<'_>) -> Pla
 }
 
 /// Runs the passes of a recipe over the view, and adds their edits to `plan`, which [`begin`] made
-/// and whose trigger was reached. If the context is within the target, adds none, and the plan no
-/// longer says what is kept and pinned.
+/// and whose trigger was reached. If the context is within the target already, adds no edits, and
+/// clears what the plan says about kept and pinned parts.
 pub fn add_edits(plan: &mut Plan, view: &mut View<'_>, recipe: &Recipe, options: &Options<'_>) {
     let run = Run::new(recipe, options);
     let size = run.size(view);
@@ -226,7 +228,8 @@ impl<'a> Run<'a> {
         ContextSize { chars, ..view.size() }
     }
 
-    /// Whether the context reaches the trigger. The caller has checked that of a live context.
+    /// Whether the context reaches the trigger. For a live context, the caller has checked it
+    /// already.
     fn is_due(&self, size: &ContextSize) -> bool {
         match self.kind {
             ContextKind::Stored => {
@@ -253,7 +256,7 @@ impl<'a> Run<'a> {
         planned.collect()
     }
 
-    /// Whether the context is within the target; false without one.
+    /// Whether the context is within the target; false if the recipe has no target.
     fn is_within(&self, size: &ContextSize) -> bool {
         self.target.is_some_and(|target| target.is_reached(size, None))
     }
@@ -329,8 +332,8 @@ enum Part {
     Pass(usize),
 }
 
-/// The edits of each pass, except edits of pinned blocks and of exempt tools. A pass leaves
-/// positions alone that an earlier one edits, unless its settings say otherwise.
+/// The edits of each pass, except edits of pinned blocks and of exempt tools. A pass does not edit
+/// a position that an earlier pass edits, unless its settings allow it.
 fn plan_passes(
     view: &mut View<'_>,
     recipe: &Recipe,
@@ -361,12 +364,13 @@ fn is_exempt(view: &View<'_>, recipe: &Recipe, at: At) -> bool {
     call.is_some_and(|call| names.iter().any(|name| name.eq_ignore_ascii_case(&call.name)))
 }
 
-/// Calls whose arguments are edited, by item and block: the new text of each edited field.
+/// The new texts of edited arguments: for each call, by item and block, the text of each field.
 #[derive(Default)]
 struct EditedCalls(HashMap<(usize, usize), BTreeMap<usize, String>>);
 
 impl EditedCalls {
-    /// Tokens that a resume saves by an edit, after the edits of other fields of the same call.
+    /// Tokens that an edit saves in the context, after the earlier edits of other fields of the
+    /// same call.
     fn saving(&mut self, view: &View<'_>, edit: &Edit) -> Tokens {
         match (edit.at, &edit.verb) {
             (At::Field { item, block, field }, Verb::Replace(text)) => {
@@ -381,8 +385,8 @@ impl EditedCalls {
 
     /// Tokens that a resume saves when a field becomes `text`.
     ///
-    /// The call is counted as the JSON that is sent. Counting the texts alone would stop a little
-    /// above the target, and a second run would plan one edit more.
+    /// The call is counted as the JSON that is sent. Counting the texts alone is less exact: the
+    /// run would stop a little above the target, and a second run would plan one more edit.
     fn saving_of_field(
         &mut self,
         view: &View<'_>,
@@ -452,7 +456,7 @@ fn saving(view: &View<'_>, edit: &Edit) -> Tokens {
     }
 }
 
-/// Whether the same text is still in the context, or nothing is saved.
+/// Whether the model loses nothing by an edit: it saves no tokens, or removes a repeated result.
 fn loses_nothing(view: &View<'_>, planned: &PlannedEdit) -> bool {
     planned.tokens == Tokens(0) || repetition_at(view, planned.edit.at).is_some()
 }
@@ -494,7 +498,7 @@ fn chars_written(text: &str) -> u64 {
     encode(text).chars().count() as u64
 }
 
-/// Edits that remove the repetitions of edited results: a repetition would show the original.
+/// Edits that remove the repetitions of edited results: a repetition still has the original text.
 fn edits_of_repetitions(view: &View<'_>, planned: &[PlannedEdit]) -> Vec<PlannedEdit> {
     let edited: HashSet<&str> = planned
         .iter()
@@ -540,8 +544,8 @@ fn block_at<'a>(view: &View<'a>, at: At) -> Option<&'a Block> {
 }
 
 /// Edits that remove reasoning which is bound to everything before it and becomes invalid with the
-/// first edit. Such reasoning is removed even if it is kept, because a provider would refuse the
-/// request.
+/// first edit. Such reasoning is removed even if a rule keeps its entry, because a provider would
+/// refuse the request.
 fn bound_thinking(
     view: &View<'_>,
     planned: &[PlannedEdit],

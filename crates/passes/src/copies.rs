@@ -22,7 +22,7 @@ pub enum Scope {
     /// Entries that are not kept whole.
     #[default]
     Old,
-    /// All entries: they are kept whole for the model, which does not see copies.
+    /// All entries, including those that are kept whole: the model does not see copies.
     All,
 }
 

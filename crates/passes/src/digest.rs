@@ -1,10 +1,11 @@
 //! A digest: one entry that consists of lines of the session, and replaces the session's old part.
 //!
-//! Every digest contains what sets rules, the short messages of the user and the agent, some lines
-//! of long messages of the user, the lines that report failures, and the newest short texts of the
-//! model. The other lines are chosen by their facts. First come the lines with the highest value
-//! for their tokens: the value of a fact that the digest does not contain yet is its rarity times
-//! the probability that the model will need it. The choice ends when a budget of tokens is spent.
+//! Every digest contains the texts that set rules for the agent, the short messages of the user and
+//! the agent, some lines of long messages of the user, the lines of failed results that report the
+//! failure, and the newest short texts of the model. The other lines are chosen by their facts:
+//! first those with the highest value per token. The value of a fact is its rarity times the
+//! probability that the model will need it; a fact that the digest contains already has no value.
+//! The choice ends when a budget of tokens is spent.
 //!
 //! A digest is made from the original entries, never from an earlier digest, so that a second
 //! digest of the same history is the same.
@@ -43,7 +44,8 @@ pub struct DigestRule {
     /// Maximum size of those responses, in per cent of the budget. The last response is an
     /// exception: it stays if it has at most half of the budget.
     pub keep_share: u64,
-    /// A user message with at most this many tokens is included whole; of a longer one, a part.
+    /// A message of the user or the agent with at most this many tokens is included whole; of a
+    /// longer one, a part.
     pub whole_user: u64,
     /// A text of the model with at most this many tokens is included whole. All such texts together
     /// have at most a tenth of the budget; if they are more, the newest are included.
@@ -66,12 +68,13 @@ impl Default for DigestRule {
     }
 }
 
-/// How often lines are chosen, each time with an adjusted limit, to come close to the budget.
+/// Maximum number of times that lines are chosen: each time, a limit is adjusted so that the digest
+/// comes closer to the budget.
 const ROUNDS: usize = 3;
 
-/// The divisor of the budget that gives the minimum size of a digest without its rules.
+/// The budget divided by this number is the minimum room for lines other than rules.
 const LEAST: u64 = 10;
-/// The divisor of the budget that gives the maximum size of all short texts of the model.
+/// The budget divided by this number is the maximum size of all short texts of the model together.
 const BRIEFS: u64 = 10;
 
 /// A digest.
@@ -85,8 +88,8 @@ pub struct Digest {
     pub lines: u64,
     /// Number of lines of the session from which the digest's lines were chosen.
     pub of: u64,
-    /// Names of rule files, skills and tools whose rules are not in the digest, because not all of
-    /// them fit.
+    /// Names of rule files, skills and tools whose rules the digest does not contain, because there
+    /// is no room for all rules.
     pub rules_left_out: Vec<String>,
 }
 
@@ -96,14 +99,15 @@ impl DigestRule {
         tail(view, budget, Tokens(budget.0 * self.keep_share / 100), self.keep_calls)
     }
 
-    /// The earliest index at which that part may begin, if it has to be longer for the context to
-    /// be valid: it may then be half of the budget.
+    /// The earliest index at which the unchanged part may begin. It begins before
+    /// [`tail`](DigestRule::tail) if the context would be invalid otherwise, and has at most half
+    /// of the budget.
     pub fn longest_tail(&self, view: &View<'_>, budget: Tokens) -> usize {
         tail(view, budget, Tokens(budget.0 / 2), u64::MAX)
     }
 
-    /// Makes the digest that replaces `old.items`, from the original entries `old.said`; the
-    /// context continues with `old.kept`. `None` if there are no lines to choose from.
+    /// Makes the digest that replaces `old.items`, from the original entries `old.all_originals`;
+    /// the context continues with `old.kept`. `None` if there are no lines to choose from.
     ///
     /// `budget` is the number of tokens that the whole context should have with the digest, and
     /// `others` the number of tokens of everything else in it. What sets rules is included word for
@@ -124,7 +128,7 @@ impl DigestRule {
         self.digest_with(&mut FactIndex::default(), view, old, budget, others)
     }
 
-    /// Like [`digest`](DigestRule::digest), with an index of the texts of the log.
+    /// Like [`digest`](DigestRule::digest). Texts that `index` contains are not read again.
     ///
     /// # Errors
     ///
@@ -142,7 +146,8 @@ impl DigestRule {
             return Ok(None);
         }
         let values = Values::from_occurrences(&mut index.occurrences, &index.facts, &pieces);
-        // `old.said` has no earlier digests, which may hold the last copy of a rule.
+        // The originals have no earlier digests, but an earlier digest may hold the last copy of a
+        // rule: `old.items` contains it.
         let all: BTreeSet<usize> = old.items.iter().chain(old.all_originals).copied().collect();
         let pins = shorten_to_fit(pins(view, &Vec::from_iter(all)), budget, view.counter);
         let most = Tokens(budget.0 - budget.0 / LEAST);
@@ -158,9 +163,9 @@ impl DigestRule {
         let mut limit = room.0 - pinned.0;
         let mut best: Option<Digest> = None;
         let mut choosing = choice.begin(view.counter);
-        // Lines are counted one by one. That gives more tokens than the text as a whole has, but
-        // leaves out the separators between lines. So the limit is adjusted, and lines are chosen
-        // again.
+        // The limit applies to the sum over single lines. That sum differs from the tokens of the
+        // digest: lines have more tokens one by one than in one text, and the marks between lines
+        // are not counted. So the limit is adjusted, and lines are chosen again.
         for _ in 0..ROUNDS {
             if choosing.spent > limit {
                 choosing = choice.begin(view.counter);
@@ -186,7 +191,8 @@ impl DigestRule {
     }
 }
 
-/// The features of every fact of a context, from which a digest estimates its future use.
+/// The features of every fact of a context. A digest computes from them how likely the model is to
+/// use the fact.
 pub fn fact_features(view: &View<'_>) -> Vec<(FactId, Features)> {
     let mut index = FactIndex::default();
     let rule = DigestRule::default();
@@ -195,7 +201,7 @@ pub fn fact_features(view: &View<'_>) -> Vec<(FactId, Features)> {
 }
 
 /// The index at which the last responses begin: at most `calls` of them, with at most `most` tokens
-/// in all. The last response is included if it has at most half of the budget.
+/// in all. The last response may have more: it is included if it has at most half of the budget.
 fn tail(view: &View<'_>, budget: Tokens, most: Tokens, calls: u64) -> usize {
     let context = &view.transcript.context;
     let mut kept = Tokens(0);

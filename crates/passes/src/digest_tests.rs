@@ -52,7 +52,7 @@ fn digest_of(sample: &Sample, budget: u64) -> Digest {
     digest.expect("no rules").expect("a digest")
 }
 
-/// Its lines, without the first, which is the introduction.
+/// The lines of a digest after the first, which is the introduction.
 fn lines_of(digest: &Digest) -> Vec<&str> {
     digest.text.lines().skip(1).collect()
 }

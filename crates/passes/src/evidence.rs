@@ -108,8 +108,8 @@ pub(crate) enum Sure {
 }
 
 /// Marks the lines of a failed output that report the failure: those with an error word or mark,
-/// and those around stack frames. If only the exit status has an error word, the last lines are
-/// marked, whatever their language.
+/// and the lines above and below stack frames. If there are none, apart from the exit status, the
+/// last lines are marked, in whatever language they are.
 pub(crate) fn failing_lines(lines: &[&str], sure: Sure) -> Vec<bool> {
     let surely: Vec<bool> = lines.iter().map(|line| is_error_line(line)).collect();
     let mut failing = match sure {
@@ -154,13 +154,13 @@ fn around_frames(lines: &[&str], failing: &mut [bool]) -> bool {
     is_any
 }
 
-/// Python prints source code below each frame.
+/// Whether a line is source code, which Python prints, indented, below each stack frame.
 fn is_source(lines: &[&str], frames: &[bool], idx: usize) -> bool {
     idx > 0 && frames[idx - 1] && lines[idx].starts_with([' ', '\t'])
 }
 
-/// The first line of an output that reports a failure. If the call failed, a line that is more than
-/// its exit status is preferred.
+/// The first line of an output that reports a failure. If the call failed, a line other than its
+/// exit status is preferred.
 pub(crate) fn failure(text: &str, failed: bool) -> Option<&str> {
     if !failed {
         return text.lines().find(|line| is_error_line(line));
@@ -199,7 +199,8 @@ pub struct ExcerptSize {
     /// Bytes to which lines are truncated; 0 leaves them whole. Lines that report a failure stay
     /// whole.
     pub width: usize,
-    /// Of a result with fewer lines, only the end is kept.
+    /// Of a result with fewer lines than this, no lines are kept only because they are at the
+    /// beginning.
     pub few: usize,
 }
 
@@ -211,8 +212,7 @@ pub struct ExcerptSize {
 pub struct LaterLines(HashSet<Box<str>>);
 
 impl LaterLines {
-    /// The number of characters up to which a line is kept everywhere: a shorter line costs less
-    /// than its absence.
+    /// An error line with fewer bytes than this is kept at every occurrence: it takes little room.
     const WORTH: usize = 24;
 
     /// Adds the error lines of a result that stays whole.
@@ -266,7 +266,7 @@ pub fn output_excerpt(
         }
     }
     saved(&lines, &mut keep);
-    // Do not cut lines of a failed output: they may be its only message.
+    // Lines of a failed output are not truncated: they may be its only message.
     shortened(text, &keep, if failed { 0 } else { amount.width })
 }
 
@@ -290,7 +290,8 @@ fn ends(lines: &[&str], head: usize, tail: usize, keep: &mut [bool]) {
     }
 }
 
-/// Marks the line that names the file with the whole result, near the beginning or the end.
+/// Marks the lines that name the file in which the whole result was saved. They are among the first
+/// four or the last four lines.
 fn saved(lines: &[&str], keep: &mut [bool]) {
     const NEAR: usize = 4;
     let far = NEAR..lines.len().saturating_sub(NEAR);
@@ -346,7 +347,8 @@ fn outline(lines: &[&str], most: usize, keep: &mut [bool]) {
     }
 }
 
-/// The excerpt, with lines cut at `width`.
+/// The excerpt. Its lines are truncated to `width` bytes, except error lines and lines that name
+/// the file with the whole result. If `width` is 0, no line is truncated.
 fn shortened(text: &str, keep: &[bool], width: usize) -> String {
     let shown = excerpt(text, keep);
     if width == 0 || shown.lines().all(|line| line.len() <= width) {

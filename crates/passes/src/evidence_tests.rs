@@ -209,7 +209,7 @@ fn long_lines_are_cut_except_those_that_say_what_failed() {
     assert_eq!(argument_excerpt(text, ExcerptSize { width: 0, ..amount }), text);
     let long = format!("\n{}\n", "x".repeat(9));
     assert_eq!(shorten(&long, false, amount), "…\nxxxxx…");
-    // A line that reports a failure is not cut.
+    // A line that reports a failure is not truncated.
     assert_eq!(shorten(&long, true, amount), "…\nxxxxxxxxx");
 }
 

@@ -40,15 +40,16 @@ pub fn facts(text: &str) -> Vec<(FactId, FactKind)> {
     found
 }
 
-/// Finds uses of earlier facts after a point in a session. The model uses a fact if it writes the
-/// fact before any other text after that point contains it.
+/// Finds uses of earlier facts after a point in a session. The model uses a fact if the first text
+/// after that point that contains the fact is one that the model wrote.
 #[derive(Debug, Default)]
 pub struct FactUses {
     seen: FactMap<()>,
 }
 
 impl FactUses {
-    /// Reads a text that the model wrote, and calls `used` with each known fact that it uses.
+    /// Reads a text that the model wrote. Calls `used` with each fact that no text has contained
+    /// since the point.
     pub fn write(&mut self, text: &str, mut used: impl FnMut(FactId, FactKind, &str)) {
         each_fact(text, |kind, fact| {
             let id = FactId::from_text(fact);
@@ -58,8 +59,8 @@ impl FactUses {
         });
     }
 
-    /// Reads a text that the model reads. Its facts are known again: if the model writes one later,
-    /// that is not a use of an earlier text.
+    /// Adds the facts of a text that the model reads. If the model writes one of them later, it may
+    /// have taken it from this text: that is not a use of an earlier text.
     pub fn bring_back(&mut self, facts: impl IntoIterator<Item = FactId>) {
         self.seen.extend(facts.into_iter().map(|id| (id, ())));
     }

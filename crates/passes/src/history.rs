@@ -10,9 +10,9 @@ use crate::digest::is_digest;
 /// the items at the beginning of a context. Digests are replaced by the entries they were made of;
 /// summaries stay, in addition to the entries they replaced.
 ///
-/// The history follows the parents of entries. Where that is not possible, it continues with the
-/// entry before in the file: if the session has no parents, if the parent is a record that no model
-/// sees, and before a summary whose parent is unknown.
+/// The history follows the parents of entries. It continues with the previous entry of the file
+/// instead if the session has no parents, if the parent is a record that no model sees, and before
+/// a summary without a parent.
 pub fn history(transcript: &Transcript, source: &dyn Source, old: &[usize]) -> Vec<usize> {
     let parents = Parents::from_transcript(transcript);
     // The parent of a summary may be an entry that is kept after it.
@@ -25,7 +25,8 @@ pub fn history(transcript: &Transcript, source: &dyn Source, old: &[usize]) -> V
     seen.into_iter().filter(|&item| is_original(transcript, source, item)).collect()
 }
 
-/// Whether an item is an entry that was sent once and is no digest.
+/// Whether an item is an original entry: not a part of the prompt, not a copy of earlier entries,
+/// and not a digest.
 fn is_original(transcript: &Transcript, source: &dyn Source, item: usize) -> bool {
     if transcript.head.prompt.contains(&item) {
         return false;
@@ -38,7 +39,7 @@ fn is_original(transcript: &Transcript, source: &dyn Source, item: usize) -> boo
 struct Parents<'t> {
     transcript: &'t Transcript,
     by_id: HashMap<&'t str, usize>,
-    /// Whether an entry has a parent.
+    /// Whether any entry has a parent.
     is_tree: bool,
 }
 

@@ -51,7 +51,7 @@ impl Images {
         // Base64 has four characters for three bytes; the quotes around it do not count.
         let bytes = Bytes(image.data.len().saturating_sub(2) / 4 * 3);
         let stub = Stub::new(reference).with_what(&image.media).with_size(bytes).to_string();
-        // The JSON around a text is shorter than that around an image.
+        // The JSON around a text has about 32 bytes.
         (stub.len() as u64 + 32 < image.whole.len()).then_some(Edit {
             at,
             verb: Verb::Replace(stub),

@@ -27,12 +27,12 @@ const SMALL: Tokens = Tokens(150);
 const RUN: usize = 4;
 /// Minimum bytes of a line that counts as repeated.
 const LINE: usize = 8;
-/// Number of lines at each end of a very large result that are preferred.
+/// Number of lines at each end of a result above the cap that are preferred to lines between them.
 const ENDS: usize = 20;
-/// Bytes to which lines of a very large result are truncated.
+/// Bytes to which the lines of a result above the cap are truncated, unless it has few lines.
 const WIDTH: usize = 400;
-/// The number of bytes per token of the cap that lines may have in a very large result with few
-/// lines; all its lines share them.
+/// In a result above the cap with few lines, a line may be longer than `WIDTH`: all lines together
+/// may have this many bytes for each token of the cap.
 const BYTES: usize = 2;
 
 /// Settings of the stage.
@@ -58,9 +58,9 @@ impl IngestRule {
         IngestRule { cap: reads.or(self.cap), ..*self }
     }
 
-    /// Truncates a result: leaves out lines of `seen`, and then the least important lines above the
-    /// cap. `None` if it stays whole. `reference` identifies the whole text. The rule for batches
-    /// is not applied.
+    /// Truncates a result: leaves out lines that `seen` contains and then, if the rest is above the
+    /// cap, the least important lines. `None` if the result stays whole. `reference` identifies the
+    /// whole text. The rule for batches is not applied.
     pub fn shorten(
         &self,
         text: &str,
@@ -85,7 +85,7 @@ impl IngestRule {
         {
             let lines: Vec<&str> = shown.split('\n').collect();
             let (short, n) = capped(&lines, cap, counter);
-            // A long line that is truncated counts as left out as well.
+            // If no line is missing, a long line was truncated: that counts as one line left out.
             left += (lines.len() - n).max(1);
             shown = Cow::Owned(short);
         }
@@ -141,18 +141,18 @@ impl BatchRule {
     }
 }
 
-/// The lines that a context contains, each with a description of the first text that contains it.
+/// The lines that a context contains, each with a description of the first text that contained it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SeenLines {
     /// The key of each line, with the index of its text in `sources`.
     lines: HashMap<u64, u32>,
     /// The keys of the lines, in the order in which they were added.
     order: Vec<u64>,
-    /// The descriptions of the texts that contain a line first.
+    /// Descriptions of those texts that were the first to contain a line.
     sources: Vec<Box<str>>,
 }
 
-/// A state of [`SeenLines`] that it can return to.
+/// A state of [`SeenLines`], to which [`SeenLines::rewind`] returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeenMark {
     lines: usize,
@@ -208,7 +208,7 @@ impl SeenLines {
     }
 }
 
-/// The text of a result that is one text and not the user's.
+/// The text of a result that consists of one text part and contains nothing of the user.
 pub fn only_text(output: &Output) -> Option<&Text> {
     match output.parts.as_slice() {
         [Part::Text(text)] if !output.from_user => Some(text),
@@ -216,7 +216,7 @@ pub fn only_text(output: &Output) -> Option<&Text> {
     }
 }
 
-/// A text without its repeated lines, and their number; no text if no line is left out.
+/// A text without its repeated lines, and the number of lines left out; no text if that is 0.
 fn without_repeats(text: &str, seen: &SeenLines) -> (Option<String>, usize) {
     if !text.split('\n').any(|line| may_go(line, seen)) {
         return (None, 0);
@@ -236,11 +236,11 @@ fn without_repeats(text: &str, seen: &SeenLines) -> (Option<String>, usize) {
     ((left > 0).then(|| kept.join("\n")), left)
 }
 
-/// Ends a run of lines that may go: a long one is replaced by a line that says where they are.
-/// Returns the number of lines that were left out.
+/// Ends a run of lines that may go. In place of a long run, a line says which text contains them; a
+/// short run is kept. Returns the number of lines that were left out.
 fn close_run<'t>(run: &mut Vec<&'t str>, kept: &mut Vec<Cow<'t, str>>, seen: &SeenLines) -> usize {
-    // Short lines are left out together with the repeated lines around them, but not with new lines
-    // after them.
+    // Lines too short to be recognised are left out only between repeated lines. At the end of the
+    // run they are kept.
     let long = run.iter().rposition(|line| key(line).is_some()).map_or(0, |at| at + 1);
     let short = run.split_off(long);
     let mut left = 0;
@@ -262,8 +262,8 @@ fn may_go(line: &str, seen: &SeenLines) -> bool {
     seen.has(line) && !is_error_line(line)
 }
 
-/// The most important lines within the cap, in order, and their number. Long lines are cut at the
-/// end; with enough room the end of a line is kept as well.
+/// The most important lines within the cap, in order, and their number. Long lines are truncated by
+/// [`cut`].
 fn capped(lines: &[&str], cap: Tokens, counter: &dyn Counter) -> (String, usize) {
     let mut order: Vec<usize> = (0..lines.len()).collect();
     order.sort_by_cached_key(|&idx| {
@@ -305,8 +305,8 @@ fn capped(lines: &[&str], cap: Tokens, counter: &dyn Counter) -> (String, usize)
     (shown, keep.len())
 }
 
-/// A line truncated to `width` bytes, with a mark where text is missing. With enough room, the last
-/// quarter is from the end of the line.
+/// A line truncated to `width` bytes, with a mark where text is missing. If `width` is more than
+/// the minimum, its last quarter is used for the end of the line.
 fn cut(line: &str, width: usize) -> Cow<'_, str> {
     if line.len() <= width {
         return line.into();

@@ -23,8 +23,9 @@ pub struct Keep {
     /// The last tokens of the context. A call is kept together with its results.
     pub tokens: Option<u64>,
     /// Limits what `tokens` keeps to this share of the session's results, in per cent (0 to 100):
-    /// of a session hardly longer than the tail, nearly all would stay. Results are counted because
-    /// a compaction does not change their number, so that a second run keeps the same.
+    /// nearly all of a session that is hardly longer than `tokens` would stay otherwise. Results
+    /// are counted because a compaction does not change their number, so that a second run keeps
+    /// the same.
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub share: Option<u64>,
     /// Results that the model has not answered yet.
@@ -89,8 +90,8 @@ pub struct KeptParts {
     /// The rules that together would keep the whole session; empty if they do not.
     pub covered_everything: Vec<KeepRule>,
     /// The number of tokens at the end that are kept instead of the whole session. `None` if the
-    /// rules do not cover it, with [`All::Kept`], and if `tokens` alone keeps everything because
-    /// the session is small.
+    /// rules do not cover the whole session, if they cover it only with the rule for tokens, if
+    /// `messages` is set, and with [`All::Kept`].
     pub instead: Option<Tokens>,
     /// The kept items, as indices into `Transcript::items`.
     #[serde(skip)]
@@ -111,8 +112,8 @@ pub fn apply(keep: Keep, view: &mut View<'_>) -> KeptParts {
     let all: BTreeSet<usize> = context.map(|(item, _)| item).collect();
     if !all.is_empty() && items.is_superset(&all) {
         kept.covered_everything = kept.rules.iter().map(|(rule, _)| *rule).collect();
-        // Turns and results are the same before and after a compaction, the last tokens are not:
-        // they are ignored here.
+        // Turns and results are the same before and after a compaction. The last tokens are not, so
+        // the rule for tokens is ignored here.
         let structure = Keep { tokens: None, ..keep };
         // A context with at most the kept number of messages is short, however many tokens it has.
         let is_short = keep.messages.is_some();
@@ -167,7 +168,8 @@ fn last_turns(units: &[Unit], turns: u64) -> Vec<usize> {
     units[first..].iter().flat_map(|unit| unit.items.iter().copied()).collect()
 }
 
-/// The units with the last results, from the newest back. A result is kept with its call.
+/// The items with the last results, newest first, with the other items of their units: a result is
+/// kept together with its call.
 fn last_results(view: &View<'_>, units: &[Unit], mut results: u64) -> Vec<usize> {
     let mut found = Vec::new();
     for unit in units.iter().rev() {

@@ -75,7 +75,7 @@ fn rules_that_keep_everything_give_way_to_a_tail_of_tokens() {
     // Turns that the user asked for may keep everything as well.
     let (items, kept) = applied(Keep { turns: Some(2), all: All::Kept, ..Keep::default() });
     assert_eq!((items.len(), kept.instead), (9, None));
-    // So may messages.
+    // The last messages may keep everything, too.
     let (items, kept) = applied(Keep { messages: Some(9), ..Keep::default() });
     assert_eq!((items.len(), kept.instead), (9, None));
 }

@@ -1,7 +1,8 @@
 //! Multi-line secrets: private keys (PEM, armour, PuTTY) and Kubernetes Secrets.
 //!
-//! Redaction recognises such a key by its first or last line. A text that is kept in part must
-//! therefore have none of its lines: the whole key is removed.
+//! Redaction recognises such a key by its first or last line. A part of a text may have neither,
+//! and still contain other lines of the key. So the whole key is removed from every text that is
+//! kept in part.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,7 +11,7 @@ use std::sync::LazyLock;
 use memchr::memmem;
 use regex::Regex;
 
-/// The line that begins or ends a private key.
+/// A line that begins or ends a private key, or the mark of a PuTTY key or a Kubernetes Secret.
 static MARK: LazyLock<Regex> = LazyLock::new(|| {
     let pem = r"-----?[ -]?(BEGIN|END)[ A-Z0-9_-]{0,40}PRIVATE[ _]KEY(?: BLOCK)?[ -]?-----?";
     let pattern = format!("(?i){pem}|Private-Lines:|kind:[ \\t]*[\"']?Secret(?-u:\\b)");
@@ -24,7 +25,7 @@ const HINTS: [&str; 3] = ["private", "secret", "Private"];
 const LONGEST: usize = 64_000;
 /// Minimum characters of a word that may be a line of a key, or a part of one.
 const WORD: usize = 16;
-/// Maximum bytes between two such words, for line feeds, line numbers and diff marks.
+/// Maximum bytes between two words of a key, for line feeds, line numbers and diff marks.
 const BETWEEN: usize = 24;
 /// The text that replaces a key.
 const LEFT: &str = "[private key]";
@@ -124,7 +125,7 @@ fn start_of_key(text: &str, to: usize) -> usize {
     start
 }
 
-/// The ranges of long runs of base64 characters.
+/// The ranges of the runs of base64 characters.
 fn words(text: &str) -> impl Iterator<Item = Range<usize>> {
     let bytes = text.as_bytes();
     let mut at = 0;

@@ -34,9 +34,9 @@ static LANGUAGES: LazyLock<Vec<Language>> = LazyLock::new(|| {
     languages.language
 });
 
-/// The most memory for the automaton that reads lines with other characters than ASCII, in bytes.
-/// It takes what the lines need. With the default of 2 MiB its states are thrown away again and
-/// again, until each line is read by an engine that is 1,000 times as slow.
+/// Maximum memory, in bytes, of the automaton that reads lines with characters other than ASCII. It
+/// uses only what it needs. With the default of 2 MiB it discards its states again and again, until
+/// lines are read by an engine that is 1,000 times as slow.
 const DFA_BYTES: usize = 32 << 20;
 
 /// Patterns of all languages for one purpose.
@@ -145,10 +145,11 @@ fn bounded(words: &str) -> String {
     format!("{before}(?:{words}){after}")
 }
 
-/// Patterns for the nouns that report a failure before a colon, a bracket or a number other than 0,
-/// or as the first word of a line: those nouns of all languages that are, or are not, ASCII.
+/// Patterns for the nouns of all languages for which `is_wanted` is true. A noun reports a failure
+/// before a colon, a bracket or a number other than 0, or as the first word of a line.
 ///
-/// The nouns stand in one group, because what follows them has large classes of characters.
+/// All nouns are in one group, so that the pattern contains the large character classes after them
+/// only once.
 fn nouns_of_failure(is_wanted: fn(&str) -> bool) -> [String; 2] {
     let nouns = LANGUAGES.iter().flat_map(|language| &language.error);
     let wanted = nouns.filter(|noun| is_wanted(noun));
@@ -156,7 +157,7 @@ fn nouns_of_failure(is_wanted: fn(&str) -> bool) -> [String; 2] {
     let word = format!("(?:{})", bounded.join("|"));
     let rest = r"\s*(?:$|[^\s0]|0\w)";
     let number = r"\s+(?:TS|code)?\d";
-    // Words of other scripts have no boundary.
+    // Nouns of other scripts have no word boundary: no letter may follow them.
     let ends = if word.is_ascii() { "" } else { r"(?:$|\P{L})" };
     [
         format!(r"{word}(?:\[|\s*[:=]{rest}|{number})|^\s*{word}{ends}"),

@@ -4,17 +4,17 @@
 //! A [`Recipe`] is data: what is kept whole, when a compaction starts and how far it goes, and
 //! which stages do it. A pass, one of [`PassSettings`], looks at a [`View`] of a transcript and
 //! proposes edits. [`compact`] runs the passes of a recipe and returns a [`Plan`]: the edits with
-//! what each saves, what is kept, and why. [`verify`] compares a session with its original and the
-//! plan, however the edits were written.
+//! what each saves, and what is kept and why. [`verify`] checks a compacted session against the
+//! session before and the plan, however the edits were written.
 //!
 //! Other stages are here as well: [`IngestRule`] truncates a result before it is first sent,
 //! [`TrimRule`] removes messages from the middle, [`DigestRule`] replaces the old part by lines
 //! chosen from it, and [`SummaryInProgress`] makes the questions for a summary and checks the
 //! answers. [`Machine`] decides when a live context is compacted.
 //!
-//! [`pins`] finds texts that set rules for the agent, which stay in every compaction, [`facts`]
-//! finds what a model cannot guess, and [`losses`] says what of it a compaction removed. A new pass
-//! is one file and one variant of [`PassSettings`].
+//! [`pins`] finds texts that set rules for the agent: every compaction keeps them. [`facts`] finds
+//! the strings that a model cannot guess, and [`losses`] finds what a compaction removed. A new
+//! pass is one file and one variant of [`PassSettings`].
 //!
 //! ```
 //! use epitome_passes::{ContextKind, Options, built_in, compact};

@@ -16,7 +16,7 @@ pub fn argument_lines(raw: &[u8]) -> Option<String> {
     (!text.trim().is_empty()).then_some(text)
 }
 
-/// Adds the lines of a value; each element of a list has a line.
+/// Adds the lines of a value. Each element of an array is one line.
 fn list(value: &Value, lines: &mut Vec<String>) {
     match value {
         Value::Object(members) => members.values().for_each(|value| list(value, lines)),

@@ -16,9 +16,9 @@ pub struct Live {
     pub warn: u64,
     /// Whether a compaction is prepared in the background before it is due.
     pub background: bool,
-    /// Whether a compaction also starts, below the trigger, as soon as it is worth its price: what
-    /// it saves in the requests until the context is as long again must be worth twice what the
-    /// provider's cache costs. It needs a target in tokens.
+    /// Whether a compaction also starts below the trigger, as soon as it is worth its price: the
+    /// tokens that it saves until the context has grown back must be worth more than twice what
+    /// writing the provider's cache again costs. This needs a target in tokens.
     pub priced: bool,
     /// The tool with which the model requests a compaction.
     pub tool: ToolRule,
@@ -49,8 +49,8 @@ impl Default for Live {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ToolRule {
-    /// The number of tokens, of messages without prompt and tools, below which the tool does
-    /// nothing.
+    /// The tool does nothing if the messages, without prompt and tools, have fewer tokens than
+    /// this.
     pub min_tokens: u64,
 }
 

@@ -30,7 +30,7 @@ pub struct Losses {
     pub facts_before: u64,
     /// Number of these facts that are not in the context after the compaction.
     pub facts_gone: u64,
-    /// The removed facts that the agent wrote later, before anything had brought them back.
+    /// The removed facts that the agent wrote later, before another text brought them back.
     pub facts_used: Vec<UsedFact>,
 }
 
@@ -53,7 +53,7 @@ pub struct LostPiece {
     pub partly: bool,
     /// The references under which the text and its parts are archived, or found in the session.
     pub references: Vec<Ref>,
-    /// For an error: whether the same call succeeded before the compaction.
+    /// For an error: whether the same call succeeded after it, but before the compaction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolved: Option<bool>,
     /// The later call that read the same file or ran the same command again, if there is one.

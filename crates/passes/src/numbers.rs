@@ -66,7 +66,7 @@ fn numbers_of_range(numbers: &str) -> Option<RangeInclusive<u64>> {
     (first <= last && last < first.saturating_add(MOST)).then_some(first..=last)
 }
 
-/// Maximum number of calls in a range.
+/// Maximum number of calls or responses in a range.
 const MOST: u64 = 100_000;
 
 /// The number of each call in the session, from 1, by the id of the call. Digests use these
@@ -98,9 +98,9 @@ pub struct ResponseText {
     pub text: String,
 }
 
-/// The number of the response that each item belongs to, from 1. A response is a sequence of
-/// entries of the model. A response that is only reasoning has no number, because it may be
-/// removed.
+/// The number of the response that each item belongs to, from 1. Entries of the model with the same
+/// group are one response, and an entry without a group is one. An item that is only reasoning has
+/// no number, because it may be removed.
 pub fn response_numbers(transcript: &Transcript) -> HashMap<usize, u64> {
     let mut numbers = HashMap::new();
     let mut of_group: HashMap<&str, u64> = HashMap::new();

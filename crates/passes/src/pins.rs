@@ -3,7 +3,8 @@
 //! Pins are rule files that the agent has read or was given, instructions of skills, the newest
 //! plan and to-do list, and text that the user put between marks. They are recognised by file
 //! names, kinds of tools, and marks (only in user messages and rule files), never by the meaning of
-//! a text. If a digest or a summary contains pins, they are read from their original positions.
+//! a text. The pins in a digest or a summary are not read from there, but from the original
+//! entries.
 
 mod fit;
 mod imperative;
@@ -122,10 +123,10 @@ impl PinSource {
 /// The number of tokens up to which a rule file is pinned whole.
 pub const WHOLE: Tokens = Tokens(1_500);
 
-/// The pins in the entries `items`, which are sorted oldest first, and in what summaries among them
-/// replaced. Each rule file, skill, plan and list is pinned in its newest state. If the context has
-/// a newer state, in `items` or outside of them, an older state is not a pin, unless the newer one
-/// is from a less trustworthy [`PinSource`] or much shorter.
+/// The pins in the entries `items`, which are sorted oldest first, and in the entries that
+/// summaries among `items` replaced. Each rule file, skill, plan and list is pinned in its newest
+/// state. If the context has a newer state, in `items` or outside of them, an older state is not a
+/// pin, unless the newer one is from a less trustworthy [`PinSource`] or much shorter.
 pub fn pins(view: &View<'_>, items: &[usize]) -> Vec<Pin> {
     let states = states(view, items).into_iter();
     let mut pins: Vec<Pin> = states.filter_map(|state| pin(view, state)).collect();

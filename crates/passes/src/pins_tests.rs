@@ -84,7 +84,7 @@ fn of_each_file_the_newest_state_is_pinned() {
     let unchanged = read(read(Sample::new(), "AGENTS.md", long), "AGENTS.md", "unchanged");
     let first = format!("1 rules AGENTS.md: {long}");
     check(unchanged, &[&first, "3 rules AGENTS.md: unchanged"]);
-    // A part replaces an earlier state of the same part, the whole file that of all parts.
+    // A part of a file replaces an earlier state of the same part, and the whole file replaces all.
     let part = |sample: Sample, at: &str, text: &str| {
         let part = |entry: &mut epitome_model::Entry| {
             if let epitome_model::Block::Call(call) = &mut entry.blocks[0] {

@@ -2,17 +2,17 @@
 
 use epitome_model::{MicroDollars, Tokens};
 
-/// The saving of a compaction must be this many times its price. The longer a context waits, the
-/// more a compaction saves: at twice its price, what is paid for waiting and for compacting is
-/// least over a long conversation.
+/// The saving of a compaction must be more than this many times its price. The longer a compaction
+/// waits, the more it saves, but the requests until then cost more. With the factor 2, the sum of
+/// both costs over a long conversation is lowest.
 const MARGIN: u128 = 2;
 
-/// What a provider charges for tokens at its cache, per million tokens.
+/// The prices of tokens at a provider's prompt cache, for a million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CachePrices {
-    /// A token that is read from the cache.
+    /// The price of tokens that are read from the cache.
     pub read: MicroDollars,
-    /// A token that is not in the cache, and is written to it.
+    /// The price of tokens that are not in the cache, and are written to it.
     pub written: MicroDollars,
 }
 
@@ -26,9 +26,9 @@ impl CachePrices {
 /// A compaction that may be made before the next request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PricedCut {
-    /// Tokens that this request and each later one is shorter by.
+    /// The number of tokens by which this request and each later one becomes shorter.
     pub saved: Tokens,
-    /// Tokens behind the first change, which the provider has to write to its cache again.
+    /// Tokens after the first change, which the provider has to write to its cache again.
     pub rewritten: Tokens,
     /// Requests that are expected before the context is as long again.
     pub requests: u64,
@@ -38,9 +38,10 @@ pub struct PricedCut {
 
 /// Whether what a compaction saves is worth what it costs.
 ///
-/// With a warm cache it costs the difference between writing and reading what is behind the first
-/// change, and saves the reading of what is removed, in every request. With a cold cache all of it
-/// has to be written in any case, and a compaction saves from the first request on.
+/// With a warm cache, a compaction costs the difference between writing and reading all tokens
+/// after the first change, and saves in each later request the price of reading the removed tokens.
+/// With a cold cache, the whole context has to be written in any case: every compaction that
+/// removes tokens is worth it.
 ///
 /// ```
 /// use epitome_model::Tokens;

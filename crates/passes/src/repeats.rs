@@ -1,4 +1,4 @@
-//! Removes text from calls and results that the following reply repeats.
+//! Removes texts of calls and results that a later reply of the same turn repeats.
 
 use epitome_model::{At, Block, Edit, Note, Role};
 use memchr::memmem;

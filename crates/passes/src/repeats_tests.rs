@@ -41,7 +41,7 @@ fn nothing_goes_that_a_reply_of_the_same_turn_does_not_repeat() {
         run().reply("It worked."),
         // The reply belongs to the next turn.
         run().reply("It worked.").user("Show it.").reply(&text),
-        // The reply comes before it.
+        // The reply comes before the call.
         Sample::new().user("Run it.").reply(&text).call(Shell, "run").output(&text),
         // The repetition is not in a reply.
         run().call(Task, "again").output(&text).reply("Done."),

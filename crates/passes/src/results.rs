@@ -25,15 +25,14 @@ pub struct Results {
     pub min_chars: usize,
     /// Results of at most this many tokens are not replaced.
     pub min_tokens: u64,
-    /// Number of newest results that are not replaced, counted one by one, in addition to what is
-    /// kept.
+    /// Number of newest results that are not replaced, in addition to what is kept whole.
     pub newest: usize,
-    /// Number of newest results that are not replaced, of those that the model has answered,
-    /// counted one by one. Results that it has not answered are not replaced either.
+    /// Number of newest results, of those that the model has answered, that are not replaced. If it
+    /// is not 0, results that the model has not answered are not replaced either.
     pub newest_answered: usize,
     /// Which results are replaced first, if not all of them have to be.
     pub first: First,
-    /// Number of characters that the context must have before the pass begins.
+    /// The pass begins only if the context has more characters than this.
     pub over_chars: Option<u64>,
     /// Whether the pass also edits results that an earlier pass of the recipe has edited.
     pub again: bool,
@@ -45,11 +44,13 @@ pub struct Results {
     pub head: usize,
     /// Number of lines kept at the end.
     pub tail: usize,
-    /// Number of definitions kept of a file that was read.
+    /// Maximum number of definitions that are kept of a file that was read.
     pub outline: usize,
-    /// Bytes to which kept lines are truncated; 0 leaves them whole.
+    /// Maximum bytes of a kept line; longer lines are truncated. 0 means no maximum. In the style
+    /// `beginning`, the number of characters that are kept.
     pub width: usize,
-    /// Of a result with fewer lines, only the end is kept.
+    /// Of a result with fewer lines than this, no lines are kept only because they are at the
+    /// beginning. In the style `truncated`, a result with at most this many lines stays whole.
     pub few: usize,
     /// Results of failed calls with at most this many bytes stay whole.
     pub whole_errors: u64,
@@ -109,7 +110,7 @@ pub enum Style {
     Cleared,
     /// A stub without a size.
     Named,
-    /// `[output: 245 lines]`.
+    /// A count of lines: `[output: 245 lines]`.
     Counted,
     /// `[Previous: used bash]`, as s06 and J-CLI write it.
     Previous,
@@ -175,8 +176,8 @@ impl Pass for Results {
 }
 
 impl Results {
-    /// The original of a result, if the context has a version that was truncated on ingest, or one
-    /// that shows more than this pass leaves.
+    /// The original of a result that was truncated on ingest. In the style `cleared`, the original
+    /// of a stub with lines below it, which this pass removes.
     fn whole<'a>(&self, view: &View<'a>, output: &Output) -> Option<&'a Output> {
         match self.style {
             Style::Cleared => view.stub_original(output),

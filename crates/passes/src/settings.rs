@@ -45,7 +45,7 @@ impl PassSettings {
         }
     }
 
-    /// The number of characters that the context must have before the pass begins, if its settings
+    /// The number of characters that a context must exceed before the pass begins, if its settings
     /// have one.
     pub(crate) fn over_chars(&self) -> Option<u64> {
         match self {

@@ -44,11 +44,11 @@ pub use tool::{ToolText, compact_tool};
 pub struct ReplacedHistory<'a> {
     /// The items that the summary replaces, in the order in which they are sent.
     pub items: &'a [usize],
-    /// The originals of these items, from before they were shortened: what the model reads. If no
-    /// others are known, these are the same items.
+    /// The original versions of these items, from before they were shortened. The model reads them.
+    /// If there are no others, these are the items themselves.
     pub originals: &'a [usize],
-    /// All original items, including those that earlier summaries replaced: the program reads facts
-    /// from them. If no others are known, these are the same items.
+    /// All original items, including those that earlier summaries replaced. The program reads facts
+    /// from them. If there are no others, these are the items themselves.
     pub all_originals: &'a [usize],
     /// The items that follow the summary.
     pub kept: &'a [usize],
@@ -146,9 +146,10 @@ pub struct WrittenSummary {
     pub spent: AskTotals,
 }
 
-/// How often a question that is too long for the model is made shorter.
+/// Maximum number of times that questions are made shorter because the model refuses one as too
+/// long.
 const SHRINKS: u32 = 3;
-/// The divisor of the window that gives the maximum size of the user's messages in a summary.
+/// The window divided by this number is the maximum size of the user's messages in a summary.
 const WINDOW_SHARE: u64 = 5;
 
 impl SummaryInProgress {

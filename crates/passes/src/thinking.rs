@@ -1,7 +1,7 @@
 //! Keeps old reasoning, or removes it whole; reasoning is never altered.
 //!
-//! In a turn with tool calls, the first reasoning of the turn must stay: "a final `assistant`
-//! message must start with a thinking block" (Anthropic's extended thinking).
+//! If the context ends with a result, the first reasoning of the last turn must stay: "a final
+//! `assistant` message must start with a thinking block" (Anthropic's extended thinking).
 
 use std::collections::HashSet;
 
@@ -28,7 +28,7 @@ impl Pass for Thinking {
     }
 }
 
-/// The response that begins the last turn, if that turn ends with a result.
+/// The items of the first response of the last turn; none unless the context ends with a result.
 fn open_turn(view: &View<'_>) -> HashSet<usize> {
     let sent: Vec<(usize, &Entry)> = view.transcript.context().collect();
     if !sent.last().is_some_and(|(_, entry)| has_results(entry)) {

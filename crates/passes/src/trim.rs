@@ -40,7 +40,8 @@ impl TrimRule {
         let (Some(&from), Some(&to)) = (begins.get(head), begins.get(tail)) else {
             return Vec::new();
         };
-        // The message of an earlier cut is among the user messages after the first ones.
+        // If an earlier cut is reported before this position, the new cut begins there and replaces
+        // it.
         let before = sent[..from].iter().position(|(_, entry)| is_cut(entry, source));
         let (from, to) = between_units(transcript, &sent, before.unwrap_or(from), to);
         let gone: Vec<(usize, &Entry)> = sent

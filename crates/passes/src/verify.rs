@@ -22,8 +22,8 @@ pub struct Side<'a> {
     pub source: &'a dyn Source,
 }
 
-/// The invariants that a change violates; empty if it is valid. It is the same function for stored
-/// sessions and live contexts, and for every kind of change.
+/// The invariants that a change violates; empty if the change is valid. Stored sessions and live
+/// contexts are verified by the same function, for every kind of change.
 ///
 /// - Content that the plan does not name is unchanged: user messages, reasoning, calls, results,
 ///   and their order.
@@ -69,8 +69,8 @@ pub fn new_violations(
     added(&old, new)
 }
 
-/// The violations in `after` that are more frequent than in `before`. The places that they name do
-/// not count: a message that stays may have another place in its list.
+/// The violations in `after` that are more frequent than in `before`. A description may begin with
+/// a position in a list (`input.6: …`): it is ignored, because a message that stays may move.
 fn added(before: &[Violation], after: Vec<Violation>) -> Vec<Violation> {
     let mut known: HashMap<(Invariant, String), usize> = HashMap::new();
     let key = |violation: &Violation| {
@@ -178,7 +178,7 @@ fn appended(sides: &Sides<'_>, plan: &Plan) -> Option<Vec<Violation>> {
     Some(violations)
 }
 
-/// A middle cut, while the entries of the context before are compared.
+/// A middle cut, while the entries of the context before the change are compared.
 struct CutOut<'a> {
     sides: &'a Sides<'a>,
     items: HashSet<usize>,
@@ -220,8 +220,8 @@ impl<'a> CutOut<'a> {
     }
 }
 
-/// Checks a summary of the beginning: only the summary is sent, then the kept entries, unchanged;
-/// and of what came before only system and user messages.
+/// Checks a summary of the beginning. The context must consist of the summary and of system and
+/// user messages from before, followed by the kept entries, unchanged.
 fn summarised(before: Side<'_>, after: Side<'_>, summary: &Summary) -> Vec<Violation> {
     let Summary { text, kept, .. } = summary;
     let mut violations = Vec::new();
@@ -257,7 +257,7 @@ fn summarised(before: Side<'_>, after: Side<'_>, summary: &Summary) -> Vec<Viola
     violations
 }
 
-/// Whether an entry is a summary with this text.
+/// Whether an entry is a summary that contains this text.
 fn has_summary(side: Side<'_>, entry: &Entry, text: &str) -> bool {
     entry.blocks.iter().any(|block| match block {
         Block::Summary(words) => words.read(side.source).contains(text),
@@ -362,8 +362,8 @@ fn edited_item(sides: &Sides<'_>, item: usize, records: Records) -> Vec<Violatio
     violations
 }
 
-/// Whether the items are the original ones. Records of the agent's own may follow them if they send
-/// nothing to a model.
+/// Whether the context has the same items as before, and all items that were added are records that
+/// no model sees.
 fn are_those_that_were(before: &Transcript, after: &Transcript) -> bool {
     let more = after.items.iter().skip(before.items.len());
     before.items.len() <= after.items.len()
@@ -371,7 +371,7 @@ fn are_those_that_were(before: &Transcript, after: &Transcript) -> bool {
         && more.into_iter().all(|item| item.entry().is_none())
 }
 
-/// The violations in edited records in which a value changed that other programs read.
+/// A violation for each edited record in which a value changed that other programs read.
 fn accounting(
     before: Side<'_>,
     after: Side<'_>,
@@ -432,8 +432,8 @@ pub fn recount(plan: &Plan, after: Side<'_>, counter: &dyn Counter) -> Tokens {
     entries.into_iter().sum()
 }
 
-/// Checks that records without an edit have their old length. Their bytes need no check: they are
-/// those of the original.
+/// Checks that records without an edit have their old length. Their bytes are not compared: they
+/// are copied from the original.
 fn unedited(before: &Transcript, after: &Transcript, edited: &[usize]) -> Vec<Violation> {
     // Several items may share a record.
     let edited: HashSet<Span> = edited.iter().map(|&it| before.items[it].record().span).collect();

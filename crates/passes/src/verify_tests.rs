@@ -174,7 +174,7 @@ fn a_violation_is_new_when_there_are_more_of_it_than_before() {
     // Line numbers are ignored, and a fixed violation does not offset a new one.
     let after = vec![violation(7, "a"), violation(8, "a"), violation(9, "a"), violation(4, "c")];
     assert_eq!(added(&before, after), [violation(9, "a"), violation(4, "c")]);
-    // So are places in a list, but not the ids in a sentence.
+    // Positions in a list are ignored as well, but not the ids in a sentence.
     let before = vec![violation(1, "input.6: alone"), violation(1, "no call c1")];
     let after = vec![violation(1, "input.2: alone"), violation(1, "no call c2")];
     assert_eq!(added(&before, after), [violation(1, "no call c2")]);

@@ -87,8 +87,8 @@ impl<'a> View<'a> {
     }
 
     /// A view for edits that are shown to a person and never written. Short texts are replaced as
-    /// well, calls without a result are treated as others, and stubs show the original number of
-    /// lines, which `lines_of` looks up.
+    /// well, calls without a result are treated as calls with one, and stubs show the original
+    /// number of lines, which `lines_of` looks up.
     pub fn for_reading(
         transcript: &'a Transcript,
         source: &'a dyn Source,
@@ -340,12 +340,12 @@ impl<'a> View<'a> {
     }
 
     /// The original of a result that was truncated on ingest. The original must be an earlier
-    /// result in the log: a text that only looks like a stub has none.
+    /// result of the same call: a text that only looks like a stub has none.
     pub fn ingest_original(&self, output: &Output) -> Option<&'a Output> {
         self.whole_of(output, |stub| stub.description() == SHORTENED)
     }
 
-    /// The original of a result that is a stub with lines.
+    /// The original of a result that is a stub with lines below it.
     pub fn stub_original(&self, output: &Output) -> Option<&'a Output> {
         self.whole_of(output, |stub| !stub.body().is_empty())
     }
@@ -397,7 +397,7 @@ impl<'a> View<'a> {
     pub fn lines(&self, text: &str) -> Lines {
         let Some(lines_of) = self.reading else { return line_count(text) };
         match Stub::parse(text) {
-            // A stub without a line count had one line.
+            // A stub states no number of lines if its original has only one.
             Some(stub) => stub.lines().or_else(|| lines_of(stub.reference())).unwrap_or(Lines(1)),
             None => line_count(text),
         }
@@ -496,7 +496,7 @@ impl<'a> View<'a> {
         if call.is_some() { stub } else { stub.with_what("result") }
     }
 
-    /// A stub for a text.
+    /// A stub for `text`, which is `words` when decoded.
     pub fn stub_of_text(&self, text: &Text, words: &str) -> Stub {
         Stub::from_text(self.reference(text), words)
     }
@@ -509,8 +509,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// An edit that replaces an argument; `None` if the call would grow. A text may have more
-    /// tokens next to other arguments than on its own.
+    /// An edit that replaces an argument. `None` unless the call becomes shorter in bytes and by
+    /// some tokens: a text may have more tokens next to other arguments than on its own.
     pub fn replace_argument(
         &self,
         at: At,
@@ -543,7 +543,7 @@ impl<'a> View<'a> {
         matches!(content, Some(Block::Call(call)) if Some(call.arguments) == text.span())
     }
 
-    /// An edit that replaces `old` by `new`; `None` if bytes or tokens would grow.
+    /// An edit that replaces `old` by `new`. `None` unless it saves bytes and adds no tokens.
     pub fn replace(&self, at: At, old: &str, new: String, pass: &'static str) -> Option<Edit> {
         // In JSON a line feed takes two bytes. Most texts need not be encoded to be compared.
         let written = encode(&new).len();
@@ -553,8 +553,8 @@ impl<'a> View<'a> {
         smaller.then_some(Edit { at, verb: Verb::Replace(new), pass })
     }
 
-    /// Whether `text`, which is at `at`, has at least this many tokens. If it is the whole block,
-    /// the block must have them as well.
+    /// Whether the text at `at` has at least this many tokens. If it is a result with several
+    /// parts, the block must have them as well.
     fn has_at_least(&self, at: At, text: &str, least: Tokens) -> bool {
         let At::Block { item, block } = at else {
             return has_at_least(text, least, self.counter);
@@ -582,8 +582,8 @@ impl<'a> View<'a> {
 /// Returns the number of lines of the archived text under a reference, if it is known.
 pub type LinesOf<'a> = &'a (dyn Fn(&Ref) -> Option<Lines> + Sync);
 
-/// The results of `each`, in order. They are computed on all cores if there is enough work:
-/// starting another core takes longer than a few short texts do.
+/// The results of `each`, in order. They are computed on all cores if there are many: for a few
+/// short texts, starting threads takes longer than the work.
 pub fn on_all_cores<T: Send, R: Send>(all: Vec<T>, each: impl Fn(T) -> R + Sync + Send) -> Vec<R> {
     const ENOUGH: usize = 64;
     if all.len() < ENOUGH { all.into_iter().map(each).collect() } else { parallel::map(all, each) }
@@ -602,7 +602,8 @@ impl Counter for Nothing {
     }
 }
 
-/// The text of a file, without the line numbers that a tool put before the lines.
+/// The text of a file, without the line numbers that a tool put before the lines. It ends before
+/// the first line without a number.
 pub(crate) fn without_numbers(text: &str) -> String {
     let lines = text.lines().map_while(|line| {
         let rest = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());

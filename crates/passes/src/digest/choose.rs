@@ -16,7 +16,7 @@ use super::value::Values;
 /// What the digest contains of each piece, by the index of the piece.
 pub(super) type Chosen = BTreeMap<usize, ChosenLines>;
 
-/// What a digest contains of one piece: at least one of its headers.
+/// What a digest contains of one piece: its short or its full header, and lines below it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ChosenLines {
     /// Whether the header is the full one, with the target of the call.
@@ -90,8 +90,8 @@ impl Candidate {
 
 impl<'p> Choice<'p> {
     /// Finds what every digest contains of the pieces that the digest replaces, and computes the
-    /// value of their other lines. Of a long text of the model, these are only the lines of its
-    /// frame: the others become candidates when the whole frame is chosen.
+    /// value of their other lines. Of a long text of the model, only the lines of its frame are
+    /// candidates at first; the others become candidates when the whole frame is chosen.
     pub fn weigh(
         index: &FactIndex,
         pieces: &'p Pieces,
@@ -332,15 +332,16 @@ fn stays(old: &[Piece], kept: &[Piece]) -> Chosen {
     chosen
 }
 
-/// The value of a line that is added to that of its facts.
+/// The value that a line has in addition to that of its facts: for an error, for a decision.
 fn bonus(line: &Line) -> f64 {
     let error = if line.is_error { ERROR } else { 0.0 };
     let decision = if line.decides { DECISION } else { 0.0 };
     error + decision
 }
 
-/// The price of a line in tokens, for comparison. The first line of a call is charged twice the
-/// tokens of the header, so that a digest has more lines of fewer calls.
+/// The price of a line in tokens, for comparison. `opens` are the tokens of the header that the
+/// line needs, 0 if the digest has it already. They count twice, so that a digest has more lines of
+/// fewer pieces.
 fn price(tokens: u64, opens: u64) -> f64 {
     (tokens + 2 * opens) as f64
 }
@@ -363,11 +364,10 @@ impl PartialOrd for Candidate {
     }
 }
 
-/// Orders candidates by gain. If gains are equal, the newest call is first, because its result is
-/// the current one; and within a call, the first line.
+/// Orders candidates by gain. If gains are equal, the newest piece is first, because its result is
+/// the current one; within a piece, the header and then the earliest line.
 impl Ord for Candidate {
     fn cmp(&self, other: &Candidate) -> Ordering {
-        // The newer piece, and in it the earlier line.
         self.gain
             .total_cmp(&other.gain)
             .then_with(|| self.piece.cmp(&other.piece))

@@ -56,8 +56,8 @@ impl Focus {
     }
 }
 
-/// The words of a text, without repetitions. For scripts without spaces: every two adjacent
-/// characters.
+/// The words of a text, without repetitions. In a script without spaces, every two adjacent
+/// characters count as a word.
 fn words(text: &str) -> Vec<String> {
     let mut found = BTreeSet::new();
     let mut words = Vec::new();

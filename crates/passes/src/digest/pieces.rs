@@ -27,7 +27,7 @@ const LONGEST: usize = 40_000;
 const TARGET: usize = 200;
 /// Maximum characters of another argument in a header.
 const ARGUMENT: usize = 160;
-/// Maximum bytes of a line that reports a failure: a longer one is data.
+/// A line with at least this many bytes is data, and does not report a failure.
 const LONGEST_ERROR: usize = 300;
 /// Minimum bytes of a trimmed line: a shorter one has no meaning.
 const SHORTEST: usize = 3;
@@ -112,7 +112,7 @@ pub struct Fact {
     pub kind: FactKind,
 }
 
-/// A line.
+/// A line of a piece.
 #[derive(Debug)]
 pub struct Line {
     pub text: Box<str>,
@@ -130,8 +130,8 @@ pub struct Line {
     /// first and last paragraphs. A digest contains other lines of that text only together with the
     /// frame.
     pub is_frame: bool,
-    /// Whether every digest contains the line: the user commands or forbids something in it, or it
-    /// reports a failure.
+    /// Whether every digest contains the line: it reports the failure of a call, or it is a line of
+    /// a long user message that commands or forbids something or is at either end of the message.
     pub stays: bool,
 }
 
@@ -235,7 +235,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The whole result of each call: the first one, before any compaction.
+/// The first result of each call, which is the one before any compaction.
 fn results<'a>(view: &View<'a>) -> HashMap<&'a str, &'a Output> {
     let mut results = HashMap::new();
     for (_, output, _) in view.outputs() {
@@ -373,7 +373,8 @@ impl<'a> Part<'a> {
         UnnumberedPiece { body, of_header, of_lines }
     }
 
-    /// The whole text with its tokens, if a digest has it whole or may have.
+    /// The whole text with its tokens, if a digest contains it whole in any case or if there is
+    /// room.
     fn whole(
         &self,
         source: &dyn Source,
@@ -437,7 +438,7 @@ fn arguments(source: &dyn Source, call: &Call, found: &mut Lines) -> String {
                         shown.push_str(&format!(" {name}={text}"));
                     }
                     Value::Number(number) => shown.push_str(&format!(" {name}={number}")),
-                    // Nested texts are separate fields.
+                    // Texts within this value are fields of the call, whose lines are added below.
                     _ if call.fields.iter().any(|field| field.name.starts_with(&name)) => {}
                     value => each_text(&value, &mut |text| found.split(text, true, false)),
                 }

@@ -29,7 +29,7 @@ struct Seen {
     kind: FactKind,
     /// Number of texts that contain it; a text is a message, the arguments of a call, or a result.
     texts: u32,
-    /// The responses of its first and last occurrence.
+    /// The numbers of the responses of its first and its last occurrence.
     first: u32,
     last: u32,
     /// The number of facts in the last text that contains it, and whether that text was the result
@@ -43,8 +43,8 @@ struct Seen {
     by_user: bool,
 }
 
-/// The names of the features, in order. From the features the probability is computed that the
-/// model uses a fact in the next 40 responses.
+/// The names of the features of a fact, in order. From them the probability is computed that the
+/// model uses the fact in the next 40 responses.
 pub const FEATURES: [&str; 16] = [
     "bias",
     "density",
@@ -78,7 +78,8 @@ static WEIGHTS: LazyLock<Features> = LazyLock::new(|| {
 const GAMMA: f64 = 0.85;
 
 impl Values {
-    /// The values of the facts of a session; `all` has every numbered fact.
+    /// The values of the facts of a session. `all` are the facts of the index, in the order of
+    /// their numbers.
     pub fn from_occurrences(seen: &mut Occurrences, all: &[FactId], pieces: &Pieces) -> Values {
         seen.note(pieces, all.len());
         let Occurrences { facts, texts, .. } = &*seen;
@@ -100,7 +101,7 @@ impl Values {
 
 impl Occurrences {
     /// Updates the occurrences to those in `pieces`; the index has `facts` facts. If `pieces` begin
-    /// with the pieces of the last call, only new ones are read.
+    /// with the pieces of the previous update, only the new ones are read.
     fn note(&mut self, pieces: &Pieces, facts: usize) {
         let all = pieces.all();
         let mut pairs = self.pieces.iter().zip(all);

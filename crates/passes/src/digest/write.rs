@@ -115,7 +115,8 @@ fn push_line(text: &mut String, line: &str) {
     text.push_str(line);
 }
 
-/// A text of the session, escaped so that no line of it looks like the rules part of a digest.
+/// A text of the session, escaped so that no line of it looks like the first line or the rules of a
+/// digest.
 fn as_content(text: &str) -> Cow<'_, str> {
     const MARKS: [&str; 4] = [HEADING, "<pinned ", "</pinned>", BEGIN];
     if !MARKS.iter().any(|mark| text.contains(mark)) {

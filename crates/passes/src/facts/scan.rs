@@ -186,7 +186,7 @@ fn in_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$'
 }
 
-/// Reports the names with hyphens in a token that have at least eight letters.
+/// Reports the names with hyphens in a token that have at least eight characters.
 fn hyphenated<'t>(text: &'t str, each: &mut impl FnMut(FactKind, &'t str)) {
     if !text.contains('-') {
         return;
@@ -203,8 +203,8 @@ fn hyphenated<'t>(text: &'t str, each: &mut impl FnMut(FactKind, &'t str)) {
     }
 }
 
-/// Whether a word is an identifier: it has 5 to 80 bytes, and an underscore, an inner capital, or a
-/// digit among letters.
+/// Whether a word is an identifier: it has 5 to 80 bytes, and an inner underscore, a capital after
+/// a small letter, or a digit next to at least three letters.
 fn is_identifier(word: &str) -> bool {
     if !(5..=80).contains(&word.len()) {
         return false;

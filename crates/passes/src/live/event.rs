@@ -56,7 +56,8 @@ pub enum Event {
         why: EventReason,
         /// Tokens of the next request before the compaction.
         tokens: Tokens,
-        /// The target that the user or the model requested, if one was.
+        /// The target of a compaction that the user or the model requested. `None` if the
+        /// compaction was not requested, or has no target.
         #[serde(skip_serializing_if = "Option::is_none")]
         target: Option<Tokens>,
         /// For a requested compaction: the window without the reserve, if it is known.
@@ -124,7 +125,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// The event of a compaction that was done as its recipe says.
+    /// The event of a compaction in which no digest took the place of a summary.
     pub(super) fn finished(
         why: EventReason,
         before: Tokens,

@@ -42,7 +42,7 @@ pub struct Machine {
     summary_over: Option<Level>,
     usable: Option<Tokens>,
     stage: Stage,
-    /// Why a compaction was requested that has not begun.
+    /// Why a compaction was requested; `None` once that compaction has begun.
     asked_for: Option<EventReason>,
     /// Whether the warning was reported since the context was last below the warning level.
     warned: bool,
@@ -66,16 +66,16 @@ pub struct Machine {
     events: Vec<Event>,
 }
 
-/// What was done since the last request. Not a stage of a recipe.
 /// How a context has grown since its last compaction, or since the machine first saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Growth {
-    /// Tokens at its beginning.
+    /// Tokens of the context when its growth was first measured.
     from: Tokens,
     /// Requests since then.
     requests: u64,
 }
 
+/// What was done since the last request. This is not a stage of a recipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// Nothing.
@@ -407,20 +407,20 @@ impl Machine {
         (may && is_due).then_some(EventReason::Trigger)
     }
 
-    /// Whether the recipe prices compactions, and one is worth its price: everything behind the
-    /// prompt is written to the provider's cache again, and the context is as long again after as
-    /// many requests as its growth so far says.
+    /// Whether the recipe weighs compactions by price, and a compaction now is worth its price. It
+    /// is assumed that the provider writes the whole compacted context to its cache again, and that
+    /// the context grows back as fast as it has grown so far.
     fn is_worth_its_price(&self, gauge: &ContextSize) -> bool {
         let (Some(growth), Some(target)) = (self.growth, self.target_tokens()) else {
             return false;
         };
         let saved = gauge.tokens - target;
-        // A context that is a little above its target is not worth a digest.
+        // A context that is less than a quarter above its target is not worth a digest.
         if !self.live.priced || saved.0 * 4 < target.0 {
             return false;
         }
         let per_request = (gauge.tokens - growth.from).0 / growth.requests.max(1);
-        // Of a context that was opened again it is not known yet how fast it grows.
+        // How fast a context grows is not known yet when it was just opened.
         let Some(requests) = saved.0.checked_div(per_request) else { return false };
         let cut = PricedCut { saved, rewritten: target, requests, is_warm: true };
         is_worth(cut, CachePrices::USUAL)
@@ -497,8 +497,8 @@ impl Machine {
         self.events.push(Event::Started { why, tokens, target, usable });
     }
 
-    /// Makes a digest the next step. In a recipe that runs before every request, the digest is
-    /// reported separately.
+    /// Makes a digest the next step. For a recipe that runs before every request, the reported
+    /// reason is the full window.
     fn fall_back(&mut self, attempt: Attempt) {
         let why = if attempt.why == EventReason::Request { EventReason::Hard } else { attempt.why };
         self.stage = Stage::Misfits(Attempt { why, ..attempt });
@@ -517,14 +517,13 @@ impl Machine {
     /// Whether a summary follows the passes.
     fn wants_summary(&self, gauge: &ContextSize, why: EventReason) -> bool {
         let Some(over) = self.summary_over else { return false };
-        // A compaction for the user or the model includes a summary; after an overflow the context
-        // must fit.
+        // A compaction that the user or the model requested always includes a summary.
         let by_hand = matches!(why, EventReason::Manual | EventReason::Tool);
         let over = if over == Level::default() {
             !self.target.is_some_and(|target| target.is_reached(gauge, self.usable))
         } else {
-            // A level above a small window would never be reached, so exceeding the window counts
-            // as well.
+            // A small window may be full below this level, so a context above its limit counts as
+            // well.
             self.is_reached(&over, gauge) || self.limit().is_some_and(|it| gauge.tokens > it)
         };
         // The breaker has allowed the attempt already, except for a recipe that runs before every
@@ -591,7 +590,7 @@ impl Machine {
         }
     }
 
-    /// Ends the attempt in any case, and has the breaker judge it once.
+    /// Ends the attempt, and lets the breaker judge its result.
     fn close(&mut self, result: AttemptResult, now: &ContextSize) {
         self.stage = Stage::Done;
         self.growth = Some(Growth { from: now.tokens, requests: 0 });

@@ -40,8 +40,8 @@ pub(super) struct CallTarget {
 }
 
 impl CallTarget {
-    /// The target of a call: the path of a read, the command of a shell call, otherwise all
-    /// arguments.
+    /// The target of a call: the path of a read, the command of a shell call; for a search, a list,
+    /// a web page and unknown tools, the tool with all arguments. `None` for other calls.
     pub fn from_call(view: &View<'_>, call: &Call) -> Option<CallTarget> {
         let kind = call.kind;
         let target = call.target.as_ref().map(|target| view.text(target));
@@ -99,8 +99,8 @@ impl LostContent {
         left
     }
 
-    /// Adds what the context after has not of a block. `rule` is its kind and name if it is a rule
-    /// or a plan.
+    /// Adds what the context after the compaction lacks of a block. `rule` is the kind and name of
+    /// the block if it is a rule or a plan.
     fn add(
         &mut self,
         removed: &Removed<'_, '_>,
@@ -146,7 +146,7 @@ impl LostContent {
     }
 }
 
-/// A block of the context before.
+/// A block of the context before the compaction.
 #[derive(Clone, Copy)]
 struct Removed<'a, 't> {
     view: &'a View<'t>,
@@ -157,7 +157,7 @@ struct Removed<'a, 't> {
 }
 
 impl<'a> Removed<'a, '_> {
-    /// The part of the removed text that the context after does not contain, in per cent.
+    /// The part of the text that the context after the compaction does not contain, in per cent.
     fn share(&self, kind: LostKind, there: &ContextContent) -> u64 {
         match self.content {
             Block::Image(image) => {
@@ -230,8 +230,8 @@ pub(super) fn is_same(text: &str, was: &str) -> bool {
     ContextContent { facts: FactMap::default(), lines, images: HashSet::new() }.missing(text) <= 10
 }
 
-/// The id of a line, without its line number and white space; `None` if the line is too short to
-/// mean anything.
+/// The id of a line, without its line number and white space; `None` if the line has neither
+/// letters nor digits.
 fn line(line: &str) -> Option<FactId> {
     let trimmed = line.trim();
     let rest = trimmed.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -352,7 +352,8 @@ pub(super) fn references(view: &View<'_>, content: &Block) -> Vec<Ref> {
     }
 }
 
-/// The text in a session that has this reference, as removed pieces state references.
+/// The first text in a session with this reference, which may be shorter than those in
+/// [`LostPiece`].
 pub(super) fn named_text(view: &View<'_>, reference: &Ref) -> Option<String> {
     let blocks = view.transcript.entries().flat_map(|(_, entry)| &entry.blocks);
     for content in blocks {
@@ -370,7 +371,8 @@ pub(super) fn named_text(view: &View<'_>, reference: &Ref) -> Option<String> {
     None
 }
 
-/// The text of a block, as a model sees it.
+/// The text of a block that is compared: of a call, the texts in its arguments. Empty for reasoning
+/// and images.
 pub(super) fn text_of(view: &View<'_>, content: &Block) -> String {
     match content {
         Block::Text(text) | Block::Summary(text) => view.text(text).into_owned(),

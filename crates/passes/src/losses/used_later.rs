@@ -129,13 +129,13 @@ impl<'v, 'a> LaterUse<'v, 'a> {
     }
 }
 
-/// The block that a removed piece was.
+/// The block of a removed piece, in the context before the compaction.
 fn block_of<'t>(before: &View<'t>, piece: &Placed) -> Option<&'t Block> {
     let (item, block) = piece.1;
     Some(&before.transcript.items[item].entry()?.blocks[block])
 }
 
-/// The part of a file that a result is of.
+/// The part of a file that the call of a result read; `None` for the whole file.
 fn part_of(before: &View<'_>, block: Option<&Block>) -> Option<Box<str>> {
     match block? {
         Block::Output(output) => before.call_of(output)?.part.clone(),

@@ -1,4 +1,4 @@
-//! Makes pins fit a budget: shortens them, or drops some and names those.
+//! Makes pins fit a budget: shortens them, or drops some and lists the names of those.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use epitome_model::{Counter, Tokens};
 
 use super::{Pin, PinKind, commanding_parts};
 
-/// The share of a budget up to which no pin is shortened, in per cent.
+/// The share of a budget, in per cent, that pins may have before they are shortened.
 const SHARE: u64 = 25;
 /// The number of tokens up to which a pin always stays whole.
 const SMALL: u64 = 300;
@@ -87,8 +87,8 @@ pub fn pin_names(pins: &[Pin]) -> Vec<String> {
     names.collect()
 }
 
-/// Removes lines that a newer pin of the same kind has, too. Only for kinds for which `wanted` is
-/// true.
+/// Removes lines that a newer pin of the same kind has, too. Pins of kinds for which `wanted` is
+/// false stay as they are.
 pub fn remove_repeated_lines(pins: &mut [Pin], wanted: impl Fn(PinKind) -> bool) {
     let mut seen_lines: HashSet<(PinKind, String)> = HashSet::new();
     for pin in pins.iter_mut().rev().filter(|pin| wanted(pin.kind)) {

@@ -10,8 +10,8 @@ static COMMANDS: LazyLock<LanguagePatterns> = LazyLock::new(LanguagePatterns::co
 /// A heading of a list of rules: every item below it is a rule.
 static HEADS_RULES: LazyLock<LanguagePatterns> = LazyLock::new(LanguagePatterns::rules);
 
-/// The number of list items and emphasised lines of which at least one has a word of command, if
-/// the rule file is in a known language.
+/// In a rule file in a known language, at least one of this many list items and emphasised lines
+/// has a word of command.
 const FEW: usize = 20;
 
 /// The lines of a rule file that command or forbid something, as [`rule_lines_by_words`] finds

@@ -13,7 +13,7 @@ pub fn between_marks(text: &str) -> impl Iterator<Item = &str> {
 /// The texts that the user marked, with marks on lines of their own. Marks are ignored in text that
 /// the user only passes on: within a line, in a code block, in a quotation, indented, or in an
 /// element that an agent or another program added. All marks are ignored in a text that contains a
-/// digest of epitome.
+/// digest or a summary by epitome.
 pub fn own_marks(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     if !text.contains(OPEN) || is_copy_of_ours(text) {

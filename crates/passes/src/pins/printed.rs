@@ -50,7 +50,8 @@ fn is_silent(words: &[String]) -> bool {
     words.first().is_none_or(|word| word == "cd" || word.starts_with('#'))
 }
 
-/// The rule files that one program prints. `is_filtered` is whether its output goes to another.
+/// The rule files that one program prints. `is_filtered` is whether its output goes to another
+/// program.
 fn printed_by_words(words: &[String], is_filtered: bool, files: &RuleFiles) -> PrintedRules {
     // What precedes the program is skipped: a shell with options, `sudo`, variables.
     let at = words.iter().take_while(|word| program(word).is_none() && !files.has(word)).count();
@@ -72,7 +73,7 @@ fn printed_by_words(words: &[String], is_filtered: bool, files: &RuleFiles) -> P
     PrintedRules { files: files.collect(), is_all }
 }
 
-/// The program of this name that prints files.
+/// The program of [`PRINTS`] that a word names, with or without its folder and `.exe`.
 fn program(word: &str) -> Option<&'static str> {
     let name = word.rsplit(['/', '\\']).next().unwrap_or(word).to_lowercase();
     PRINTS.into_iter().find(|it| *it == name.strip_suffix(".exe").unwrap_or(&name))

@@ -34,7 +34,7 @@ pub struct State {
     pub source: PinSource,
     /// The text; empty if a recipe removed it.
     pub text: String,
-    /// The keys of everything that the text is a state of. A state without keys is never replaced.
+    /// The keys of everything of which the text is a state. A state without keys is never replaced.
     keys: Vec<Key>,
 }
 
@@ -58,7 +58,7 @@ impl Key {
 }
 
 /// The states in `items` and in the items that summaries among them replaced, in order. A state is
-/// left out if the context has a newer one for each of its keys which may replace it: one from a
+/// left out if, for each of its keys, the context has a newer state that may replace it: one from a
 /// source that is at least as trustworthy, and not much shorter.
 pub fn states(view: &View<'_>, items: &[usize]) -> Vec<State> {
     let sent: HashSet<usize> = view.transcript.context.iter().copied().collect();
@@ -109,9 +109,9 @@ fn replaced_by_summaries(view: &View<'_>, items: &[usize]) -> Vec<usize> {
     found
 }
 
-/// Drops rules that only a summary contains. Exception: the session shows that they were rules and
-/// no longer contains them, because a call read the rule file or skill and a recipe left a stub of
-/// the result. Such stubs are dropped as well.
+/// Drops rules that only a summary contains. One exception: a call read the rule file or skill, and
+/// a recipe left only a stub of the result. Then the session shows that there were rules, and only
+/// the summary still has them. States that are stubs are dropped as well.
 fn forget_unproven(view: &View<'_>, states: &mut Vec<State>) {
     let mut here: HashSet<Key> = HashSet::new();
     let mut removed: HashSet<Key> = HashSet::new();
@@ -351,8 +351,8 @@ const FOLDERS: [&str; 6] = ["workdir", "cwd", "directory", "dir", "path", "worki
 const GOES: [&str; 3] = ["cd", "pushd", "Set-Location"];
 
 /// The path and text of a rule file that the agent gives in a text. The text must begin with words
-/// that agents put before a rule file. It is not enough that it mentions one, because agents also
-/// pass on the output of hooks, commands and pages.
+/// that agents put before a rule file. A text that only mentions a rule file gives none, because
+/// agents also pass on the output of hooks, commands and pages.
 fn rule_file_given(view: &View<'_>, text: &Text) -> Option<(String, String)> {
     let text = view.text(text);
     let first = text.lines().find(|line| {
@@ -400,7 +400,7 @@ fn rule_file_named(line: &str, files: &RuleFiles) -> Option<String> {
     words.find(|word| files.has(word)).map(str::to_owned)
 }
 
-/// The path as an absolute path, if the session names its folder.
+/// The path as an absolute path, if the session stores its working directory.
 fn absolute(view: &View<'_>, path: &str) -> String {
     let is_full = path.starts_with(['/', '~', '\\']) || path.get(1..2) == Some(":");
     match view.transcript.head.cwd.as_deref() {

@@ -11,8 +11,8 @@ use crate::{Keep, PassSettings};
 
 impl Recipe {
     /// Replaces the rules for what is kept, if `keep` has any. The rule for results that the model
-    /// has not answered stays. In a recipe that exempts the newest results one by one, `results` is
-    /// their number.
+    /// has not answered stays. If a pass of the recipe leaves the `newest` results unchanged,
+    /// `keep.results` replaces that number instead.
     ///
     /// ```
     /// use epitome_passes::{Keep, built_in};

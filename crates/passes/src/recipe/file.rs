@@ -42,7 +42,7 @@ fn move_members(file: &mut DeTable<'_>) -> Result<(), Error> {
     if is_number && let Some(tokens) = take(file, "target") {
         put(file, "target.tokens", tokens);
     }
-    // Earlier versions had these two for stored sessions, directly in `trigger`.
+    // In files of earlier versions, `trigger` has these two keys itself, for stored sessions.
     let mut stored = DeTable::new();
     for key in ["trigger.tokens", "trigger.bytes"] {
         if let Some(value) = take(file, key) {
@@ -74,7 +74,7 @@ fn move_members(file: &mut DeTable<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Sets the stages for live contexts: those for stored sessions, with those replaced that the file
+/// Sets the stages for live contexts to those for stored sessions, except for stages that the file
 /// sets for live contexts.
 fn put_stages<'i>(file: &mut DeTable<'i>, mut stages: Value<'i>) {
     let own = match stages.get_mut() {

@@ -36,7 +36,8 @@ impl Haystack {
         flat(text, &mut self.0);
     }
 
-    /// Whether the history contains a quote, ignoring case and white space.
+    /// Whether the history contains a quote, ignoring case and white space. The parts of a quote
+    /// around `…` and `...` are searched one by one.
     pub fn has(&self, quote: &str) -> bool {
         let quote = quote.replace("&lt;", "<");
         quote.split('…').flat_map(|part| part.split("...")).all(|part| {
@@ -178,7 +179,7 @@ fn text_behind<'l>(line: &'l str, title: &str, form: HeadingForm) -> Option<&'l 
     Some(rest.trim_start_matches(['*', '_']).trim())
 }
 
-/// Whether a heading is this one, with or without an explanation in brackets.
+/// Whether a text is the heading `title`, with or without an explanation in brackets.
 fn is_title(text: &str, title: &str) -> bool {
     let before = text.split_once(" (").map_or(text, |(before, _)| before);
     heading(text) == title || heading(before) == title
@@ -219,7 +220,7 @@ fn demoted(line: &str) -> Cow<'_, str> {
     line.into()
 }
 
-/// A model's text, in which quotes and file names are replaced that the history does not contain.
+/// A model's text, with [`STRUCK`] for each quote and file name that the history does not contain.
 pub fn strike_unproved(text: &str, history: &Haystack, struck: &mut StruckCounts) -> String {
     let text = escape_tags(text);
     let mut out = String::new();

@@ -175,8 +175,8 @@ fn patched(patch: &str) -> Vec<String> {
 }
 
 /// The user's messages that have at most `most` tokens together, oldest first; newer messages are
-/// preferred. The first words of the session are always included. If `current` is true, the last
-/// message waits for an answer and is included whole.
+/// preferred. The first message is always included, at least in part. If `current` is true, the
+/// last message waits for an answer and is included whole.
 pub fn user_messages(
     messages: &[String],
     current: bool,

@@ -69,13 +69,14 @@ static TAG: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&pattern).expect("the tags are fixed and tested")
 });
 
-/// The text, escaped so that nothing in it looks like one of these tags.
+/// The text, escaped so that nothing in it looks like a tag of a prompt or a summary.
 pub fn escape_tags(text: &str) -> Cow<'_, str> {
     TAG.replace_all(text, "&lt;$1")
 }
 
 impl HistoryRecord {
-    /// The text of the record with its maximum length halved `halvings` times.
+    /// The text of the record, with its maximum length halved `halvings` times, but not below a
+    /// minimum.
     pub fn text_with_halved_limit(&self, halvings: u32) -> String {
         match halvings {
             0 => self.within(usize::MAX),
@@ -195,7 +196,8 @@ fn attribute(text: &str) -> String {
     text.replace(['"', '<', '>'], "'")
 }
 
-/// A text truncated to `most` bytes: its beginning, the lines that report failures, and its end.
+/// A text truncated to about `most` bytes: its beginning, lines of the middle that report failures,
+/// and its end.
 pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most.saturating_add(60) {
         return Cow::Borrowed(text);

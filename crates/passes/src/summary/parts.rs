@@ -8,9 +8,10 @@ use super::question::{JOINED, MERGE, PART, WHOLE};
 use super::{Stage, SummaryInProgress};
 use crate::ask::Ask;
 
-/// Maximum number of questions for one summary; in a longer session, records are truncated further.
+/// Maximum number of parts, each of which is one question. If there are more, records are truncated
+/// further.
 const MOST_ASKS: usize = 24;
-/// How often the maximum length of records is halved at most.
+/// Maximum number of times that the maximum length of records is halved.
 const HALVINGS: u32 = 4;
 
 impl SummaryInProgress {
@@ -43,7 +44,8 @@ impl SummaryInProgress {
         self.next(Vec::new(), asks)
     }
 
-    /// The parts of the history, each of which fits into a question; `None` if there are too many.
+    /// The parts of the history, each of which fits into a question; `None` if there are too many,
+    /// or if a record does not fit.
     fn parts(&self, halvings: u32) -> Option<Vec<String>> {
         let empty = self.question(PART, &[("n", "99".into()), ("of", "99".into())]);
         let room = self.room(empty.max_tokens) - self.count(&empty);
@@ -110,7 +112,7 @@ impl SummaryInProgress {
                 continue;
             }
             match self.merge(&group) {
-                // The merged note needs room as well.
+                // This question replaces the one about the same notes without the last.
                 Some(ask) if group.len() > 2 => {
                     groups.pop();
                     groups.push(ask);

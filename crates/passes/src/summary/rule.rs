@@ -16,7 +16,7 @@ pub struct SummaryRule {
     pub max_tokens: u64,
     /// The sections of the model's part.
     pub sections: Sections,
-    /// The role in which it is sent.
+    /// The role in which the summary is sent.
     pub role: SummaryRole,
     /// Tokens of the user's messages that are included word for word, the newest first.
     pub user_tokens: u64,

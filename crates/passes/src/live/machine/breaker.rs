@@ -107,7 +107,7 @@ impl AttemptResult {
     }
 }
 
-/// Whether a size has grown by at least the per cent that a good compaction saves.
+/// Whether a size has grown by at least [`POOR`] per cent.
 pub(super) fn has_grown(from: Tokens, to: Tokens) -> bool {
     to.0 * 100 >= from.0 * (100 + POOR)
 }

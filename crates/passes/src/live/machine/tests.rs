@@ -243,13 +243,15 @@ fn three_failed_summaries_open_the_breaker_until_the_context_has_grown() {
     check(&[
         // After a single failure, the next answer is used.
         (with_summary(), &[fails, (900, Summary(900, 300))], &["run, ask", "run, ask"]),
-        // Three failures open it: a working model is asked again when the context has grown.
+        // Three failures open the breaker: a model that works again is asked when the context has
+        // grown.
         (
             with_summary(),
             &[fails, fails, fails, (944, To(944)), (945, Summary(945, 300)), (900, To(900))],
             &["run, ask", "run, ask", UNWRITTEN, "", "run, ask", "run, ask"],
         ),
-        // An attempt that is let through may ask for its summary, whatever the passes achieve.
+        // An attempt that an open breaker allows may ask for its summary, whatever the passes
+        // achieve.
         (
             with_summary(),
             &[fails, fails, fails, (945, Summary(930, 300))],
