@@ -65,8 +65,8 @@ impl Failure {
         Failure::new(Status::Usage, "usage", message)
     }
 
-    /// The warning that `--force` prints before it replaces a session that agents can write to;
-    /// `None` if no such agent runs.
+    /// The warning that `--force` prints before it replaces a session that other programs can write
+    /// to; `None` if there are no such programs.
     pub fn force_warning(users: &[User]) -> Option<String> {
         let writing: Vec<String> =
             users.iter().filter(|it| it.writes).map(name_of_process).collect();

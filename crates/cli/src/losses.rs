@@ -36,7 +36,7 @@ pub fn render(report: &LossReport, all: bool) -> String {
     text
 }
 
-/// Prints what a planned compaction would remove.
+/// What a planned compaction would remove, as text.
 pub fn render_planned(losses: &CompactionLosses) -> String {
     format!("\n{BOLD}What would leave the context{BOLD:#}\n{}", body(losses, false))
 }

@@ -63,7 +63,8 @@ impl MoreRules {
         Ok(set.chain(&self.rules).cloned().collect())
     }
 
-    /// The finder for these kinds and rules, or those of the settings.
+    /// The finder for the kinds and rules in `names`, or for those of the settings if `names` is
+    /// empty.
     pub fn finder(&self, app: &App, names: &[String]) -> Result<Finder> {
         Ok(finder(&app.config, app.settings()?, names, &self.rules)?)
     }

@@ -77,7 +77,7 @@ impl Steps {
     }
 
     /// The failure of a command that was stopped before its end: `31 of 146 sessions compacted,
-    /// stopped`. `None` if it was not.
+    /// stopped`. `None` if no stop was requested, or all steps were done.
     pub fn stop_failure(&self, n: usize, done: &str, hint: &str) -> Option<Failure> {
         let is_complete = self.progress.done() >= self.of;
         if !self.is_stopped() || is_complete {

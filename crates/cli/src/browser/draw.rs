@@ -67,7 +67,7 @@ pub fn draw(browser: &mut Browser, frame: &mut Frame<'_>) {
     }
 }
 
-/// Draws the lines above the list.
+/// Draws what lies over the list: the help, a menu, or a question.
 fn draw_above(browser: &Browser, frame: &mut Frame<'_>) {
     match &browser.mode {
         Mode::Help => boxed(frame, browser, "Keys", HELP.lines().map(Line::raw).collect()),
@@ -402,7 +402,8 @@ fn details(browser: &Browser, row: &Row, width: usize) -> [Line<'static>; 3] {
     ]
 }
 
-/// The size of a session's context and its cost, in a shorter form if there is less room.
+/// The size of a session's context, what compacting would save, and how many tokens a request is
+/// billed as. The form is shorter if there is less room.
 fn sums_of(info: &SessionInfo, width: usize) -> String {
     let mut long = Vec::new();
     let mut short = Vec::new();

@@ -101,7 +101,7 @@ fn the_list_fits_every_screen() {
         let name = format!("list_{columns}x{lines}");
         insta::assert_snapshot!(name, screen(&mut browser, columns, lines));
     }
-    // Even on the smallest screens.
+    // Drawing does not panic, even on the smallest screens.
     for columns in 1..30 {
         for lines in 1..8 {
             screen(&mut browser, columns, lines);

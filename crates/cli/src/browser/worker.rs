@@ -30,7 +30,7 @@ pub enum Task {
 }
 
 impl Task {
-    /// Whether the command changes files, so that it must not be killed.
+    /// Whether the task changes files, so that it must not be killed.
     pub fn writes(&self) -> bool {
         match self {
             Task::Export { .. } => true,
@@ -124,7 +124,7 @@ impl Worker {
     }
 
     /// Carries out a task. `looked` is called after each session that is read for the list, with
-    /// the number of sessions read so far.
+    /// the number of all sessions.
     pub fn run(&mut self, task: Task, looked: impl Fn(usize) + Sync) -> TaskResult {
         let done = match task {
             Task::List => self.list(looked).map(TaskResult::Listed),

@@ -249,7 +249,7 @@ struct Removed<'a> {
 fn rm(app: &App, session: &str, yes: bool) -> Result<()> {
     let archive = app.config.archive();
     let key = key_of(app, session)?;
-    // A session is restored together with its parts, so they are exported together.
+    // A session is restored together with its parts, so they are removed together.
     let parts = parts_of(app, &key)?;
     let mut packs = 0;
     let mut stored = Bytes(0);
@@ -324,7 +324,7 @@ fn parts_of(app: &App, key: &SessionKey) -> Result<Vec<SessionKey>> {
 fn export(app: &App, session: &str, out: Option<&Path>) -> Result<()> {
     let archive = app.config.archive();
     let key = key_of(app, session)?;
-    // The user is asked before anything is written.
+    // An export without a readable generation fails before anything is written.
     let keys = archive.with_parts(&key).map_err(Failure::writing)?;
     let mut generations = Vec::new();
     for key in &keys {

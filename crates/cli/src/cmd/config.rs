@@ -47,7 +47,7 @@ pub enum Command {
     },
 }
 
-/// A setting. See `docs/json.md`.
+/// The report of all settings. See `docs/json.md`.
 #[derive(Serialize)]
 struct SettingsJson<'a> {
     files: Vec<FileTold<'a>>,
@@ -116,7 +116,7 @@ fn show(app: &App, settings: &Settings, explain: bool) -> Result<()> {
     Ok(())
 }
 
-/// The table of all settings. A setting that is not set has its default.
+/// The table of all settings that are set or have a default.
 fn listed(settings: &Settings) -> String {
     let mut table = Table::new(&[Side::Left, Side::Left, Side::Left], &["key", "value", "where"])
         .shrinks(1, 16)

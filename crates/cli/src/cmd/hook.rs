@@ -161,8 +161,8 @@ fn defer(config: &Config, later: &DeferredSession, why: &str) {
     hooks::log(config, &line);
 }
 
-/// The size and the time of a session, which change if the session is written to; `None` for rows
-/// of a database.
+/// The size and the time of a session's file, which change if the file is written to. `None` if the
+/// session is not a single file, or cannot be read.
 fn state(session: &Path) -> Option<(u64, std::time::SystemTime)> {
     match Place::parse(session) {
         Place::File(path) => {

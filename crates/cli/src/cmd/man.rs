@@ -25,7 +25,7 @@ pub fn run(app: &App, _: &Args) -> Result<()> {
     app.print_bytes(&page)
 }
 
-/// A section of the page for a command, followed by those for its subcommands.
+/// Adds a section for a command to the page.
 fn section(command: &Command, page: &mut Vec<u8>) -> Result<()> {
     let name = command.get_bin_name().unwrap_or(command.get_name()).to_owned();
     // Global options are documented once, at the top of the page.

@@ -59,7 +59,7 @@ pub struct Args {
     pub stats: Stats,
 }
 
-/// The options that start something.
+/// The options of a proxy that is started: none of them can be given with `--stats`.
 const OF_A_RUN: [&str; 9] = [
     "listen",
     "upstream",

@@ -75,7 +75,7 @@ struct Removed<'a> {
 }
 
 impl Args {
-    /// What alone is to be removed, if an option says so.
+    /// The addition that alone is to be removed, if an option names one.
     fn addition(&self) -> Option<AdditionKind> {
         chosen_addition(self.mcp, self.statusline, self.command)
     }

@@ -88,7 +88,7 @@ pub struct Args {
     pub choice: Choice,
 }
 
-/// A percentage, with at most one decimal: `10%`.
+/// Parses a percentage: `10%`. It is rounded to a tenth of a per cent.
 fn parse_share(text: &str) -> std::result::Result<Share, String> {
     let wrong = || format!("`{text}` is not a percentage; write it like 10% or 2.5%");
     let percent: f64 = text.strip_suffix('%').unwrap_or(text).parse().map_err(|_| wrong())?;
@@ -166,7 +166,8 @@ impl Reports<'_> {
     fn ask(&mut self, watch: &Watch<'_>) -> Result<()> {
         let Args { once, existing, dry_run, yes, .. } = self.args;
         let begins_at_once = *once || *existing;
-        // A script that requests a single scan, as a timer does, is not asked.
+        // Without a terminal, no answer is needed for a single scan, as a timer runs it, nor for a
+        // watch that leaves sessions alone that have already ended.
         if *dry_run || *yes || (!can_ask() && (*once || !begins_at_once)) {
             return Ok(());
         }

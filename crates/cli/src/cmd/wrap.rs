@@ -26,7 +26,7 @@ Examples:
 /// The variables with which a user sends requests through a proxy.
 const PROXIES: [&str; 6] =
     ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
-/// The variables with exceptions from that.
+/// The variables that list hosts for which no proxy is used.
 const NO_PROXY: [&str; 2] = ["NO_PROXY", "no_proxy"];
 
 /// Run an agent whose requests to its model are made smaller on their way
@@ -82,7 +82,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     command.args(&args.arguments);
     let proxy = server.proxy();
     let status = serve_while(server, &mut command)?;
-    // The file is removed before the program ends.
+    // The file is removed here, because `exit` below drops nothing.
     drop(file);
     say(app, &proxy.totals(), args.shortening.dry_run);
     if status.success() { Ok(()) } else { std::process::exit(code(status)) }
@@ -104,7 +104,7 @@ fn upstream(app: &App, args: &Args, address: &ModelAddress) -> Result<(Option<Up
     Ok((Some(host), path.to_owned()))
 }
 
-/// Writes the file of a run.
+/// Writes the temporary file that the agent reads in this run.
 fn written(file: &LaunchFile) -> Result<NamedTempFile> {
     let made = tempfile::Builder::new().prefix("epitome-").suffix(file.suffix).tempfile();
     let written = made.and_then(|mut made| {
@@ -161,7 +161,7 @@ fn give_recall(app: &App, args: &Args, address: &ModelAddress, command: &mut Com
     }
 }
 
-/// A list of exceptions with the address of this machine in it.
+/// The list of hosts for which no proxy is used, with the address of this machine added.
 fn with_this_machine(list: Option<OsString>) -> OsString {
     let mut list = list.unwrap_or_default();
     if !list.is_empty() {
@@ -192,8 +192,8 @@ fn serve_while(server: Server, command: &mut Command) -> Result<ExitStatus> {
     })
 }
 
-/// Waits for the agent. Ctrl-C is the agent's alone, which receives it from the terminal as well;
-/// requests to end are passed on.
+/// Waits for the agent. Ctrl-C is ignored here, because the agent receives it from the terminal as
+/// well. The signals to terminate and to hang up are passed on.
 #[cfg(unix)]
 async fn wait(child: &mut Child) -> std::io::Result<ExitStatus> {
     use rustix::process::{Pid, Signal, kill_process};
@@ -211,7 +211,7 @@ async fn wait(child: &mut Child) -> std::io::Result<ExitStatus> {
         };
         let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
         if let Some(pid) = pid {
-            // It may have ended at this very moment.
+            // The agent may have ended at this very moment.
             kill_process(pid, received).ok();
         }
     }

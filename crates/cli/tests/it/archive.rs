@@ -94,7 +94,7 @@ fn it_removes_only_what_no_session_refers_to_and_says_so_first() {
     assert_eq!(fs::read_dir(&trash).expect("a folder").count(), 0);
 }
 
-/// Unreadable places may need what would be removed.
+/// Sessions in places that cannot be read may need what would be removed.
 #[test]
 fn it_keeps_what_it_cannot_prove_to_be_unneeded() {
     let world = compacted();
@@ -307,7 +307,7 @@ fn what_was_in_a_folder_that_is_empty_is_kept() {
 fn what_is_no_original_is_not_called_exact() {
     for recipe in ["transcript", "epitome"] {
         for is_elsewhere in [false, true] {
-            // The archive alone knows which text a count replaces.
+            // Without the archive, nothing tells which text a count of lines replaces.
             if is_elsewhere && recipe == "transcript" {
                 continue;
             }

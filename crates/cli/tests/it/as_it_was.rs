@@ -69,7 +69,7 @@ fn world() -> (World, PathBuf) {
     (world, path)
 }
 
-/// The same, compacted so that the first result is removed.
+/// A home with the session, compacted so that the first result is removed.
 fn compacted() -> (World, PathBuf) {
     compacted_by(&["--recipe", "transcript"])
 }

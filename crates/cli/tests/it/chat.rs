@@ -425,7 +425,7 @@ fn tools_of_an_mcp_server_are_offered_asked_about_and_called() {
         results.iter().any(|it| it.0 == error && it.1.as_str().is_some_and(|it| it.contains(text)))
     };
     assert!(there(false, "hello from afar"), "{results:?}");
-    // The key of the provider is not in its environment, and its folder is not the project.
+    // The server does not get the provider's key in its environment, nor the project as its folder.
     let home = chat.world.home.canonicalize().expect("a folder");
     assert!(there(false, &format!("s3cr3t  {}", home.display())), "{results:?}");
     assert!(there(true, "Not permitted: the user does not allow to call fail"), "{results:?}");

@@ -8,7 +8,7 @@ use crate::world::sessions::{self, CLAUDE, CODEX, OTHER, PI};
 use crate::world::{self, World};
 use insta::assert_snapshot;
 
-/// With a recipe whose stubs do not change with the years.
+/// Options with a recipe whose stubs do not change between versions of epitome.
 const PLAIN: [&str; 4] = ["--keep-turns=1", "--count=estimate", "--recipe", "transcript"];
 
 fn compact<'a>(args: &[&'a str]) -> Vec<&'a str> {
@@ -17,7 +17,7 @@ fn compact<'a>(args: &[&'a str]) -> Vec<&'a str> {
 
 /// Runs `work` while another process holds a file open. Returns that process's id as well.
 fn holding<T>(path: &Path, work: impl FnOnce() -> T) -> (String, T) {
-    // It waits for its input, and holds the file open.
+    // `cat` waits for its input, and holds the file open.
     let mut child = std::process::Command::new("cat")
         .stdin(Stdio::piped())
         .stdout(Stdio::null())

@@ -471,7 +471,7 @@ fn clients_hold_a_talk() {
     let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/clients");
     for (program, about, client) in [
         ("python3", "import sys; sys.exit(sys.version_info < (3, 9))", "engine.py"),
-        // From this version on, Node runs TypeScript directly.
+        // Only a Node that runs TypeScript directly is tested.
         ("node", "process.exit(process.features.typescript ? 0 : 1)", "engine.ts"),
     ] {
         let file = clients.join(client);

@@ -133,7 +133,7 @@ fn what_the_user_changed_since_stays() {
     --- status 0
     ");
     assert_eq!(fs::read_to_string(&path).expect("settings"), changed);
-    // A file of ours.
+    // A file that is epitome's own.
     done(&world, &["install", "--agent", "pi", "--yes"]);
     let path = world.home.join(".pi/agent/extensions/epitome.js");
     fs::write(&path, "// mine now\n").expect("the extension");

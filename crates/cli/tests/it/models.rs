@@ -242,7 +242,7 @@ fn whoever_does_not_want_to_wait_leaves_the_session_as_it_was() {
     while server.exchanges().is_empty() {
         std::thread::yield_now();
     }
-    // Ctrl-C ends it in the same way, but is ignored by what runs in the background of a script.
+    // Ctrl-C ends the program in the same way, but a script's background processes ignore Ctrl-C.
     let stop = ["-TERM".to_owned(), child.id().to_string()];
     let sent = std::process::Command::new("kill").args(stop).status();
     assert!(sent.expect("there is kill").success());
@@ -315,7 +315,7 @@ fn without_a_keyring_keys_are_still_taken_from_the_environment_and_it_is_said() 
     assert!(printed.contains("set GROQ_API_KEY; cannot use the keyring"), "{printed}");
 }
 
-/// No server listens at that address, as on a machine without a desktop.
+/// No message bus listens at the given address, as on a machine without a desktop.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_machine_without_a_bus_has_no_keyring() {

@@ -49,7 +49,7 @@ fn a_session_is_compacted_until_it_is_restored() {
         assert_eq!(state(&world, id), plain(true), "{id}: what came since is the agent's");
         compact(&world, id);
         assert_eq!(state(&world, id), compacted, "{id}");
-        // Its size and time are those of the list before the last.
+        // Afterwards the size and the time of the file are those that it had in an earlier list.
         restore(&world, id);
         compact(&world, id);
         restore(&world, id);

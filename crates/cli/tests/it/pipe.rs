@@ -233,7 +233,8 @@ impl Client {
         answer
     }
 
-    /// Messages that are not compacted are in the view, and the user's messages always.
+    /// Checks that the view contains all messages if nothing was compacted, and the user's messages
+    /// always.
     fn look(&mut self, answer: &Value) {
         let Some(view) = answer.get("messages").or(answer.get("body")) else { return };
         if let Some(refs) = answer["refs"].as_object() {

@@ -20,7 +20,7 @@ fn gc_keeps_what_a_fork_stands_for() {
     assert_eq!(world.status(&["archive", "gc", "--yes", "--grace", "0s"]), 0);
     assert!(pack(&world, CLAUDE, 1).exists(), "the fork's stubs stand for something");
 
-    // Without any session, the folder could be on a disk that is not mounted.
+    // Another session must exist: a folder without any could be on a disk that is not mounted.
     world
         .write(".claude/projects/-q/x.jsonl", sessions::claude("99999999-7d1e-4c55-9f0e-2b8d7a61"));
     fs::remove_dir_all(path.parent().expect("a folder")).expect("the fork goes too");

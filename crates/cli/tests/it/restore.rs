@@ -379,7 +379,7 @@ fn a_lost_part_of_a_sub_agent_changes_nothing() {
     assert_eq!((read(&path), read(&agents[0])), small);
 }
 
-/// Even if its id is not in the file any more.
+/// A restored session is found even if its id is not in the file any more.
 #[test]
 fn a_restored_file_without_an_id_is_found_by_its_path() {
     let world = World::new();

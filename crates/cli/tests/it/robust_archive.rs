@@ -249,7 +249,7 @@ fn two_homes_share_a_session_by_export_and_import() {
     assert!(terminal.contains("exact, to the byte"), "{terminal}");
     let wanted = [kept.original.as_bytes(), more].concat();
     same(&fs::read(&path).expect("a session"), &wanted, "there");
-    // If it was truncated or damaged on the way, nothing is imported.
+    // If the export was truncated or damaged on the way, nothing is imported.
     let mut seeded = Seeded::new(13);
     for round in 0..30 {
         let elsewhere = World::new();

@@ -82,7 +82,7 @@ fn nothing_that_an_agent_appends_meanwhile_is_lost() {
     let world = World::new();
     let mut whole = trouble::turns(20).into_bytes();
     let path = world.claude(CLAUDE, &whole);
-    // A disturbed compaction archives nothing, and the rounds restore.
+    // The rounds restore even if their compaction was disturbed, so a generation is archived first.
     compacted(&world, &path);
     assert_eq!(world.status(&["restore", CLAUDE]), 0);
     let (mut done, mut refused) = (0, 0);

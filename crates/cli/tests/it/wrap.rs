@@ -46,7 +46,7 @@ fn the_model_is_given_a_way_to_read_what_was_shortened() {
     assert_eq!(lines[1..3], ["-p", "Hi"]);
     assert!(lines[3].starts_with("epitome "), "its shell finds the program: {lines:?}");
     assert_eq!(printed(&["--no-mcp"])[..2], ["-p", "Hi"]);
-    // A dry run shortens nothing.
+    // A dry run shortens nothing, so the agent is given no tools of epitome.
     assert_eq!(printed(&["--dry-run"])[..2], ["-p", "Hi"]);
 }
 

@@ -25,7 +25,7 @@ struct NotCompacted<'a> {
     session: String,
     recipe: &'a str,
     dry_run: bool,
-    /// `skipped` if that is not a failure, or else `failed`.
+    /// `skipped` if this is no failure of the command, otherwise `failed`.
     outcome: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     models: Option<AskedModels>,
@@ -51,7 +51,7 @@ impl Job<'_> {
         self.compact_many(inputs)
     }
 
-    /// Shows what compacting all of them would save, and asks whether to do it.
+    /// Shows what compacting the sessions would save, and asks whether to do it.
     fn ask(&self, inputs: &[Input]) -> Result<()> {
         let Job { app, compact, vacuum, account, filter, .. } = *self;
         let compact = Compact { summary: None, ..compact };

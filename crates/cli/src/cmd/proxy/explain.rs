@@ -46,7 +46,8 @@ pub fn explainer(app: &App, path: &Path) -> Result<Explainer> {
     }))
 }
 
-/// A line for the request, and a line for each block, with the same ones after each other together.
+/// A line for the request, and a line for each block. Consecutive blocks that are alike share a
+/// line.
 fn render(explanation: &Explanation, screen: &Screen) -> String {
     let Explanation { time, api, model, session, treatment, known, .. } = explanation;
     let model = one_line(&screen.text(model.as_deref().unwrap_or("unknown model")), WHAT);
@@ -86,7 +87,7 @@ fn describe(treatment: Treatment, explanation: &Explanation) -> String {
     }
 }
 
-/// Whether two blocks that are sent as they came are shown on one line.
+/// Whether two blocks share a line: both are sent as they came, for the same reason.
 fn is_alike(one: &ExplainedBlock, other: &ExplainedBlock) -> bool {
     std::ptr::eq(one, other)
         || one.stub.is_none()

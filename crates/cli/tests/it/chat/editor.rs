@@ -22,7 +22,7 @@ struct Editor {
     answers: VecDeque<&'static str>,
     /// The updates that the agent sent.
     updates: Vec<Value>,
-    /// The questions that it asked.
+    /// The questions that the agent asked.
     asked: Vec<Value>,
     project: String,
 }
@@ -201,7 +201,8 @@ impl Editor {
         text.replace(&"Take your time. ".repeat(40), "").replace(&self.project, "PROJECT")
     }
 
-    /// Closes the stream. Returns the status, and the number of messages until then.
+    /// Closes the stream. Returns the exit status, and the number of the last lines that are no
+    /// JSON.
     fn end(mut self) -> (Option<i32>, usize) {
         self.to = None;
         let rest = self.from.by_ref().map(|line| line.expect("a line"));
