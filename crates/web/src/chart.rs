@@ -16,7 +16,8 @@ pub(crate) struct Bar {
     pub(crate) words: String,
 }
 
-/// A chart: its title, its largest value in words, and its bars, the oldest first.
+/// A chart: its title, the sum of all bars and the largest bar in words, and its bars, the oldest
+/// first.
 pub(crate) struct Chart {
     pub(crate) title: &'static str,
     pub(crate) total: String,

@@ -127,7 +127,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Marks that a request of this connection was answered. The connection is then not closed to
+    /// Marks that a request of this connection had the token. The connection is then not closed to
     /// make room for others.
     pub(crate) fn know(&self) {
         self.is_known.store(true, Ordering::Relaxed);
@@ -140,7 +140,7 @@ struct Open(Mutex<Vec<Arc<Connection>>>);
 
 impl Open {
     /// Adds a connection. If there is no room, closes the oldest connection that has not shown the
-    /// token. `None` if all have.
+    /// token. `None` if all have shown it: the new one is then refused.
     fn add(&self, most: usize) -> Option<Arc<Connection>> {
         let mut all = self.all();
         if all.len() >= most {

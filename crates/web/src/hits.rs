@@ -32,7 +32,8 @@ const OPEN: usize = 3;
 const TITLE: usize = 120;
 const MARKED: usize = 200;
 
-/// The hits as a fragment for the script. Without the script they are part of the page of the list.
+/// The hits as a fragment for the script. A request that does not come from the script is
+/// redirected to the list, whose page contains the hits.
 pub(crate) async fn page(
     State(viewer): State<Arc<Viewer>>,
     Query(asked): Query<ListQuery>,

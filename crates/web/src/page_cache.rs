@@ -28,7 +28,7 @@ pub(crate) struct PageCache(Mutex<Vec<(Key, Arc<LaidOut>)>>);
 
 impl PageCache {
     /// Returns what `wanted` finds in the cached pages of a session, or else in those that `read`
-    /// renders. These then replace the cached ones.
+    /// renders. The newly rendered pages replace the cached ones of the session.
     pub(crate) fn get<T, E>(
         &self,
         key: Key,

@@ -32,7 +32,7 @@ const EDITS: usize = 200;
 const RUN: usize = 12;
 const WIDTH: usize = 400;
 
-/// The recipe; if empty, that of the settings.
+/// The recipe (if empty, that of the settings), and the pass to show the edits of.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct PlanQuery {
     #[serde(default)]
@@ -265,7 +265,7 @@ fn title_of(viewer: &Viewer, session: &OpenSession<'_>) -> String {
     viewer.redacted(&epitome_model::short(title.unwrap_or("the session"), 100))
 }
 
-/// The restore button, if there is anything in the archive.
+/// The restore button, if the session was compacted.
 pub(crate) fn restore(generations: &[Generation]) -> Markup {
     let compactions = generations.iter().filter(|it| !it.is_restore()).count();
     html! {
@@ -355,7 +355,7 @@ pub(crate) fn size(row: &SizeRow) -> Markup {
     }
 }
 
-/// The saved part of a size, as a bar as in the list; empty if the size grows.
+/// The saved part of a size, as a bar as in the list; empty unless the size becomes smaller.
 fn saved_of(before: u64, after: u64) -> Markup {
     html! {
         @if after < before {

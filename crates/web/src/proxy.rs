@@ -138,7 +138,8 @@ fn figure(name: &str, value: impl std::fmt::Display) -> Markup {
     html! { div { dt { (name) } dd { (value.to_string()) } } }
 }
 
-/// The cost of each day, below what the unchanged requests would have cost in addition.
+/// The cost of each day. On top of it, each bar shows what the unchanged requests would have cost
+/// more.
 fn cost_chart(by_day: &ProxyReport) -> Markup {
     let most = by_day.rows.iter().map(|row| row.sum.unchanged_cost.max(row.sum.cost)).max();
     let chart = chart(by_day, "Cost", most.unwrap_or_default().to_string(), |sum| {
@@ -296,7 +297,7 @@ fn cuts(viewer: &Viewer, cuts: &[CutSum]) -> Markup {
     }
 }
 
-/// The conversations held out, next to the others.
+/// A table that compares the conversations held out with the others.
 fn groups(comparison: &Comparison) -> Markup {
     html! {
         section.block {

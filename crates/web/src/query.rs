@@ -86,7 +86,8 @@ impl ListQuery {
         self.q.trim()
     }
 
-    /// The chosen order, or a suitable one; `None` is the best match first.
+    /// The chosen order. Without one, the newest first, or if there are words, the best match
+    /// first, which is `None`.
     pub(crate) fn sort(&self) -> Option<Sort> {
         self.sort.or_else(|| self.words().is_empty().then_some(Sort::Time))
     }

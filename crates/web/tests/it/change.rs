@@ -108,7 +108,7 @@ fn a_backup_is_kept_as_the_settings_say() {
     assert_eq!(fs::read(path.with_file_name("one.uncompressed.jsonl")).unwrap(), before);
 }
 
-/// Like `epitome restore`, by the path of its file.
+/// The path of its file finds the session, as in `epitome restore`.
 #[test]
 fn a_session_that_cannot_be_read_any_more_is_restored() {
     let world = World::new();
