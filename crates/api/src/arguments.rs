@@ -87,7 +87,8 @@ pub struct ClassifiedCall {
     pub kind: ToolKind,
     /// What the call works on, for example a file.
     pub target: Option<Text>,
-    /// The part of the target.
+    /// The arguments that select a part of the target, as `offset=3;limit=9;`; `None` if there are
+    /// none.
     pub part: Option<Box<str>>,
     /// The bulky arguments.
     pub fields: Vec<Field>,
@@ -102,8 +103,9 @@ impl ClassifiedCall {
 }
 
 /// Classifies a call by the table. A tool that is not in the table is [`ToolKind::Other`]: its
-/// target is its first string, and all its strings may be bulky. `arguments` is the range of the
-/// arguments in `line`, and `base` the offset of `line` in the source.
+/// target is its first string, and all its strings may be bulky except elements of lists.
+/// `arguments` is the range of the arguments in `line`, and `base` the offset of `line` in the
+/// source.
 pub fn classify(
     rules: &[Rule],
     name: &str,
@@ -143,7 +145,7 @@ struct Found<'a> {
     text: &'a [u8],
     span: &'a dyn Fn(&Range<usize>) -> Span,
     roles: Option<Roles>,
-    /// The best target so far, and its index in the table.
+    /// The best target so far, with its rank; the lowest rank is the best.
     target: Option<(usize, Text)>,
     part: Option<Box<str>>,
     fields: Vec<Field>,

@@ -154,8 +154,8 @@ impl<'t> Conversation<'t> {
         let ids = Ids { longest: longest_id, ..Ids::default() };
         let steps = vec![Exchange::default()];
         let left = BTreeMap::new();
-        // Whether an entry is more than a prompt or a summary: a request must contain such an
-        // entry.
+        // Whether the context has an entry that is neither a prompt nor a summary: a request must
+        // contain one.
         let has_messages = transcript.context().any(|(item, entry)| {
             !transcript.head.prompt.contains(&item)
                 && !entry.blocks.iter().all(|block| matches!(block, Block::Summary(_)))
@@ -241,7 +241,8 @@ impl<'t> Conversation<'t> {
     }
 
     /// The exchange that an entry of the model belongs to: the last one if the entry is of the same
-    /// response, or if neither a result nor a message followed that response; otherwise a new one.
+    /// response, or if neither a result nor a message followed that response. Otherwise, and for
+    /// the first response, a new one.
     fn replying(&mut self, entry: &'t Entry) -> &mut Exchange<'t> {
         self.follows_summary = false;
         let group = entry.group.as_deref();

@@ -1,10 +1,10 @@
 //! The APIs of model services: one folder for each, with everything that is specific to it.
 //!
-//! An [`Api`] is the table of one service. Its [`BodyFormat`] recognises the body of a request and
-//! reads it into a [`Transcript`]; `make` writes a transcript as the body of a request;
-//! [`Api::response`] reads a response into an [`Entry`], and a [`Stream`] does so while the
-//! response arrives. [`Api::message`] reads a single message, and refuses one that the API does not
-//! define.
+//! An [`Api`] describes one API and holds its functions. Its [`BodyFormat`] recognises the body of
+//! a request and reads it into a [`Transcript`]; `make` writes a transcript as the body of a
+//! request; [`Api::response`] reads a response into an [`Entry`], and a [`Stream`] does so while
+//! the response arrives. [`Api::message`] reads a single message, and refuses one that the API does
+//! not define.
 //!
 //! A [`Conversation`] is what all bodies are made from: it arranges a transcript as every API
 //! requires, and counts what an API cannot express ([`LeftBehind`]). [`Endpoint`], [`HttpRequest`]
@@ -12,9 +12,9 @@
 //! caller.
 //!
 //! In the folder of an API, `read` and `message` read requests, `make` writes them, `endpoint` has
-//! the path and the members that control the response, `response` and `stream` read what comes
-//! back, and `invariants` finds requests that the service would refuse. A new API is a folder and
-//! an element of [`APIS`].
+//! the path of a request and the members that say how to respond, `response` and `stream` read
+//! responses, and `invariants` finds requests that the service would refuse. A new API is a folder
+//! and an element of [`APIS`].
 //!
 //! ```
 //! let body = br#"{"model":"gpt-5","messages":[{"role":"user","content":"Hi"}]}"#.to_vec();

@@ -162,11 +162,11 @@ pub(super) fn count(object: Option<&Value<'_>>, key: &str) -> Option<Tokens> {
     let value = object?.get(key)?;
     let bytes = value.raw();
     let count = epitome_json::integer(bytes, &(0..bytes.len()))?;
-    // Sums of counts do not overflow.
+    // The count is limited, so that sums of counts do not overflow.
     Some(Tokens(count.min(u64::from(u32::MAX))))
 }
 
-/// Tokens of one request that no model takes or gives: a service that reports more is not believed.
+/// A number of tokens that no request has: a service that reports so many or more is not believed.
 const IMPLAUSIBLE: Tokens = Tokens(100_000_000);
 
 /// Whether a service can have counted so many tokens in one request.

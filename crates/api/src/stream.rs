@@ -96,7 +96,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// A stream of responses of an API, with the framing of its endpoint.
+    /// A stream for one response of an API; `framing` is that of the endpoint which is called.
     pub fn new(api: &Api, framing: Framing) -> Stream {
         Stream {
             framing,
@@ -184,7 +184,7 @@ impl Stream {
     }
 }
 
-/// The last event may be cut off.
+/// The error of the last event of a stream: an event that cannot be read may have been cut off.
 fn cut(bad: BadResponse) -> BadResponse {
     match bad {
         BadResponse::Unreadable(why) => BadResponse::Cut(why),

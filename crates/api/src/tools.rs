@@ -32,7 +32,7 @@ const TOOLS: &[Rule] = &[
 
 const PATHS: &str = "file_path path filePath filepath absolute_path notebook_path target_file";
 
-/// epitome calls it focus; others use other names.
+/// The argument that says what to keep: `focus` in epitome's own tool, other names in other tools.
 const COMPACT: Roles = Roles::target("focus instructions reason");
 const NONE: Roles = Roles::NONE;
 const READ: Roles = Roles::target(PATHS).part("offset limit view_range start_line end_line");
@@ -64,7 +64,8 @@ pub fn call(id: &str, name: &str, arguments: &Value<'_>) -> Call {
     classified.into_call(id.into(), name.into(), arguments.span())
 }
 
-/// A picture in a `data:` URL, and the block that contains it.
+/// The picture in a `data:` URL; `whole` is the block that contains it. `None` for another URL, and
+/// for a block with a cache marker.
 pub fn picture(url: &Value<'_>, whole: &Value<'_>) -> Option<Image> {
     let text = url.text()?;
     let (media, _) = text.strip_prefix("data:")?.split_once(";base64,")?;

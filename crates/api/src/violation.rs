@@ -51,7 +51,7 @@ impl Violations<'_> {
         self.found.push(Violation { invariant, line, what: format!("{place}: {what}") });
     }
 
-    /// Checks that an object has no members but these.
+    /// Checks that all keys of an object are in `known`.
     pub fn check_keys(&mut self, value: &Value<'_>, place: &str, known: &[&str]) {
         for (key, member) in value.members() {
             if !known.contains(&&**key) {
@@ -75,7 +75,7 @@ impl Violations<'_> {
     }
 }
 
-/// Whether an id or name consists of these characters, and is not too long.
+/// Whether a text is valid as an id or name: 1 to `longest` ASCII letters, digits, `_` and `-`.
 pub fn is_name(text: &str, longest: usize) -> bool {
     let mut chars = text.chars();
     !text.is_empty()

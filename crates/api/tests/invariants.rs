@@ -24,8 +24,8 @@ fn broken(format: &str, body: &Value) -> Vec<(Invariant, String)> {
         .collect()
 }
 
-/// `whole` satisfies every invariant; with the value at `pointer` replaced it violates this one, at
-/// that position.
+/// Checks that `whole` satisfies every invariant, and that in each case it violates the invariant
+/// of the case, at the position of the case, once the value at the case's pointer is replaced.
 fn check(format: &str, whole: &Value, cases: &[(&str, Value, Invariant, &str)]) {
     assert_eq!(broken(format, whole), [], "{format}: {whole:#}");
     for (pointer, value, invariant, place) in cases {
@@ -40,7 +40,7 @@ fn check(format: &str, whole: &Value, cases: &[(&str, Value, Invariant, &str)]) 
     }
 }
 
-/// A tool's loop with reasoning, parallel calls, a picture, a failed result, cache markers.
+/// A request with reasoning, parallel calls, a picture, a failed result, and cache markers.
 fn anthropic() -> Value {
     json!({
         "model": "claude-opus-4-5", "max_tokens": 1000,
@@ -81,14 +81,14 @@ fn anthropic_refuses() {
         "anthropic",
         &anthropic(),
         &[
-            // Pairs, and their order.
+            // Calls and their results, and the order of both.
             ("/messages/2/content/1", text("x"), Pairing, "messages.1.content.2"),
             ("/messages/1/content/2", text("x"), Pairing, "messages.2.content.1"),
             ("/messages/1/content/3/id", json!("t1"), Pairing, "messages.1.content.3"),
             ("/messages/2/content/0/tool_use_id", json!("t1"), Pairing, "messages.2.content.1"),
             ("/messages/2/content/0", text("x"), Position, "messages.1.content.2"),
             ("/messages/1/content/3", text("x"), Position, "messages.1.content.3"),
-            // Reasoning is whole, and begins the turn that calls.
+            // Reasoning must be complete, and must begin the turn with the calls.
             (
                 "/messages/1/content/0",
                 json!({"type": "thinking", "thinking": "x"}),
@@ -101,7 +101,7 @@ fn anthropic_refuses() {
                 Reasoning,
                 "messages.1.content.0",
             ),
-            // Who speaks.
+            // Roles.
             ("/messages/0/role", json!("assistant"), Roles, "messages.0.content.0"),
             ("/messages/4/role", json!("tool"), Roles, "messages.4"),
             (
@@ -125,7 +125,7 @@ fn anthropic_refuses_what_a_block_may_not_be() {
         "anthropic",
         &anthropic(),
         &[
-            // What says nothing.
+            // Empty content.
             ("/messages/0/content/0/text", json!(" \n"), Empty, "messages.0.content.0"),
             ("/messages/3/content", json!(""), Empty, "messages.3"),
             ("/messages/3/content", json!([]), Empty, "messages.3"),
@@ -241,7 +241,7 @@ fn chat_refuses() {
         "openai-chat",
         &chat(),
         &[
-            // Pairs, in their place.
+            // Calls and results, which must directly follow the calls.
             (
                 "/messages/3",
                 json!({"role": "user", "content": "x"}),
@@ -252,11 +252,11 @@ fn chat_refuses() {
             ("/messages/3/tool_call_id", json!("c1"), Pairing, "messages.4"),
             ("/messages/3/tool_call_id", json!("c9"), Pairing, "messages.3"),
             ("/messages/2/tool_calls/1/id", json!("c1"), Pairing, "messages.2.tool_calls.1"),
-            // Who speaks.
+            // Roles.
             ("/messages/6/role", json!("model"), Roles, "messages.6"),
             ("/messages/6/role", json!("developer"), Roles, "messages.6"),
             ("/messages", json!([]), Roles, "messages"),
-            // What says nothing.
+            // Empty content.
             ("/messages/5/content", json!(null), Empty, "messages.5"),
             ("/messages/1/content", json!([]), Empty, "messages.1"),
             ("/messages/2/tool_calls", json!([]), Empty, "messages.2"),
@@ -319,7 +319,7 @@ fn responses_refuse() {
         "openai-responses",
         &responses(),
         &[
-            // Pairs, each of its kind.
+            // Calls and results, whose kinds must match.
             ("/input/4", message.clone(), Pairing, "input.2"),
             ("/input/2", message.clone(), Pairing, "input.4"),
             ("/input/4/call_id", json!("c2"), Pairing, "input.4"),
@@ -330,7 +330,7 @@ fn responses_refuse() {
                 Pairing,
                 "input.8",
             ),
-            // Reasoning: whole, and before what it led to.
+            // Reasoning must be complete, and must come before the item that it led to.
             ("/input/7", message.clone(), Reasoning, "input.6"),
             ("/input/1/encrypted_content", json!(null), Reasoning, "input.1"),
             (
@@ -345,11 +345,11 @@ fn responses_refuse() {
                 Reasoning,
                 "input.8",
             ),
-            // Who speaks.
+            // Roles.
             ("/input/8/role", json!("tool"), Roles, "input.8"),
             ("/input", json!([]), Roles, "input"),
             ("/input", json!(null), Roles, "input"),
-            // What says nothing.
+            // Empty content.
             ("/input/8/content", json!(null), Empty, "input.8"),
             ("/input/4/output", json!(null), Empty, "input.4"),
             // The service's own compactions.
@@ -414,7 +414,7 @@ fn gemini_refuses() {
         "gemini-request",
         &gemini(),
         &[
-            // As many results as calls, of the same functions, at once.
+            // A turn with calls must be followed by as many results, of the same functions.
             ("/contents/2/parts", json!([response("read")]), Pairing, "contents.1"),
             (
                 "/contents/2/parts/1/functionResponse/name",
@@ -430,19 +430,19 @@ fn gemini_refuses() {
                 Position,
                 "contents.3.parts.0",
             ),
-            // Signatures of the current request.
+            // Signatures of calls after the last message of the user.
             (
                 "/contents/1/parts/1",
                 json!({"functionCall": {"name": "read", "args": {}}}),
                 Reasoning,
                 "contents.1.parts.1",
             ),
-            // Who speaks.
+            // Roles.
             ("/contents/0/role", json!("model"), Roles, "contents.0"),
             ("/contents/0/role", json!("system"), Roles, "contents.0"),
             ("/contents/2/role", json!("model"), Roles, "contents.2.parts.0"),
             ("/contents", json!([]), Roles, "contents"),
-            // What says nothing.
+            // Empty content.
             ("/contents/0/parts", json!([]), Empty, "contents.0"),
             ("/contents/0/parts/0", json!({}), Empty, "contents.0.parts.0"),
             // Keys and shapes.

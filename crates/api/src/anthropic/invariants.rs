@@ -201,7 +201,8 @@ fn results_have_calls(found: &mut Violations<'_>, turn: &Turn<'_>, before: Optio
     }
 }
 
-/// During tool use, the turn with the calls must begin with reasoning.
+/// If the last turn has results, the model's first turn after the last message of the user must
+/// begin with reasoning.
 fn open_loop(found: &mut Violations<'_>, turns: &[Turn<'_>]) {
     if !turns.last().is_some_and(|turn| turn.role == Role::User && has_results(turn)) {
         return;

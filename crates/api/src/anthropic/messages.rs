@@ -5,15 +5,15 @@ use epitome_model::{Block, Entry, Output, Part, Role, Source, Span, Text, Transc
 
 use crate::{SummaryAs, UNDERSTOOD};
 
-/// The list of messages of a transcript, as JSON. The list has no system prompt: a summary that
-/// belongs there becomes a user message.
+/// The list of messages of a transcript, as JSON. The list has no system prompt: with
+/// [`SummaryAs::System`], too, a summary becomes a user message.
 pub fn messages(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> String {
     let prompt = &transcript.head.prompt;
     let entries = transcript.context().filter(|(item, _)| !prompt.contains(item));
     list(entries.map(|(_, entry)| entry), source, summary)
 }
 
-/// These entries as a list of messages, as JSON.
+/// The list of messages of these entries, as JSON.
 pub fn messages_of<'e>(entries: impl Iterator<Item = &'e Entry>, source: &dyn Source) -> String {
     list(entries, source, SummaryAs::User)
 }
@@ -29,8 +29,8 @@ fn list<'e>(
         let role = if entry.role == Role::Assistant { "assistant" } else { "user" };
         for block in &entry.blocks {
             let is_summary = matches!(block, Block::Summary(_));
-            // Results must directly follow the response with their calls: other blocks wait until
-            // after them.
+            // No acknowledgement comes before a result, which must directly follow the response
+            // with its call.
             let is_result = matches!(block, Block::Output(_));
             if follows_summary && role == "user" && !is_summary && !is_result {
                 all.push(("assistant", block_json(&UNDERSTOOD, source)));

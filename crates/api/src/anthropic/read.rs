@@ -47,7 +47,7 @@ pub fn body(body: &mut Body<'_>, root: &Value<'_>) {
     read_messages(body, root.list_of("messages"), thinks && !bound);
 }
 
-/// Reads messages of which the request around them is not known.
+/// Reads messages without the request that contains them.
 pub fn messages(body: &mut Body<'_>, messages: &[Value<'_>]) {
     read_messages(body, messages, false);
 }
@@ -76,11 +76,11 @@ fn message(body: &mut Body<'_>, message: &Value<'_>, removable: bool) {
     };
     let results = parts.iter().filter(|part| is_result(part)).count();
     if results > 0 && results < parts.len() {
-        // In a message with results and text, the text was added by the agent and not written by
-        // the user.
+        // A message with results and other blocks becomes one entry for each block: results get the
+        // role of a tool, other blocks the role of the message.
         for part in parts {
             let role = if is_result(part) { Role::Tool } else { role };
-            // A `content` that is a single value cannot be removed.
+            // Each block is the whole record of its entry, and a record cannot be removed.
             let block = convert_block(part, false);
             body.say(part, role, vec![block]);
         }

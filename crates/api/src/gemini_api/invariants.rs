@@ -148,8 +148,8 @@ fn pairs(found: &mut Violations<'_>, contents: &[Value<'_>]) {
     }
 }
 
-/// The results must be from the functions that were called, in this order; if a call and its result
-/// both have an id, the ids must match.
+/// Each call must have a result of the same function, in any order; if a call and its result both
+/// have an id, the ids must match.
 fn matching(
     found: &mut Violations<'_>,
     place: &str,
@@ -179,8 +179,8 @@ fn matching(
     }
 }
 
-/// If the current request has thought signatures, the first call of each of its steps must have
-/// one.
+/// If the first call of a content after the last message of the user has a thought signature, the
+/// first call of every such content must have one.
 fn signatures(found: &mut Violations<'_>, contents: &[Value<'_>]) {
     let prompt = contents
         .iter()

@@ -10,7 +10,7 @@ use crate::{BadResponse, Delta, OnDelta};
 #[derive(Default)]
 pub struct Chunks {
     parts: Vec<Part>,
-    /// A member of the response, from the last chunk that has it.
+    /// The `promptFeedback` of the last chunk in which it has a `blockReason`.
     feedback: Option<String>,
     usage: Option<String>,
     model: Option<String>,
@@ -73,7 +73,7 @@ impl Chunks {
         if let Some(text) = &text {
             on(if thought { Delta::Thinking(text) } else { Delta::Text(text) });
         }
-        // A part with a signature is not joined with others.
+        // A part with other members, such as a signature, is not joined with others.
         let plain = part.members().iter().all(|(key, _)| matches!(&**key, "text" | "thought"));
         match (text, self.parts.last_mut()) {
             (Some(text), Some(Part::Text { text: before, thought: was }))

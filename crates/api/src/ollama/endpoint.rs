@@ -12,7 +12,7 @@ pub const ENDPOINT: Endpoint = Endpoint {
     framing: Framing::Lines,
 };
 
-/// Bytes of a request body for which the window has one token: models need fewer tokens than that.
+/// The window gets one token for this many bytes of a request body, which is more than models need.
 const BYTES_OF_A_TOKEN: u64 = 3;
 
 /// Sets the window of the model large enough for the request: Ollama silently truncates what does

@@ -13,7 +13,7 @@ const FOREIGN_BLOCKS: [&str; 4] = ["tool_use", "tool_result", "thinking", "redac
 const TRAJECTORY: [&str; 4] = ["info", "trajectory_format", "trajectory", "history"];
 const ROLES: [&str; 6] = ["system", "developer", "user", "assistant", "tool", "function"];
 
-/// Members of a request other than its messages.
+/// The members that a request may have.
 const PARAMETERS: [&str; 35] = [
     "audio",
     "frequency_penalty",
@@ -67,7 +67,8 @@ pub fn sniff(head: &[u8]) -> bool {
     let own = seen.members.contains("tool_calls")
         || seen.tools.contains("function")
         || ["developer", "tool", "system"].iter().any(|role| seen.roles.contains(*role));
-    // An unknown role violates an invariant of this API; with other keys it may be an agent's file.
+    // A request with an unknown role is recognised, and violates an invariant. With keys that no
+    // request has, it may be an agent's file.
     let is_request = seen.has("model")
         && seen.roles.contains("user")
         && seen.keys.iter().all(|key| PARAMETERS.contains(&key.as_str()));

@@ -119,7 +119,8 @@ fn reasoning(found: &mut Violations<'_>, items: &[Value<'_>], stored: bool) {
     }
 }
 
-/// The newest compaction replaces everything before it; a request can be continued in one way only.
+/// A compaction must have its encrypted content, and a request for a compaction must be the last
+/// item. A request continues a response or a conversation, not both.
 fn compactions(found: &mut Violations<'_>, root: &Value<'_>, items: &[Value<'_>]) {
     for (idx, item) in items.iter().enumerate() {
         let place = format!("input.{idx}");

@@ -124,7 +124,8 @@ fn call(item: &Value<'_>) -> Option<Block> {
     Some(Block::Call(crate::call(&id, &name, arguments)))
 }
 
-/// A call of a tool that the service defines: the item is its arguments.
+/// A call of a tool that the service defines. Its arguments are the item's `action` or `operation`,
+/// or else the whole item.
 fn service_call(item: &Value<'_>, kind: &str) -> Option<Block> {
     let id = item.text_of("call_id")?;
     let does = match kind {

@@ -117,7 +117,7 @@ fn call(found: &mut Violations<'_>, block: &Value<'_>, place: &str) {
     }
 }
 
-/// A result may be empty or have no content; a text in it must not be empty.
+/// A result may be empty or have no content; a text block in it must not be blank.
 fn result(found: &mut Violations<'_>, block: &Value<'_>, place: &str) {
     let Some(content) = block.get("content").filter(|content| !content.is_null()) else { return };
     if !content.is_text() && !content.is_list() {

@@ -10,7 +10,7 @@ const ID: usize = 64;
 /// Maximum length of a tool name in characters.
 const NAME: usize = 128;
 
-/// The keys of an item, by its kind. Other kinds are accepted unchecked.
+/// The keys of an item, by its kind. The keys of other kinds are not checked.
 const KEYS: &[(&str, &[&str])] = &[
     ("message", &["type", "role", "content", "id", "status", "phase"]),
     ("reasoning", &["type", "id", "summary", "content", "encrypted_content", "status"]),
@@ -28,7 +28,8 @@ const KEYS: &[(&str, &[&str])] = &[
     ("compaction_trigger", &["type"]),
 ];
 
-/// Kinds of items that a model produces, in addition to those of [`KEYS`].
+/// Kinds of items that a model produces, except `message` and `reasoning`. An `item_reference` may
+/// stand for such an item.
 const OUTPUTS: [&str; 16] = [
     "function_call",
     "custom_tool_call",
@@ -48,7 +49,7 @@ const OUTPUTS: [&str; 16] = [
     "item_reference",
 ];
 
-/// Kinds of items that a model does not produce.
+/// All other kinds of items.
 const INPUTS: [&str; 12] = [
     "function_call_output",
     "custom_tool_call_output",
@@ -64,7 +65,7 @@ const INPUTS: [&str; 12] = [
     "compaction_trigger",
 ];
 
-/// Whether a model produced the item.
+/// Whether the item is a model's output other than reasoning.
 pub fn is_output(item: &Value<'_>) -> bool {
     match item.text_of("type") {
         Some(kind) if kind != "message" => OUTPUTS.contains(&&*kind),
