@@ -85,7 +85,7 @@ fn processor_seconds() -> f64 {
     ticks / 100.0
 }
 
-/// Its largest resident memory in MiB, on Linux.
+/// The largest resident memory of this process in MiB, on Linux.
 fn peak() -> f64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

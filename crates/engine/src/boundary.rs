@@ -1,4 +1,5 @@
-//! Finds where the part of a context ends that a summary replaces, and the kept part begins.
+//! Finds the index at which a context is divided: a summary or a digest replaces the part before
+//! it, and the part from there on is kept.
 
 use epitome_model::{Block, Entry, Role, Source, Transcript};
 
@@ -7,8 +8,8 @@ use epitome_model::{Block, Entry, Role, Source, Transcript};
 pub(crate) enum CutPlace {
     /// Divide at this index of the context.
     At(usize),
-    /// At no index in the wanted range does the kept part begin with reasoning. This is the last
-    /// index before that range at which it does.
+    /// The kept part would begin with reasoning at no index in the wanted range. This is the last
+    /// index before the range at which it would.
     Before(usize),
 }
 
@@ -53,12 +54,12 @@ pub(crate) fn with_reasoning_in(
     (turn..least).rev().find(begins).map_or(CutPlace::At(end), CutPlace::Before)
 }
 
-/// The entry at a place of the context.
+/// The entry at an index of the context.
 fn sent_at(transcript: &Transcript, at: usize) -> Option<&Entry> {
     transcript.items[*transcript.context.get(at)?].entry()
 }
 
-/// Whether a response begins here, with reasoning in the API's own format.
+/// Whether a response begins at an index of the context, with reasoning in the API's own format.
 fn begins_with_reasoning(transcript: &Transcript, source: &dyn Source, at: usize) -> bool {
     let Some(entry) = sent_at(transcript, at).filter(|it| it.role == Role::Assistant) else {
         return false;

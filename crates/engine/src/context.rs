@@ -1,8 +1,8 @@
 //! The context of an agent that is running: messages go in, and what to send to the model comes
 //! out.
 //!
-//! All messages are kept in an append-only log. A compaction is a line of the log as well: what is
-//! sent is the log with the edits of these lines applied. See `docs/library.md`.
+//! All messages are kept in an append-only log. A compaction is a line of the log as well. What is
+//! sent is the log with the edits of all compactions applied. See `docs/library.md`.
 
 mod api_json;
 mod append;
@@ -394,7 +394,8 @@ impl Context {
                         continue;
                     }
                     self.attempt.sent = self.transcript().items.len();
-                    // A digest that the circuit breaker adds later is not part of this attempt.
+                    // If a digest is made later while the circuit breaker is open, it is not part
+                    // of this attempt.
                     self.attempt.has_begun = false;
                     return Ok(Next::Send);
                 }
@@ -500,7 +501,7 @@ impl Context {
     /// # Ok::<(), epitome_error::Error>(())
     /// ```
     pub fn ask_for_compaction(&mut self, focus: Option<&str>, target: Option<Tokens>) {
-        // A compaction that is under way already was worth starting.
+        // A small context is left as it is, unless a compaction is under way already.
         let is_new = self.ask.request.as_ref().is_none_or(CompactionRequest::is_needless);
         if let (None, true, Some(small)) = (target, is_new, self.small()) {
             let calls = self.ask.request.take().map(CompactionRequest::calls).unwrap_or_default();
@@ -597,7 +598,7 @@ impl Context {
         }
         self.recount();
         self.hold_after_undo();
-        // A full window must be compacted before the next request in spite of that.
+        // A full window is compacted before the next request nevertheless.
         if self.machine.usable().is_none_or(|usable| self.tokens() <= usable) {
             self.machine.report_suspended(self.tokens());
         }

@@ -38,7 +38,8 @@ pub enum OverflowSign {
     Silence,
 }
 
-/// The number of bytes of a message that are searched: after them, messages quote and give advice.
+/// The first phrase of a known message must begin within this many bytes: after them, messages
+/// quote and give advice.
 const BEGINNING: usize = 120;
 
 /// HTTP statuses that mean another refusal, whatever the text says.

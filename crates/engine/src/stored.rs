@@ -376,7 +376,7 @@ impl<'a, S: Source> Stages<'a, '_, S> {
         splices: &[(Splice, At)],
     ) -> Result<Vec<(Span, At)>> {
         let Loaded { format, source, transcript, .. } = self.session;
-        // An appended record removes no bytes.
+        // A splice at the end of the source appends a record, and replaces nothing.
         let end = Source::len(source);
         if mode == WriteMode::Splice {
             return Ok(replaced_spans(splices, end));

@@ -202,9 +202,8 @@ impl Context {
         added
     }
 
-    /// Connects results with their calls in several messages, and makes the ids of calls unique.
-    /// Errors number the messages: they follow the first `first` messages of a list of `of`
-    /// messages.
+    /// Connects results with their calls in several messages, and makes the ids of calls unique. In
+    /// errors, the messages are numbered from `first` + 1 on, as messages of a list of `of`.
     pub(super) fn tie_all(
         &self,
         messages: &mut [ParsedMessage<'_>],
@@ -316,7 +315,7 @@ impl Context {
     }
 
     /// Adds the entries of a parsed message. `number` is the number of the message among those that
-    /// a client passed, from 1; its last entry has it in the log.
+    /// a client passed, from 1; in the log, the last entry of the message has this number.
     fn push_parsed(&mut self, parsed: &ParsedMessage<'_>, number: Option<u64>) -> Result<()> {
         for (idx, (prompt, entry)) in parsed.entries.iter().enumerate() {
             let message = number.filter(|_| idx + 1 == parsed.entries.len());
@@ -332,7 +331,8 @@ impl Context {
     }
 
     /// Gives each call a unique id (some APIs have none, and some services count from one again),
-    /// and each result the id of its call. The error names the call that a result lacks.
+    /// and each result the id of its call. It is an error if a result names a call that does not
+    /// exist or has its result already.
     fn tie(
         &self,
         parsed: &mut ParsedMessage<'_>,
@@ -410,7 +410,8 @@ pub(super) struct ParsedMessage<'m> {
 }
 
 impl<'m> ParsedMessage<'m> {
-    /// Parses the messages of a list from index `first` on. Errors number them in the whole list.
+    /// Parses the messages of a list from index `first` on. In errors, each has its number in the
+    /// list.
     pub(super) fn all(
         api: &Api,
         messages: &[&'m str],

@@ -17,8 +17,8 @@ use super::log::Trial;
 /// A step of a compaction that is prepared on a copy.
 #[derive(Clone, Debug)]
 pub(super) enum PreparedStep {
-    /// Carries out a plan of this recipe. `continues` is whether an undo takes it back together
-    /// with the step before it.
+    /// Carries out a plan of this recipe. `continues` is whether an undo takes this step back
+    /// together with the step before it.
     Apply { plan: Box<Plan>, recipe: Option<String>, continues: bool },
     /// Takes back the last step.
     TakeBack,
@@ -99,7 +99,7 @@ struct Changed<'l> {
 
 impl Changed<'_> {
     /// The invariants that the line violates. Edits do not move calls and results, so only the part
-    /// of the context in which it differs is checked.
+    /// of the context that the line changes is checked.
     fn violations(
         &self,
         plan: &Plan,

@@ -214,7 +214,8 @@ enum Mutation {
     Same,
 }
 
-/// An edit of a random line: the entry, the change, and whether the plan has it, and right.
+/// An edit of a random line: the entry, the change, and what the plan does to the entry: nothing, a
+/// removal (`true`) or a replacement.
 type RandomEdit = (prop::sample::Index, Mutation, Option<bool>);
 
 fn step() -> impl Strategy<Value = Step> {

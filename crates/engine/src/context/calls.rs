@@ -28,7 +28,7 @@ pub struct OpenCall {
 #[derive(Clone, Debug, Default)]
 pub struct OpenCalls(Vec<OpenCall>);
 
-/// The beginning of an id for a result that names its tool but no call.
+/// The beginning of the call id in a result that names only its tool and no call.
 pub const NO_CALL: &str = "no call of ";
 /// Separates an id from a number that makes it unique, if an earlier call has the same id. All APIs
 /// accept these characters in ids.

@@ -60,8 +60,8 @@ impl Context {
         target: Tokens,
     ) -> Result<bool> {
         let target = self.in_counts(target);
-        // The target does not include what the API format adds to each block; most blocks are going
-        // to be removed.
+        // What the API format adds around the present blocks was subtracted from the target. It is
+        // added again, because most of these blocks are going to be removed.
         let budget = target + self.counts.total().frames;
         if self.counts.total().tokens <= budget {
             return Ok(false);
@@ -78,14 +78,14 @@ impl Context {
         // target: if they were kept whole, they would leave no room for the context that they refer
         // to.
         //
-        // A kept part that has to begin with reasoning and is longer than that is digested, too:
-        // its lines are worth more than a digest that it leaves no room for.
+        // A kept part may have to begin earlier, with reasoning. If it exceeds half of the target
+        // for that reason, it is digested as well: it would leave no room for a digest.
         let end = self.end_of_old(least, rule.tail(&view, target), least, Tokens(target.0 / 2));
         // The user's current request stays word for word.
         let end = end.min(current_request(transcript));
         let originals_of = |old: &[usize], kept: &[usize]| {
             let mut items = all_originals(transcript, kept);
-            // A summary by a model contains text that is in no line of the log.
+            // The text of a summary by a model is in no original entry.
             items.extend(old.iter().filter(|&&item| is_summary(transcript, source, item)));
             items.sort_unstable();
             items

@@ -166,7 +166,7 @@ impl Context {
     }
 
     /// Counts the edited entries again. They are the last items of the context, in the same order,
-    /// and no bill of the provider includes them yet.
+    /// and no count of the provider includes them yet.
     fn count_shortened(&mut self, plan: &Plan) {
         let edited = plan.edits.iter().map(|planned| planned.edit.at.item());
         let edited: BTreeSet<usize> = edited.collect();

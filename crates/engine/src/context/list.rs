@@ -216,9 +216,9 @@ impl Context {
         Ok(())
     }
 
-    /// The items of all messages after the first `messages`, and all items behind them. Excluded
-    /// are the items at their beginning that are results which the context itself gave to calls of
-    /// its tool `compact` in the first `messages`: those belong to what stays.
+    /// The items after the first `messages` messages. If they begin with results that the context
+    /// itself gave to calls of its tool `compact` in those messages, these results are left out:
+    /// they belong to calls that stay.
     fn said_behind(&self, messages: usize) -> HashSet<usize> {
         let log = self.log.log();
         let mut items: Vec<usize> =

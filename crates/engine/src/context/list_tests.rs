@@ -223,7 +223,7 @@ enum Edit {
         calls: usize,
         lines: usize,
     },
-    /// The list is cut to this many messages.
+    /// The list is truncated to this many messages.
     Back(prop::sample::Index),
     /// This message of the user is replaced.
     Other(prop::sample::Index),

@@ -133,8 +133,8 @@ impl Context {
         Ok(Recovery::Final { because })
     }
 
-    /// Runs the passes of any recipe until the context is within `limit`, in tokens as the provider
-    /// counts them. Tools and rule files that the recipe of the context exempts stay. If the plan
+    /// Runs the passes of a recipe until the context is within `limit`, in tokens as the provider
+    /// counts them. Tools and rule files that the context's own recipe exempts stay. If the plan
     /// violates an invariant, nothing is changed, and an event reports it.
     pub(super) fn carry_out_within(
         &mut self,
@@ -192,7 +192,8 @@ impl Context {
     /// The size that the retry may have, in the same tokens as [`tokens`](Context::tokens).
     fn fitting(&self, refusal: &Overflow) -> Tokens {
         let now = self.tokens();
-        // The limit is converted by the ratio of the two counts of the refused request.
+        // The limit is converted by the ratio of epitome's count of the refused request to the
+        // provider's count of it.
         let asked = refusal.asked.filter(|asked| *asked > Tokens(0));
         let limit = refusal.limit.map(|limit| match asked {
             Some(asked) => super::size::scaled(limit, now, asked),

@@ -111,7 +111,7 @@ fn what_was_prepared_comes_to_what_the_same_compaction_at_that_moment_comes_to()
     }
 }
 
-/// A summary of the whole context has what was added since after it.
+/// Messages that were added since the preparation are sent after a summary of the whole context.
 #[test]
 fn a_summary_of_everything_is_put_before_what_was_said_since() {
     let mut context = near(summary());
@@ -169,7 +169,8 @@ fn what_was_prepared_of_another_context_is_dropped_without_harm() {
     assert_eq!(context.log(), log);
 }
 
-/// After a preparation with a known bill, the context is counted as when its log is read again.
+/// After a preparation of a context that the provider has counted, the context is counted as when
+/// its log is read again.
 #[test]
 fn a_context_that_was_compacted_in_the_background_counts_as_one_that_is_read_again() {
     let mut context = near(recipe("digest"));

@@ -175,12 +175,14 @@ impl Context {
         Ok(Pending { why, items, kept, writing })
     }
 
-    /// The index in the context at which the part ends that a summary or a digest may replace. It
-    /// is near `end` and, if possible, not before `least`; see [`with_reasoning`]. If only an index
-    /// before `least` is possible, and more than `longest` tokens would be kept, everything is
-    /// replaced. The last response stays with its results if one of its calls has none. It stays as
-    /// well if the model has not seen its results, the recipe keeps such results, and it begins at
-    /// or after `unseen`.
+    /// The index in the context at which the kept part begins: a summary or a digest may replace
+    /// everything before it. The index is near `end` and, if possible, not before `least`; see
+    /// [`with_reasoning`]. If only an index before `least` is possible, and more than `longest`
+    /// tokens would be kept from there on, everything is replaced.
+    ///
+    /// The last response stays with its results if one of its calls has no result. It stays as well
+    /// if the model has not seen its results, the recipe keeps such results, and the response
+    /// begins at or after `unseen`.
     pub(super) fn end_of_old(
         &self,
         least: usize,
@@ -210,7 +212,8 @@ impl Context {
         self.transcript().context[begin..].iter().map(|&item| self.counts.item(item)).sum()
     }
 
-    /// Half of the tokens that a request may have; of the context's, if the window is unknown.
+    /// Half of the tokens that a request may have, or half of the context's tokens if the window is
+    /// unknown.
     fn half_of_a_request(&self) -> Tokens {
         Tokens(self.machine.usable().unwrap_or(self.counts.total().tokens).0 / 2)
     }

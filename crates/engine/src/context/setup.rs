@@ -44,8 +44,8 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Settings with this recipe. Tokens are counted exactly as o200k does. The window is unknown:
-    /// thresholds that are a share of the window are never reached until
+    /// Settings with this recipe. Tokens are counted with the tokenizer o200k. The window is
+    /// unknown: thresholds that are a share of the window are never reached until
     /// [`with_window`](Setup::with_window) sets it.
     pub fn new(recipe: Recipe) -> Setup {
         Setup {

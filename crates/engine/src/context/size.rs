@@ -25,9 +25,9 @@ struct Counted {
 }
 
 impl Bill {
-    /// The count of the provider that is expected where epitome counts `counted`: the provider's
-    /// last count plus epitome's count of what was added since; or else epitome's count scaled by
-    /// the last known ratio.
+    /// The number of tokens that the provider is expected to count for a context in which epitome
+    /// counts `counted`: its last count plus epitome's count of what was added since. If that count
+    /// is unknown: epitome's count, scaled by the last known ratio.
     fn expect(&self, counted: Tokens) -> Tokens {
         match (self.of_context, self.last) {
             (Some(then), _) => then.by_provider + (counted - then.by_us),
@@ -182,7 +182,8 @@ impl Context {
     }
 
     /// Counts the context again after its items have changed, and finds its open calls and the
-    /// lines of its results again. The last bill of the provider belongs to an earlier state.
+    /// lines of its results again. The provider's last count is of an earlier state, and is
+    /// dropped.
     pub(super) fn recount(&mut self) {
         self.bill.of_context = None;
         let transcript = self.log.log().transcript();

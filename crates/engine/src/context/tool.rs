@@ -140,7 +140,7 @@ impl fmt::Display for Outcome {
 pub(super) struct CompactionRequest {
     why: EventReason,
     before: Tokens,
-    /// The items of the context when it was requested.
+    /// The items of the context when the compaction was requested.
     sent: HashSet<usize>,
     /// The ids of tool calls that wait for the outcome.
     calls: Vec<Box<str>>,
@@ -251,8 +251,8 @@ impl Context {
         (messages < least).then_some(NotDone::Small { messages, least })
     }
 
-    /// The number of tokens from which a request compacts messages. In a small window it is the
-    /// target of a requested compaction.
+    /// The number of tokens from which a request compacts messages: the recipe's minimum, or the
+    /// target of a requested compaction if that is smaller, as in a small window.
     fn least(&self) -> Tokens {
         let least = Tokens(self.setup.recipe.live.tool.min_tokens);
         self.machine.target_by_hand().map_or(least, |aim| least.min(aim))
@@ -315,8 +315,8 @@ fn is_user(transcript: &Transcript, item: usize) -> bool {
     transcript.items[item].entry().is_some_and(|entry| entry.role == Role::User)
 }
 
-/// The last response of the model, if only its results follow it in the context; otherwise empty,
-/// at the end of the context.
+/// The last response of the model, if nothing but its results follows in the context. Otherwise it
+/// has no calls and begins at the end of the context.
 pub(super) struct LastResponse<'t> {
     /// The index in the context at which the response begins.
     pub(super) begins: usize,
@@ -333,7 +333,7 @@ impl<'t> LastResponse<'t> {
         for (_, entry) in transcript.context().rev() {
             at -= 1;
             match entry.role {
-                // Results before the first text of a response belong to the response before.
+                // Results between two responses belong to the earlier one.
                 Role::Tool => {}
                 Role::Assistant if group.is_none() || entry.group.as_deref() == group => {
                     group = entry.group.as_deref();

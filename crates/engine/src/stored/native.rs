@@ -52,8 +52,8 @@ pub(super) fn only_what_is_reached<S: Source>(
     Ok(())
 }
 
-/// The divisor of the context that gives the minimum saving of an appended record: the record
-/// repeats the context, so the file grows by the size of the context.
+/// An appended record must save at least the context divided by this number: the record repeats the
+/// context, so the file grows by the size of the context.
 const PAYS_FROM: u64 = 20;
 
 /// Whether a saving is worth writing.
@@ -139,8 +139,8 @@ fn only_what_is_marked<S: Source>(
     });
 }
 
-/// The model whose reasoning is bound to a result that gets a mark and would still be sent after
-/// it: marks cannot remove reasoning. `None` if there is no such reasoning.
+/// The model whose reasoning would still be sent although it is bound to a result that gets a mark:
+/// marks cannot remove reasoning. `None` if there is no such reasoning.
 fn model_of_bound_reasoning<'s, S>(session: &'s Loaded<S>, plan: &Plan) -> Option<&'s str> {
     let marked: HashSet<usize> = plan.edits.iter().map(|it| it.edit.at.item()).collect();
     let behind = session.transcript.context().skip_while(|(item, _)| !marked.contains(item));

@@ -12,8 +12,8 @@ use crate::digest::{Chosen, Digesting, saves_enough};
 
 /// A digest of the old part of a request.
 ///
-/// The request is the original one: results that are sent in a shorter form are in it as they were,
-/// so that the digest can choose from all of their lines.
+/// The digest is made from the original request: results that are sent in a shorter form are whole
+/// in it, so that the digest can choose from all of their lines.
 #[derive(Clone, Debug)]
 pub struct RequestDigest {
     /// The digest.
@@ -35,7 +35,7 @@ pub struct RequestRule<'r> {
     pub message_of: &'r [Option<usize>],
     /// The number of messages at the beginning of the list that are never replaced.
     pub root: usize,
-    /// The tokens of each block of each item, as it is sent if its message is: a result may be
+    /// The tokens of each block of each item in the form in which it would be sent: a result may be
     /// shortened.
     pub sent: &'r [Vec<Tokens>],
 }
@@ -43,10 +43,10 @@ pub struct RequestRule<'r> {
 impl RequestDigest {
     /// Makes the digest of a request.
     ///
-    /// What stays in its place: the messages of `root`, messages of the system, and messages of
-    /// the user that hold a block of an unknown kind. The last response stays with its results, and
-    /// so does a message of the user that has no answer yet. `None` if there is no old part, if it
-    /// holds a block of the model of an unknown kind, or if it cannot be divided.
+    /// These stay in their places: the first `root` messages, messages of the system, and messages
+    /// of the user with a block of an unknown kind. The last response stays with its results, and a
+    /// message of the user stays until it has an answer. `None` if there is no old part, if the
+    /// model wrote a block of an unknown kind in it, or if it cannot be divided.
     ///
     /// # Errors
     ///

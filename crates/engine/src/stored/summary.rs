@@ -10,9 +10,9 @@ use super::{Note, PreparedCompaction, ReplacedItems, Stages, Way, unwritten};
 use crate::summary::{keep_rules_of, says_more_than_a_summary, split_at_kept_end};
 
 impl<'a, S: Source> PreparedCompaction<'a, S> {
-    /// Makes a compaction that replaces everything except the end of the context that the recipe
-    /// keeps by a summary, which is written as the agent writes its own. Other parts of the recipe
-    /// are not used.
+    /// Makes a compaction in which a summary replaces everything but the end of the context that
+    /// the recipe keeps. The summary is written as the agent writes its own. Other parts of the
+    /// recipe are not used.
     ///
     /// The result [is empty](PreparedCompaction::is_empty) if the recipe keeps everything, if the
     /// summary would replace only another summary, or if the context already begins with this very
@@ -66,7 +66,7 @@ pub fn check_holds_a_summary<S: Source>(
 
 impl<'a, S: Source> Stages<'a, '_, S> {
     /// A plan without edits that says what the recipe keeps, and the end of the context that stays
-    /// for that.
+    /// because of it.
     fn end_that_is_kept(&self) -> (Plan, &'a [usize]) {
         let plan = begin(&mut self.view(), &keep_rules_of(self.recipe), &self.options());
         let kept = split_at_kept_end(&self.session.transcript, &plan.kept).1;
