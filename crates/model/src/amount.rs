@@ -93,7 +93,8 @@ impl fmt::Display for Turns {
     }
 }
 
-/// In dollars: two decimals from one cent up, four below.
+/// In dollars: two decimals for zero and for amounts that round to one cent or more, four for
+/// others.
 impl fmt::Display for MicroDollars {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (unit, width) = if self.0 == 0 || self.0 >= 9_950 { (10_000, 2) } else { (100, 4) };
@@ -103,7 +104,8 @@ impl fmt::Display for MicroDollars {
     }
 }
 
-/// One decimal from 1,000 on; integers only, so that the same number is always the same text.
+/// One decimal from 1,000 on. Computed with integers, so that the same number is always the same
+/// text.
 fn scaled(f: &mut fmt::Formatter<'_>, value: u64, suffixes: &[&str; 4]) -> fmt::Result {
     let mut unit = 1_u64;
     let mut idx = 0;

@@ -1,5 +1,5 @@
 //! Applies edits to a transcript in memory: for the next stage of a plan, which works on what the
-//! earlier ones left, and for callers that show a session.
+//! earlier stages left, and for callers that show a session.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -242,7 +242,7 @@ impl Longer<'_> {
         }
     }
 
-    /// Appends bytes to the source, and returns where they are.
+    /// Appends bytes to the source, and returns their span.
     fn put(&mut self, bytes: &[u8]) -> Span {
         let start = self.len();
         self.more.extend_from_slice(bytes);

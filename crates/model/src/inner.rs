@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::{Span, decode};
 
-/// The text of a JSON string literal, from which a range can be traced back to its source.
+/// The text of a JSON string literal, with the position in the source of each range of the text.
 pub struct DecodedLiteral<'a> {
     /// The decoded text. Bytes of the literal that are not UTF-8 stay as they are.
     pub text: Cow<'a, [u8]>,
@@ -17,7 +17,8 @@ pub struct DecodedLiteral<'a> {
 }
 
 impl<'a> DecodedLiteral<'a> {
-    /// Decodes a literal (quotes included) that begins at `at` in the source.
+    /// Decodes a literal (quotes included) that begins at `at` in the source. A literal of 4 GiB or
+    /// more keeps its escapes.
     ///
     /// # Panics
     ///

@@ -66,7 +66,7 @@ impl fmt::Display for Invariant {
 /// A violated invariant, and where.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Violation {
-    /// The invariant that is violated. JSON output has an older word for it.
+    /// The invariant that is violated. Its key in JSON output is an older name.
     #[serde(rename = "law")]
     pub invariant: Invariant,
     /// The line of the record, from 1.

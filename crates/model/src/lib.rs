@@ -1,13 +1,13 @@
-//! The core types: a session as every agent stores it, whatever its format, and changes to it as
-//! data.
+//! The core types: a session in one form for the formats of all agents, and changes to it as data.
 //!
 //! A [`Transcript`] is the content of a session: a list of [`Item`]s, each read from one record. An
 //! [`Item::Entry`] is a message or a part of one, and has [`Block`]s: texts, reasoning, tool calls
 //! and their results. [`Transcript::context`] lists the items that are sent to a model if the
 //! session is resumed.
 //!
-//! A transcript holds no text. A [`Text`] is a [`Span`], a range of bytes in a [`Source`] such as a
-//! file, so the size of a transcript depends on the number of records and not on their length.
+//! A transcript does not hold the texts of a session: a [`Text`] is usually a [`Span`], a range of
+//! bytes in a [`Source`] such as a file. So the size of a transcript depends on the number of
+//! records and not on their length.
 //!
 //! An [`Edit`] is a change at one position ([`At`]): it replaces or drops a block, cuts items out,
 //! or puts a summary in their place. [`EditedTranscript`] carries edits out in memory. A [`Stub`]

@@ -8,10 +8,10 @@ use crate::{CacheUse, RecordedUsage, Tokens, Transcript};
 /// order of the file: how full the context was at that time. Requests are included whether a resume
 /// sends their entries or not.
 ///
-/// Records of one response are one request, whichever of them says its size, unless a record of
-/// another response is between them. Requests of which nothing is recorded, or nothing but zero,
-/// are left out, and so are copies of the history. [`requests_with_counts`] has all counts of a
-/// request.
+/// Records of one response are one request, with the largest of the sizes that they record, unless
+/// a record of another response is between them. Requests without a recorded size, or with the size
+/// zero, are left out, and so are copies of the history. [`requests_with_counts`] has all counts of
+/// a request.
 pub fn request_sizes(transcript: &Transcript) -> Vec<Tokens> {
     let mut sizes: Vec<Tokens> = Vec::new();
     let mut response = None;
@@ -34,7 +34,7 @@ pub struct CountedRequest<'t> {
     pub time: Option<&'t str>,
     /// The model that answered the request.
     pub model: Option<&'t str>,
-    /// What the entries of the response share, if the session says so.
+    /// The id that the entries of the response share, if the session records one.
     pub group: Option<&'t str>,
     /// The tokens that the provider counted for the request.
     pub usage: RecordedUsage,

@@ -128,7 +128,7 @@ impl Text {
     }
 
     /// The beginning of the text, about `bytes` bytes in its source. `None` for a text that is in
-    /// no source or inside another string, whose end cannot be determined.
+    /// no source, and for a literal inside another string.
     pub(crate) fn beginning(&self, source: &dyn Source, bytes: usize) -> Option<String> {
         let span = self.span()?;
         let mut literal = source.read(span.start..span.end.min(span.start + bytes as u64));

@@ -1,4 +1,4 @@
-//! The grammar of the text left in a session, with printing and parsing as inverse functions.
+//! The texts that edits leave in a session. Printing and parsing a [`Stub`] are inverse functions.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,7 +20,7 @@ use crate::{Bytes, Lines};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ref(Box<str>);
 
-/// The text is not a [`Ref`].
+/// The error of parsing a text that is not a [`Ref`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoRef;
 
@@ -105,7 +105,8 @@ pub struct Stub {
     reference: Ref,
     what: String,
     lines: Option<u64>,
-    /// As printed: the number of bytes is rounded, and cannot be parsed.
+    /// The size as it is printed: the number is rounded, so the number of bytes cannot be
+    /// recovered.
     size: Option<String>,
     note: Option<Note>,
     body: String,
@@ -118,8 +119,8 @@ impl Stub {
         Stub { reference, what, lines: None, size: None, note: None, body: String::new() }
     }
 
-    /// A stub for `text`, with its number of lines; if it has only one line, with its number of
-    /// bytes.
+    /// A stub for `text`, with its number of lines, or with its number of bytes if it has at most
+    /// one line.
     pub fn from_text(reference: Ref, text: &str) -> Stub {
         match line_count(text) {
             Lines(0 | 1) => Stub::new(reference).with_size(Bytes(text.len() as u64)),
@@ -302,7 +303,7 @@ pub fn has_truncation_mark(text: &str) -> bool {
         })
 }
 
-/// Whether a text is one that other programs leave, too.
+/// Whether a text is one that other programs, too, leave in place of results.
 fn is_borrowed(text: &str) -> bool {
     let one_line = !text.contains('\n');
     text == CLEARED
@@ -311,8 +312,8 @@ fn is_borrowed(text: &str) -> bool {
         || one_line && text.starts_with(REMOVED) && text.ends_with("...]")
 }
 
-/// Whether a text was left by a recipe: a [`Stub`], a bare count, or a text that other programs
-/// leave.
+/// Whether a text was left by a recipe: a [`Stub`], a [`line_count_stub`], or a text that other
+/// programs leave, too.
 pub fn is_left_by_recipe(text: &str) -> bool {
     if text.starts_with("[epitome k") {
         return Stub::parse(text).is_some();

@@ -260,9 +260,9 @@ pub struct Thinking {
     pub text: Option<Text>,
     /// The whole block as stored, signature included.
     pub whole: Span,
-    /// Whether the block may be removed. It may not if OpenAI's Responses API would refuse a call
-    /// whose reasoning item is missing, or if other programs count a response of Claude Code by
-    /// this record.
+    /// Whether the block may be removed. It may not if the API would refuse the rest of the session
+    /// without it, as OpenAI's Responses API refuses a call whose reasoning item is missing, or if
+    /// other programs count a response of Claude Code by this record.
     pub removable: bool,
 }
 
