@@ -11,8 +11,8 @@ use crate::cursor::{Cursor, Kind, MalformedJson};
 /// Bytes per read of a source that does not return all bytes at once.
 const CHUNK: u64 = 1 << 20;
 
-/// Maximum nesting depth. Values that are nested deeper are not parsed; the keys that formats read
-/// are less deep.
+/// Maximum nesting depth. The members and elements of deeper values are not parsed; the keys that
+/// formats read are less deep.
 const DEPTH: usize = 24;
 
 /// A document, with the positions of its lines.
@@ -209,7 +209,7 @@ impl<'a> Value<'a> {
         self.get(key)?.integer()
     }
 
-    /// The value that `keys` lead to: each key is a member of the object before.
+    /// The value that `keys` lead to: each key names a member of the value before it.
     pub fn get_path(&self, keys: &[&str]) -> Option<&Value<'a>> {
         keys.iter().try_fold(self, |value, key| value.get(key))
     }

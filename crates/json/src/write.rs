@@ -91,7 +91,7 @@ pub fn apply_splices(source: &dyn Source, place: Span, splices: &[Splice]) -> Op
 ///
 /// # Errors
 ///
-/// [`Unwritable`] if an edit has no position in the records, or if two edits overlap.
+/// [`Unwritable`] if an edit cannot be written at its position, or if two edits overlap.
 pub fn splices(
     transcript: &Transcript,
     source: &dyn Source,
@@ -294,7 +294,7 @@ struct Container {
 }
 
 /// The ranges that remove `children` from the record, each with the position of the first edit that
-/// asks for it.
+/// removes a child of the same object or array.
 fn cuts(line: &[u8], record: Span, children: &[(Span, At)]) -> Result<Vec<(Span, At)>, Unwritable> {
     let mut containers: Vec<(Container, Vec<bool>, At)> = Vec::new();
     for (span, at) in children {
@@ -333,7 +333,7 @@ fn member(line: &[u8], record: Span, value: Span) -> Option<Span> {
     Some(Span { start, end: value.end })
 }
 
-/// The innermost object or array whose direct child is `wanted`.
+/// The object or array of which `wanted` is a direct child.
 fn container_of(line: &[u8], wanted: &Range<usize>) -> Option<Container> {
     let mut within = 0..line.len();
     loop {
