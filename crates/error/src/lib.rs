@@ -119,7 +119,8 @@ impl ErrorKind {
     }
 
     /// Whether an operation on many sessions skips a session with this error and still succeeds:
-    /// the session is in use, its format is only read, or the file is no session.
+    /// the session is in use or changed during the operation, its format is only read, or the file
+    /// is no session in a known format.
     pub fn leaves_one_of_many(self) -> bool {
         matches!(
             self,
@@ -256,7 +257,8 @@ impl Error {
         self.0.path.as_deref()
     }
 
-    /// What the user can do about it.
+    /// What the user can do about the error: the hint that was set, or else the default hint of the
+    /// kind.
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref().or(match self.0.kind {
             ErrorKind::InUse | ErrorKind::HeldByAgent => {
