@@ -25,7 +25,7 @@ fn estimate(bencher: Bencher<'_, '_>, kind: &str) {
 
 fn measure(bencher: Bencher<'_, '_>, kind: &str, counter: &dyn Counter) {
     let text = generate(kind, 1_000_000);
-    // Loads the vocabulary first: loading is not counting.
+    // Loads the vocabulary first, so that loading is not measured.
     counter.count(&text);
     bencher.counter(BytesCount::of_str(&text)).bench(|| counter.count(black_box(&text)));
 }

@@ -25,14 +25,14 @@ use serde::{Deserialize, Serialize};
 pub struct Calibration {
     /// The provider's tokens per 1,000 of ours, from 500 to 3,000.
     pub factor: u32,
-    /// The provider's tokens in every request that no session contains: system prompt and tools.
-    /// From 0 to 200,000.
+    /// The provider's tokens of what every request contains and no session stores: system prompt
+    /// and tools. From 0 to 200,000.
     pub fixed: Tokens,
     /// The number of requests that the calibration was fitted to; 0 for the assumed values of a
     /// family.
     pub points: usize,
     /// The error in thousandths of the recorded value: nine of ten points are within it. At most
-    /// 200 when fitted.
+    /// 200 if the calibration was fitted.
     pub error: u32,
 }
 
@@ -122,8 +122,8 @@ const MIN_POINTS: usize = 8;
 const MIN_SPREAD: u64 = 4_000;
 /// The least difference as a share of the largest context: a fourth of it.
 const SPREAD_SHARE: u64 = 4;
-/// The number of points to which more points are thinned out evenly, because the work grows with
-/// the square of their number.
+/// Maximum number of points that a line is fitted to: more points are thinned out evenly, because
+/// the work grows with the square of their number.
 const MAX_POINTS: usize = 400;
 /// The plausible factors, in thousandths.
 const FACTORS: std::ops::RangeInclusive<i128> = 500..=3_000;
@@ -141,9 +141,10 @@ const MAX_ERROR: i128 = 200;
 /// of another model, a compaction in between). Where `fixed` would be negative it is 0 and the
 /// factor is the median of the quotients.
 ///
-/// `None` when there are fewer than 8 points, when the largest context is not larger than the
-/// smallest by 4,000 tokens and by a fourth of itself, or when the result is implausible: a factor
-/// outside 0.5 to 3, more than 200,000 fixed tokens, or one point in ten off by more than 20%.
+/// `None` when there are fewer than 8 points, when the largest context is larger than the smallest
+/// by less than 4,000 tokens or less than a fourth of itself, or when the result is implausible: a
+/// factor outside 0.5 to 3, more than 200,000 fixed tokens, or more than one point in ten off by
+/// more than 20%.
 pub fn calibrate(points: &[(Tokens, u64)]) -> Option<Calibration> {
     let mut usable: Vec<(i128, i128)> = points
         .iter()

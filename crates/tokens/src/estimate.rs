@@ -6,7 +6,7 @@ use crate::weights::{FEATURES, WEIGHTS};
 
 /// Estimates the tokens of `o200k_base` without its vocabulary, at 300 to 390 MB/s.
 ///
-/// It splits a text much as o200k does before it merges (words with the character before them,
+/// It splits a text much as o200k does before the merging (words with the character before them,
 /// numbers, marks, white space, runs of other scripts) and adds up the average number of tokens of
 /// each piece. It uses integers only: the same text gives the same number on every machine. One
 /// pass, no allocation, nothing to load.
@@ -74,8 +74,8 @@ const UNIT: u64 = 1_000;
 
 // Features, as indices into the table of weights.
 
-/// A word: the row depends on the character before it and on its capital letters, then on its
-/// length.
+/// A word: the row depends on the character before it and on its capital letters and accents; the
+/// position in the row depends on its length.
 const WORD: usize = 0;
 /// The number of lengths with a weight of their own.
 const WORD_ROW: usize = 20;
@@ -91,12 +91,12 @@ const ACCENT: usize = WORD_LONG + 1;
 const LEAD: usize = ACCENT + 1;
 /// Each group of up to three digits.
 const DIGITS: usize = LEAD + 128;
-/// A run of marks: the row depends on a space before it and on whether all marks are equal, then on
-/// its length.
+/// A run of marks: the row depends on whether a space is before it and whether all marks are equal;
+/// the position in the row depends on its length.
 const MARKS: usize = DIGITS + 1;
 const MARKS_ROW: usize = 8;
-/// Each mark beyond [`MARKS_ROW`]: one row if it differs from the mark before it, one if it is the
-/// same.
+/// Each mark beyond [`MARKS_ROW`]: the first feature if it differs from the mark before it, the
+/// second if it is the same.
 const MARKS_LONG: usize = MARKS + 4 * MARKS_ROW;
 /// The last mark of a run, by its byte, added to the weight of the run.
 const MARKS_END: usize = MARKS_LONG + 2;
@@ -114,7 +114,8 @@ const SPACE_ROW: usize = 12;
 const SPACE_LONG: usize = SPACE + SPACE_ROW;
 /// A control character.
 const CONTROL: usize = SPACE_LONG + 1;
-/// Another script: a run of it, a character, a character like the one before it.
+/// Scripts other than Latin: each has a row of three features, for a run, for a character, and for
+/// a character that equals the one before it.
 const SCRIPT: usize = CONTROL + 1;
 const SCRIPT_ROW: usize = 3;
 const SCRIPTS: usize = 17;
