@@ -47,7 +47,7 @@ impl AdditionKind {
         }
     }
 
-    /// The option of `install` and `uninstall` that means it.
+    /// The option of `install` and `uninstall` that selects this kind.
     pub fn option(self) -> &'static str {
         match self {
             AdditionKind::Mcp => "--mcp",
@@ -74,7 +74,7 @@ impl AdditionKind {
         }
     }
 
-    /// The agents whose settings can hold it.
+    /// The names of the agents whose settings can hold an addition of this kind.
     pub fn agents(self) -> Vec<&'static str> {
         let names = AGENTS.iter().map(|agent| agent.name());
         names.filter(|name| self.target(name).is_some()).collect()
@@ -84,13 +84,13 @@ impl AdditionKind {
 /// A planned addition. Nothing is changed yet.
 #[derive(Clone, Debug)]
 pub struct Add {
-    /// The file of the agent's settings.
+    /// The file that is changed or created: settings of the agent, or the file of a command.
     pub file: PathBuf,
     /// The text of the file now; `None` if the file does not exist.
     pub before: Option<String>,
     /// The text of the file afterwards.
     pub after: String,
-    /// What a user of the agent types to use it, if it is something to type.
+    /// What the user types in the agent to run an added command. `None` for other additions.
     pub typed: Option<&'static str>,
     added: Added,
 }
@@ -119,7 +119,7 @@ pub struct InstalledAddition {
     pub is_there: bool,
 }
 
-/// What is added to agents' settings now.
+/// All recorded additions to agents' settings, in the order in which they were made.
 ///
 /// # Errors
 ///
@@ -136,12 +136,14 @@ pub fn list_installed(config: &Config) -> Result<Vec<InstalledAddition>> {
 }
 
 impl Add {
-    /// Plans to add something to the settings of an agent, with `program` as epitome.
+    /// Plans to add something to the settings of an agent. `program` is the path of epitome, which
+    /// the agent will run.
     ///
     /// # Errors
     ///
-    /// `Refused` for an agent whose settings cannot hold it, or are not known; `Exists` when they
-    /// hold another one; `Unreadable` when they cannot be parsed.
+    /// `Refused` if the agent is unknown or has no place for an addition of this kind; `Exists` if
+    /// its settings have another one, or one that the user changed; `Unreadable` if they cannot be
+    /// parsed.
     pub fn plan(config: &Config, agent: &str, kind: AdditionKind, program: &Path) -> Result<Add> {
         let Some(AdditionTarget { addition, settings }) = kind.target(agent) else {
             let what = format!("no {} can be added to the settings of {agent}", kind.name());
@@ -154,7 +156,7 @@ impl Add {
         let file = real(&settings(&config.agents).join(addition.file));
         let before = read(&file)?;
         let known = record.added.iter().find(|it| it.agent == agent && it.kind == kind);
-        // An earlier one is removed first, so that there is at most one.
+        // An earlier addition of this kind is removed first, so that there is at most one.
         let base = match known.filter(|it| it.file == file).map(back).transpose()? {
             Some(FileChange::Text { after, .. }) => Some(after),
             Some(FileChange::Gone { .. }) => None,
@@ -193,7 +195,7 @@ impl Add {
     ///
     /// # Errors
     ///
-    /// `Changed` when the settings are not what was shown; `Disk`, `NoPermission`. The agent's
+    /// `Changed` if the settings changed since the plan; `Disk`, `NoPermission`. The agent's
     /// settings are unchanged then.
     pub fn carry_out(self, config: &Config) -> Result<()> {
         let _lock = lock(config)?;
@@ -215,8 +217,9 @@ impl Add {
 }
 
 impl Remove {
-    /// Plans to remove what was added to the settings of an agent (or of all): this kind (or both).
-    /// What was added last comes first: in this order the settings become what they were.
+    /// Plans to remove what was added to the settings of one agent (`None`: of all agents), of one
+    /// kind (`None`: of all kinds). The last addition comes first: if they are removed in this
+    /// order, the settings become what they were before.
     ///
     /// # Errors
     ///
@@ -242,7 +245,7 @@ impl Remove {
     ///
     /// # Errors
     ///
-    /// `Changed` when the settings are not what was shown; `Disk`, `NoPermission`.
+    /// `Changed` if the settings changed since the plan; `Disk`, `NoPermission`.
     pub fn carry_out(&self, config: &Config) -> Result<()> {
         let _lock = lock(config)?;
         let mut record = Record::load(config)?;
@@ -263,17 +266,19 @@ impl Remove {
             FileChange::Kept { .. } | FileChange::Nothing { .. } => {}
         }
         record.store(config)?;
-        // The folder is empty only if the addition made it. An error means that it is not empty.
+        // Epitome's folder is removed if nothing else is in it. An error means that it is not
+        // empty.
         fs::remove_dir(&config.home).ok();
         Ok(())
     }
 }
 
-/// The text of a file of epitome's own, where there must be none. No keys lead to it.
+/// The text of a new file that contains nothing but the addition, and 0: there are no keys around
+/// it.
 ///
 /// # Errors
 ///
-/// `Exists` if there is a file.
+/// `Exists` if the file exists already, even if it is empty.
 fn own_file(before: Option<&str>, text: String) -> Result<(String, usize)> {
     match before {
         None => Ok((text, 0)),

@@ -73,14 +73,14 @@ impl PartKind {
     }
 }
 
-/// The size of one kind.
+/// The number and the size of a group of blocks: of one kind, or of one tool's calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PartSize {
     /// The number of blocks, sent or not.
     pub blocks: u64,
-    /// Tokens of those blocks that a resume sends.
+    /// The tokens of the blocks that a resume sends.
     pub context_tokens: Tokens,
-    /// Bytes of all blocks in the file.
+    /// The bytes of all blocks in the file, sent or not.
     pub disk_bytes: Bytes,
 }
 
@@ -121,7 +121,7 @@ pub struct LargeBlock {
 /// Tokens and bytes by kind and by tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Anatomy {
-    /// The sizes of the kinds that the session has.
+    /// The size of each kind of part that the session has.
     pub kinds: BTreeMap<PartKind, PartSize>,
     /// The sum of all kinds: everything that a resume sends, and every byte of the file.
     pub total: PartSize,
@@ -141,7 +141,7 @@ struct Weighed {
     bytes: Bytes,
 }
 
-/// Measures every block once; blocks that a resume sends are counted on all cores.
+/// Measures every block. Tokens are counted on all cores, and only of blocks that a resume sends.
 pub fn anatomy(transcript: &Transcript, source: &dyn Source, counter: &dyn Counter) -> Anatomy {
     let weighed = weigh(transcript, source, counter);
     let mut anatomy = Anatomy::default();

@@ -41,8 +41,8 @@ pub fn keep_backup(
         }
         BackupPlace::Beside => session.path().parent().unwrap_or(Path::new(".")).to_owned(),
     };
-    // The rows of a database have no file of their own, and their id may be any text, even a path
-    // to another folder.
+    // A session in a database has no file of its own, and its id may be any text, even a path to
+    // another folder.
     let stem = if session.path().is_file() {
         session.path().file_stem().unwrap_or_default().to_string_lossy()
     } else {
@@ -79,7 +79,8 @@ mod tests {
         for id in evil {
             let key = SessionKey::new("opencode", id);
             for place in [BackupPlace::Archive, BackupPlace::Beside] {
-                // A session in rows: its address names the database, and no file has that name.
+                // A session in a database: its address names the database and the session, and no
+                // file has that name.
                 let file = tempfile::tempfile().expect("a file");
                 let rows = FileSource::new(file, &here.join("opencode.db#x")).expect("a source");
                 let path = keep_backup(&config, &rows, &key, place).expect("a backup");

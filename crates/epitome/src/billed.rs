@@ -21,7 +21,7 @@ use crate::source::Spliced;
 
 /// How the tokens that `counter` counts in the messages of `session` (stored at `path`) are
 /// converted to those that the provider bills for a request. `None` if the session records too few
-/// requests.
+/// requests, or if the session before its compactions is not known exactly.
 ///
 /// Requests that were recorded before a compaction belong to the uncompacted session. So for a
 /// compacted session, the requests before the first compaction are compared with the messages in
@@ -120,7 +120,7 @@ fn calibration_before<S: Source>(
 }
 
 /// Whether a result that a resume sends contains a stub of a recipe. Results that the agent itself
-/// has cleared do not count: many sessions have them, and the fit states its error.
+/// has cleared do not count: many sessions have them, and the calibration states its error.
 fn has_stubs(transcript: &Transcript, source: &dyn Source) -> bool {
     /// The length in bytes up to which a text may be a stub; longer texts are not read.
     const LONGEST: u64 = 400;
@@ -154,7 +154,8 @@ fn requests(
             tokens.sum()
         })
         .collect();
-    // The tokens that were sent before the current response, and before the next entry.
+    // `before`: the tokens that precede the current response. `sent`: those that precede the next
+    // entry.
     let mut before = Tokens(0);
     let mut sent = Tokens(0);
     let mut response = None;

@@ -1,6 +1,6 @@
-//! Carries out the plan for one file: archives what it removes, proves that this can be restored,
-//! and replaces the file. Each step begins only after the step before it has succeeded.
-//! [`ops::Compact`](crate::ops::Compact) compacts a session of several files: it calls
+//! Carries out the planned compaction of one file: archives what it removes, proves that this can
+//! be restored, and replaces the file. Each step begins only after the step before it has
+//! succeeded. [`ops::Compact`](crate::ops::Compact) compacts a session of several files: it calls
 //! `archive_generation` for each, and replaces them together.
 
 mod size;
@@ -25,11 +25,13 @@ use crate::session::{Loaded, key_of};
 use crate::source::{FileSource, Spliced, copy, if_read};
 use crate::store::{self, write_new};
 
-/// Applies a planned compaction to the session's file: archives, proves, replaces.
+/// Applies a planned compaction to the session's file: archives the removed bytes, proves that they
+/// can be restored, and replaces the file.
 ///
 /// # Errors
 ///
-/// `Invariant` if the compaction would violate one; `Refused` if the result could not be restored
+/// `Invariant` if the compaction would violate one; `Refused` if the file is compressed and the
+/// compaction does not only append to it; `Broken` if the archive would not restore the session
 /// exactly; the errors of the archive and of replacing. The session is unchanged then.
 pub fn apply(
     planned: &PreparedCompaction<'_, &FileSource>,
@@ -65,14 +67,14 @@ pub fn apply_to(
     let generation = archive_generation(planned, to, archive, counter, info.into())?;
     let spliced = planned.spliced()?;
     write_new(to, |out| spliced.copy_to(out)).inspect_err(|_| {
-        // The new file is written whole or not at all.
+        // The copy is written whole or not at all. After an error nothing needs the generation.
         archive.withdraw(&generation);
     })?;
     Ok(generation)
 }
 
-/// Where the bytes are that a compaction in place removes, each with a description. The description
-/// does not name the pass that removes them, and refers to no file.
+/// The spans that a compaction in place removes, each with a description. The description neither
+/// names the pass that removes the span nor refers to a file with the same text.
 pub fn removed_pieces<S: Source>(
     planned: &PreparedCompaction<'_, S>,
     counter: &dyn Counter,
@@ -94,8 +96,8 @@ pub(crate) fn archive_generation<S: Source>(
     if_read(&planned.session.source, archive_and_prove(planned, path, archive, counter, info))
 }
 
-/// Like [`archive_generation`]; if the session cannot be read, the error may be one that follows
-/// from that.
+/// Like [`archive_generation`], but if the session cannot be read, the error may be one of its
+/// consequences.
 fn archive_and_prove<S: Source>(
     planned: &PreparedCompaction<'_, S>,
     path: &Path,
@@ -150,8 +152,8 @@ fn draft<S>(
 }
 
 /// Calls `put` with the span of each piece of the session that its pack must contain, and with a
-/// function that describes the piece: what is no longer sent, and what the agent's own records and
-/// marks replace.
+/// function that describes the piece. The pieces are the bytes that are no longer sent, and the
+/// bytes that records and marks of the agent's own format replace.
 fn put_all<S: Source>(
     planned: &PreparedCompaction<'_, S>,
     counter: &dyn Counter,
@@ -169,8 +171,8 @@ fn put_all<S: Source>(
             ..describe(&view, *at, *span)
         })?;
     }
-    // The bytes that a record or a mark of the agent replaces: none at the end of the session, and
-    // elsewhere the old mark.
+    // Bytes that a new record or mark replaces: no bytes at the end of the session, and the old
+    // mark elsewhere.
     let end = Source::len(source);
     let added = planned
         .splices

@@ -1,4 +1,4 @@
-//! The folders, keys and variables of this machine. Only this module reads the environment.
+//! The folders, keys and variables of this machine. Only this module reads environment variables.
 
 mod handover;
 
@@ -70,7 +70,8 @@ pub struct Config {
     pub keys: BTreeMap<Provider, Key>,
     /// For each provider, the name of the variable in which its key was found.
     key_variables: BTreeMap<Provider, &'static str>,
-    /// All variables that contain a key, including those that were not chosen.
+    /// All variables that contain a key. Of several variables of one provider, `keys` has only the
+    /// first.
     keyed: BTreeMap<&'static str, Key>,
     /// Additional files with rules for secrets, which are used in every search for secrets.
     pub rules: Vec<PathBuf>,
@@ -78,7 +79,8 @@ pub struct Config {
     now: Option<Timestamp>,
 }
 
-/// The variables of the environment whose names begin with `prefix`, but empty ones.
+/// The variables of the environment whose names begin with `prefix`. Variables that are empty or
+/// not Unicode are left out.
 fn variables(prefix: &str) -> BTreeMap<String, String> {
     let text = |value: OsString| value.into_string().ok().filter(|text| !text.is_empty());
     let all = std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?)));
@@ -118,9 +120,9 @@ impl Config {
         Ok(config)
     }
 
-    /// The folders below `home`, as on a machine on which no variable is set and no name is known;
-    /// `home` is the current folder. The environment is not read: for programs, and tests, that
-    /// work in one given home only.
+    /// The configuration of a machine on which no variable is set and no name is known. The user's
+    /// home and the current folder are `home`, and all folders are below it. The environment is not
+    /// read. This is for programs and tests that work only in the given home.
     ///
     /// ```
     /// let config = epitome::Config::from_home("/home/ada".as_ref());
@@ -233,7 +235,7 @@ impl Config {
     /// Removes the keys of providers from the environment of this program, by starting the program
     /// again without them. After that, neither programs that it runs nor programs that read its
     /// files in `/proc` can find the keys. Call this before anything else. It returns if there are
-    /// no keys to remove.
+    /// no keys to remove, or if the system is not Unix.
     ///
     /// # Errors
     ///
@@ -243,14 +245,14 @@ impl Config {
         handover::take_from_environment(&names.copied().collect::<Vec<_>>())
     }
 
-    /// The names of variables with keys of providers. They are removed from the environment of
-    /// every program that a model starts.
+    /// The names of the variables that hold keys of providers or lead to them. They are removed
+    /// from the environment of every program that a model starts.
     pub fn hidden_variables() -> impl Iterator<Item = &'static str> {
         let names = Provider::ALL.into_iter().flat_map(Config::key_variables);
         names.copied().chain([handover::VARIABLE])
     }
 
-    /// The value of a variable of the environment; variables with keys are included.
+    /// The value of a variable of the environment, even if it held a key and was removed.
     pub fn variable(&self, name: &str) -> Option<String> {
         let key = self.keyed.get(name).map(|key| key.reveal().to_owned());
         key.or_else(|| std::env::var(name).ok())
@@ -294,12 +296,13 @@ impl Config {
         [self.settings.join("skills"), claude, agents]
     }
 
-    /// The folder of the logs of live contexts.
+    /// The folder of the logs of running agents' contexts.
     pub fn logs(&self) -> PathBuf {
         self.agents.logs.clone()
     }
 
-    /// The folder of what `epitome proxy` decided, and of the texts that it took out of requests.
+    /// The folder in which `epitome proxy` stores its decisions and the texts that it removed from
+    /// requests.
     pub fn wire_memo(&self) -> PathBuf {
         self.home.join("proxy")
     }
@@ -348,7 +351,8 @@ fn full_name(settings: &Path) -> Option<String> {
     name.contains(' ').then(|| name.to_owned())
 }
 
-/// A path with the home folder in place of `~`, which agents accept in their settings.
+/// The path, with a `~` at its beginning replaced by the home folder. Agents accept `~` in their
+/// settings.
 fn below_home(path: PathBuf, user: &Path) -> PathBuf {
     match path.strip_prefix("~") {
         Ok(rest) => user.join(rest),

@@ -1,5 +1,5 @@
-//! What the sessions of this machine cost: the tokens that providers counted for their requests, at
-//! list prices.
+//! Computes what the sessions of this machine cost: the cost that they record, or else the tokens
+//! that providers counted for their requests, at list prices.
 //!
 //! The requests of sub-agents are included. A request that several files contain (a fork begins
 //! with a copy of the history) is counted once: it is recognised by its response, its time and its
@@ -23,7 +23,7 @@ use crate::error::Result;
 
 pub(crate) use recorded::{RecordedRequest, RecordedSession, billed_requests};
 
-/// What costs are summed by.
+/// The groups of requests of which a report has one row each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CostBy {
@@ -74,15 +74,15 @@ impl CostBy {
     }
 }
 
-/// What sessions cost. Serialised, it is the JSON of `epitome cost --json` (`docs/json.md`), to
-/// which members are added, but in which none is changed or removed.
+/// What sessions cost. Serialised, it is the JSON of `epitome cost --json` (`docs/json.md`). Later
+/// versions may add members to it, but change and remove none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CostReport {
     /// What the rows are.
     pub by: CostBy,
     /// The date of the list prices.
     pub prices_of: String,
-    /// The rows: days and weeks in order, others the most expensive first.
+    /// The rows. Days and weeks are in order of time; others begin with the most expensive.
     pub rows: Vec<CostRow>,
     /// All rows together.
     pub total: CostSum,
@@ -151,13 +151,13 @@ pub struct CostFilter<'a> {
     pub since: Option<Timestamp>,
 }
 
-/// Sums what the sessions of this machine cost. `takes` says of a project, the folder in which a
-/// session was run, whether its sessions are included. Session files are read on all cores, unless
-/// they were read before and did not change.
+/// Sums what the sessions of this machine cost. `takes` returns whether the sessions of a project
+/// are included; a project is the folder in which a session was run, `None` if it is unknown.
+/// Session files are read on all cores, unless they were read before and did not change.
 ///
 /// # Errors
 ///
-/// As [`catalogue`].
+/// The errors of [`catalogue`].
 pub fn cost(
     config: &Config,
     by: CostBy,
@@ -182,7 +182,7 @@ pub fn cost(
 /// Requests that are being summed.
 struct Sums<'s> {
     by: CostBy,
-    /// The requests that were counted.
+    /// The keys of the requests that were counted.
     seen: HashSet<&'s str>,
     rows: BTreeMap<Option<String>, Sum>,
     total: Sum,
@@ -233,7 +233,8 @@ fn day(time: Timestamp) -> Date {
     time.to_zoned(TimeZone::UTC).date()
 }
 
-/// The Monday of the week of a day; the day itself before the first week that can be written.
+/// The Monday of the week of a day. The day itself if that Monday is before the first possible
+/// date.
 fn monday(day: Date) -> Date {
     if day.weekday() == Weekday::Monday {
         return day;

@@ -1,5 +1,5 @@
-//! What of the agents on this machine deserves attention: which are here, what epitome installed in
-//! their settings, and which sessions their agent is about to delete.
+//! Examines the agents on this machine: which are installed, what epitome added to their settings,
+//! and which sessions they are about to delete.
 
 use std::io::Read as _;
 use std::path::PathBuf;
@@ -28,19 +28,19 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// (`docs/json.md`): members are added to it, never changed or removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Checkup {
-    /// The agents that are here, in the order of epitome's table.
+    /// The agents that were found on this machine, in the order of [`AGENTS`].
     pub agents: Vec<AgentState>,
-    /// Sources of sessions that could not be read, as sentences.
+    /// Errors of reading folders or databases with sessions, as sentences.
     pub unread: Vec<String>,
 }
 
-/// One agent.
+/// The state of one agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AgentState {
     /// The name of the agent.
     pub agent: &'static str,
-    /// What the agent's program prints as its version; `None` if the program is not installed or
-    /// not known.
+    /// The first line that the agent's program prints for `--version`. `None` if the program is not
+    /// known or not installed, fails, or takes too long.
     pub version: Option<String>,
     /// The folder of the agent's sessions.
     #[serde(serialize_with = "epitome_model::lossy_path")]
@@ -49,7 +49,7 @@ pub struct AgentState {
     pub sessions: u64,
     /// What epitome installed in the agent's settings.
     pub installed: Vec<InstalledState>,
-    /// What a proxy would change; `None` if it is not known how the agent is given one.
+    /// What a proxy would change. `None` if epitome cannot make the agent use a proxy.
     pub proxy: Option<ProxyState>,
     /// What deserves attention, the most urgent first.
     pub findings: Vec<Finding>,
@@ -60,18 +60,18 @@ pub struct AgentState {
 pub struct ProxyState {
     /// The command that runs the agent behind the proxy.
     pub command: String,
-    /// The variables and options that this run of the agent would be given.
+    /// The names of the variables and options that this run of the agent would be given.
     pub sets: Vec<String>,
     /// The setting of the agent because of which its requests would not go to the proxy.
     pub overridden_by: Option<OverridingSetting>,
 }
 
-/// A setting of an agent.
+/// A setting of an agent that takes precedence over the address of a proxy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OverridingSetting {
-    /// The keys that lead to it, with dots between them.
+    /// The keys that lead to the setting, with dots between them.
     pub setting: String,
-    /// The file.
+    /// The file that contains the setting.
     #[serde(serialize_with = "epitome_model::lossy_path")]
     pub file: PathBuf,
 }
@@ -95,7 +95,7 @@ pub struct Finding {
     pub kind: FindingKind,
     /// The finding, as a sentence.
     pub what: String,
-    /// The command that mends it, or what to do where there is no command.
+    /// The command that mends it, or a sentence if there is no such command.
     pub mend: String,
 }
 
@@ -103,13 +103,14 @@ pub struct Finding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingKind {
-    /// The agent deletes sessions soon.
+    /// The agent deletes sessions within the next seven days.
     DeletesSoon,
-    /// The agent deletes sessions that are not used, and nothing keeps a copy.
+    /// The agent deletes sessions that are not used, and no hook keeps a page of them.
     Deletes,
     /// What epitome installed was changed or removed since.
     Changed,
-    /// The agent could look into past sessions, and cannot.
+    /// The agent's settings can hold epitome's MCP server, which searches past sessions, but do
+    /// not.
     NoMcp,
 }
 
@@ -136,7 +137,7 @@ impl Checkup {
 ///
 /// # Errors
 ///
-/// Those of the record of what was installed, and of reading agents' settings.
+/// The errors of reading the record of what was installed, and agents' settings.
 pub fn checkup(config: &Config) -> Result<Checkup> {
     checkup_with(config, version)
 }
@@ -195,7 +196,7 @@ fn checkup_with(
 }
 
 impl AgentState {
-    /// Adds what deserves attention.
+    /// Adds the findings about this agent.
     fn find(&mut self, config: &Config, agent: &dyn Agent, sessions: &[&SessionFile]) {
         let name = self.agent;
         self.findings.extend(deletions(config, agent, sessions, self.has("hook")));
@@ -244,8 +245,8 @@ fn proxy(config: &Config, agent: &dyn Agent) -> Option<ProxyState> {
     })
 }
 
-/// The setting that takes precedence over the address of a proxy. `None` also for settings that
-/// cannot be read: the agent says so itself.
+/// The setting that takes precedence over the address of a proxy, if there is one. `None` also if
+/// the settings cannot be read, which the agent reports itself.
 fn overriding_setting(config: &Config, agent: &dyn Agent) -> Option<OverridingSetting> {
     let AddressTarget { settings, folder } = agent.address_settings()?;
     let file = folder(&config.agents).join(settings.file);
@@ -256,7 +257,8 @@ fn overriding_setting(config: &Config, agent: &dyn Agent) -> Option<OverridingSe
     Some(OverridingSetting { setting, file })
 }
 
-/// What the agent deletes of its sessions, if it does.
+/// The finding that the agent deletes sessions soon, or else that it deletes them in less than a
+/// year and no hook keeps a page of them. `None` if neither is so.
 fn deletions(
     config: &Config,
     agent: &dyn Agent,

@@ -23,7 +23,7 @@ pub use model_choice::{ModelSelection, catalogue, chosen_model, named_models};
 /// The window and the counter of a model that writes a summary.
 ///
 /// Tokens can be counted only as OpenAI's models count them. Other models have up to a third more
-/// tokens in the same text.
+/// tokens in the same text, so only three quarters of their window are used.
 pub fn summary_writer(model: &dyn Model) -> Writer {
     summary_writer_of(model.name(), model.window())
 }
@@ -99,8 +99,8 @@ impl SummaryJob {
         Ok(begun.map(|StartedSummary { writing, .. }| SummaryJob { writing }))
     }
 
-    /// The tokens of the first question and the maximum tokens of its answer, as the model's
-    /// counter counts them.
+    /// The tokens of the first question and the maximum tokens of its answer, as OpenAI's models
+    /// count them.
     pub fn tokens(&self) -> (Tokens, Tokens) {
         let ask = self.writing.ask();
         let counter = O200k::new();
@@ -118,8 +118,8 @@ impl SummaryJob {
             estimate.questions += 1;
             estimate.input += counter.count(&ask.system) + counter.count(&ask.prompt);
             estimate.output += Tokens(longest);
-            // An answer of the maximum length. As the last answer it is refused, which ends the
-            // loop.
+            // An answer of the maximum length is assumed. The last such answer is refused, which
+            // ends the loop.
             let text = " word".repeat(usize::try_from(longest).unwrap_or(usize::MAX / 8));
             let reply = Reply { text, stopped: StopReason::End, used: None };
             match writing.answer(Ok(reply)) {

@@ -1,5 +1,5 @@
-//! Garbage collection: finds out which generations of the archive are still needed, and proves it
-//! from the sessions themselves.
+//! Garbage collection: proves from the sessions themselves which generations of the archive are not
+//! needed any more.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashSet};
@@ -21,16 +21,16 @@ use crate::source::Spliced;
 use crate::store::{self, Store};
 use epitome_agents::{Census, Presence};
 
-/// The maximum number of bytes that are searched for removed ones; beyond that, a proof is given
-/// up.
+/// The maximum work of a proof: the length of a file in bytes, times the number of byte strings
+/// that are looked for in it. A generation whose proof would take more is kept.
 const MOST_WORK: u64 = 1 << 36;
 
-/// Cleans up the archive: moves what no session needs to the trash, or only reports it. See
-/// [`Archive::gc`].
+/// Cleans up the archive: moves the generations that no session needs to the trash, or only reports
+/// them, as `mode` says. See [`Archive::gc`].
 ///
-/// A generation is removed only if it is older than `grace` and proved not to be needed: its
-/// session contains all bytes again that it removed; or its session is gone, and no other session
-/// refers to what was removed from it. If any folder, file or database that could contain a session
+/// A generation is removed only if it is older than `grace` and proved not to be needed. It is not
+/// needed if its session contains all bytes that it removed, or if its session is gone and no other
+/// session refers to what it removed. If any folder, file or database that could contain a session
 /// cannot be read, nothing is removed, and the report names it.
 ///
 /// ```
@@ -70,13 +70,13 @@ struct Judge<'a> {
     archive: Archive,
     census: Census,
     mode: GcMode,
-    /// The locked sessions of the generations that are judged, so that no other epitome process
-    /// compacts a session between the proof and the removal.
+    /// The sessions whose generations are being judged. They are locked, so that no other epitome
+    /// process compacts them between the proof and the removal.
     held: RefCell<Vec<store::LockedSession>>,
 }
 
 impl Judge<'_> {
-    /// Judges each generation of a session.
+    /// Decides for each generation of a session whether it is needed.
     fn needs(&self, generations: &[Generation]) -> Vec<Need> {
         self.held.borrow_mut().clear();
         let Some(first) = generations.first() else { return Vec::new() };
@@ -140,7 +140,7 @@ impl Judge<'_> {
         Ok(restored)
     }
 
-    /// Locks a file against changes by other processes.
+    /// Locks a file against changes by other processes, if generations are going to be removed.
     fn hold(&self, file: &Path) -> Result<()> {
         if self.mode == GcMode::Remove {
             let session = Store::new(&self.config.home).open_for_edit(file)?;
@@ -149,8 +149,9 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// Judges generations whose session needs none of the `restored` ones: another session may
-    /// refer to what was removed from this one.
+    /// Judges the generations of a session that needs none of the `restored` ones. A restored
+    /// generation is still needed if the stub of another session refers to bytes that no kept
+    /// generation has.
     fn needs_of_others(&self, restored: &BTreeSet<u64>, generations: &[Generation]) -> Vec<Need> {
         let kept = generations.iter().filter(|it| !restored.contains(&it.number));
         let kept: HashSet<Ref> =
@@ -180,8 +181,9 @@ fn of_file(archive: &Archive, file: &Path, generations: &[Generation]) -> Result
 /// The numbers of the generations of a session that `current` does not need: without them, a
 /// restore of the others still gives everything back.
 ///
-/// A generation is not needed if `current` begins with the file before it, or if `current` contains
-/// all bytes that the generation removed and none that it left.
+/// A generation is not needed if `current` begins with the file as it was before that compaction;
+/// if `current` contains all bytes that the compaction removed, and neither stubs nor records that
+/// it wrote; or if an equal generation exists.
 pub(crate) fn unneeded(
     current: &dyn Source,
     generations: &[Generation],
@@ -195,7 +197,8 @@ pub(crate) fn unneeded(
     let mut open = Vec::new();
     let (undone, others): (Vec<&Generation>, Vec<&Generation>) =
         compactions.iter().partition(|it| walked.undone.contains(&it.number));
-    // A generation is a duplicate if an equal one was undone on the way: either can do the restore.
+    // A generation is a duplicate if the walk used an equal one: either of them can restore the
+    // bytes.
     let twins = others
         .into_iter()
         .filter(|other| undone.iter().any(|undone| restores_as_well(undone, other)));
@@ -220,7 +223,8 @@ pub(crate) fn unneeded(
             }
         }
     }
-    // A restore that was archived as a generation: the file before it is there again, or still is.
+    // A restore is archived as a generation, too. It is not needed if the session begins with the
+    // file from before the restore, and not with the file from after it.
     let lens: Vec<u64> = backs.iter().flat_map(|it| [it.before.len, it.after.len]).collect();
     let digests = Digest::from_prefixes(current, &lens)?;
     let is_before = backs.iter().filter(|it| {
@@ -244,7 +248,8 @@ fn restores_as_well(one: &Generation, other: &Generation) -> bool {
         && other.blobs().all(|blob| blobs.contains(&blob))
 }
 
-/// Whether a file contains all bytes that a generation removed, and none that it left.
+/// Whether a file contains all bytes that a generation removed, and no stub or record that it
+/// wrote.
 fn has_all(
     bytes: &[u8],
     lines: &HashSet<RecordHash>,

@@ -1,4 +1,4 @@
-//! The history of a session: what its agent wrote, including what compactions have removed.
+//! The history of a session: everything that its agent wrote, including what compactions removed.
 //!
 //! Everything that shows, searches, counts or redacts a session reads it through this module: the
 //! stored bytes, with the archived ones put back in memory. Nothing is written. Code that is about
@@ -204,7 +204,8 @@ impl History {
         let is_as_it_was = splices.is_empty();
         if is_as_it_was || version == Version::AsSent {
             let whole = Spliced::new(&stored.source, splices)?;
-            // The source itself is moved into the result, so this is a copy of it in memory.
+            // `stored.source` is moved into the result, so the uncompacted session is copied to
+            // memory.
             if !is_as_it_was {
                 let copy = whole.read(0..Source::len(&whole)).into_owned();
                 removed.push(ShownSource::Memory(copy));
@@ -292,8 +293,8 @@ impl PastCompaction {
     }
 }
 
-/// A number that is different whenever the archive contains something else for a session. No file
-/// is opened for it.
+/// A number that changes whenever the packs of a session in the archive change. No file is opened
+/// to compute it.
 pub fn archive_stamp(config: &Config, agent: &str, id: &str) -> u64 {
     PackFingerprint::list(&config.archive(), &SessionKey::new(agent, id)).stamp()
 }
@@ -310,7 +311,8 @@ fn sentence(err: &Error) -> String {
 }
 
 /// The archived bytes of stubs in this session that were removed from other sessions: a fork has
-/// the stubs of the session it was made from. Bytes that cannot be found are added to `missing`.
+/// the stubs of the session it was made from. Sentences about these stubs, and about stubs whose
+/// bytes cannot be found, are added to `missing`.
 fn elsewhere(
     archive: &Archive,
     session: &Loaded<ShownSource>,
@@ -380,8 +382,8 @@ fn continued(
     }
 }
 
-/// The blocks of the uncompacted session whose text a resume does not send any more: the text was
-/// removed, or its record is not sent although it would have been.
+/// The blocks of the uncompacted session whose text a resume does not send any more: a compaction
+/// removed the text, or took its whole record out of the context.
 fn unsent(
     transcript: &Transcript,
     whole: &Spliced<'_>,

@@ -44,9 +44,10 @@ pub struct HookRequest {
     pub project: Option<PathBuf>,
     /// The forms to write. If empty, HTML.
     pub formats: Vec<RenderForm>,
-    /// The folder to write to.
+    /// The folder to write to. `None`: the branch's own folder, or one in the project, or one in
+    /// epitome's data folder.
     pub out: Option<PathBuf>,
-    /// The branch of the project's repository to commit to.
+    /// The branch of the project's repository to commit to. `None`: nothing is committed.
     pub branch: Option<String>,
     /// The recipe with which transcripts are shortened before they are written.
     pub compact: Option<String>,
@@ -89,9 +90,9 @@ pub fn rules(config: &Config) -> Result<Vec<Rule>> {
 pub struct InstalledHook {
     /// The agent.
     pub agent: String,
-    /// The file.
+    /// The file of the agent's settings, or the hook's own file.
     pub file: PathBuf,
-    /// Whether the file still contains it as it was installed.
+    /// Whether the file still contains the hook as it was installed.
     pub is_there: bool,
 }
 
@@ -114,9 +115,10 @@ impl Install {
     ///
     /// # Errors
     ///
-    /// `NotFound` for an agent without hooks; `Unreadable` if its settings cannot be parsed;
-    /// `Exists` if there is a file of another program where epitome's would be; `Refused` if the
-    /// branch cannot be used.
+    /// `Refused` if the agent is unknown or has no such hook, if the branch cannot be used, or if
+    /// the folder for the transcripts is a link that leads out of the project; `Unreadable` if the
+    /// agent's settings cannot be parsed; `Exists` if there is a file of another program where
+    /// epitome's would be.
     pub fn plan(
         config: &Config,
         agent: &str,
@@ -159,8 +161,8 @@ impl Install {
     ///
     /// # Errors
     ///
-    /// `Changed` if the settings are not what was planned with; `Disk` or `NoPermission` if they
-    /// cannot be written; the errors of git. The agent's settings are unchanged then.
+    /// `Changed` if the settings changed since the plan; `Disk` or `NoPermission` if they cannot be
+    /// written; the errors of git. The agent's settings are unchanged then.
     pub fn carry_out(mut self, config: &Config) -> Result<Rule> {
         let _lock = lock(config, "lock")?;
         let before = Record::load(config)?;
@@ -204,7 +206,8 @@ impl Install {
     }
 }
 
-/// The text of a settings file without epitome's hook, and with it.
+/// The text of a settings file without epitome's hook, `None` if the file would not exist; then the
+/// record of the hook, and the text of the file with it.
 fn plan_file(
     agent: &str,
     hook: &Hook,
@@ -280,8 +283,8 @@ fn rule(config: &Config, agent: &str, wish: &HookRequest, record: &Record) -> Re
         return Err(err.with_hint("name where it leads with --out"));
     }
     crate::render::ours(&out)?;
-    // The branch, the folders and the ignore line that an earlier installation made are removed
-    // together with this one.
+    // The branch, the folders and the ignore line that an earlier installation created are taken
+    // over, so that they are removed together with this one.
     let mut all = record.rules.iter().chain(&record.replaced);
     let earlier = all.find(|rule| rule.out == out);
     let branch = branch.map(|branch| Branch {
@@ -311,7 +314,8 @@ fn rule(config: &Config, agent: &str, wish: &HookRequest, record: &Record) -> Re
     })
 }
 
-/// The line that makes git ignore an output folder inside the project's working tree.
+/// The line that makes git ignore an output folder inside the project's working tree. `None` if the
+/// folder is elsewhere, or git ignores it already.
 fn left_out(repository: &Path, out: &Path) -> Option<LeftOut> {
     let common = branch::common(repository).ok()?;
     let inside = real(out).strip_prefix(real(repository)).ok()?.to_str()?.to_owned();
@@ -327,7 +331,7 @@ fn left_out(repository: &Path, out: &Path) -> Option<LeftOut> {
     Some(LeftOut { file, text: format!("{gap}/{inside}/\n") })
 }
 
-/// Whether two rules are for the same sessions and folder, so that the later one replaces the
+/// Whether two rules are for the same agent and project, so that the later one replaces the
 /// earlier.
 fn is_same(one: &Rule, other: &Rule) -> bool {
     one.agent == other.agent && one.project == other.project
@@ -390,7 +394,6 @@ pub(crate) fn unchanged(file: &Path, before: &str) -> Result<()> {
 ///
 /// `NoPermission`, also for a file that is marked read-only; `HardLinked` for a file with several
 /// names, because the others would keep the old text; `Disk`.
-/// names, of which the others would keep the old text; `Disk`.
 pub(crate) fn replace(file: &Path, text: &str) -> Result<()> {
     if let Some(folder) = file.parent() {
         disk::private_folder(folder)?;

@@ -31,7 +31,7 @@ pub trait Keyring {
     fn remove(&self, provider: Provider) -> Result<bool, NoKeyring>;
 }
 
-/// Why a keyring cannot be used, as the platform says it. The text contains no key.
+/// Why a keyring cannot be used. The text is usually the platform's, and contains no key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NoKeyring(String);
@@ -58,7 +58,7 @@ impl Keyring for PlatformKeyring {
     }
 }
 
-/// A keyring that the user has switched off: it is empty and cannot be written.
+/// A keyring that the user has switched off: each function returns an error.
 #[derive(Clone, Copy, Debug)]
 struct Off;
 
@@ -83,7 +83,7 @@ pub enum KeyPlace {
     Variable(&'static str),
     /// In the keyring.
     Keyring,
-    /// There is no key. If the keyring could not be read, the reason.
+    /// There is no key. If the keyring could not be read, this has the reason.
     Nowhere(Option<NoKeyring>),
     /// The provider needs no key.
     Unneeded,

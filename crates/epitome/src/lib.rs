@@ -14,7 +14,7 @@
 //! compactions, [`list`](mod@list) lists them, [`render`] makes pages of them, [`redact`] hides
 //! secrets in them, [`port`] makes them readable by another agent, [`simulate`] replays them under
 //! recipes, [`runs`] lists past compactions, [`hooks`] and [`watch`] compact them when they end,
-//! and [`pipe`] serves a live context to a program in any language.
+//! and [`pipe`] serves the context of a running agent to a program in any language.
 //!
 //! ```
 //! use epitome::ops::{Compact, OpenSession, Restore};

@@ -68,9 +68,9 @@ impl ListedSession {
         self.saving().is_some_and(|saving| saving.0 > 0 && saving.0 * 2 >= context.0)
     }
 
-    /// The length of the session: of its file, or of its rows as lines; of a compressed file, after
-    /// decompression. If the session was not read, the size that the system or the database
-    /// reports.
+    /// The length of the session in bytes: of its file, after decompression if the file is
+    /// compressed, or of its rows in a database, written as lines. If the session was not read, the
+    /// size that the system or the database reports.
     pub fn size(&self) -> Bytes {
         self.seen.as_ref().ok().and_then(|seen| seen.size).unwrap_or(self.file.size)
     }
@@ -159,8 +159,8 @@ impl<'a> ListContext<'a> {
 }
 
 /// Reads `files`, on all cores, and calls `looked` after each. A session in the cache is not read
-/// again, unless the file, the recipe or the version of epitome has changed. The result is in the
-/// order of `files`.
+/// again, unless the file or its packs have changed, or the recipe, the rules for secrets, the
+/// table of models or the version of epitome. The result is in the order of `files`.
 ///
 /// ```
 /// use epitome::{agents, list};
@@ -211,8 +211,8 @@ pub fn list(
     listed
 }
 
-/// The cached entries of `files`, none of which is read. `None` for a file that has changed since.
-/// The result is in the order of `files`.
+/// The cached entries of `files`, none of which is read. `None` for a file that is not in the
+/// cache, or has changed since. The result is in the order of `files`.
 pub fn cached_entries(
     config: &Config,
     files: &[SessionFile],
@@ -223,7 +223,8 @@ pub fn cached_entries(
     files.par_iter().map(|file| cache.look_up(config, file)).collect()
 }
 
-/// The cached entry of a file; without one, a new entry, with its key in the cache.
+/// The entry of a file: made from its row in a database, or cached, or else made by reading the
+/// session. Only in the last case, the second value is returned: what to add to the cache.
 fn look_unless_known(
     cache: &Cache,
     looking: &ListContext<'_>,
@@ -565,7 +566,7 @@ mod tests {
         assert!(Cache::load(&path, &other).seen.is_empty());
         let other = ListContext { prices: None, ..ListContext::new(&config, &recipe, &screen) };
         assert!(Cache::load(&path, &other).seen.is_empty());
-        // As a version without prices wrote it.
+        // A version without prices wrote the cache like this.
         let stored = fs::read_to_string(&path).expect("a cache");
         let (before, rest) = stored.split_once("\"models\":\"").expect("a stamp");
         let after = rest.split_once("\",").expect("an end").1;

@@ -1,5 +1,5 @@
-//! Live contexts, with their log in memory or in a file. The types are those of [`epitome_engine`];
-//! `docs/library.md` has a guide.
+//! Contexts of running agents, with their log in memory or in a file. The types are those of
+//! [`epitome_engine`]; `docs/library.md` has a guide.
 //!
 //! ```
 //! use epitome::live::{self, Setup};
@@ -28,8 +28,8 @@ pub use log::{create, open};
 
 use crate::drive::no_reply;
 
-/// A function for [`Context::view_with`], which has summaries written by `model`. `stop` ends a
-/// call.
+/// Returns a function for [`Context::view_with`] that has `model` write each summary. `stop` can
+/// end a call of the model.
 pub fn ask_model<'a>(
     model: &'a dyn Model,
     stop: &'a Stop,

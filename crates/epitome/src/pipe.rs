@@ -1,5 +1,5 @@
-//! A live context over a pipe, for agents in any language: a request is one line of JSON, and so is
-//! its answer. `docs/engine.md` describes both.
+//! The context of a running agent, over a pipe, for agents in any language: a request is one line
+//! of JSON, and so is its answer. `docs/engine.md` describes both.
 //!
 //! A [`Server`] has one conversation with a client. It reads and writes logs, but not the pipe: the
 //! caller passes lines in and answers back.
@@ -88,8 +88,8 @@ impl Size {
     }
 }
 
-/// The request during which a question for a summary came up. It is answered after the last
-/// question.
+/// A request that needs a summary for which the client is being asked. It is answered after the
+/// last question.
 enum PendingOp {
     Call,
     Compact,

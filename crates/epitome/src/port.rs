@@ -161,8 +161,8 @@ fn folder(cwd: Option<&Path>) -> Result<PathBuf> {
     Ok(cwd.canonicalize().unwrap_or(cwd))
 }
 
-/// A UUID of version 7: the time, and a hash of the session and the target. Porting twice within a
-/// millisecond gives the same id, and then the second write is refused.
+/// A UUID of version 7: the time, and a hash of the time, the session and the target. Porting twice
+/// at the same nanosecond gives the same id, and then the second write is refused.
 fn id(time: Timestamp, source: &dyn Source, target: &str) -> String {
     let mut hash = blake3::Hasher::new();
     hash.update(target.as_bytes()).update(&time.as_nanosecond().to_le_bytes());

@@ -19,7 +19,7 @@ pub const CACHED_FOR: i64 = 300;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheState {
-    /// The last request was sent less than five minutes ago.
+    /// The last request was sent at most five minutes ago.
     Warm,
     /// The last request was sent earlier: the whole next request has to be written to the cache.
     Expired,
@@ -67,14 +67,14 @@ pub struct Quote {
     pub next_cost: Change<MicroDollars>,
     /// The cost of the same input in each later request, which reads all of it from the cache.
     pub later_cost: Change<MicroDollars>,
-    /// The number of requests after which the compaction has saved more than it cost; 1 if it costs
-    /// nothing, `null` if it never pays off.
+    /// The number of requests after which the compaction has saved at least what it cost. 1 if no
+    /// request costs more than without it, `null` if it never pays off.
     pub pays_after: Option<u64>,
 }
 
 impl Quote {
-    /// The quote for these requests at the prices of a model. `None` if the requests cost the same,
-    /// or nothing.
+    /// The quote for these requests at the prices of a model. `None` if the compaction changes no
+    /// cost.
     pub fn new(
         known: &ListedModel,
         is_fitted: bool,
@@ -135,7 +135,8 @@ fn more(cost: Change<MicroDollars>) -> i64 {
     i64::try_from(cost.after.0).unwrap_or(i64::MAX) - before
 }
 
-/// The number of requests after which the savings exceed the cost.
+/// The number of requests after which the savings are at least the cost. `once` is the added cost
+/// of the next request, `saved` what each later request saves.
 fn pays_after(once: i64, saved: i64) -> Option<u64> {
     if once <= 0 {
         return (saved >= 0).then_some(1);
@@ -212,14 +213,15 @@ mod tests {
     #[test]
     fn a_quote_follows_from_prices_and_cache() {
         let cases = [
-            // Of 150,000 tokens 140,000 are cached; then 42,000, of which 12,000 are.
+            // Without the compaction, 140,000 of 150,000 tokens are cached; with it, 12,000 of
+            // 42,000.
             (
                 "claude-sonnet-4-6",
                 Some(60),
                 [(150_000, 140_000), (42_000, 12_000)],
                 (79_500, 116_100, -32_400, Some(3)),
             ),
-            // The same when the cache has expired: nothing is read in either case.
+            // The same requests when the cache has expired: nothing is read from it in either case.
             (
                 "claude-sonnet-4-6",
                 Some(301),
@@ -232,7 +234,7 @@ mod tests {
                 [(1_000, 1_000), (900, 0)],
                 (300, 3_375, -30, Some(104)),
             ),
-            // Nothing is cached, by the provider's rules or the session's.
+            // Nothing of either request is cached.
             ("gpt-5", None, [(100_000, 0), (40_000, 0)], (125_000, 50_000, -7_500, Some(1))),
             (
                 "gpt-5",
@@ -240,7 +242,7 @@ mod tests {
                 [(100_000, 99_000), (40_000, 9_000)],
                 (13_625, 39_875, -7_500, Some(5)),
             ),
-            // Nothing is saved.
+            // Later requests cost the same.
             ("gpt-5", Some(1), [(1_000, 1_000), (1_000, 0)], (125, 1_250, 0, None)),
         ];
         for (model, seconds, requests, expect) in cases {

@@ -130,8 +130,8 @@ pub(crate) fn rule_files(config: &Config, settings: &Settings) -> Result<RuleFil
     Ok(resolve(config, settings, None)?.rule_files)
 }
 
-/// The recipe for live contexts: the one called `name`, otherwise that of the settings, otherwise
-/// the default. Changes that the settings make are applied to it.
+/// The recipe for the contexts of running agents: the one called `name`, otherwise that of the
+/// settings, otherwise the default. Changes that the settings make are applied to it.
 ///
 /// # Errors
 ///

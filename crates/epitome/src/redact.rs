@@ -48,9 +48,9 @@ pub fn rules(config: &Config, files: &[PathBuf]) -> Result<Rules> {
     Ok(rules)
 }
 
-/// A finder for some kinds of secrets or some rules, by name. If `names` is empty, those of the
-/// settings are used; if these have none, secrets and personal data. `files` are rules in addition
-/// to those of the settings.
+/// A finder for some kinds of secrets or some rules. `names` are names of kinds and rules. If it is
+/// empty, the names in the settings are used; if these have none, secrets and personal data are
+/// found. `files` are rules in addition to those of the settings.
 ///
 /// # Errors
 ///
@@ -212,10 +212,10 @@ impl SessionScreen<'_> {
 /// Removes the last word of a text if it was cut and may be the beginning of a token. Titles and
 /// descriptions are shortened before secrets are looked for, and no rule matches half a token.
 fn without_cut_token(text: &str) -> Cow<'_, str> {
-    /// The number of characters up to which a beginning is kept: it is useless to an attacker, and
-    /// looks like a word.
+    /// The minimum length of a word with digits that is removed. A shorter beginning of a token is
+    /// useless to an attacker.
     const LEAST: usize = 6;
-    /// The number of characters above which a word is of no language.
+    /// A word that is longer than this is removed, because it is a word of no language.
     const WORD: usize = 24;
     let Some(body) = text.strip_suffix('…') else { return text.into() };
     let start =
@@ -270,7 +270,7 @@ fn sealed(transcript: &Transcript) -> Vec<Span> {
             Block::Image(image) => spans.push(image.data),
             Block::Output(output) => spans.extend(pictures(output)),
             Block::Repeated(again) => spans.extend(pictures(&again.output)),
-            // Texts, calls, and blocks of unknown kinds.
+            // Texts, calls, and blocks of unknown kinds may be edited.
             _ => {}
         }
     }

@@ -148,7 +148,7 @@ impl RenderSource {
     }
 
     /// What could not be put back into the session and its sub-agents' sessions, each as a
-    /// sentence, without duplicates.
+    /// sentence. Equal sentences in a row are returned once.
     pub fn missing(&self) -> Vec<&str> {
         let members = std::iter::once(&self.session).chain(&self.sub_agents);
         let mut missing: Vec<&str> =
@@ -177,7 +177,7 @@ impl RenderSource {
         show: impl FnOnce(&[Story<'_>]) -> T,
     ) -> Result<(T, Vec<Found>)> {
         let links = self.links(&address);
-        // One redactor is used for all, so that a secret has the same number everywhere.
+        // One redactor is used for all sessions, so that a secret has the same number everywhere.
         let mut redactor = how.redact.map(Redactor::new);
         let members: Vec<&Member> =
             std::iter::once(&self.session).chain(&self.sub_agents).collect();

@@ -237,7 +237,8 @@ impl Known<'_> {
     }
 }
 
-/// The files of a session that is not at `path` any more.
+/// The files at which the agents keep a session that is not at `path` any more. Empty if it is
+/// still there, or if it is not found.
 fn moved_to(
     config: &Config,
     places: &OnceCell<Places>,
@@ -334,8 +335,8 @@ fn together(parts: impl Iterator<Item = RunState>) -> RunState {
 pub struct ArchivedSessions {
     /// The paths of the sessions.
     pub paths: Vec<PathBuf>,
-    /// The errors of parts of the archive that are damaged or cannot be read and belong to other
-    /// sessions, among which may be wanted ones.
+    /// The errors of damaged or unreadable parts of the archive that do not belong to these
+    /// sessions. They may belong to sessions that should be among these.
     pub unread: Vec<Error>,
 }
 

@@ -51,11 +51,11 @@ pub struct Settings {
 pub struct SettingsFile {
     /// The path of the file.
     pub path: PathBuf,
-    /// Who the file belongs to.
+    /// The owner of the file.
     pub scope: Scope,
 }
 
-/// Who settings belong to.
+/// The owner of settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// The user: for all projects.
@@ -146,7 +146,7 @@ impl Settings {
             if known.clone().any(|it| it == name) {
                 continue;
             }
-            // The common prefix is not compared, so that the rest of the names is compared word by
+            // The common prefix is removed, and `_` becomes `.`, so that names are compared word by
             // word.
             let all: Vec<String> = known.by_ref().map(key_of_variable).collect();
             let near = nearest(&key_of_variable(name), all.iter().map(String::as_str));

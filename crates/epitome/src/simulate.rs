@@ -1,5 +1,5 @@
 //! Replays the user's own sessions call by call under each recipe, and measures how much of what
-//! the agent used later was kept, and what it would have cost.
+//! the agent used later was kept, and what the requests would have cost.
 //!
 //! The real engine is used, but nothing is written and no model is called, so summaries are not
 //! simulated. See `docs/simulate.md`.
@@ -51,7 +51,8 @@ pub struct Simulate {
     pub recipes: Vec<(String, Recipe)>,
     /// The context window of the model.
     pub window: Tokens,
-    /// The tokens of everything in a request that is not in messages, as the engine is configured.
+    /// The tokens of everything in a request that is not in messages. The engine is configured with
+    /// this number.
     pub overhead: Tokens,
     /// The tokens of prompt and tools that are billed, whether the engine is configured with them
     /// or not. `None`: they are computed from the requests that a session records, or are
@@ -175,7 +176,7 @@ impl Job<'_> {
         Tokens(self.prompt().0 * 1_000 / factor)
     }
 
-    /// How a live context with a recipe is set up.
+    /// The setup of a context that is compacted with a recipe.
     fn setup(&self, recipe: &Recipe) -> Setup {
         Setup::new(recipe.clone())
             .with_window(self.with.window)

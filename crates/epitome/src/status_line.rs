@@ -1,9 +1,9 @@
 //! The status line of an agent that is running: how full its context is, what compacting would give
 //! back, and what was spent today.
 //!
-//! An agent calls it after each response, so it takes milliseconds: of the sessions only what was
-//! appended since the last call is read, and what compacting would give back is computed by a
-//! process of its own ([`refresh`]) and then read from a file.
+//! An agent runs the status line after each response, so it must be fast. Of the sessions, only
+//! what was appended since the last call is read. What compacting would give back is computed by
+//! another process ([`refresh`]) and then read from a file.
 
 mod today;
 
@@ -23,9 +23,10 @@ use crate::regular;
 use crate::settings::Settings;
 use crate::store::disk;
 
-/// The end of a session that is read for its last request.
+/// The number of bytes at the end of a session that are read to find its last request.
 const TAIL: u64 = 256 << 10;
-/// What compacting would give back is computed again when a session grew by this share.
+/// What compacting would give back is computed again when the size of a session has changed by more
+/// than 1/20.
 const GROWN: u64 = 20;
 
 /// What the line says. Everything is left out that is not known.
@@ -47,7 +48,7 @@ pub struct StatusLine {
 }
 
 impl StatusLine {
-    /// How full the context is.
+    /// How full the context is, in per cent of the window.
     pub fn percent(&self) -> Option<u64> {
         let context = self.context_tokens?;
         let window = self.window?;
@@ -59,7 +60,7 @@ impl StatusLine {
 ///
 /// # Errors
 ///
-/// As [`catalogue`]. Files that cannot be read are no error.
+/// The errors of [`catalogue`]. Files that cannot be read are no error.
 pub fn status_line(config: &Config, status: &Status) -> Result<StatusLine> {
     let prices = catalogue(config)?;
     let session = status.session.as_deref().map(Path::new);
@@ -90,14 +91,14 @@ pub fn status_line(config: &Config, status: &Status) -> Result<StatusLine> {
 /// `Recipe` for a recipe of the settings that cannot be used; `Disk`, `NoPermission`.
 pub fn refresh(config: &Config, settings: &Settings, session: &Path) -> Result<()> {
     let size = std::fs::metadata(session).map_or(0, |meta| meta.len());
-    // Stored at once, so that the lines that follow meanwhile do not begin the same work.
+    // The size is stored at once, so that status lines do not start the same computation meanwhile.
     let before = Saved::load(config, session).and_then(|saved| saved.saving);
     Saved { size, saving: before }.store(config, session)?;
     let recipe = crate::recipes::resolve(config, settings, None)?;
     Saved { size, saving: saving(session, &recipe) }.store(config, session)
 }
 
-/// What compacting a session of some size would give back.
+/// What compacting a session would give back, as computed when it had this size.
 #[derive(Debug, Serialize, Deserialize)]
 struct Saved {
     size: u64,

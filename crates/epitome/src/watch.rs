@@ -79,8 +79,9 @@ impl<'a> Watch<'a> {
     /// Calls `compact` with each session that is over, and with the least share of its context that
     /// must be removed. After that, the session is skipped until it changes.
     ///
-    /// Unless `dry_run` is true, sessions come first that a hook deferred because they were in use.
-    /// The user requested their compaction by name, so their least share is zero.
+    /// Sessions that a hook deferred because they were in use come first, unless `dry_run` is true.
+    /// The user requested their compaction when the hook was installed, so no share is required: it
+    /// is `None`.
     ///
     /// # Errors
     ///

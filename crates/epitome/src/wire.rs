@@ -1,13 +1,13 @@
-//! What was decided for requests on their way to a model, on disk: the memo of `epitome proxy`.
+//! The memo of `epitome proxy`: what was decided for requests on their way to a model, on disk.
 //!
 //! The memo of a conversation is a file of JSON lines that is only appended to. A line says what is
-//! sent in place of a message, for each message of a chain: a [`Chain`] is the hash of a message
-//! and all before it. Texts that are no longer sent are in the same line, so that they are on disk
-//! before the shortened message is sent, and `epitome show` finds them. A last line that was torn
-//! when the machine went down is dropped.
+//! sent in place of messages. A message is identified by its [`Chain`], the hash of the message and
+//! all before it. Texts that are no longer sent are in the same line, so that they are on disk
+//! before the shortened message is sent, and `epitome show` finds them. An incomplete last line,
+//! which the machine was writing when it went down, is dropped.
 //!
-//! [`ledger`] is what each request cost, [`stats`] sums that up, and [`comparison`] puts
-//! conversations that pass unchanged next to the others.
+//! [`ledger`] records what each request cost, [`stats`] sums that up, and [`comparison`] compares
+//! conversations that pass unchanged with the others.
 
 pub mod comparison;
 pub mod ledger;
@@ -28,7 +28,7 @@ use crate::regular;
 
 /// Version of the lines. A line with a higher one is not read.
 const VERSION: u32 = 2;
-/// The version of lines that drop no messages, for an older epitome.
+/// The version of lines that drop no messages. An older epitome can read them.
 const WITHOUT_DROPS: u32 = 1;
 
 /// The hash of a message of a list and of all messages before it.
@@ -38,11 +38,11 @@ pub type Chain = Hex<16>;
 /// JSON that is sent in its place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Patch {
-    /// Offset of the first byte.
+    /// The offset of the first replaced byte.
     pub start: usize,
-    /// Offset after the last byte.
+    /// The offset after the last replaced byte.
     pub end: usize,
-    /// The JSON.
+    /// The JSON that is sent instead.
     pub with: String,
 }
 
@@ -102,10 +102,11 @@ pub struct MemoLine {
     /// What is sent in place of messages that were new.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub messages: BTreeMap<Chain, Decision>,
-    /// A cut of the messages up to one.
+    /// A cut of the first messages, if one was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<CutLine>,
-    /// Results by their id and text, and what is sent in place of each, wherever it is.
+    /// What is sent in place of tool results, wherever they occur. The key is the hash of the id of
+    /// the call and the text of the result.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub results: BTreeMap<Chain, String>,
     /// The texts that are no longer sent.
@@ -114,7 +115,7 @@ pub struct MemoLine {
 }
 
 impl MemoLine {
-    /// Whether the line only says that messages are sent as they are.
+    /// Whether the line says nothing but that messages are sent as they are.
     pub fn changes_nothing(&self) -> bool {
         let MemoLine { v: _, messages, cut, results, removed } = self;
         messages.values().all(Decision::changes_nothing)
@@ -123,7 +124,7 @@ impl MemoLine {
             && removed.is_empty()
     }
 
-    /// The lowest version of epitome's memos that has all that the line says.
+    /// The lowest version of the format that can express the line.
     fn version(&self) -> u32 {
         let cut = self.cut.iter().flat_map(|cut| &cut.messages);
         let drops = self.messages.values().chain(cut).any(|decision| decision.dropped);
@@ -131,7 +132,7 @@ impl MemoLine {
     }
 }
 
-/// The memo of one conversation. The file is made with its first line.
+/// The memo of one conversation. The file is created when the first line is appended.
 #[derive(Debug)]
 pub struct MemoFile {
     path: PathBuf,
@@ -172,7 +173,7 @@ impl MemoFile {
         Error::writing(err, "the memo of the proxy", &self.path)
     }
 
-    /// Opens the file, which is made if `create`.
+    /// Opens the file. If it does not exist, it is created if `create` is true.
     fn opened(&mut self, create: bool) -> io::Result<()> {
         if self.file.is_some() {
             return Ok(());
@@ -185,7 +186,7 @@ impl MemoFile {
         Ok(())
     }
 
-    /// Reads the lines that are not known, and drops a torn one at the end.
+    /// Reads the lines after the offset `known`. An incomplete last line is removed from the file.
     fn read(&mut self) -> io::Result<Vec<MemoLine>> {
         let Some(mut file) = self.file.as_ref() else { return Ok(Vec::new()) };
         if file.metadata()?.len() == self.known {
@@ -219,7 +220,7 @@ impl MemoFile {
         let mut text = serde_json::to_vec(&line)?;
         text.push(b'\n');
         if !self.path.exists() {
-            // Another proxy may have removed it as an old one.
+            // Another proxy may have removed the file, because it was old.
             self.file = None;
         }
         if let Some(folder) = self.path.parent().filter(|_| self.file.is_none()) {
@@ -232,9 +233,10 @@ impl MemoFile {
         let written = file.write_all(&text);
         match written {
             Ok(()) if end == self.known => self.known += text.len() as u64,
-            // What others wrote before is not known yet.
+            // Other processes have written lines before this one: `new_lines` reads all of them.
             Ok(()) => {}
-            // The next line begins on its own.
+            // A part of the line may have been written. It is removed, so that the next line is
+            // whole.
             Err(_) => file.set_len(end)?,
         }
         file.unlock()?;
@@ -301,7 +303,7 @@ pub(crate) fn removed_texts(folder: &Path, reference: &Ref) -> Result<Vec<(Strin
     Ok(found)
 }
 
-/// The lines that can be read. A damaged one loses what it says: the messages are sent as they are.
+/// The lines that can be read. A damaged line is left out: its messages are sent as they are.
 fn lines(bytes: &[u8]) -> Vec<MemoLine> {
     let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let parsed = lines.filter_map(|line| serde_json::from_slice::<MemoLine>(line).ok());

@@ -18,12 +18,13 @@ pub(super) enum Removed {
     Missing,
 }
 
-/// Adds a member with this value. Returns the new text, and how many of the objects that lead to it
-/// were added.
+/// Adds a member with this value at the path `keys`. Returns the new text, and how many of the
+/// objects around the member were added.
 ///
 /// # Errors
 ///
-/// `Exists` if the object has such a member; `Unreadable` if the text is not as it should be.
+/// `Exists` if there is a member at this path; `Unreadable` if the text is not valid JSON, or
+/// something on the path is not an object.
 pub(super) fn put(text: &str, keys: &[&str], added: &Value) -> Result<(String, usize)> {
     if text.trim().is_empty() {
         let nested = keys.iter().rev().fold(added.clone(), |inner, key| {
@@ -55,8 +56,9 @@ pub(super) fn put(text: &str, keys: &[&str], added: &Value) -> Result<(String, u
     if is_so { Ok((after, made)) } else { Err(other(last)) }
 }
 
-/// Removes a member if it has this value, and the innermost `made` of the objects that lead to it
-/// if they are empty then. `moved` is the text without what was inserted, if it is known.
+/// Removes the member at the path `keys` if it has this value. Of the objects around it, the
+/// innermost `made` were added with it: those that are empty now are removed too. `moved` is the
+/// text with the recorded insertion undone, if that was possible.
 pub(super) fn take(
     text: &str,
     moved: Option<String>,
@@ -122,7 +124,7 @@ fn remove(value: &mut Value, keys: &[&str]) {
     }
 }
 
-/// Removes the objects on the way to a member that are empty.
+/// Removes the objects around the member at the path `keys` that are empty.
 fn prune(value: &mut Value, keys: &[&str]) {
     for end in (1..keys.len()).rev() {
         if at(value, &keys[..end]).and_then(Value::as_object).is_some_and(Map::is_empty) {

@@ -15,11 +15,11 @@ use crate::store::{disk, write_over};
 /// A change of a file as a splice.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileSplice {
-    /// The offset.
+    /// The offset of the change, in bytes.
     at: usize,
-    /// The text before.
+    /// The text that was at this offset before the change.
     removed: String,
-    /// The text after.
+    /// The text that is at this offset after the change.
     inserted: String,
     /// The hash of the whole file after the change.
     after: String,
@@ -43,7 +43,7 @@ pub(super) struct Added {
     pub splice: FileSplice,
 }
 
-/// Everything that was added, in this order.
+/// Everything that was added, in the order in which it was added.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     /// The version of this file's format: 1.
@@ -79,7 +79,8 @@ impl FileSplice {
 }
 
 impl Added {
-    /// An addition to a file whose text changed, without the folders that were made for it.
+    /// The record of an addition that changes the text of a file from `before` (`None`: no file) to
+    /// `after`. `folders` is empty.
     pub fn new(
         (agent, kind): (&str, AdditionKind),
         (file, before, after): (&Path, Option<&str>, &str),
@@ -126,8 +127,9 @@ impl Record {
         serde_json::from_value(value).map_err(unreadable)
     }
 
-    /// Records folders that were made for an addition and are not empty after its removal with
-    /// another addition below them, whose removal then removes them.
+    /// Passes on the folders that were made for an addition that is now removed. Each that still
+    /// exists is recorded with another addition whose file is in it, so that the removal of that
+    /// addition removes it.
     pub fn pass_on_folders(&mut self, folders: &[PathBuf]) {
         for folder in folders.iter().rev().filter(|folder| folder.exists()) {
             let other = self.added.iter_mut().find(|other| other.file.starts_with(folder));

@@ -6,11 +6,13 @@ use toml::{Table, Value};
 use super::member::Removed;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Appends a table. Returns the new text, and 0: no table around it is written out.
+/// Appends a table. Returns the new text, and 0: the header of the table names the tables around
+/// it, so none of them is added.
 ///
 /// # Errors
 ///
-/// `Exists` if there is such a table; `Unreadable` if the text cannot be parsed with it.
+/// `Exists` if there is a value at the path `keys`; `Unreadable` if the text cannot be parsed,
+/// before or after the addition.
 pub(super) fn put(text: &str, keys: &[&str], added: &str) -> Result<(String, usize)> {
     let before: Table = text.parse().map_err(unreadable)?;
     if at(&before, keys).is_some() {
@@ -36,8 +38,8 @@ pub(super) fn put(text: &str, keys: &[&str], added: &str) -> Result<(String, usi
     }
 }
 
-/// Removes a table if it is as it was added. `moved` is the text without what was inserted, if it
-/// is known.
+/// Removes the table at the path `keys` if its content is what was added. `moved` is the text with
+/// the recorded insertion undone, if that was possible.
 pub(super) fn take(text: &str, moved: Option<String>, keys: &[&str], added: &str) -> Removed {
     let Ok(mut now) = text.parse::<Table>() else { return Removed::Changed };
     let Some(found) = remove(&mut now, keys) else { return Removed::Missing };
@@ -52,7 +54,7 @@ pub(super) fn take(text: &str, moved: Option<String>, keys: &[&str], added: &str
     without.filter(is_it).map_or(Removed::Changed, Removed::Out)
 }
 
-/// The text without another one that occurs in it exactly once.
+/// The text without `part`. `None` unless `part` occurs in it exactly once.
 fn once(text: &str, part: &str) -> Option<String> {
     let at = text.find(part)?;
     let is_once = text.rfind(part) == Some(at);
@@ -75,7 +77,7 @@ fn remove(table: &mut Table, keys: &[&str]) -> Option<Value> {
     table.remove(*last)
 }
 
-/// The table without the empty tables on the way to another one.
+/// The table without those tables around the last of `keys` that are empty.
 fn pruned(mut table: Table, keys: &[&str]) -> Table {
     for end in (1..keys.len()).rev() {
         let inner = at(&table, &keys[..end]);

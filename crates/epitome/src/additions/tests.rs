@@ -34,7 +34,8 @@ impl User {
 
     fn remove(&self, agent: Option<&str>, kind: Option<AdditionKind>) -> Vec<FileChange> {
         let mut done = Vec::new();
-        // Each is planned when the one before it is done, as the file changes.
+        // Each removal is planned after the one before it was carried out, because that changed the
+        // file.
         while let Some(remove) = Remove::plan(&self.config, agent, kind).expect("a plan").pop() {
             let all = Remove::plan(&self.config, agent, kind).expect("a plan");
             let remove = all.into_iter().next().unwrap_or(remove);
@@ -62,7 +63,7 @@ fn settings_come_back_to_the_byte() {
             user.add(agent, AdditionKind::Mcp);
             let with = fs::read_to_string(&path).expect("settings");
             assert!(with.contains("/bin/epitome"), "{with}");
-            // Twice is once.
+            // A second addition changes nothing.
             user.add(agent, AdditionKind::Mcp);
             assert_eq!(fs::read_to_string(&path).expect("settings"), with);
             user.remove(None, None);

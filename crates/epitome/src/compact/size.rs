@@ -35,7 +35,7 @@ pub fn pack_len<S: Source>(
     let hashes: HashMap<Span, Hash> = spans.zip(blobs).collect();
     let mut size = PackSize::new(&crate::session::key_of(planned.session, path))?;
     put_all(planned, counter, |span, about| match hashes.get(&span) {
-        // These bytes are in the pack already, and are not read again.
+        // The pack contains these bytes already, so they are not read again.
         Some(hash) if size.holds(hash) => Ok(()),
         Some(_) | None => size.put(&source.at(span), &about()),
     })?;

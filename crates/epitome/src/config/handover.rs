@@ -37,7 +37,8 @@ pub fn take_from_environment(names: &[&str]) -> io::Result<()> {
     if text.is_empty() {
         return Ok(());
     }
-    // The number of bytes that a pipe holds on every system before they are read.
+    // A pipe holds at least this many bytes on every system, so writing them does not wait for a
+    // reader.
     const ROOM: usize = 4 << 10;
     if text.len() > ROOM {
         return Err(io::Error::other("the keys in the environment are too long"));

@@ -25,7 +25,7 @@ use crate::redact::Screen;
 use crate::regular;
 use crate::store::disk;
 
-/// The maximum number of characters of the name of a model.
+/// The maximum length of the name of a model, in characters.
 const NAME: usize = 80;
 
 /// The requests of one session file.
@@ -40,8 +40,8 @@ pub(crate) struct RecordedSession {
 /// A request that a session records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RecordedRequest {
-    /// Identifies the request in every file that contains it; `None` if the session does not number
-    /// responses.
+    /// Identifies the request in every file that contains it. `None` if the session gives responses
+    /// no ids.
     pub key: Option<String>,
     /// The time of the response.
     pub time: Option<Timestamp>,
@@ -66,7 +66,7 @@ impl RecordedRequest {
         })
     }
 
-    /// Takes the larger of each count of the same request in another record.
+    /// Replaces each count by that of another record of the same request, if that is larger.
     pub fn take_largest(&mut self, other: &RecordedRequest) {
         self.input = self.input.max(other.input);
         self.output = self.output.max(other.output);
@@ -78,7 +78,8 @@ impl RecordedRequest {
         self.cost = self.cost.max(other.cost);
     }
 
-    /// The cost of the request, as it is recorded or at list prices.
+    /// The recorded cost of the request, or else its cost at list prices. `None` if neither is
+    /// known.
     pub fn cost(&self, prices: &Catalogue) -> Option<MicroDollars> {
         let listed = || prices.cost(self.model.as_deref()?, &self.recorded().tokens()?);
         self.cost.map(MicroDollars).or_else(listed)
@@ -90,8 +91,8 @@ impl RecordedRequest {
     }
 }
 
-/// What a session of `agent` records for a bill, with each request once and the largest of its
-/// counts. `shown` makes the name that is shown of a model.
+/// The requests of a session of `agent`. Of a request that `billed` contains several times, one is
+/// returned, with the largest of each count. `shown` converts a model's name to the displayed one.
 pub(crate) fn billed_requests(
     agent: &str,
     billed: Vec<BilledRequest>,
@@ -118,7 +119,7 @@ pub(crate) fn billed_requests(
             }
         }
     }
-    // A request that failed at once costs nothing.
+    // A request without tokens and cost failed at once: it is left out.
     requests.retain(|request| request.input > 0 || request.output > 0 || request.cost.is_some());
     requests
 }
@@ -127,7 +128,7 @@ fn hash(parts: &[&str]) -> String {
     Hash::compute(parts.join("\n").as_bytes()).to_string()[..16].to_owned()
 }
 
-/// The requests that a transcript records. `shown` makes the name that is shown of a model.
+/// The requests that a transcript records. `shown` converts a model's name to the displayed one.
 fn requests_of(
     agent: &str,
     transcript: &Transcript,
@@ -155,7 +156,7 @@ fn requests_of(
 }
 
 /// The requests of sessions and of their sub-agents, and the number of files that could not be
-/// read. Files that did not change since are not read again.
+/// read. Files that did not change since the last report are not read again.
 pub(super) fn sessions(config: &Config, found: &[SessionFile]) -> (Vec<RecordedSession>, u64) {
     let screen = Screen::new(config);
     let mut cache = Cache::load(config, &screen);
@@ -187,7 +188,7 @@ pub(super) fn sessions(config: &Config, found: &[SessionFile]) -> (Vec<RecordedS
     (sessions, unreadable)
 }
 
-/// A session file, and what a change of it is recognised by.
+/// A session file with its size and time of modification, which show whether it changed.
 struct Stamped {
     path: PathBuf,
     agent: &'static str,
@@ -198,7 +199,7 @@ struct Stamped {
 
 /// The sessions and the files of their sub-agents, each once.
 fn all_files(found: &[SessionFile]) -> Vec<Stamped> {
-    // A session of which the list reads a row only does not record its requests.
+    // A session that is listed only from its row in a database does not record its requests.
     let own = found.iter().filter(|file| file.row.is_none()).map(Stamped::of_session);
     let parts = found.par_iter().flat_map_iter(|file| {
         let parts = agents::companions(&file.path).into_iter();
@@ -249,7 +250,8 @@ fn read(file: &Stamped, screen: &Screen) -> Option<RecordedSession> {
     Some(RecordedSession { agent: file.agent.to_owned(), project, requests })
 }
 
-/// What was read of files. It is valid for one version of epitome and its rules for secrets.
+/// What was read of session files. The cache is valid only for this version of epitome, and for the
+/// rules for secrets with which the texts in it were redacted.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Cache {
     epitome: String,
@@ -291,7 +293,8 @@ impl Cache {
         self.files.insert(name, CachedFile { size, modified, session });
     }
 
-    /// Written to a temporary file and renamed: of two reports at the same time, one is kept whole.
+    /// Writes the cache, without files that no longer exist. It is written to a temporary file and
+    /// renamed: if two processes store at the same time, one of the two caches is kept whole.
     fn store(mut self, config: &Config) -> Result<()> {
         self.files.retain(|name, _| {
             let path = Path::new(name);

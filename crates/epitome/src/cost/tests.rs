@@ -20,7 +20,7 @@ fn machine() -> (tempfile::TempDir, Config) {
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
         fs::write(path, text).expect("a session");
     };
-    // A response is stored in several records, each with what it came to so far.
+    // A response is stored in several records, each with the counts so far.
     write("a.jsonl", &[&*first, &again].concat());
     write("b.jsonl", &[&*first, &again, &second].concat());
     write("a/subagents/agent-1.jsonl", &other);
@@ -68,7 +68,7 @@ fn a_request_in_two_files_is_counted_once_with_its_last_counts() {
         ..CostSum::default()
     };
     assert_eq!(report.total, total);
-    // From the cache.
+    // This report is made from the cache.
     let again = cost(&config, CostBy::Day, &CostFilter::default(), |_| true).expect("a report");
     assert_eq!(again, report);
 }

@@ -1,4 +1,4 @@
-//! Selects a model: from the names in options and settings to a model that can be called.
+//! Finds the model that options and settings name, and prepares it and its fallbacks to be called.
 
 use std::time::Duration;
 
@@ -18,9 +18,9 @@ use crate::regular;
 /// The options that select a model and its fallbacks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ModelSelection<'a> {
-    /// The model: `provider/model`, or a name in the table of models. A provider alone means its
-    /// cheapest model that suffices, or the model of the session if none does. `None` means a model
-    /// that suits the session.
+    /// The model: `provider/model`, or a name in the table of models. The name of a provider alone
+    /// means its cheapest model that is suitable for the summary, or else the model of the session.
+    /// `None` means the same for the provider of the session's model.
     pub model: Option<&'a str>,
     /// The address of the API, if it is not the provider's own.
     pub address: Option<&'a str>,
@@ -36,11 +36,12 @@ pub struct ModelSelection<'a> {
     pub tries: Option<u32>,
 }
 
-/// The table of models. Entries of the user's own table come first.
+/// The table of models: the entries of the user's own table, if there is one, then the built-in
+/// ones.
 ///
 /// # Errors
 ///
-/// `Settings` if the user's table cannot be parsed.
+/// `Settings` if the user's table cannot be parsed; `Unreadable` if it cannot be read.
 pub fn catalogue(config: &Config) -> Result<Catalogue> {
     let path = config.models();
     let text = match regular::read_to_string(&path) {

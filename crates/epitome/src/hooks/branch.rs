@@ -46,7 +46,7 @@ pub(super) fn is_ignored(repository: &Path, path: &Path) -> bool {
 }
 
 impl Branch {
-    /// Looks a branch up by name; it may exist or not. Nothing is created yet.
+    /// Looks a branch up by name. If it does not exist, it is not created yet.
     ///
     /// # Errors
     ///
@@ -69,7 +69,7 @@ impl Branch {
         Ok(Branch { name: name.to_owned(), repository, made: is_there.is_err() })
     }
 
-    /// Creates the branch, without a history, and checks it out at `worktree`.
+    /// Checks the branch out at `worktree`. Creates it before that, without a history, if `made`.
     ///
     /// # Errors
     ///
@@ -98,17 +98,17 @@ impl Branch {
         Ok(())
     }
 
-    /// Commits all changes in the working tree of the branch. Returns false if there are none.
+    /// Commits all changes in the working tree of the branch. Returns false if nothing changed.
     ///
     /// # Errors
     ///
-    /// The errors of git.
+    /// The errors of git; `NotFound` if the branch is not checked out there.
     pub(super) fn commit(&self, worktree: &Path, message: &str) -> Result<bool> {
         if !self.is_checked_out(worktree) {
             let what = format!("the branch `{}` is not checked out there", self.name);
             return Err(Error::new(ErrorKind::NotFound, what).at(worktree));
         }
-        // Files that the user's ignore rules exclude in other folders are wanted here.
+        // Transcripts are added even if the user's ignore rules exclude such files.
         text(git(worktree).args(["add", "-A", "-f", "--", "."]))?;
         let changed = git(worktree).args(["diff", "--cached", "--quiet"]).status();
         if changed.is_ok_and(|status| status.success()) {

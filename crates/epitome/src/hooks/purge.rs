@@ -14,7 +14,8 @@ use crate::render::rendered_in;
 pub struct Purge {
     /// The rule that wrote the transcripts.
     pub rule: Rule,
-    /// The transcripts in the rule's folder; for a branch, all files of its working tree.
+    /// The transcripts in the rule's folder. If the rule has a branch, its whole working tree is
+    /// removed.
     pub files: Vec<PathBuf>,
 }
 
@@ -57,7 +58,7 @@ impl Purge {
     }
 }
 
-/// Removes those of the folders that are empty, the innermost first.
+/// Removes folders, the last and innermost first, up to the first that is not empty.
 pub(crate) fn empty(folders: &[PathBuf]) {
     for folder in folders.iter().rev() {
         if fs::remove_dir(folder).is_err() && folder.exists() {
@@ -66,7 +67,7 @@ pub(crate) fn empty(folders: &[PathBuf]) {
     }
 }
 
-/// Removes a text that was inserted from a file, and the file if it is empty then.
+/// Removes the last occurrence of a text from a file, and the file itself if nothing else is in it.
 pub(super) fn unwrite(file: &Path, text: &str) -> Result<()> {
     let Some(now) = read(file)? else { return Ok(()) };
     let Some(at) = now.rfind(text) else { return Ok(()) };

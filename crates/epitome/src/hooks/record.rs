@@ -19,7 +19,7 @@ use crate::store::{disk, write_over};
 pub struct Rule {
     /// The name of the agent.
     pub agent: String,
-    /// Only sessions that are run in this folder or below it.
+    /// Only sessions that are run in this folder or below it. `None`: all sessions.
     pub project: Option<PathBuf>,
     /// The forms to write.
     pub formats: Vec<RenderForm>,
@@ -39,7 +39,7 @@ pub struct Rule {
     pub made: Vec<PathBuf>,
 }
 
-/// A line in a file of git's ignore patterns.
+/// A line that was appended to a file of git's ignore patterns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     /// The path of the file.
@@ -60,9 +60,10 @@ pub(super) struct Installed {
     pub folders: Vec<PathBuf>,
     /// The entry that was added to a list; `None` if epitome wrote the whole file.
     pub entry: Option<serde_json::Value>,
-    /// Number of keys that were added to get to the list.
+    /// The number of keys that were added around the list.
     pub keys: usize,
-    /// The offset in bytes at which the text was changed. The texts before and after follow.
+    /// The offset in bytes at which the text was changed. `removed` is the text there before the
+    /// change, `inserted` the text after it.
     pub at: usize,
     pub removed: String,
     pub inserted: String,
@@ -77,8 +78,8 @@ pub(super) struct Record {
     epitome_hooks: u64,
     pub installed: Vec<Installed>,
     pub rules: Vec<Rule>,
-    /// Rules that were replaced by later ones. They keep nothing more, but the files that they
-    /// wrote are still epitome's to remove.
+    /// Rules that were replaced by later ones. They apply to no session any more, but are needed to
+    /// remove the files that were written for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replaced: Vec<Rule>,
 }
@@ -160,7 +161,8 @@ pub(super) fn lock(config: &Config, name: &str) -> Result<File> {
     lock_in(&config.hooks(), name)
 }
 
-/// Takes the lock that is a file in a folder. The folder is made if it does not exist.
+/// Locks the file `name` in a folder until the returned file is dropped. Creates the folder if it
+/// does not exist.
 pub(crate) fn lock_in(folder: &Path, name: &str) -> Result<File> {
     disk::private_folder(folder)?;
     let path = folder.join(name);

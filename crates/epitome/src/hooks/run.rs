@@ -22,7 +22,7 @@ use crate::render::{ListPrices, RenderOptions, RenderSource, render_into, update
 use crate::store::{disk, write_over};
 use epitome_agents::{self as agents, SessionMatch};
 
-/// The size in bytes from which a new log file is begun.
+/// A log that is longer than this, in bytes, is renamed, and a new one is begun.
 const LOG: u64 = 1 << 20;
 
 /// The pause between two checks whether a session is in use.
@@ -39,8 +39,9 @@ pub struct DeferredSession {
     pub process: Option<u32>,
 }
 
-/// The path of the session that an agent's hook event is about. `None` for the session of a
-/// sub-agent, which is handled together with the session that started it.
+/// The path of the session that an agent's hook event is about. `None` if it is not found, or if
+/// its id is that of a sub-agent's session, which is handled together with the session that started
+/// it.
 pub fn session_of(config: &Config, agent: &str, ended: &EndedSession) -> Option<PathBuf> {
     let file = ended.file.as_deref().map(PathBuf::from).filter(|file| file.is_file());
     file.or_else(|| {
@@ -95,8 +96,8 @@ pub fn keep(config: &Config, rule: &Rule, session: &Path, redact: &Finder) -> Re
         prices: Some(&prices),
     };
     if let Some(branch) = &rule.branch {
-        // This comes before anything is written: it fails if the branch is not checked out in the
-        // folder.
+        // The branch is committed before anything is written, because this fails if the branch is
+        // not checked out in the folder.
         branch.commit(&rule.out, "Keep what was there")?;
     }
     let reading = RenderSource::open(config, session, Some(&rule.agent))?;
@@ -117,7 +118,7 @@ pub fn is_free(config: &Config, session: &Path, process: Option<u32>) -> bool {
     !process.is_some_and(agents::is_running) && agents::users(&config.agents, session).is_empty()
 }
 
-/// Waits at most `at_most` until a session is not in use. Returns whether that is so.
+/// Waits until a session is not in use, for at most `at_most`. Returns whether it is not in use.
 pub fn wait(config: &Config, session: &Path, process: Option<u32>, at_most: Duration) -> bool {
     let begin = Instant::now();
     loop {

@@ -24,14 +24,14 @@ pub(crate) enum Unfit {
 pub(crate) enum RemovedEntry {
     /// The entry was removed: the new text.
     Out(String),
-    /// The entry is not there, but another one that calls the same command: the user edited it.
+    /// The entry is not there, but another entry with the same command is: the user edited it.
     Changed,
     /// There is no such entry.
     Missing,
 }
 
-/// Appends an entry to a list. Returns the new text, and how many of the keys that lead to the list
-/// were added.
+/// Appends an entry to the list at the path `list`. Returns the new text, and how many of the keys
+/// on this path were added.
 pub(crate) fn put(text: &str, list: &[&str], entry: &Value) -> Result<(String, usize), Unfit> {
     if text.trim().is_empty() {
         let mut whole = Value::from(vec![entry.clone()]);
@@ -67,7 +67,8 @@ fn unfit(key: &str) -> Unfit {
     Unfit::Other(key.to_owned())
 }
 
-/// Removes an entry, and the last `made` of the keys that lead to its list, if they are empty then.
+/// Removes an entry from the list at the path `list`. Then removes those of the last `made` keys on
+/// this path whose values are empty now.
 pub(crate) fn take(text: &str, list: &[&str], entry: &Value, made: usize) -> RemovedEntry {
     let Ok(root) = parse(text) else { return RemovedEntry::Missing };
     let Some(array) = list_of(&root, list) else { return RemovedEntry::Missing };
@@ -98,8 +99,8 @@ pub(crate) fn take(text: &str, list: &[&str], entry: &Value, made: usize) -> Rem
     RemovedEntry::Out(root.to_string())
 }
 
-/// Whether two texts have the same value, except for an entry that `after` lacks and keys that are
-/// empty without it.
+/// Whether `after` has the value of `before` without one `entry` of the list. Keys on the path
+/// `list` with empty values are ignored in both.
 pub(crate) fn is_without(after: &str, before: &str, list: &[&str], entry: &Value) -> bool {
     let Some(mut after) = value(after) else { return false };
     let Some(mut expect) = value(before) else { return false };
@@ -178,7 +179,7 @@ fn list_of(root: &CstRootNode, list: &[&str]) -> Option<CstArray> {
     property(root, list)?.array_value()
 }
 
-/// The strings in an entry that name a program.
+/// The strings in an entry that may be commands: they contain a path.
 fn commands(entry: &Value) -> Vec<&str> {
     match entry {
         Value::String(text) if text.contains('/') || text.contains('\\') => vec![text],

@@ -8,7 +8,7 @@ use crate::step::{DiskStep, fault};
 
 const SETTINGS: &str = "{\n  \"model\": \"opus\"\n}\n";
 
-/// A step function that fails step number `n` and records in `Err` that the step was reached.
+/// Returns an error for step number `n`, counted from 0.
 fn failing(n: usize) -> impl FnMut(DiskStep) -> io::Result<()> + 'static {
     let mut seen = 0;
     move |_| {
@@ -59,8 +59,8 @@ impl User {
     }
 }
 
-/// Calls `each` with the number of the step that fails, from the first on, until twenty in a row
-/// are not reached. `each` returns whether the step was reached.
+/// Calls `each` with the number of a step that is to fail, from 0 on, until more than twenty steps
+/// did not fail. `each` returns whether the step failed. Returns how many did.
 fn every_step(mut each: impl FnMut(usize) -> bool) -> usize {
     let (mut n, mut failures) = (0, 0);
     while n <= failures + 20 {

@@ -93,8 +93,8 @@ impl Uninstall {
     ///
     /// # Errors
     ///
-    /// `Changed` if the settings are not what was planned with; `Disk` or `NoPermission` if they
-    /// cannot be written.
+    /// `Changed` if the settings changed since the plan; `Disk` or `NoPermission` if they cannot be
+    /// written.
     pub fn carry_out(&self, config: &Config) -> Result<()> {
         let _lock = lock(config, "lock")?;
         let mut record = Record::load(config)?;
@@ -114,7 +114,7 @@ impl Uninstall {
         if let (Some(FileChange::Gone { .. }), Some(it)) = (&self.settings, installed) {
             purge::empty(&it.folders);
         }
-        // The folder is removed if it is empty: then the installation created it.
+        // Epitome's folder is removed if nothing is in it: then the installation created it.
         fs::remove_dir(&config.home).ok();
         Ok(())
     }

@@ -37,8 +37,8 @@ impl Sort {
         }
     }
 
-    /// Sorts sessions, each of which has an entry if it was read. Among equal ones, the newest is
-    /// first. Sessions that cannot be read are last.
+    /// Sorts sessions. `session` returns the file of a session, and its entry if the session was
+    /// looked at. Among equal sessions, the newest is first. Sessions that cannot be read are last.
     pub fn order<T>(
         self,
         sessions: &mut [T],

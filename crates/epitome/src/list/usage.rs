@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::ops::timestamp;
 use crate::redact::Screen;
 
-/// The maximum number of models of a session that are listed separately.
+/// The maximum number of models of a session that are listed separately. All others share one sum.
 const MODELS: usize = 16;
 /// The maximum number of characters in the name of a model.
 const NAME: usize = 80;
@@ -35,7 +35,8 @@ pub struct DayUsage {
     pub cost: MicroDollars,
     /// The number of requests whose cost is unknown; `cost` does not include them.
     pub unpriced: u64,
-    /// The number of requests whose output is not recorded; `cost` includes only their input.
+    /// The number of requests whose cost is at list prices and whose output is not recorded; `cost`
+    /// includes only their input.
     pub unrecorded_output: u64,
 }
 
@@ -83,7 +84,8 @@ pub(super) fn name(model: &str, screen: &Screen) -> String {
     short(&screen.text(model), NAME)
 }
 
-/// The index of a model in `models`, to which a new one is added; `None` if there are too many.
+/// The index of a model in `models`. A model that is not in the list is added, if there is room;
+/// otherwise `None`.
 fn place<'t>(models: &mut Vec<&'t str>, model: &'t str) -> Option<usize> {
     let known = models.iter().position(|it| *it == model);
     known.or_else(|| {

@@ -1,4 +1,4 @@
-//! The log of a live context, in a file.
+//! The log of a running agent's context, in a file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};

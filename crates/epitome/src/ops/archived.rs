@@ -28,7 +28,7 @@ impl Known {
     }
 
     /// The generations that were made of the file at a path. All sessions in the archive are
-    /// searched.
+    /// searched. `None` if there are no such generations.
     pub fn of_path(config: &Config, part: &SessionPart) -> Result<Option<Known>> {
         let path = &part.real();
         for key in config.archive().sessions()? {

@@ -423,7 +423,8 @@ impl<'a> Compact<'a> {
         Ok(session.members()?.collect())
     }
 
-    /// Plans the compaction of one file. `models` is set if models are called for it.
+    /// Plans the compaction of one file. If models are asked to write the summary, `models` is set
+    /// to them.
     fn plan_file<'s, S: Source>(
         &self,
         config: &Config,
@@ -508,7 +509,8 @@ impl<'a> Compact<'a> {
     ) -> CompactedFile {
         let mut file = CompactedFile::from_plan(path, plan, self.counter);
         let fit = calibration_of_plan(plan, config, path, self.counter);
-        // An error in the user's table is reported where prices are needed.
+        // An error in the user's table of models is not reported here, but by operations that need
+        // prices.
         let prices = catalogue(config).ok();
         file.quote =
             prices.and_then(|prices| quote_of(&prices, plan, fit, self.counter, config.now()));
@@ -539,8 +541,8 @@ impl<'a> Compact<'a> {
         self.least.is_some_and(|least| !least.is_saved(tokens.before, tokens.after))
     }
 
-    /// Archives and proves everything that is removed, then replaces the files. The result has an
-    /// element for each plan, or none if there was nothing to do.
+    /// Archives everything that is removed, proves that it can be restored, and then replaces the
+    /// files. The result has one element for each plan, or is empty if there was nothing to do.
     fn write<E: From<Error>>(
         &self,
         config: &Config,

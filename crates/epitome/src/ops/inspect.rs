@@ -1,4 +1,4 @@
-//! Where the bytes and tokens of a session go, and whether it is valid.
+//! Inspects a session: where its bytes and tokens go, and whether it is valid.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::redact::Screen;
 use crate::session::{Loaded, key_of};
 use crate::state::compactions;
 
-/// Measures a session with a counter, and shows its names without the secrets in them.
+/// Measures a session with a counter. Secrets in texts of the session are hidden in the report.
 #[derive(Clone, Copy)]
 pub struct Inspect<'a> {
     /// Where the archive and the settings are.
@@ -66,13 +66,13 @@ pub struct Inspection {
     pub turns: u64,
     /// User turns that a resume sends.
     pub context_turns: u64,
-    /// Files of sub-agents that belong to it.
+    /// The number of sub-agents' files that belong to the session.
     pub sub_agents: u64,
     /// The session and all files that belong to it.
     pub family: Family,
-    /// Generations in the archive, in effect or not.
+    /// The number of the session's generations in the archive, in effect or not.
     pub compactions: u64,
-    /// Generations whose texts are missing from the file now.
+    /// The number of generations whose texts are missing from the file now.
     pub compactions_in_effect: u64,
     /// The session as it was before it was compacted. `None` if it is not compacted.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,7 +88,7 @@ pub struct Inspection {
     pub largest: Vec<LargeBlock>,
     /// How the token counts of the provider are calculated from those of the tokenizer.
     pub calibration: Option<InspectionFit>,
-    /// The calibration from which [`calibration`](Self::calibration) is made; not serialized.
+    /// The calibration that [`calibration`](Self::calibration) describes; not serialized.
     #[serde(skip)]
     pub billed: Option<Calibration>,
     /// What the reader did not understand.
@@ -120,10 +120,11 @@ pub struct OriginalState {
     pub missing: Vec<String>,
 }
 
-/// The fit of the provider's token counts to ours, and its estimate of the next request.
+/// How the provider's token counts are computed from those of epitome's counter, and the next
+/// request computed in this way.
 #[derive(Debug, Serialize)]
 pub struct InspectionFit {
-    /// The fit.
+    /// The calibration.
     #[serde(flatten)]
     pub fit: BillingFit,
     /// The next request as the provider would bill it.
@@ -198,7 +199,7 @@ impl Inspect<'_> {
 }
 
 impl Inspection {
-    /// Replaces the secrets in everything that the session's own text names.
+    /// Replaces the secrets in the texts that come from the session.
     fn hide_secrets(&mut self, history: &History, screen: &Screen) {
         let mut screen = history.screen(screen);
         let names = [&mut self.id, &mut self.title, &mut self.cwd, &mut self.version];

@@ -43,7 +43,8 @@ pub use view::{LossGroup, LossMembers, RecoveryCommand};
 /// The number of tokens up to which a text of the model counts as a short conclusion.
 const SHORT: Tokens = Tokens(80);
 
-/// What the compactions of a session removed from its context. [`session_losses`] makes it.
+/// The loss report of a session, which [`session_losses`] returns: what the session's compactions
+/// removed from its context.
 #[derive(Clone, Debug, Serialize)]
 pub struct LossReport {
     /// The address of the session.
@@ -91,7 +92,7 @@ pub struct CompactionLosses {
     pub model: Option<String>,
     /// The tokens that a resume sends, before and after the compaction.
     pub context_tokens: Change<Tokens>,
-    /// What was removed, by kind.
+    /// The number and the tokens of the removed texts, by kind.
     pub left: BTreeMap<LostKind, LossAmount>,
     /// The calls that the agent repeated only because their results had been removed.
     pub again: AgainTotal,
@@ -175,7 +176,8 @@ pub struct AgainTotal {
     pub calls: u64,
     /// Tokens of these calls and of their results.
     pub tokens: Tokens,
-    /// What these calls cost at list prices, each sent once; `null` if the price is unknown.
+    /// What these calls and their results cost at list prices if each is sent once; `null` if the
+    /// price is unknown.
     pub cost: Option<MicroDollars>,
 }
 
@@ -199,10 +201,10 @@ pub struct Piece {
     /// What repeating the call cost at list prices; `null` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<MicroDollars>,
-    /// The command that puts the text back into the session; `None` if there is none: a text that
-    /// the agent itself removed cannot be put back alone.
+    /// The command that puts the text back into the session. `None` if the archive does not have
+    /// the text: the agent itself removed it, or it is still in the file.
     pub restore: Option<String>,
-    /// The command that prints the text.
+    /// The command that prints the text. `None` if the text has no reference.
     pub show: Option<String>,
     /// Whether the text is in the context again, because it was put back or the agent read it
     /// again.
@@ -353,8 +355,8 @@ fn with_response_names(texts: Vec<ResponseText>) -> Vec<(String, String)> {
     texts.into_iter().map(|it| (response_name(it.response), it.text)).collect()
 }
 
-/// What a planned compaction would remove from the context of the session at `path`. Rule files are
-/// those of the plan's recipe.
+/// What a planned compaction would remove from the context of the session at `path`. The recipe of
+/// the plan says which files contain rules.
 ///
 /// # Errors
 ///
@@ -413,9 +415,9 @@ pub fn planned_losses_in_short<S: Source>(
     Ok(describe_what_may_matter(&pieces, changed_files.len()))
 }
 
-/// What a planned compaction would remove, with the names in the session as they are.
+/// What a planned compaction would remove. Secrets in the names are not hidden yet.
 struct PlannedLosses {
-    /// The tokens that a resume sends, before and after.
+    /// The tokens that a resume sends, before and after the compaction.
     tokens: Change<Tokens>,
     lost: Losses,
     /// The files that the session changes and whose reads would be removed.
@@ -538,7 +540,7 @@ impl ReportedCompaction<'_> {
     /// The commands that put a removed text back, and that print it.
     fn commands(&self, piece: &LostPiece) -> (Option<String>, Option<String>) {
         let mut archived = self.archived(piece);
-        // Of several texts, the first that is not back in the context.
+        // The first of the archived texts that is not back in the context.
         let missing = self.archived(piece).find(|it| !self.in_context.contains(it));
         match (missing.or_else(|| archived.next()), piece.references.first()) {
             (Some(reference), _) => {

@@ -150,8 +150,8 @@ impl<'c> OpenSession<'c> {
     }
 
     /// Like [`members`](OpenSession::members), for operations that only describe the session: if
-    /// the other files cannot be looked up, only its own file. An operation that needs the others
-    /// fails on its own.
+    /// the other files cannot be looked up, only the session's own file is returned. Operations
+    /// that need the other files get the error from `members`.
     pub(super) fn found_members(&self) -> impl Iterator<Item = &SessionPart> {
         std::iter::once(&self.own).chain(self.parts().unwrap_or_default())
     }

@@ -60,7 +60,8 @@ struct Side<'s> {
 /// How the tokens of messages are converted to tokens of requests.
 struct Counting<'c> {
     counter: &'c dyn Counter,
-    /// Tokens of blocks in the context before the compaction, as far as they were counted.
+    /// The tokens of blocks in the context before the compaction, by item and block. A block that
+    /// is not among them is counted when its tokens are needed.
     counted: &'c BTreeMap<(usize, usize), Tokens>,
     fit: Option<Calibration>,
 }
@@ -239,7 +240,7 @@ impl Counting<'_> {
     }
 }
 
-/// Whether a model reads the same in two blocks, which are in two sources.
+/// Whether two blocks, each from its own source, have the same content for a model.
 fn is_same(one: &Block, one_source: &dyn Source, other: &Block, other_source: &dyn Source) -> bool {
     match (one, other) {
         (Block::Text(a), Block::Text(b)) | (Block::Summary(a), Block::Summary(b)) => {

@@ -25,7 +25,7 @@ pub(super) struct LockedFile {
     pub is_conversation: bool,
     /// The file, locked against other epitome processes.
     pub file: store::LockedSession,
-    /// The lock with which the agent itself keeps others out, if it has one.
+    /// The agent's own lock on the session, if the agent uses such a lock.
     _agent_lock: Option<AgentLock>,
 }
 
@@ -89,7 +89,7 @@ pub(super) fn check_writable(part: &SessionPart, agent: Option<&str>) -> Result<
     };
     match format {
         Some(format) => writer(format).map(drop).map_err(|err| err.at(&part.path)),
-        // The error says what the file is instead.
+        // The error of reading the file says what it is.
         None => part.read(agent).map(drop),
     }
 }

@@ -65,14 +65,15 @@ pub struct KeptBecause {
     pub tokens: Tokens,
     /// The rules that keep something.
     pub rules: Vec<RuleCount>,
-    /// The rules that together would have kept everything; empty if they do not.
+    /// The rules that together would have kept everything; empty if they keep less.
     pub covered_everything: Vec<KeepRule>,
     /// The number of tokens at the end that are kept instead of everything; `null` if the rules do
     /// not keep everything, or if the session is small.
     pub instead: Option<Tokens>,
 }
 
-/// The conditions that a recipe waits for. All of them must be reached.
+/// The sizes of a context or file below which a recipe removes nothing. All that are set must be
+/// reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct UnmetTrigger {
     /// Bytes on disk.
@@ -178,7 +179,8 @@ pub struct CompactedFile {
     pub quote: Option<Quote>,
     /// What is kept whole, and why.
     pub kept_because: KeptBecause,
-    /// The conditions that the recipe waits for; `null` if they are reached.
+    /// The sizes that must be reached before the recipe removes anything; `null` if they are
+    /// reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_reached: Option<UnmetTrigger>,
     /// The tokens that would be removed, if the recipe requires more; nothing is removed then.

@@ -264,7 +264,7 @@ impl Restore<'_> {
                 Ok(Some(known)) => found.push((part, source, known)),
                 Ok(None) => {}
                 Err(err) if !is_session && err.kind() == ErrorKind::UnknownFormat => {}
-                // The other files are restored in spite of that.
+                // The other files are restored, although this part of the archive is damaged.
                 Err(err) if self.tolerates(&err) => lost.push(err),
                 Err(err) => return Err(err),
             }
@@ -416,7 +416,8 @@ impl Restore<'_> {
     }
 }
 
-/// The path of a part's file, if its content is not the original `before`.
+/// The path of the file of `part`, if it does not begin with one of the contents `before`. `None`
+/// also if there is no such file.
 fn file_that_needs(
     session: &OpenSession<'_>,
     part: &Part,
@@ -443,8 +444,9 @@ fn file_that_needs(
     Ok(None)
 }
 
-/// The generations of a file: found by the key of its session or, if the session cannot be read any
-/// more, by the path of the file.
+/// The generations of a file, found by the key of its session. If the session cannot be read any
+/// more, or has no id and its key has no generations, they are looked for by the path of the file.
+/// `None` if there are none.
 fn archived_generations(
     session: &OpenSession<'_>,
     part: &SessionPart,
@@ -482,8 +484,8 @@ fn archived_generations(
     }
 }
 
-/// Computes how to undo a run, if it was the last one to compact a session. Pieces of the run that
-/// were put back are undone together with it. `restored_to` plans a restore to a target.
+/// Computes how to undo a run, if it was the last one to compact a session. Pieces that were put
+/// back after the run are undone together with it. `restored_to` plans a restore to a target.
 fn undo_run(
     generations: &[Generation],
     run: &str,
@@ -493,7 +495,7 @@ fn undo_run(
     let RestoreOutcome::Exact { undone } = &whole.outcome else {
         return Err(not_undone("the session was changed by another program since that run"));
     };
-    // The newest generation is first.
+    // `undone` begins with the newest generation.
     let newest = undone.iter().take_while(|&&number| {
         is_of_run(generations, number, run)
             || generations.iter().any(|it| it.number == number && it.is_restore())
@@ -515,7 +517,7 @@ fn undo_run(
     }
 }
 
-/// Whether a run made this generation, or one like it.
+/// Whether a run made this generation or an equal one.
 fn is_of_run(generations: &[Generation], number: u64, run: &str) -> bool {
     let Some(found) = generations.iter().find(|generation| generation.number == number) else {
         return false;

@@ -27,8 +27,8 @@ pub struct FileRestore {
     pub bytes_before: Bytes,
     /// Length and hash of the file after the restore.
     pub after: Digest,
-    /// The number of the generation that contains the bytes before the restore, if undoing cannot
-    /// make them again.
+    /// The number of the generation that archives the bytes from before the restore. Only a restore
+    /// record by record makes one.
     pub generation: Option<u64>,
     /// The errors of parts of the archive that are damaged or missing.
     pub damaged: Vec<Error>,
@@ -79,7 +79,7 @@ pub struct RestoredFile {
     pub undone: Vec<u64>,
     /// Number of records or edits that were restored.
     pub restored: u64,
-    /// Number of these that were not proved by hash.
+    /// The number of restored records that were not proved by hash.
     #[serde(skip)]
     pub by_record: u64,
     /// Number of edits that are not in the file any more.
@@ -88,10 +88,10 @@ pub struct RestoredFile {
     pub disk_bytes: Change<Bytes>,
     /// The blake3 hash of what was written.
     pub blake3: String,
-    /// The same hash, if it was proved to be the hash in the archive.
+    /// The blake3 hash of what was written, if it was proved to equal a hash in the archive.
     pub restored_proof: Option<String>,
-    /// The number of the generation that contains the bytes before the restore, if undoing cannot
-    /// make them again.
+    /// The number of the generation that archives the bytes from before the restore, if there is
+    /// one.
     pub generation: Option<u64>,
     /// The parts of the archive that are damaged or missing, each as a sentence.
     pub damaged: Vec<String>,
@@ -151,8 +151,8 @@ impl RestoreReport {
         Ok(RestoreReport { file, dry_run: true, out: None, files, done })
     }
 
-    /// The report after the files were written. `generations` are those that archive the bytes
-    /// before the restore, each with the index of its file in `done`. This reads nothing, so it
+    /// The report after the files were written. `generations` archive the bytes from before the
+    /// restore; each is given with the index of its file in `done`. This reads nothing, so it
     /// cannot fail.
     pub(super) fn written(mut self, generations: &[(usize, u64)]) -> RestoreReport {
         self.dry_run = false;

@@ -92,7 +92,7 @@ fn read(archive: &Archive, found: &ReferencedBytes) -> Result<Vec<u8>> {
     Ok(found.about.text_for_people(&raw))
 }
 
-/// The copies of one text: the same bytes, removed several times, are one text.
+/// Returns `found`, if all of it are copies of the same bytes, which were removed several times.
 fn copies_of_one(reference: &Ref, mut found: Vec<ReferencedBytes>) -> Result<Vec<ReferencedBytes>> {
     let mut hashes: Vec<_> = found.iter().map(|found| found.hash).collect();
     hashes.sort_unstable();

@@ -110,8 +110,8 @@ fn session(lines: usize) -> String {
     text
 }
 
-/// A step function that fails the `n`th write, and with `from_then_on` all later ones. It records
-/// whether that write was reached.
+/// Returns a function that lets write number `n` fail, counted from 0, and with `from_then_on` all
+/// later writes; and a flag that is set when a write fails.
 fn failing(
     n: usize,
     from_then_on: bool,

@@ -38,7 +38,8 @@ impl Logs {
         let mut numbers = self.numbers(&name);
         numbers.sort_unstable();
         let paths = numbers.into_iter().rev().map(|number| self.path(&name, number));
-        // Names of files are shortened, so the log of another session may have a similar name.
+        // Names of sessions are changed and shortened to names of files, so a file with this name
+        // may be the log of another session.
         paths.into_iter().find(|path| id(path).as_deref() == Some(session)).ok_or_else(|| {
             let session = epitome_model::short(session, NAME);
             let what = format!("there is no log of a session {session}");

@@ -271,7 +271,7 @@ impl Answer {
     }
 }
 
-/// Checks a window: it must not be 0.
+/// Checks a window, if one is given: it must be at least 1 token and at most `MOST`.
 pub fn window(what: &str, tokens: Option<u64>) -> Result<()> {
     match tokens {
         Some(0) => Err(usage(format!("a `{what}` of 0 tokens holds nothing"))),

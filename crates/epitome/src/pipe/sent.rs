@@ -43,7 +43,7 @@ impl Sent {
         Ok(Sent { name, view, others })
     }
 
-    /// The answer after the provider refused a request.
+    /// The answer to a `refused` request, with what was done about the provider's refusal.
     pub fn after(self, recovery: Recovery) -> Sent {
         Sent { others: Others { refused: Some(recovery), ..self.others }, ..self }
     }

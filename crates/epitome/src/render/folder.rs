@@ -37,7 +37,7 @@ pub enum RenderForm {
     Html,
     /// Markdown.
     Markdown,
-    /// For epitome itself, which can read it again, and for other programs.
+    /// JSON, for other programs and for epitome itself, which can read it again.
     Json,
     /// The session's own records, as its agent writes them.
     Jsonl,
@@ -170,8 +170,8 @@ pub fn update_index(folder: &Path, new: Vec<Listing>) -> Result<Index> {
     write_index(folder, Index::new(sessions))
 }
 
-/// Adds a session to a folder's manifest that another program rendered to `href` in the folder.
-/// Other facts about the session in the manifest are kept.
+/// Adds a session to a folder's manifest. Another program has rendered the session to `href` in the
+/// folder. Other facts about the session in the manifest are kept.
 ///
 /// # Errors
 ///
@@ -234,8 +234,8 @@ pub fn rebuild_index(folder: &Path) -> Result<Index> {
 
 /// Rebuilds a folder's manifest and index like [`rebuild_index`], and adds pages of another
 /// program: for each subfolder that is named after a session and contains pages, `session` returns
-/// the session's entry. Subfolders for which it returns `None` are skipped; their number is
-/// returned.
+/// the session's entry. Subfolders without such pages, or for which it returns `None`, are skipped;
+/// their number is returned.
 ///
 /// # Errors
 ///
@@ -299,7 +299,8 @@ fn still_there(folder: &Path) -> BTreeMap<String, Listing> {
     found
 }
 
-/// Adds the sessions whose pages are in a folder.
+/// Adds the sessions whose pages are in a folder to `found`. `prefix` is put in front of the names
+/// of their files.
 fn pages(folder: &Path, prefix: &str, found: &mut BTreeMap<String, Listing>) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut files: Vec<String> =
@@ -357,7 +358,7 @@ fn lock(_: &Path) -> Result<()> {
 fn is_inside(file: &str) -> bool {
     let path = Path::new(file);
     let mut parts = path.components();
-    // A colon may be the one in a URL.
+    // A text with a colon may be a URL.
     !file.is_empty()
         && !file.contains([':', '"', '<', '>'])
         && parts.all(|part| matches!(part, std::path::Component::Normal(_)))
@@ -475,7 +476,7 @@ fn is_ending(rest: &str) -> bool {
     is_page || number.is_empty() && ["html", "md", "json", "jsonl"].contains(&extension)
 }
 
-/// Reads the manifest of a folder.
+/// Reads the manifest of a folder. `None` if there is none, or if it is damaged.
 pub(crate) fn manifest(folder: &Path) -> Option<Index> {
     serde_json::from_slice(&regular::read(&folder.join(MANIFEST)).ok()?).ok()
 }

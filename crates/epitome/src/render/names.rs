@@ -40,7 +40,7 @@ pub(super) fn names(reading: &RenderSource, known: &[Listing]) -> Names {
     Names { main, parts, origin }
 }
 
-/// A name for a session that no session in `known` has.
+/// A name for a session, which no other session in `known` has.
 fn main(agent: &str, id: &str, origin: Option<&str>, known: &[Listing]) -> PageName {
     // A dot in a name separates the session from a sub-agent.
     let plain = PageName::exact(&format!("{agent}-{id}"))

@@ -83,7 +83,7 @@ pub fn import(path: &Path) -> Result<(String, Vec<String>)> {
     Ok((format!("{}\n", named.to_string().trim_end()), left))
 }
 
-/// Of the programs that could have written this file, the one that most names in it belong to.
+/// Of the programs that could have written this file, the program to which most names in it belong.
 fn most_probable(
     value: &Value,
     at: impl Fn(&'static Foreign) -> &'static [String],

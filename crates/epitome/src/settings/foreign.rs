@@ -71,12 +71,12 @@ pub static FOREIGN: LazyLock<Vec<Foreign>> = LazyLock::new(|| {
 });
 
 impl Foreign {
-    /// The table with a name.
+    /// The program whose table in `epitome.toml` has this name.
     pub fn find(table: &str) -> Option<&'static Foreign> {
         FOREIGN.iter().find(|foreign| foreign.table == table)
     }
 
-    /// A name in this table.
+    /// The setting that the program calls `name`.
     pub fn name(&self, name: &str) -> Option<&Name> {
         self.names.iter().find(|known| known.name == name)
     }
@@ -182,7 +182,7 @@ impl Name {
     }
 }
 
-/// The schema of one of our own keys.
+/// The schema of one of epitome's own keys, without its default and extensions.
 fn schema_of(ours: &serde_json::Value, key: &str) -> serde_json::Value {
     let mut place = ours;
     for part in key.split('.') {

@@ -8,7 +8,7 @@ pub fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&
         (strsim::jaro_winkler(name, known).max(same_word), known)
     });
     let scored = scored.filter(|(score, _)| *score > 0.75);
-    // If several names are equally similar, the first.
+    // Of several equally similar names, the first is returned.
     scored.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, known)| known)
 }
 

@@ -12,7 +12,8 @@ impl Settings {
         self.values.compaction.recipe.as_deref()
     }
 
-    /// The recipe for live contexts, a name or a path, if one is set.
+    /// The recipe for the contexts of running agents, a name or a path, if one is set: for them, or
+    /// else for stored sessions.
     pub fn live_recipe(&self) -> Option<&str> {
         self.values.live.recipe.as_deref().or(self.recipe())
     }

@@ -35,7 +35,7 @@ pub(super) fn project_file(here: &Path, home: &Path, notes: &mut Vec<String>) ->
     None
 }
 
-/// Who a settings file belongs to: the project, trusted by the user or not.
+/// The owner of a project's settings file: a project that the user trusts, or does not trust.
 pub(super) fn scope_of(file: &Path, trust: &Trust) -> Scope {
     let folder = file.parent().unwrap_or(Path::new("/"));
     let folder = real(folder);

@@ -24,7 +24,7 @@ pub struct KnownFact {
     pub is_used: bool,
 }
 
-/// The facts of a session at each point where a compaction is forced.
+/// The facts of a session's context at each point at which the simulation forces a compaction.
 ///
 /// # Errors
 ///

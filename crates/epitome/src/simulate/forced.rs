@@ -77,8 +77,8 @@ impl Job<'_> {
     }
 }
 
-/// Whether pins of this kind are kept word for word. A plan and a list are arguments of a call, and
-/// a digest writes them in another form.
+/// Whether pins of this kind are kept word for word. A plan and a to-do list are arguments of a
+/// call, and a digest writes them in another form.
 fn is_kept_verbatim(kind: PinKind) -> bool {
     match kind {
         PinKind::RuleFile | PinKind::Skill | PinKind::Marked => true,

@@ -43,9 +43,9 @@ struct Figure {
 enum Kind {
     /// A share that is measured at forced compactions.
     Forced,
-    /// A share that is measured in live contexts.
+    /// A share that is measured at every call of the replayed sessions.
     Live,
-    /// A cost relative to another, which may be above 1.
+    /// A cost relative to the cost without compaction; it may be above 1.
     Cost,
 }
 

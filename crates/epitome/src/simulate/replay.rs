@@ -1,4 +1,4 @@
-//! Replays a live context before every call of a session.
+//! Replays a session under a recipe: computes the context that would be sent with every call.
 
 use std::ops::Range;
 

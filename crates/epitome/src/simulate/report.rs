@@ -23,7 +23,8 @@ pub struct SimulateReport {
     pub cuts: u64,
     /// The context window.
     pub window: Tokens,
-    /// The tokens of everything in a request that is not in messages, as the engine is configured.
+    /// The tokens of everything in a request that is not in messages. The engine is configured with
+    /// this number.
     pub overhead: Tokens,
     /// The tokens of prompt and tools that are billed for sessions that do not record enough
     /// requests.
@@ -38,7 +39,7 @@ pub struct SimulateReport {
     pub sessions: Vec<SessionReport>,
 }
 
-/// One session under each recipe.
+/// The report of one session: its figures with each recipe.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SessionReport {
     /// The path of the session.
@@ -71,20 +72,20 @@ pub struct RecipeReport {
     /// At forced compactions: the share of the facts used by later calls that the context contains,
     /// weighted by rarity.
     pub recall: Option<f64>,
-    /// The same share, of facts that are still in a whole line.
+    /// The share as in `recall`, of facts that are still in a whole line.
     pub in_line: Option<f64>,
-    /// The same share, including facts that can be recalled or read again.
+    /// The share as in `recall`, with facts that can be recalled or read again.
     pub recoverable: Option<f64>,
     /// The share of pins (texts that set rules) of which every line is kept.
     pub pins: Option<f64>,
     /// The share of later edits for which a file must be read again.
     pub rereads: Option<f64>,
-    /// In live contexts: the cost relative to no compaction, if any beginning of an earlier request
-    /// is cached.
+    /// In the replay of all calls: the cost relative to no compaction, if any beginning of an
+    /// earlier request is cached.
     pub cost: Option<f64>,
-    /// The same cost, if only whole earlier requests are cached.
+    /// The cost as in `cost`, if only whole earlier requests are cached.
     pub cost_bp: Option<f64>,
-    /// The same as `cost`, including the cost of reading again what edits needed.
+    /// The cost as in `cost`, with the cost of reading again what edits needed.
     pub cost_rereads: Option<f64>,
     /// The cost that `cost` is computed from, in millionths of a dollar.
     pub micro_dollars: MicroDollars,
@@ -92,11 +93,11 @@ pub struct RecipeReport {
     pub micro_dollars_bp: MicroDollars,
     /// The share of the facts used by each response that its context contained.
     pub call_recall: Option<f64>,
-    /// The same share, of facts that had last occurred more than ten calls before.
+    /// The share as in `call_recall`, of facts that had last occurred more than ten calls before.
     pub far_recall: Option<f64>,
     /// The mean number of tokens in a request.
     pub context: Tokens,
-    /// The share of calls whose request exceeds the window.
+    /// The share of calls whose request is larger than the window.
     pub over: f64,
     /// The share of edits for which a file had to be read again.
     pub live_rereads: Option<f64>,
@@ -118,9 +119,9 @@ struct Sums {
     pins: (u64, u64),
     /// Edits after forced compactions that need a file again, and all edits after these.
     rereads: (u64, u64),
-    /// The same of the edits in live contexts.
+    /// Edits in the replay of all calls that need a file again, and all edits in it.
     live_rereads: (u64, u64),
-    /// The cost of reading again what edits in live contexts needed.
+    /// The cost of reading again what edits in the replay needed.
     reread: MicroDollars,
 }
 

@@ -25,7 +25,7 @@ impl Pool {
         Pool { known, items: Vec::new() }
     }
 
-    /// The same blocks, for another context.
+    /// Prepares the pool for another context: the measured blocks are kept, the items are not.
     pub fn for_another(&mut self) -> &mut Pool {
         self.items.clear();
         self

@@ -1,4 +1,4 @@
-//! What the requests of today cost. What was read is remembered in a file.
+//! The cost of today's requests. What was read is stored in a file.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, Metadata};
@@ -19,7 +19,7 @@ use crate::cost::billed_requests;
 use crate::regular;
 use crate::store::disk;
 
-/// The maximum number of bytes that are read at once. The next call reads on.
+/// The maximum number of bytes that one call reads. The next call continues there.
 const MOST: u64 = 24 << 20;
 
 /// What is known of a day.
@@ -30,7 +30,7 @@ struct Day {
     files: HashMap<String, ReadSoFar>,
     /// The cost of each request, in millionths of a dollar.
     requests: BTreeMap<String, u64>,
-    /// That of requests that cannot be recognised in another file.
+    /// The cost of requests without a key, which would not be recognised in another file.
     others: u64,
 }
 
@@ -38,7 +38,7 @@ struct Day {
 struct ReadSoFar {
     /// The offset behind the last line that was read.
     to: u64,
-    /// The length and the time of the file then.
+    /// The length of the file then. `modified` is the time of its last write.
     len: u64,
     modified: u64,
 }
@@ -87,7 +87,8 @@ impl Day {
         if now == known || *room == 0 {
             return false;
         }
-        // A shorter file is another one; its requests are recognised by their keys.
+        // A file that became shorter was replaced, and is read from its start. Requests that were
+        // counted before are recognised by their keys.
         let from = if meta.len() < known.to { 0 } else { known.to };
         let Some(bytes) = read_lines(path, from, *room) else { return false };
         let to = from + bytes.len() as u64;

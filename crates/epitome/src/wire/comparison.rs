@@ -1,4 +1,4 @@
-//! Conversations that the proxy changes, next to those that pass unchanged.
+//! Compares conversations that the proxy changes with those that pass unchanged.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,8 @@ pub struct Comparison {
     /// How much the cost of a request of a treated conversation differs. `None` if there are too
     /// few conversations.
     pub request_cost: Option<Difference>,
-    /// The same for a turn of the user; requests to get removed texts back are in it.
+    /// How much the cost of a turn of the user differs. Requests to get removed texts back are
+    /// included.
     pub turn_cost: Option<Difference>,
     /// Conversations that each group needs.
     pub least: u64,
@@ -39,7 +40,8 @@ pub struct ComparisonRow {
     pub treated: String,
     /// The value of those held out.
     pub holdout: String,
-    /// How much they differ, where enough conversations say so: `-20.0% (-24.4 to -15.1)`.
+    /// How much they differ: `-20.0% (-24.4 to -15.1)`. Empty in rows other than costs, and if
+    /// there are too few conversations.
     pub difference: String,
 }
 
@@ -108,7 +110,7 @@ pub struct GroupSum {
     pub requests: u64,
     /// All input tokens.
     pub input_tokens: Tokens,
-    /// Those that were read from a cache.
+    /// The input tokens that were read from a cache.
     pub cached_tokens: Tokens,
     /// Output tokens.
     pub output_tokens: Tokens,
@@ -138,8 +140,8 @@ impl GroupSum {
     }
 }
 
-/// The difference of two ratios in per cent of that of the conversations held out, and the interval
-/// that contains the true one with a probability of 95%.
+/// The difference of two ratios, in per cent of the ratio of the conversations held out, and the
+/// interval that contains the true difference with a probability of 95%.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Difference {
     /// The measured difference: -20 if treated conversations cost a fifth less.
@@ -217,7 +219,7 @@ fn difference(
     holdout: &[GroupSum],
     count: fn(&GroupSum) -> u64,
 ) -> Option<Difference> {
-    /// Of the normal distribution, for 95%.
+    /// The quantile of the normal distribution for an interval of 95%.
     const Z: f64 = 1.96;
     let (treated, its_error) = ratio(treated, count)?;
     let (holdout, other_error) = ratio(holdout, count)?;

@@ -32,7 +32,8 @@ pub enum Treatment {
     /// The request was sent as it came.
     #[default]
     Passed,
-    /// The request was changed as an earlier one of the same conversation was.
+    /// The request was changed only as it was decided for earlier requests of the same
+    /// conversation.
     Known,
     /// New results in it were shortened.
     Shortened,
@@ -83,8 +84,8 @@ pub struct MadeCut {
     pub id: Chain,
     /// Tokens that the provider had to write to its cache again because of it.
     pub rewritten: Tokens,
-    /// What that cost at list prices, compared with reading them from the cache. `None` if the
-    /// price is not known.
+    /// The list price of writing these tokens, compared with reading them from the cache. `None` if
+    /// the price is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<MicroDollars>,
 }
@@ -96,7 +97,7 @@ pub struct UsedCut {
     pub id: Chain,
     /// Tokens that were not sent.
     pub tokens: Tokens,
-    /// What they would have cost at list prices.
+    /// What these tokens would have cost at list prices. `None` if the price is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved: Option<MicroDollars>,
 }
@@ -108,7 +109,7 @@ pub struct LedgerLine {
     pub v: u32,
     /// When the request ended.
     pub time: Timestamp,
-    /// The run of the proxy.
+    /// The id of the run of the proxy.
     pub run: String,
     /// The agent that was wrapped, or the name by which the client calls itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -132,13 +133,13 @@ pub struct LedgerLine {
     /// The status of the response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// How it ended.
+    /// How the request ended.
     #[serde(default)]
     pub end: End,
     /// The tokens that the service counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<TokenUsage>,
-    /// The tokens that it would have counted for the unchanged request.
+    /// The tokens that the service would have counted for the unchanged request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unchanged: Option<TokenUsage>,
     /// What the tokens cost at list prices. `None` if the price is not known.
@@ -156,7 +157,7 @@ pub struct LedgerLine {
     /// The cut that was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<MadeCut>,
-    /// The cuts that made it smaller.
+    /// The cuts that made the request smaller.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cuts: Vec<UsedCut>,
     /// The hashes of removed texts whose references the model names in a call.
@@ -272,7 +273,7 @@ fn append(folder: &Path, path: &Path, line: &LedgerLine) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = regular::open_with(&mut options, path)?;
-    // The lock ends with the file.
+    // The lock is released when the file is closed.
     file.lock()?;
     let end = file.metadata()?.len();
     if end > 0 {
@@ -280,7 +281,7 @@ fn append(folder: &Path, path: &Path, line: &LedgerLine) -> io::Result<()> {
         file.seek(SeekFrom::Start(end - 1))?;
         file.read_exact(&mut last)?;
         if last != *b"\n" {
-            // A torn line stays alone.
+            // The file ends with an incomplete line. The new line begins on its own line.
             text.insert(0, b'\n');
         }
     }
@@ -337,7 +338,7 @@ mod tests {
     fn several_proxies_append_at_once() {
         let folder = tempfile::tempdir().expect("a folder");
         let write = |n: u8| {
-            // Each has a ledger of its own, as processes have.
+            // Each thread has a ledger of its own, as each process has.
             let ledger = Ledger::new(folder.path());
             (0..50).for_each(|_| ledger.append(&line(n)).expect("a disk"));
         };

@@ -12,7 +12,7 @@ use super::Chain;
 use super::comparison::{Comparison, compare};
 use super::ledger::{End, Group, LedgerLine, LedgerLines, Treatment};
 
-/// What requests are summed by.
+/// The groups of requests of which a report has one row each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StatsBy {
@@ -25,7 +25,7 @@ pub enum StatsBy {
 }
 
 impl StatsBy {
-    /// All of them.
+    /// All choices.
     pub const ALL: [StatsBy; 3] = [StatsBy::Day, StatsBy::Model, StatsBy::Agent];
 
     /// The name of the choice in options and JSON.
@@ -67,7 +67,7 @@ pub struct ProxyReport {
 /// One row of a report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StatsRow {
-    /// The day, model or agent; none if the request does not name it.
+    /// The day, model or agent; `None` if the request does not name it.
     pub name: Option<String>,
     /// The sum of the row.
     #[serde(flatten)]
@@ -101,7 +101,7 @@ pub struct RequestSum {
     pub unchanged_cost: MicroDollars,
     /// Requests that were sent as they came, for any reason.
     pub passed: u64,
-    /// Requests that were changed as one before them.
+    /// Requests that were changed only as it was decided for earlier ones.
     pub known: u64,
     /// Requests with results that were shortened for the first time.
     pub shortened: u64,
@@ -109,7 +109,7 @@ pub struct RequestSum {
     pub cut: u64,
     /// Requests of conversations that are held out; they are in `passed` as well.
     pub held_out: u64,
-    /// Removed texts that models asked back.
+    /// Removed texts that models asked for.
     pub recalled: u64,
     /// Responses with a status of 400 or more.
     pub errors: u64,
@@ -201,7 +201,7 @@ pub struct CutSum {
     pub model: Option<String>,
     /// Tokens that the provider had to write to its cache again.
     pub rewritten_tokens: Tokens,
-    /// What that cost at list prices; `None` if the price is not known.
+    /// What writing them again cost at list prices; `None` if the price is not known.
     pub price: Option<MicroDollars>,
     /// Metered requests with the cut so far, the first one included.
     pub requests: u64,
@@ -259,7 +259,7 @@ fn cuts(lines: &[LedgerLine]) -> Vec<CutSum> {
     let mut cuts: BTreeMap<Chain, CutSum> = BTreeMap::new();
     for line in lines {
         let Some(made) = line.cut else { continue };
-        // The same request may have been sent twice.
+        // A request that was sent twice reports the same cut twice.
         cuts.entry(made.id).or_insert_with(|| CutSum {
             time: line.time,
             session: line.session,

@@ -299,7 +299,7 @@ fn only_what_nobody_refers_to_is_collected() {
     let mark = |n| PathBuf::from(format!("archive/pi/drop/00000{n}.removed"));
     assert_eq!(names, [trashed(1), trashed(2), pack(1), pack(2), mark(1), mark(2)]);
     assert_eq!(archive.sessions().expect("a listing"), [keep]);
-    // They are deleted from the trash after another grace period.
+    // Packs in the trash are deleted after another grace period.
     let report = archive.gc(judge, LATER, GcMode::Remove).expect("a report");
     assert_eq!((report.emptied, report.trash_bytes), (0, Bytes(stored as u64)));
     let much_later = Grace { now: LATER.now + LATER.period, ..LATER };
@@ -504,7 +504,7 @@ fn records_cannot_be_planted_by_an_import() {
     let (there, theirs) = home();
     assert_eq!(import(&theirs, &tar).expect_err("empty").kind(), ErrorKind::Refused);
     assert_eq!(files(there.path()), BTreeMap::new());
-    // It matches the first line of a session that was compacted here.
+    // The planted bytes match the first line of a session that was compacted here.
     let (_home, archive) = home();
     let tar = planted(&archive, &key, b"{-}\n");
     let (there, theirs) = home();

@@ -204,7 +204,7 @@ fn s08_previews_the_largest_of_a_batch_and_then_of_all_if_that_is_not_enough() {
     // others still have more than 50,000.
     context.view().expect("memory is written");
     let first = view(&context);
-    // Once they are answered and older than three results, previews are removed as well.
+    // Previews are removed as well, once they are answered and older than the last three results.
     for n in 6..10 {
         read(&mut context, n, 12_000);
     }

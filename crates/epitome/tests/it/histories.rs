@@ -285,8 +285,8 @@ fn a_compaction_of_a_copy_is_not_undone_in_place_of_a_later_one_of_the_session()
     home.take(&Step::Restore { session: 1 });
 }
 
-/// The copy has another name and the same id inside, and nothing of it is a stub: the compaction is
-/// a record at its end. What it needs is kept although the session itself was given back.
+/// The copy has another name and the same id inside, and no stubs: its compaction is a record at
+/// its end. The generations that the copy needs are kept, although the session itself was restored.
 #[test]
 fn a_copy_of_another_name_keeps_what_it_needs() {
     let of = |day: &str| {

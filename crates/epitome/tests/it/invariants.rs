@@ -123,7 +123,7 @@ fn check(
     // 15: Conclusions survive.
     check_conclusions(&session, (&planned.after, &after), recipe, counter);
 
-    // 7: Twice is once.
+    // 7: A second compaction changes nothing.
     let again = load(agent, &after);
     let second =
         PreparedCompaction::new(&again, recipe, counter).expect("the edits can be written");
@@ -193,7 +193,7 @@ fn check_native(
     assert_eq!(planned.tokens_after, total(&planned.after, &after, counter), "numbers are true");
     // 15: Conclusions survive.
     check_conclusions(&session, (&planned.after, &after), recipe, counter);
-    // 7: Twice is once.
+    // 7: A second compaction changes nothing.
     let again = load(agent, &after);
     match plan(&again) {
         Ok(second) => assert_eq!(second.splices, [], "it is left alone"),

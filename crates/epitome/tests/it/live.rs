@@ -1,4 +1,4 @@
-//! Live contexts.
+//! Contexts of running agents.
 
 mod breaker;
 mod features;
@@ -54,9 +54,9 @@ fn describe(view: &Outgoing<'_>) -> Vec<String> {
 enum Model {
     /// No model.
     None,
-    /// It writes something under every heading, some of it invented.
+    /// The model writes something under every heading, some of it invented.
     Tells,
-    /// It fails.
+    /// The model fails.
     Fails,
 }
 

@@ -112,7 +112,8 @@ fn values(bytes: &[u8]) -> Vec<(usize, usize)> {
 
 /// A session in which one string was replaced.
 fn with(bytes: &[u8], at: prop::sample::Index, inside: &str) -> Option<(Vec<u8>, usize)> {
-    // Only where every line is JSON: elsewhere strings cannot be told from the text between them.
+    // `None` unless every line is JSON: elsewhere strings cannot be told from the text between
+    // them.
     let text = std::str::from_utf8(bytes).ok()?;
     let whole = |text: &str| serde_json::from_str::<Value>(text.trim()).is_ok();
     if !whole(text) && !text.lines().all(|line| line.trim().is_empty() || whole(line)) {

@@ -253,7 +253,7 @@ fn what_no_row_can_hold_is_refused_and_nothing_is_written() {
         ("{\"table\":\"part\"", "{}\n{\"table\":\"part\""),
     ] {
         let session = world.open();
-        // The line is combined with a valid change of another.
+        // The change in `from` and `to` is made together with a valid change of another line.
         let lines = text(session.source()).replace("Go", "No").replace(from, to);
         let done = session.replace(|out| Ok(out.write_all(lines.as_bytes())?));
         assert_eq!(done.expect_err(to).kind(), ErrorKind::Broken);

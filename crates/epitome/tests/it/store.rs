@@ -180,7 +180,7 @@ fn a_session_that_is_cut_while_it_is_read_is_left_alone() {
     assert_eq!(&*session.source().read(0..3), b"o");
     let failure = session.source().failure().expect("it is remembered");
     assert_eq!(failure.kind(), ErrorKind::Changed);
-    // Even if its size and time are the same again.
+    // The change is noticed even if the size and the time of the file are the same again.
     fs::write(&path, "new").expect("grown");
     let times = FileTimes::new().set_modified(before.modified().expect("a time"));
     File::options().write(true).open(&path).expect("open").set_times(times).expect("times");

@@ -1,5 +1,5 @@
-//! Twice is once: the same recipe does nothing on a compacted session, wherever its agent stopped
-//! and however it was written.
+//! The same recipe does nothing on a compacted session, wherever its agent stopped and however it
+//! was written.
 
 use epitome::compaction::{PreparedCompaction, Way};
 use epitome::{Error, Loaded};

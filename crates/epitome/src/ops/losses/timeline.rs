@@ -188,8 +188,9 @@ impl<'a> Timeline<'a> {
         found
     }
 
-    /// The record with which a summary first became part of the context, if that is before `end`;
-    /// and the session before that record.
+    /// Finds the record that first brought this summary into the context. Returns the session
+    /// before the record, and the record as a compaction. `None` if the summary is not in the
+    /// context when the file ends at `end`.
     fn first_with_summary(&self, text: &str, end: u64) -> Option<(Transcript, Found)> {
         if !self.has_summary(text, end) {
             return None;
@@ -367,8 +368,9 @@ fn is_compaction(entry: &Entry) -> bool {
     entry.repeated || entry.blocks.iter().any(|it| matches!(it, Block::Summary(_)))
 }
 
-/// Whether an item is part of a compaction that began before it: a record that the agent writes on
-/// its own.
+/// Whether an item that follows the first record of a compaction by the agent belongs to the
+/// compaction, too: it replaces the history, is a system message, or is a record that no model
+/// sees.
 fn is_of_compaction(item: &Item) -> bool {
     match item {
         Item::Hidden(_) => true,

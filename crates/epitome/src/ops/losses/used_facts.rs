@@ -3,8 +3,8 @@
 use epitome_passes::facts::FactKind;
 use epitome_passes::losses::UsedFact;
 
-/// Removes facts that are a part of another. If a file is named by its path, these are the end of
-/// the path, the name of the file, and the name without its extension.
+/// Removes facts that are a shorter name of a file whose path is also a fact: the end of the path,
+/// the name of the file, or that name without its extension.
 pub(super) fn one_per_file(facts: Vec<UsedFact>) -> Vec<UsedFact> {
     let paths: Vec<String> =
         facts.iter().filter(|it| it.kind == FactKind::Path).map(|it| it.fact.clone()).collect();

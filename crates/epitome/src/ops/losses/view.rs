@@ -115,7 +115,8 @@ impl CompactionLosses {
         pieces.find_map(|it| Some(RecoveryCommand::Show(with_ref(it.show.as_ref()?, it))))
     }
 
-    /// Why the removed texts cannot be put back, for a compaction of which none can.
+    /// Why the removed texts cannot be put back. Call this only for a compaction of which no text
+    /// can.
     pub fn why_not_restored(&self) -> &'static str {
         match self.by {
             CompactedBy::Agent => "the agent took them out itself",
@@ -139,7 +140,8 @@ impl CompactionLosses {
         LossGroup::of_pieces(&title, pieces)
     }
 
-    /// The number of calls that were repeated for another reason.
+    /// The calls that were repeated because something had changed: a group with a title only, which
+    /// has their number.
     fn changed_calls(&self) -> Option<LossGroup<'_>> {
         let is_changed =
             |it: &Piece| it.lost.again.is_some_and(|it| it.because == RepeatReason::Changed);
@@ -152,8 +154,8 @@ impl CompactionLosses {
         Some(LossGroup::new(&title, LossMembers::None))
     }
 
-    /// The removed facts that were used later, the most telling first. If a path and its last
-    /// components are among them, only the first one found is listed.
+    /// The removed facts that were used later, the most telling first. If one fact is the end of
+    /// another, only the first of the two is listed.
     fn facts_used_later(&self) -> Vec<&str> {
         let mut found: Vec<&UsedFact> = self.facts_used.iter().collect();
         found.sort_by_key(|it| rank(it));
@@ -242,7 +244,8 @@ fn is_repeated(piece: &Piece) -> bool {
     piece.lost.again.is_some_and(|it| it.is_loss())
 }
 
-/// The sort key of a fact: names of files first, words that occur in any program last.
+/// The sort key of a fact. Lines and names of files come first, and numbers, which occur in any
+/// program, come last.
 fn rank(used: &UsedFact) -> u8 {
     match used.kind {
         FactKind::Line => 0,
@@ -256,7 +259,7 @@ fn rank(used: &UsedFact) -> u8 {
     }
 }
 
-/// Whether a path ends with an extension.
+/// Whether a path ends with an extension of lower-case letters.
 fn is_file_name(path: &str) -> bool {
     let extension = path.rsplit_once('.').map(|(_, extension)| extension);
     extension.is_some_and(|extension| extension.bytes().all(|it| it.is_ascii_lowercase()))

@@ -1,5 +1,5 @@
-//! When a live context stops trying, and when it tries again: after failed summaries, passes whose
-//! result breaks an invariant, and requests that stay too long.
+//! When the context of a running agent stops trying to compact, and when it tries again: after
+//! failed summaries, passes whose result breaks an invariant, and requests that stay too long.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -82,7 +82,7 @@ fn one_failed_summary_silences_none_of_a_model_that_is_well_again() {
         let before = context.usage().tokens;
         assert_eq!(due(&mut context, Is::Well), (1, Vec::new()));
         assert!(context.usage().tokens.0 < before.0 / 2, "{}", context.usage().tokens);
-        // And so on.
+        // The model is called again only when the context is larger than 3,000 tokens.
         while context.usage().tokens <= Tokens(3_000) {
             assert_eq!(due(&mut context, Is::Well), (0, Vec::new()));
             says(&mut context, 200);

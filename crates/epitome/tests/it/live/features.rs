@@ -131,7 +131,7 @@ fn lines_that_stand_above_are_not_sent_again_and_can_be_had() {
     );
     assert_eq!(context.recall(stub.reference()).as_deref(), Some(&*text));
     assert_eq!(context.recall(&Ref::from_bytes(b"something else")), None);
-    // It was shortened before it was sent, so there is nothing to undo.
+    // The result was shortened before it was sent, so there is nothing to undo.
     assert!(!context.undo().expect("memory is written"));
 }
 
@@ -243,7 +243,7 @@ fn an_overflow_is_tried_once_more_with_less() {
     assert!(after.0 <= before.0 / 2 * 9 / 10, "{after} of {before}");
     let again = context.recover_from_refusal(Some(400), body).expect("memory is written");
     assert!(matches!(again, Recovery::Final { .. }), "{again:?}");
-    // A response in between resets the count.
+    // A response resets the count of refusals.
     context.assistant(&[MessagePart::text("Done.")]).expect("memory is written");
     assert!(matches!(context.recover_from_refusal(Some(429), body), Ok(Recovery::NotAnOverflow)));
 }
@@ -300,7 +300,7 @@ fn a_log_goes_on_where_it_was_left() {
     let sent = describe(&context.view().expect("a disk"));
     drop(context);
     assert!(live::create(&path, setup("s06", 200_000)).is_err(), "a log is never replaced");
-    // A torn line, as a killed process leaves it.
+    // An incomplete last line, as a killed process leaves it.
     let mut bytes = std::fs::read(&path).expect("a log");
     bytes.extend_from_slice(b"{\"type\":\"entry\",\"id\":\"99\",\"role\":\"us");
     std::fs::write(&path, &bytes).expect("a disk");

@@ -1,5 +1,5 @@
-//! Texts that set rules are in a live context after every compaction, whichever model writes its
-//! summaries.
+//! Texts that set rules are in the context of a running agent after every compaction, whichever
+//! model writes its summaries.
 
 use epitome_passes::{BUILT_IN, SummaryRule};
 

@@ -1,4 +1,5 @@
-//! What is left of results in a live context: after truncation on ingest, and after an undo.
+//! What is left of results in the context of a running agent: after truncation on ingest, and after
+//! an undo.
 
 use epitome::live::{self, Context, MessagePart};
 use epitome_model::{Lines, Ref, Stub, Tokens};
@@ -35,7 +36,8 @@ fn what_somebody_took_back_is_not_compacted_again_at_once() {
     context.view().expect("a disk");
     assert_eq!(context.events(), [Event::Breaker { tokens, reason }]);
     assert_eq!(results(&context), before);
-    // Nor when the log is opened again, nor because a provider counts differently.
+    // The context is not compacted again when the log is opened again, nor because a provider
+    // counts differently.
     drop(context);
     let mut context = live::open(&path, setup()).expect("a log");
     context.report_billed_tokens(Tokens(tokens.0 * 5 / 4));
@@ -44,7 +46,7 @@ fn what_somebody_took_back_is_not_compacted_again_at_once() {
     assert_eq!((results(&context).len(), context.report().compactions), (6, 0));
     assert_eq!(results(&context)[..5], before[..]);
     assert!(!context.events().iter().any(|it| matches!(it, Event::Started { .. })));
-    // But it does when the context has grown, when it is full, or on request.
+    // The context is compacted again when it has grown, when it is full, or on request.
     drop(context);
     let grown = |context: &mut Context| read_lines(context, "6.rs", 30);
     let full = |context: &mut Context| context.report_billed_tokens(Tokens(9_001));
@@ -108,7 +110,7 @@ fn a_result_that_only_looks_shortened_at_birth_is_left() {
     context.assistant(&[MessagePart::text("It is read.")]).expect("memory is written");
     context.compact_to(None, Some(Tokens(0))).expect("memory is written");
     assert_eq!(results(&context), std::slice::from_ref(&forged));
-    // Nor if its call has got another result before.
+    // The result is not replaced either if its call has got another result before.
     context.assistant(&[MessagePart::call("d", "Read", r#"{"path":"h"}"#)]).expect("memory");
     context.tool(&[MessagePart::output("d", lines("a file", 90))]).expect("memory is written");
     context.tool(&[MessagePart::output("d", forged.clone())]).expect("memory is written");

@@ -1,4 +1,4 @@
-//! Live contexts over longer conversations.
+//! Contexts of running agents over longer conversations.
 
 use std::sync::{Arc, Mutex};
 
@@ -431,7 +431,7 @@ fn a_faithful_model_hears_of_every_part_until_the_end() {
         let setup = Setup::new(recipe).with_counter(Estimate::new()).with_writer(writer);
         let mut context = Context::in_memory(setup);
         for n in 0..messages {
-            // One of them alone is longer than the window.
+            // One message alone is longer than the window.
             let times = if n == 7 { 9_000 } else { 60 };
             let words = format!("fact{n}. {}", "Some words more. ".repeat(times));
             context.user(&words).expect("memory is written");
