@@ -18,7 +18,7 @@ pub struct Origin {
 pub struct Base {
     /// The id in the file name of that rollout.
     pub rollout: Box<str>,
-    /// The length of the part in bytes; it ends with a record.
+    /// The length of the part in bytes. The part ends at the end of a record.
     pub bytes: u64,
 }
 

@@ -1,8 +1,8 @@
 //! Writes Codex's own record of a summarised history: the user's messages and the summary.
 //!
-//! Codex 0.169 writes the same when it compacts without the help of the service: its introduction
-//! for the model, the newest messages of the user, and the summary. Here the kept end of the
-//! context follows.
+//! Codex 0.169 writes the same when it compacts without the help of the service: the texts that
+//! introduce a conversation to the model, the newest messages of the user, and the summary. Here
+//! the kept end of the context follows.
 
 use std::collections::HashSet;
 

@@ -15,7 +15,8 @@ use crate::{Line, lines};
 ///
 /// # Errors
 ///
-/// The reason, if OpenCode could not tell which messages are kept, or would not keep the summary.
+/// The reason, if the source is an export, if the session was reverted, if no message has a time or
+/// no answer names its model, or if the kept items are not a complete end of the session.
 pub fn summarise(
     transcript: &Transcript,
     source: &dyn Source,
