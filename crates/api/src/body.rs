@@ -6,8 +6,8 @@ use epitome_model::{
     Span, Transcript,
 };
 
-/// Reads a request body: `each` adds its messages, in the order in which they are sent. A document
-/// that is not a request body is kept unchanged.
+/// Reads a request body: `each` adds its messages, in the order in which they are sent. Bytes that
+/// are not JSON become one hidden record, and are reported.
 pub fn read(
     source: &dyn Source,
     faults: &mut dyn Faults,

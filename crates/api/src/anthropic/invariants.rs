@@ -1,4 +1,4 @@
-//! What Anthropic's Messages refuses.
+//! What Anthropic's Messages API refuses.
 //!
 //! The rules are from the provider's pages below <https://docs.claude.com/en>: `api/messages`,
 //! `docs/agents-and-tools/tool-use/implement-tool-use`, `docs/build-with-claude/extended-thinking`,
@@ -20,7 +20,7 @@ const LARGEST: usize = 32_000_000;
 /// Maximum number of cache markers.
 const MARKERS: usize = 4;
 
-/// The invariants of Anthropic's Messages.
+/// The invariants of Anthropic's Messages API.
 pub fn invariants(found: &mut Violations<'_>, root: &Value<'_>) {
     if found.body_len() > LARGEST {
         let what = format!("{} bytes, more than {LARGEST}", found.body_len());
@@ -98,7 +98,8 @@ fn turns<'d>(messages: &'d [Value<'d>]) -> Vec<Turn<'d>> {
     turns
 }
 
-/// The user must speak first, unless the conversation begins with the service's own compaction.
+/// The first turn must be the user's, unless the conversation begins with the service's own
+/// compaction.
 fn first(found: &mut Violations<'_>, turns: &[Turn<'_>]) {
     let Some(turn) = turns.first() else { return };
     let compacted = turn.blocks.first().is_some_and(|(_, block)| block.is("type", "compaction"));

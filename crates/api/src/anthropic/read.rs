@@ -103,7 +103,7 @@ fn is_result(part: &Value<'_>) -> bool {
 }
 
 fn texts(value: &Value<'_>) -> Vec<Block> {
-    // An empty string is no block.
+    // An empty string has no block.
     if value.range().len() > 2 { vec![Block::Text(value.to_source_text())] } else { Vec::new() }
 }
 

@@ -1,4 +1,4 @@
-//! A response of Anthropic's Messages: <https://docs.claude.com/en/api/messages>.
+//! A response of Anthropic's Messages API: <https://docs.claude.com/en/api/messages>.
 
 use epitome_json::Value;
 use epitome_model::{StopReason, TokenUsage};

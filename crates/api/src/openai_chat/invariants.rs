@@ -1,4 +1,4 @@
-//! What OpenAI's Chat Completions refuses.
+//! What OpenAI's Chat Completions API refuses.
 //!
 //! The rules are from the provider's reference (`api-reference/chat/create`) and its guide to
 //! function calling (`guides/function-calling`), below <https://platform.openai.com/docs>, and from
@@ -52,7 +52,7 @@ const PARTS: &[(&str, &[&str])] = &[
     ("function", &["text"]),
 ];
 
-/// The invariants of OpenAI's Chat Completions.
+/// The invariants of OpenAI's Chat Completions API.
 pub fn invariants(found: &mut Violations<'_>, root: &Value<'_>) {
     let messages = root.list_of("messages");
     if messages.is_empty() {

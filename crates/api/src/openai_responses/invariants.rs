@@ -1,4 +1,4 @@
-//! What OpenAI's Responses refuses.
+//! What OpenAI's Responses API refuses.
 //!
 //! The rules are from the provider's reference (`api-reference/responses/create`) and its guides
 //! (`guides/function-calling`, `guides/reasoning`, `guides/compaction`), all below
@@ -25,7 +25,7 @@ const PAIRS: [(&str, &str); 7] = [
     ("tool_search_call", "tool_search_output"),
 ];
 
-/// The invariants of OpenAI's Responses.
+/// The invariants of OpenAI's Responses API.
 pub fn invariants(found: &mut Violations<'_>, root: &Value<'_>) {
     let input = root.get("input").filter(|input| input.is_text() || input.is_list());
     let continues = root.any(&["previous_response_id", "conversation"]).is_some();

@@ -1,4 +1,5 @@
-//! A response of Responses: <https://platform.openai.com/docs/api-reference/responses>.
+//! A response of OpenAI's Responses API:
+//! <https://platform.openai.com/docs/api-reference/responses>.
 
 use epitome_json::Value;
 use epitome_model::StopReason;

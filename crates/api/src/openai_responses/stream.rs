@@ -1,4 +1,5 @@
-//! Events of Responses: <https://platform.openai.com/docs/api-reference/responses-streaming>.
+//! Events of a streamed response of the Responses API:
+//! <https://platform.openai.com/docs/api-reference/responses-streaming>.
 
 use std::collections::BTreeMap;
 
