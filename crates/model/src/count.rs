@@ -153,7 +153,8 @@ pub fn block_has_at_least(
         || block_tokens(block, source, counter) >= least
 }
 
-/// The number of tokens by which a cut may change the count of the text before it.
+/// The most tokens by which the count of a text that is cut off may differ from the count of the
+/// same beginning in the whole text.
 const MARGIN: Tokens = Tokens(64);
 
 /// How many bytes at the beginning of a text of `len` bytes suffice to hold more than `least`
