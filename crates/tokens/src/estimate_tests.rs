@@ -96,7 +96,8 @@ fn rows_of_the_table_lie_side_by_side() {
     assert!(seen[SCRIPT..].iter().step_by(SCRIPT_ROW).filter(|times| **times > 0).count() >= 15);
 }
 
-/// The number of tokens by which joining two texts may change their sum.
+/// The most tokens by which the count of two texts together may differ from the sum of their
+/// counts.
 const BORDER: u64 = 12;
 
 fn text() -> impl Strategy<Value = String> {
