@@ -7,7 +7,7 @@ pub(crate) struct Run {
     pub(crate) style: Style,
 }
 
-/// A style, for which a page has classes.
+/// The style of a run. A page has a CSS class for each of its parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Style {
     /// One of 16 colours.

@@ -12,8 +12,8 @@ use similar::{ChangeTag, TextDiff};
 use crate::reminder::without_reminders;
 use crate::visible::one_line;
 
-/// The maximum length of arguments that are parsed, in bytes. Of longer ones, only the fields are
-/// displayed.
+/// The maximum length of arguments that are parsed, in bytes. Longer ones are displayed as the
+/// call's fields, or if it has none, as plain text.
 const ARGUMENTS: u64 = 64 << 10;
 /// The maximum length of two texts together that are compared line by line, in bytes.
 const COMPARED: usize = 128 << 10;
@@ -24,7 +24,7 @@ pub(crate) enum FileChange {
     Lines(Vec<Line>),
     /// The text of a patch.
     Patch(String),
-    /// Two texts that are too long to compare, or that a recipe left.
+    /// The old and the new text, if they are too long to compare, or if a recipe left one of them.
     Becomes(String, String),
     /// The content of a whole file.
     Content(String),
@@ -64,7 +64,7 @@ pub(crate) fn arguments(call: &Call, source: &dyn Source) -> Option<Value> {
     }
 }
 
-/// The arguments that are neither fields nor the target, by name.
+/// The arguments that are neither fields nor the target, each with its name.
 pub(crate) fn rest(
     call: &Call,
     arguments: Option<&Value>,
@@ -91,8 +91,8 @@ fn is_field(call: &Call, key: &str) -> bool {
     })
 }
 
-/// Like [`rest`], but without arguments that say little: flags with their default value, and, if
-/// the result shows line numbers, the numbers of the lines that were read.
+/// Like [`rest`], but without arguments that say little: flags of file and shell tools that are
+/// `false`, and, if the result shows line numbers, the numbers of the lines that were read.
 pub(crate) fn telling(
     call: &Call,
     arguments: Option<&Value>,
@@ -115,7 +115,8 @@ pub(crate) fn telling(
     rest(call, Some(&Value::Object(members.collect())), source)
 }
 
-/// The text of arguments that are neither JSON nor fields.
+/// The arguments as plain text, if they could not be parsed ([`arguments`]) and the call has no
+/// fields.
 pub(crate) fn unknown(
     call: &Call,
     arguments: Option<&Value>,
@@ -169,8 +170,8 @@ fn patched(patch: &str) -> (u64, u64) {
     (added, removed)
 }
 
-/// The changes that a call makes to files, in the order of its arguments. Old and new text are
-/// members of one object, in either order.
+/// The changes that a call makes to files, in the order of its arguments. An old and a new text
+/// belong together if they are members of the same object; either may come first.
 pub(crate) fn changes(fields: &[Field], source: &dyn Source) -> Vec<FileChange> {
     let read = |field: &Field| field.text.read(source).into_owned();
     let mut taken = vec![false; fields.len()];

@@ -266,7 +266,7 @@ fn arguments_that_say_nothing_are_left_out() {
         assert_eq!(arguments_shown, expect, "{kind:?} {lines:?}");
     };
     check(Read, Some(1_810..1_960), &[("on", "true"), ("word", "false")]);
-    // Counted from 0, and at the end of the file.
+    // The offset counts from 0. The file ends before the limit, which is therefore kept.
     let rest = [("limit", "150"), ("on", "true"), ("word", "false")];
     check(Read, Some(1_811..1_900), &rest);
     let rest = [("limit", "150"), ("offset", "1810"), ("on", "true"), ("word", "false")];

@@ -17,11 +17,11 @@ pub struct Facts {
     pub title: String,
     /// The folder in which the session was run.
     pub cwd: Option<String>,
-    /// When the session began: in RFC 3339 if its format of times is known, otherwise unchanged.
+    /// When the session began, in RFC 3339. `None` if it records no time in a known format.
     pub started: Option<String>,
-    /// When the session was last written to.
+    /// When the last record was written, in the same form.
     pub ended: Option<String>,
-    /// The models that wrote the answers, in order.
+    /// The models that wrote the answers, in the order of their first answers.
     pub models: Vec<String>,
     /// The number of turns, as [`turns`] counts them.
     pub turns: u64,
@@ -34,7 +34,7 @@ pub struct Facts {
     /// The cost of all requests, if it is known for each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// A lower bound of the cost, if it is known for some requests.
+    /// A lower bound of the cost, if only a part of the cost is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_floor: Option<CostFloor>,
     /// The number of changed files and lines.

@@ -10,9 +10,9 @@ use syntect::highlighting::{
 use syntect::parsing::{SyntaxReference, SyntaxSet};
 use syntect::util::LinesWithEndings;
 
-/// The maximum number of bytes of a text that are highlighted; the rest stays plain.
+/// The maximum length of a text that is highlighted, in bytes. A longer text stays plain.
 const TEXT: usize = 24 << 10;
-/// The maximum number of bytes of a line that is highlighted. Longer lines are generated code.
+/// A text with a line of this many bytes or more is not highlighted: such lines are generated code.
 const LINE: usize = 2_000;
 
 /// The kind of a run of source code.
@@ -35,7 +35,8 @@ pub enum Token {
 }
 
 /// Splits a text into runs of one colour. The language is given by its name, a file extension or a
-/// path. `None` if the language is unknown or the text is too long.
+/// path. `None` if the language is unknown, or the text is empty, too long, or has a very long
+/// line.
 ///
 /// ```
 /// use epitome_render::{Token, highlight};
@@ -72,7 +73,7 @@ pub fn highlight<'t>(text: &'t str, language: &str) -> Option<Vec<(Option<Token>
     Some(runs)
 }
 
-/// Whether a text is short enough, and its language known.
+/// Whether [`highlight`] can split a text.
 pub(crate) fn is_coloured(text: &str, language: &str) -> bool {
     syntax_of(text, language).is_some()
 }

@@ -54,7 +54,7 @@ fn a_long_session_has_several_pages_that_name_each_other() {
     });
 }
 
-/// The cards of the only turn of a session, without their frame.
+/// The cards of the only turn of a session, without the last end tag.
 fn cards(sample: &Sample) -> String {
     let page = conversation(sample, Detail::Steps);
     let from = page.find("<details class=\"card").expect("a card");

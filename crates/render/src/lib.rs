@@ -1,9 +1,9 @@
 //! Formats sessions for people: as HTML, Markdown, terminal text, or JSON.
 //!
 //! A [`StorySession`] is a session with the settings of its display, and a [`Story`] divides it
-//! into turns, steps and answers. [`markdown`], [`terminal`], [`json`] and the functions for HTML
-//! pages turn a story into text. How a tool call is shown depends on the kind of the tool, never on
-//! an agent's name for it.
+//! into turns, steps and answers. [`markdown`], [`terminal`], [`json`] and [`Html`] turn a story
+//! into text. How a tool call is shown depends on the kind of the tool, never on an agent's name
+//! for it.
 //!
 //! All text in a session is untrusted. In HTML, every tag comes from a template, and only the
 //! templates insert text, escaped; in a terminal, no control character is printed; in Markdown, a

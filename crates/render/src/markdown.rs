@@ -416,8 +416,8 @@ fn is_reference(rest: &str) -> bool {
 }
 
 /// Whether Markdown may parse brackets in a text as a link, a reference, a definition or a
-/// footnote. A reference that has none of these forms needs a definition, and a text cannot make
-/// one.
+/// footnote. Single brackets are only a reference if there is a definition for them, and a text
+/// cannot make one.
 fn is_link(text: &str) -> bool {
     ["](", "][", "]:", "[^", "[["].iter().any(|link| text.contains(link))
 }
@@ -482,7 +482,7 @@ fn prose(text: &str) -> String {
 }
 
 /// Markdown without HTML, external images and unsafe links, with invisible characters made visible.
-/// A text for which that fails is shown as plain text.
+/// A text for which that fails becomes a code block.
 ///
 /// A `<` that could begin a tag becomes `&lt;`: some readers accept more as a tag than CommonMark
 /// does (`<svg/onload=…>`), and not all support `\<`.

@@ -26,7 +26,7 @@ pub(crate) fn without_reminders(text: &str) -> (Cow<'_, str>, Vec<&str>) {
     (kept.into(), reminders)
 }
 
-/// Removes the line feed that separates a text from the reminder after it.
+/// Removes a line feed at the end, which separates a text from the reminder after it.
 fn without_last_line_feed(text: &str) -> &str {
     text.strip_suffix('\n').unwrap_or(text)
 }

@@ -53,7 +53,7 @@ pub struct RecordedRequests {
     pub inputs: Vec<Tokens>,
     /// The cost of all requests together; `None` unless the cost of each is known.
     pub cost: Option<Cost>,
-    /// A lower bound of that cost, if the cost of some requests is known.
+    /// A lower bound of that cost, if only a part of it is known.
     pub cost_floor: Option<CostFloor>,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct Spent {
     pub(crate) cached: Option<Tokens>,
     /// The cost of all requests together; `None` unless the cost of each is known.
     pub(crate) cost: Option<Cost>,
-    /// A lower bound of that cost, if the cost of some requests is known.
+    /// A lower bound of that cost, if only a part of it is known.
     pub(crate) cost_floor: Option<CostFloor>,
 }
 
@@ -123,7 +123,8 @@ pub struct CostFloor {
     pub prices_of: Option<String>,
     /// Number of all requests.
     pub requests: u64,
-    /// Number of requests without recorded output tokens: only their input is in the sum.
+    /// Number of requests at list prices without recorded output tokens: only their input is in the
+    /// sum.
     pub unrecorded_output: u64,
     /// Number of requests without a known price: they are not in the sum.
     pub unpriced: u64,

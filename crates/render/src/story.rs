@@ -24,7 +24,7 @@ pub struct StorySession<'a> {
     pub source: &'a dyn Source,
     /// The changes of files, counted before the session was compacted.
     pub changes: Changes,
-    /// Pages of sub-agents, by the ids of the calls that started them.
+    /// The addresses of the pages of sub-agents, by the ids of the calls that started them.
     pub sub_agents: &'a BTreeMap<String, String>,
     /// The level of detail.
     pub detail: Detail,
@@ -44,13 +44,13 @@ impl<'a> StorySession<'a> {
 /// The level of detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Detail {
-    /// The messages of the user and the answers of the agent.
+    /// The messages of the user and the final answer of each turn.
     Conversation,
-    /// In addition, each call of a tool on one line.
+    /// In addition, what the agent wrote between, summaries, and each call of a tool on one line.
     Calls,
-    /// In addition, reasoning, arguments and results; long ones are shortened in the middle.
+    /// In addition, system messages, reasoning, arguments and results; long ones are shortened.
     Steps,
-    /// In addition, the agent's own messages; only the longest texts are shortened.
+    /// In addition, blocks that epitome does not know; only the longest texts are shortened.
     Full,
 }
 

@@ -4,7 +4,8 @@ use samples::Sample;
 use super::*;
 use crate::testing::{every_block, with_story};
 
-/// The pieces of a story: turn, item, kind; `=` before those that belong to the answer.
+/// The pieces of a story: index of the turn, item, kind; `=` before those that belong to the
+/// answer.
 fn pieces(sample: &Sample, detail: Detail) -> Vec<String> {
     with_story(sample, detail, |story| {
         let mut lines = Vec::new();

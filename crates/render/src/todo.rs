@@ -10,8 +10,7 @@ pub(crate) enum State {
     Done,
 }
 
-/// The to-do list in the arguments of a call: the first array of objects that all have a state and
-/// a text.
+/// The to-do list in the arguments of a call: the first array of objects that all have a state.
 pub(crate) fn list(arguments: &Value) -> Option<Vec<(State, String)>> {
     match arguments {
         Value::Array(values) => {

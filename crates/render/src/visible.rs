@@ -27,8 +27,8 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
-/// The beginning of `text` on one line of at most 100 characters, with invisible characters made
-/// visible.
+/// The beginning of `text` on one line, at most 100 characters of it, with invisible characters
+/// made visible.
 pub(crate) fn one_line(text: &str) -> String {
     // This is enough for one line. The text may have megabytes.
     let begin = &text[..text.floor_char_boundary(16 * LINE)];
@@ -36,7 +36,7 @@ pub(crate) fn one_line(text: &str) -> String {
     visible(&short(&flat, LINE))
 }
 
-/// JSON with an escape for each character outside ASCII that [`visible`] would make visible. It
+/// JSON with an escape for each character from U+007F on that [`visible`] would make visible. It
 /// has the same meaning, and is safe to print on a terminal.
 ///
 /// ```
@@ -93,7 +93,7 @@ fn style(bytes: &[u8]) -> usize {
     if inner.get(codes) == Some(&b'm') { codes + 3 } else { 0 }
 }
 
-/// The visible form of a character that is not harmless.
+/// The visible form of a character; `None` if it may be printed unchanged.
 pub(crate) fn picture(c: char) -> Option<String> {
     if is_harmless(c) {
         return None;

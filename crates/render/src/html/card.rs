@@ -17,7 +17,8 @@ use crate::{ansi, todo, visible};
 /// The maximum number of bytes of base64 of an image that is displayed.
 const PICTURE: u64 = 8 << 20;
 
-/// The card of a call; it is folded, except for changes of files and to-do lists.
+/// The card of a call. It is folded, unless the call is an edit, a patch or a to-do list that did
+/// not fail.
 ///
 /// `mark` is shown even if the card is folded.
 pub(super) fn card(
@@ -98,7 +99,8 @@ pub(super) fn result(page: &Page<'_, '_>, call: Option<&Call>, output: &Output) 
     }
 }
 
-/// An image, if it is of a type that cannot contain a script.
+/// An image. If it is too large, or its type is not one that cannot contain a script, a note in its
+/// place.
 pub(super) fn picture(image: &Image, source: &dyn Source) -> Markup {
     let known = ["image/png", "image/jpeg", "image/gif", "image/webp"];
     let media = known.into_iter().find(|known| known.eq_ignore_ascii_case(&image.media));

@@ -25,7 +25,7 @@ impl PageName {
         is_exact.then(|| PageName(name.to_owned()))
     }
 
-    /// A name that ends in `-` and a tag of letters and digits; the tag begins with a letter.
+    /// A name that ends in `-` and `tag`, which must be letters and digits and begin with a letter.
     pub fn with_tag(name: &str, tag: &str) -> PageName {
         let kept = cleaned(name, LONGEST.saturating_sub(tag.len() + 1));
         PageName(format!("{}-{tag}", kept.as_deref().unwrap_or("session")))

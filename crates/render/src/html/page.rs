@@ -22,8 +22,8 @@ pub use sheet::Sheet;
 
 /// Approximate bytes of the session on one page.
 const PAGE: u64 = 640 << 10;
-/// The maximum number of bytes of code that are highlighted, on all pages together and on one page.
-/// Highlighting takes a hundred times as long as everything else.
+/// The number of bytes of code that are highlighted on all pages together, and the least and the
+/// most for one page. Highlighting takes a hundred times as long as everything else.
 const COLOURS: usize = 768 << 10;
 const COLOURS_OF_A_PAGE: std::ops::RangeInclusive<usize> = (8 << 10)..=(128 << 10);
 /// The heading of the items before the first user message.
@@ -458,7 +458,7 @@ fn kinds(piece: &StoryItem<'_>) -> &'static str {
     }
 }
 
-/// The highlighting budget of each page.
+/// The highlighting budget of each of this many pages.
 fn budget(pages: usize) -> Budget {
     let least = *COLOURS_OF_A_PAGE.start();
     let most = *COLOURS_OF_A_PAGE.end();
@@ -478,7 +478,7 @@ fn speaker(role: Role) -> (&'static str, &'static str) {
     }
 }
 
-/// The number of calls by tool, the most frequent first.
+/// The number of calls of the six tools that were called most, the most frequent first.
 fn tally(pieces: &[StoryItem<'_>]) -> Vec<(String, usize)> {
     let mut tally: Vec<(String, usize)> = Vec::new();
     for piece in pieces {

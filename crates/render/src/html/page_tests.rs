@@ -22,7 +22,7 @@ fn took(page: &str) -> Vec<&str> {
     parts(page, "<p class=\"took\">", "</p>")
 }
 
-/// At a second of one day.
+/// Sets the time of the last entry to a second of one day.
 fn at(sample: Sample, second: u32) -> Sample {
     let (h, m, s) = (second / 3_600, second / 60 % 60, second % 60);
     sample.with(|entry| entry.time = Some(format!("2026-11-22T{h:02}:{m:02}:{s:02}Z").into()))

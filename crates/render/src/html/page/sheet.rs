@@ -12,7 +12,7 @@ pub struct Sheet {
     pub bar: String,
     /// Links to the turns.
     pub timeline: String,
-    /// The heading with the key figures or the name of the session.
+    /// The heading: on the first page with the key figures, on the others only the title.
     pub above: String,
     /// The filter buttons.
     pub filter: String,
