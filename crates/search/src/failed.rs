@@ -23,8 +23,8 @@ pub struct PastFailure {
 pub struct Failures {
     /// The best places, one of each session.
     pub failed: Vec<PastFailure>,
-    /// Whether no result contains all words of the error, so that the results contain only some of
-    /// them.
+    /// Whether the results contain only some of the words of the error, because no result contains
+    /// all of them.
     pub is_relaxed: bool,
 }
 
@@ -57,7 +57,7 @@ impl Search {
     }
 }
 
-/// The text of an error, as it is looked for.
+/// The words of an error, to search for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorText(Query);
 

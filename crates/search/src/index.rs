@@ -18,10 +18,10 @@ use super::{Result, SearchError, tables};
 
 const DATABASE: &str = "index.db";
 const CHECKSUM: &str = "checksum";
-/// How long a process waits while another one recovers the log of a killed one.
+/// How long a process waits while another one recovers the write-ahead log of a killed process.
 const BUSY: Duration = Duration::from_secs(10);
 
-/// The folder of the indexes of one version and one scope.
+/// The folder for the indexes of one scope, and the version that an index must have.
 #[derive(Clone, Debug)]
 pub(super) struct IndexLocation {
     /// The folder's name in the cache folder, and its path.
@@ -31,7 +31,7 @@ pub(super) struct IndexLocation {
     version: String,
 }
 
-/// An index on disk: the folder, and the number of the database in it.
+/// An index on disk: its folder, and the number in the folder's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Index {
     folder: PathBuf,
@@ -74,7 +74,7 @@ impl IndexLocation {
     }
 
     /// Deletes all indexes, including those of other versions, and makes an empty one. If another
-    /// process has replaced `old` already, returns its index instead.
+    /// process has replaced `old` already, returns the new index instead.
     pub(super) fn replace(&self, config: &Config, old: Option<&Index>) -> Result<Index> {
         let _lock = self.lock()?.ok_or(SearchError::Busy)?;
         let current = self.index()?;
@@ -163,8 +163,9 @@ impl Index {
         Ok(sum.to_hex().to_string())
     }
 
-    /// Whether the index is undamaged, by its checksum. It has none if the process was killed or
-    /// another one was reading; then SQLite checks the database.
+    /// Whether the index is undamaged, by its checksum. There is none if the process that wrote the
+    /// index was killed, or if another process was reading when it finished. Then SQLite checks the
+    /// database.
     pub(super) fn is_whole(&self) -> Result<bool> {
         match fs::read(self.folder.join(CHECKSUM)) {
             Ok(sealed) => Ok(sealed == self.checksum().map_err(SearchError::Folder)?.as_bytes()),

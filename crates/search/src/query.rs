@@ -38,15 +38,15 @@ pub struct BadQuery(String);
 pub(super) struct Clause {
     /// The words in lower case, at least one.
     pub(super) words: Vec<String>,
-    /// Whether the last one is a prefix.
+    /// Whether the last word is a prefix: it matches every word that begins with it.
     pub(super) is_prefix: bool,
     /// Whether messages that contain the words are excluded.
     pub(super) is_excluded: bool,
 }
 
 impl Clause {
-    /// The clause that matches the word with any ending. Phrases and words without a long enough
-    /// stem stay as they are.
+    /// The clause that matches a word with any ending. Phrases, excluded words, and words that are
+    /// not ASCII stay as they are, and so do words without a long enough stem.
     fn relaxed(&self) -> Clause {
         let [word] = self.words.as_slice() else { return self.clone() };
         if self.is_excluded || !word.is_ascii() {
@@ -94,7 +94,7 @@ impl Query {
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// A message that says what is wrong with the query.
     pub fn parse(text: &str) -> Result<Query, BadQuery> {
         if text.chars().count() > LONGEST {
             return bad(format!("a query has at most {LONGEST} characters"));

@@ -8,11 +8,11 @@ use rusqlite::{Connection, Row};
 /// The version of the tables and of their content. An index with another version is not used.
 pub(super) const VERSION: i32 = 4;
 
-/// `words` stores only where each word is, not the text. `terms::normalized` makes its input, in
-/// which words are separated by spaces; its tokenizer treats all non-ASCII characters as letters.
-/// The filters `session:` and `project:` compare `id_lower` and `project_words`. `archive` is the
-/// state of the session's packs in the archive. `hash` covers everything by which a message is
-/// found and displayed.
+/// The table `words` stores only where each word is, not the text. Its input comes from
+/// `terms::normalized`, which separates words by spaces; the tokenizer `ascii` treats all non-ASCII
+/// characters as letters. The filters `session:` and `project:` compare `id_lower` and
+/// `project_words`. `archive` is the state of the session's packs in the archive. `hash` covers
+/// everything by which a message is found and displayed.
 const TABLES: &str = "
     CREATE TABLE sessions (
         key INTEGER PRIMARY KEY,
@@ -138,8 +138,8 @@ pub(super) fn count(column: usize, number: i64) -> rusqlite::Result<usize> {
     usize::try_from(number).map_err(|_| err)
 }
 
-/// A hash of a list of parts. It is long enough that two lists on one machine do not have the same
-/// in practice.
+/// A hash of a list of parts. It is long enough that, in practice, no two lists on one machine have
+/// the same hash.
 fn hash_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> i64 {
     let mut hasher = blake3::Hasher::new();
     for part in parts {

@@ -34,7 +34,8 @@ pub struct TouchedBy {
 pub struct Touch {
     /// What the call did.
     pub kind: TouchKind,
-    /// The number of the sub-agent that made it, from 0.
+    /// The number of the sub-agent that made the call, from 0; `None` if the session itself made
+    /// it.
     pub sub_agent: Option<usize>,
     /// The item of the transcript.
     pub item: usize,
@@ -53,7 +54,7 @@ pub enum TouchKind {
     Named,
 }
 
-/// The path of a file, or the end of it, as it is looked for.
+/// The path of a file to search for, or the end of the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilePath {
     path: String,

@@ -33,8 +33,8 @@ const BATCH: usize = 64;
 /// read one at a time.
 const READERS: usize = 4;
 const LARGE: u64 = 32 << 20;
-/// The bytes of sessions, and the number of sessions, after which a transaction is committed so
-/// that its part can be found.
+/// A transaction is committed after this many bytes of sessions, or after this many sessions, so
+/// that what was done so far can be found.
 const STEP: (u64, usize) = (128 << 20, 2_000);
 
 /// The progress of an update, in sessions.
