@@ -39,7 +39,8 @@ pub(crate) fn decode_any(run: &[u8]) -> Option<(String, Coding)> {
     decode_utf16(run)
 }
 
-/// Encodes a text in this coding, with line breaks as in `like`.
+/// Encodes a text in this coding and in the form of `like`: with the same line breaks, and with the
+/// same alphabet and padding (base64) or case (hexadecimal).
 pub(crate) fn encode_as(text: &str, coding: Coding, like: &[u8]) -> String {
     match coding {
         Coding::Base64 => encode(text.as_bytes(), like),
@@ -166,7 +167,7 @@ pub(crate) fn runs(text: &[u8]) -> Vec<Range<usize>> {
     runs
 }
 
-/// Adds a run. If it is the next line of the run before and as wide, extends that run.
+/// Adds a run. If it is the next line of the previous run and no wider, extends that run.
 fn join(runs: &mut Vec<Range<usize>>, text: &[u8], run: Range<usize>) {
     if let Some(last) = runs.last_mut() {
         let between = &text[last.end..run.start];

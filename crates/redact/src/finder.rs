@@ -41,7 +41,7 @@ pub struct Finder {
     rules: Vec<Ready>,
     /// Texts that no rule may find.
     allowed: Vec<Allowed>,
-    /// Ids of rules that have placeholders, in order.
+    /// Ids of the rules whose placeholders are recognised, sorted.
     known: Vec<String>,
     keywords: AhoCorasick,
     /// The rules of each keyword.
@@ -63,7 +63,8 @@ struct Trigger {
 struct Near {
     /// How far a match reaches around the keyword.
     reach: Reach,
-    /// The spellings of the keyword in a match; empty if any case is possible.
+    /// How the keyword may be spelled in a match, in capitals or not; empty if any spelling is
+    /// possible.
     written: Vec<Box<[u8]>>,
 }
 
@@ -71,9 +72,9 @@ struct Ready {
     rule: Rule,
     expression: String,
     regex: OnceLock<Option<Regex>>,
-    /// How far matches reach around the keywords, and the spellings of these. Computed on first
-    /// use: most rules never meet one of their keywords, and to compute it for all rules takes as
-    /// long as to search some megabytes.
+    /// How far matches reach around the keywords, and the spellings of the keywords. Computed on
+    /// first use: most rules never meet one of their keywords, and to compute it for all rules
+    /// takes as long as to search some megabytes.
     reach: OnceLock<(Reach, Vec<String>)>,
     allowed: Vec<Allowed>,
 }
@@ -160,13 +161,15 @@ impl Finder {
         self.known.binary_search_by(|known| known.as_str().cmp(id)).is_ok()
     }
 
-    /// Whether a key contains a keyword of a rule, so that it is searched together with its value.
+    /// Whether a key contains a keyword of a rule, so that the key is searched together with its
+    /// value.
     pub(crate) fn names(&self, key: &str) -> bool {
         self.keywords.is_match(key)
     }
 
-    /// The matches of all rules, sorted and disjoint. If two rules match the same place, the more
-    /// specific one is reported. Placeholders are never matched.
+    /// The matches of all rules, sorted and disjoint. Matches that overlap become one, which is
+    /// reported for the first of their rules; generic rules come last. Placeholders are never
+    /// matched.
     pub fn find(&self, text: &str) -> Vec<Hit> {
         let mut hits = Vec::new();
         for segment in self.segments(text) {
@@ -270,8 +273,8 @@ impl Finder {
     fn look(&self, idx: usize, text: &str, window: Range<usize>, found: &mut Vec<Hit>) {
         let ready = &self.rules[idx];
         let Some(regex) = ready.regex() else { return };
-        // The text is cut one byte behind the window, so that the expression does not take the end
-        // of the window for the end of the text.
+        // The text ends one byte after the window, so that the expression does not take the end of
+        // the window for the end of the text.
         let seen = &text.as_bytes()[..text.len().min(window.end + 1)];
         let mut at = window.start;
         while at <= seen.len() {
@@ -328,7 +331,7 @@ fn line_around<'t>(text: &'t str, range: &Range<usize>) -> &'t str {
 }
 
 impl Ready {
-    /// How far matches reach around the keywords, and the spellings of these.
+    /// How far matches reach around the keywords, and the spellings of the keywords.
     fn reach(&self) -> &(Reach, Vec<String>) {
         self.reach.get_or_init(|| {
             let hir = parse(&self.rule.id, &self.expression).ok();

@@ -25,7 +25,7 @@ const DEPTH: usize = 8;
 const ROUNDS: usize = 64;
 /// The maximum nesting of codes, as in a shell command in JSON in a log: `\\\\u003d`.
 const CODED: usize = 4;
-/// The maximum length of a value that is searched together with its key.
+/// The maximum length, in bytes, of a value that is searched together with its key.
 const VALUE: usize = 512;
 
 /// The position of a match, without the secret itself.
@@ -84,7 +84,8 @@ struct TextContext<'a> {
     key: Option<&'a str>,
     /// Whether the text is itself a key.
     is_key: bool,
-    /// Whether the text is sealed: then only base64 in it is searched.
+    /// Whether the text is a long run of base64 in a signed value: then only the text that it
+    /// encodes is searched.
     sealed: bool,
     depth: usize,
     /// How many layers of encodings, such as base64, were decoded to reach the text.
@@ -366,7 +367,8 @@ impl<'f> Redactor<'f> {
         all
     }
 
-    /// Matches of rules, matches together with the key, and known secrets: sorted and disjoint.
+    /// The matches of rules in a text, those that need the key before the text, and known secrets:
+    /// sorted and disjoint.
     fn hits(&self, text: &str, key: Option<&str>) -> Vec<(Range<usize>, usize)> {
         let found = self.finder.find(text).into_iter().map(|hit| (hit.range, hit.rule));
         let mut all: Vec<(Range<usize>, usize)> = found.collect();

@@ -16,7 +16,8 @@ pub(crate) struct Literal {
 pub(crate) struct Literals<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Whether a byte was found that JSON cannot have there.
+    /// Whether something was found that is not JSON: a byte between the strings that JSON cannot
+    /// have there, or a string without an end.
     pub(crate) broken: bool,
 }
 

@@ -81,8 +81,8 @@ impl View {
         self.pieces.push((at..self.text.len(), of));
     }
 
-    /// The byte range of the text that a range of the view comes from. A code is in it as a whole
-    /// or not at all.
+    /// The byte range of the text that a range of the view comes from. It contains each code as a
+    /// whole or not at all.
     pub(crate) fn origin(&self, range: &Range<usize>) -> Range<usize> {
         let behind = |idx: usize, at: usize| match idx.checked_sub(1).map(|it| &self.pieces[it]) {
             Some((here, there)) => (at - here.end) + there.end,
