@@ -61,7 +61,7 @@ static PRINTED: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&format!("{command}{file}")).expect("a test compiles it")
 });
 
-/// Names of arguments that configure a tool: their numbers are not facts.
+/// Names of arguments that configure a tool: their values are left out.
 const MANNER: [&str; 6] =
     ["timeout", "timeout_ms", "yield_time_ms", "max_output_tokens", "head_limit", "limit"];
 

@@ -1,4 +1,4 @@
-//! Measures how many of the facts that were used later a compaction has kept.
+//! Measures a compaction: how many of the facts that were used later the context still contains.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasherDefault;
@@ -44,9 +44,10 @@ pub struct CutFigures {
     pub used: usize,
     /// The share of these facts, by weight, that the compacted context contains (0 to 1).
     pub recall: f64,
-    /// The share of these facts that the context contains within a whole line (0 to 1).
+    /// The share of these facts, by weight, that the context contains in a whole line of the
+    /// original text (0 to 1).
     pub in_line: f64,
-    /// The share of these facts that the context contains, or from which they can be recalled: by a
+    /// The share of these facts, by weight, that the context contains or that can be recalled by a
     /// reference or a file name in it (0 to 1).
     pub recoverable: f64,
     /// Number of edits after the compaction that quote earlier content.
@@ -173,7 +174,8 @@ impl<'v> HeldContent<'v> {
         HeldContent { view, facts, lines }
     }
 
-    /// Whether the context contains a line as a whole. Short lines are looked up as text.
+    /// Whether the context contains a whole line, as a line or within one. Short lines always
+    /// count.
     fn has_line(&self, line: &str) -> bool {
         let Some(id) = LineId::from_line(line) else { return true };
         self.lines.contains(&id) || self.says(plain_line(line))

@@ -33,7 +33,7 @@ fn what_a_compaction_kept_is_told_by_what_is_used_afterwards() {
             &none,
             (1.0, 1.0, 1.0, 0),
         ),
-        // A bag of words holds no line, and a line that is missing has to be read again.
+        // Single words are no line of the file, and a line that is missing has to be read again.
         ("oneFact otherFact first_line", &none, (1.0, 0.0, 1.0, 1)),
         ("nothing", &none, (0.0, 0.0, 0.0, 1)),
         // The file is named: what it held can be read again.

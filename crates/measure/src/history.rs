@@ -36,7 +36,7 @@ pub struct History {
 /// A request to the model and its response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelCall {
-    /// The index of the entry with the response: all earlier ones were sent.
+    /// The index of the entry with the response: all earlier entries were sent.
     pub entry: usize,
     /// The range of the response's pieces.
     pub pieces: (usize, usize),

@@ -17,8 +17,8 @@ pub const FAR: usize = 10;
 /// Maximum number of compactions that are forced in one session.
 const CUTS: usize = 8;
 
-/// Generic facts: those in more than 15% of the sessions of the open set, and in at least three
-/// repositories.
+/// Generic facts: those in more than 15% of the open set of recorded sessions (`docs/quality.md`),
+/// and in at least three repositories.
 static GENERIC: LazyLock<HashSet<FactId>> =
     LazyLock::new(|| include_str!("../generic.txt").lines().map(FactId::from_text).collect());
 
@@ -167,7 +167,7 @@ impl Needs {
     }
 }
 
-/// The occurrences of a fact: the pieces that contain it, and the call before the last of them.
+/// The number of pieces that contain a fact, and the number of calls before the last of them.
 #[derive(Default)]
 struct FactPlaces {
     pieces: usize,
@@ -228,7 +228,8 @@ fn edit(quoted: &[LineId], held: &HashMap<LineId, usize>) -> Option<Edit> {
     if lines.len() < (quoted.len() / 2).max(1) {
         return None;
     }
-    // If several pieces contain equally many, the earliest.
+    // If several pieces contain equally many lines, the piece with the first of these lines is
+    // used.
     let places = lines.iter().rev().map(|(_, place)| *place);
     let from = places.max_by_key(|from| lines.iter().filter(|(_, place)| place == from).count())?;
     Some(Edit { lines, from })

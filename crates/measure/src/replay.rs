@@ -41,8 +41,7 @@ pub struct CallFigures {
     pub prefix: Bill,
     /// The cost if only whole earlier requests are cached.
     pub requests: Bill,
-    /// The cost of reading files again, whose content an edit quotes and the context does not
-    /// contain.
+    /// The cost of reading files again because an edit quotes content that the context lacks.
     pub rereads: Bill,
     /// The share, by weight (0 to 1), of the earlier facts used in the response that the context
     /// contains; `None` if the response used none.
