@@ -4,11 +4,11 @@ use serde_json::{Map, Value};
 
 use crate::tool::{ParameterKind, Tool};
 
-/// The arguments of a call, of the types that the tool's schema says.
+/// The arguments of a call, which have the types in the tool's schema.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Arguments(Map<String, Value>);
 
-/// Why a call is not carried out, for the model.
+/// Why a call is not carried out, as a text for the model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct BadArguments(String);
@@ -18,7 +18,8 @@ impl Arguments {
     ///
     /// # Errors
     ///
-    /// When a required one is missing, one has another type, or the tool has none of that name.
+    /// When a required argument is missing, when an argument has another type, or when the tool has
+    /// no argument of that name.
     pub(crate) fn of_call(
         tool: Tool,
         given: Map<String, Value>,
@@ -65,7 +66,7 @@ impl Arguments {
         self.0.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
     }
 
-    /// A number that may be left out, at most `most`.
+    /// A number, at most `most`. If it is left out, `usual`.
     pub(crate) fn number(&self, name: &str, usual: usize, most: usize) -> usize {
         let number = self.0.get(name).and_then(Value::as_u64);
         number.map_or(usual, |number| usize::try_from(number).unwrap_or(most).min(most))

@@ -8,7 +8,7 @@ use epitome::Config;
 use epitome::agents::SessionFile;
 use epitome_search::{Result, Scope, Search, SearchError, Update};
 
-/// How long a call waits for an update. Then the search covers what is indexed by then.
+/// How long a call waits for an update. After that, it searches what is indexed so far.
 const WAIT: Duration = Duration::from_secs(10);
 
 /// The index, which the first call that needs it opens.

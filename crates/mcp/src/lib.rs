@@ -5,8 +5,9 @@
 //! library or of the search index, whose report is laid out as text for a model.
 //!
 //! Sessions are hostile data, and the reader is a model. So each answer is quoted (see [`Page`]):
-//! what a session says is inside of marks that it cannot forge. Secrets and personal data are
-//! removed, and an answer has at most [`Page::LARGEST`] bytes; the next part has a cursor.
+//! what a session says is between marks that it cannot forge. Secrets and personal data are
+//! removed. A page of an answer has at most [`Page::LARGEST`] bytes of text, and a cursor with
+//! which the model requests the next page.
 //!
 //! # Absent
 //!

@@ -1,4 +1,4 @@
-//! An answer as a model gets it: quoted, and cut into pages.
+//! An answer as a model gets it: quoted, and split into pages.
 
 use std::fmt::Write as _;
 
@@ -29,7 +29,7 @@ pub enum BadCursor {
     /// No answer has such a cursor.
     #[error("this is no cursor of an answer")]
     Unknown,
-    /// The answer is another one by now.
+    /// The answer has changed since the cursor was made.
     #[error("the answer changed meanwhile; call again without a cursor")]
     Changed,
 }
@@ -37,7 +37,7 @@ pub enum BadCursor {
 impl Page {
     /// The maximum number of bytes of an answer in one page, without its marks.
     pub const LARGEST: usize = 20_000;
-    /// A page ends after a line if one ends in this last part of it.
+    /// A page ends after a whole line if a line ends within this many bytes before the maximum.
     const LAST_PART: usize = 4_000;
 
     /// The first page of an answer, or the one with a cursor.
@@ -64,7 +64,7 @@ impl Page {
         Ok(Page { mark, text: rest[..end].to_owned(), next })
     }
 
-    /// Where a page ends that begins with `rest`.
+    /// The length in bytes of the page that begins with `rest`.
     fn end(rest: &str) -> usize {
         if rest.len() <= Page::LARGEST {
             return rest.len();

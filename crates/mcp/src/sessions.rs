@@ -26,13 +26,13 @@ impl<'c> Sessions<'c> {
         Sessions { config, files, short }
     }
 
-    /// The short id of a session, or the id that is given if it is not known.
+    /// The short id of a session; `id` if the session is not among those that were found.
     pub(crate) fn short_id<'a>(&'a self, path: &Path, id: &'a str) -> &'a str {
         self.short.get(path).map_or(id, String::as_str)
     }
 
-    /// The path of the session with an id, or with one that begins like it. A model may not read
-    /// any other file of this machine.
+    /// The path of the session that `id` names: by its id, the beginning of its id, or its path. A
+    /// model may not read any other file of this machine.
     pub(crate) fn path(&self, id: &str) -> Result<PathBuf, ToolError> {
         let is_path = id.contains(['/', '\\']) || Path::new(id).exists();
         let known = self.files.iter().find(|file| is_path && file.path == Path::new(id));

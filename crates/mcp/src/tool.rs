@@ -1,7 +1,7 @@
 //! The tools, and their descriptions for a model.
 //!
-//! Definitions of tools are sent with every request of an agent, so each word costs. A test holds
-//! all of them together to 900 tokens.
+//! Definitions of tools are sent with every request of an agent, so each word costs. A test checks
+//! that all definitions together have at most 900 tokens.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(crate) struct Parameter {
     pub(crate) name: &'static str,
     pub(crate) kind: ParameterKind,
     pub(crate) is_required: bool,
-    /// Empty if the name says it.
+    /// The description for the model; empty if the name is enough.
     about: &'static str,
 }
 
@@ -57,7 +57,7 @@ const fn number(name: &'static str, about: &'static str) -> Parameter {
     Parameter { name, kind: ParameterKind::Number, is_required: false, about }
 }
 
-/// The parameter of every tool: the next page of an answer.
+/// The parameter that every tool has: the cursor of the next page of an answer.
 const CURSOR: Parameter = text("cursor", "");
 
 impl Tool {

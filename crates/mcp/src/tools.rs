@@ -24,7 +24,7 @@ pub(crate) struct Library {
 
 impl Library {
     /// The answer of a tool. The redactor learns the secrets of the sessions that are read, so that
-    /// it finds them in the answer without what surrounds them.
+    /// it finds them in the answer even without the text around them.
     pub(crate) fn answer(
         &self,
         tool: Tool,

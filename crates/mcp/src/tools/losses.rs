@@ -52,7 +52,8 @@ fn text_of(report: &LossReport) -> String {
     answer
 }
 
-/// What left, those that matter most first, with the references that `show` takes.
+/// Lists what a compaction removed, the most important first, with the references that `show`
+/// takes.
 pub(super) fn describe(answer: &mut String, compaction: &CompactionLosses) {
     let verb = if compaction.is_planned() { "It would take" } else { "Left the context" };
     let _ = writeln!(answer, "{verb}: {}.", compaction.amounts());

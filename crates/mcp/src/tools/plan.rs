@@ -13,7 +13,7 @@ use crate::arguments::Arguments;
 use crate::error::ToolError;
 use crate::sessions::Sessions;
 
-/// The tools and files with the largest savings that are listed, of each kind.
+/// The maximum number of tools, and of files, that are listed: those with the largest savings.
 const SAVINGS: usize = 5;
 
 impl Library {

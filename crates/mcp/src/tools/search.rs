@@ -10,17 +10,17 @@ use crate::error::ToolError;
 use crate::index::Coverage;
 use crate::sessions::Sessions;
 
-/// The hits of a search if the call does not say how many, and the most.
+/// The default and the maximum number of hits of a search.
 const HITS: (usize, usize) = (10, 100);
-/// The messages around a hit on each side, in the same way.
+/// The default and the maximum number of messages on each side of a hit.
 const AROUND: (usize, usize) = (3, 50);
-/// The sessions in which an error occurred.
+/// The maximum number of sessions in which an error occurred.
 const FAILED: usize = 5;
 /// The maximum number of characters of a message next to the one that was asked for.
 const NEIGHBOUR: usize = 1_500;
 /// The maximum number of characters of a message that followed an error.
 const FOLLOWED: usize = 400;
-/// The maximum number of calls of one session that touched a file. The newest are last.
+/// The maximum number of calls of one session that touched a file: the newest are listed.
 const TOUCHES: usize = 12;
 /// The maximum number of characters of a title.
 const TITLE: usize = 100;
@@ -165,7 +165,7 @@ fn note_coverage(answer: &mut String, coverage: Coverage) {
     }
 }
 
-/// `claude 0f3c9a52 · Fix the parser · /srv/app`.
+/// Writes the line of a session: `claude 0f3c9a52 · Fix the parser · /srv/app`.
 pub(super) fn session_line(
     answer: &mut String,
     agent: &str,

@@ -13,7 +13,7 @@ use crate::arguments::Arguments;
 use crate::error::ToolError;
 use crate::sessions::Sessions;
 
-/// The sessions if the call does not say how many, and the most.
+/// The default and the maximum number of sessions.
 const SESSIONS: (usize, usize) = (20, 200);
 
 impl Library {
