@@ -32,8 +32,9 @@ pub trait Agent: Sync {
     /// All sessions of the agent, without sub-agents' sessions that belong to one of them.
     fn sessions(&self, environment: &Environment, unread: &mut UnreadErrors) -> Vec<SessionFile>;
 
-    /// Sub-agents' sessions that have a file of their own in a folder of sessions. A user finds
-    /// them only by their full id.
+    /// Sub-agents' sessions that have files of their own in a folder of sessions; other sessions
+    /// may be among them. [`find_session`](crate::find_session) looks at them only if it finds no
+    /// other session.
     fn sub_agent_sessions(&self, _: &Environment, _: &mut UnreadErrors) -> Vec<SessionFile> {
         Vec::new()
     }
@@ -57,8 +58,8 @@ pub trait Agent: Sync {
     /// The id that the archive uses for a file that a sub-agent of a session wrote.
     fn part_id(&self, session: &str, part: &Path) -> String {
         let name = stem(part);
-        // As in `Loaded::key`: such a file contains the id of the session that started it, and none
-        // of its own.
+        // Such a file contains the id of the session that started it, and no id of its own.
+        // `Loaded::key` makes the same id.
         if name.starts_with("agent-") { format!("{session}.{name}") } else { name.into_owned() }
     }
 
@@ -148,7 +149,8 @@ pub trait Agent: Sync {
         None
     }
 
-    /// The settings that may take precedence over that base URL; `None` if none are known.
+    /// The settings that may take precedence over the base URL that a run is given; `None` if none
+    /// are known.
     fn address_settings(&self) -> Option<AddressTarget> {
         None
     }
@@ -214,8 +216,8 @@ pub struct AgentLock {
 }
 
 impl AgentLock {
-    /// Takes the lock in the file at `path`, which is created if it does not exist. `None` on a
-    /// file system without locks.
+    /// Takes the lock in the file at `path`, which is created if it does not exist. `None` if the
+    /// file cannot be opened, or on a file system without locks.
     ///
     /// # Errors
     ///

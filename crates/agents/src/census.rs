@@ -24,18 +24,19 @@ use crate::{AGENTS, find_agent};
 
 /// The number of bytes at the beginning of a session that contain its id.
 const HEAD: u64 = 64 << 10;
-/// The folder for the work of Claude Code's sub-agents, in a folder named like their session.
+/// The name of the folder with the files of Claude Code's sub-agents. It is in a folder that is
+/// named like their session.
 const PARTS: &str = "subagents";
-/// The number of characters from which an id is looked for: a shorter one may be in a session by
-/// chance.
+/// The minimum length of an id that counts as known because a file mentions it. A shorter id may be
+/// in a file by chance.
 const SHORTEST_ID: usize = 8;
 
 /// The sessions on this machine.
 #[derive(Debug, Default)]
 pub struct Census {
     /// Files by agent and id. A file is listed under the id in its name. If the id in its content
-    /// is a wanted one, it is listed under that as well, because a copy has another name and the
-    /// same id.
+    /// is a wanted one, the file is listed under that as well, because a copy has another name and
+    /// the same id.
     by_id: BTreeMap<SessionKey, Vec<PathBuf>>,
     /// Wanted ids that were found in the first bytes of some file.
     named: HashSet<String>,
@@ -50,15 +51,17 @@ pub struct Census {
 pub enum Presence {
     /// There is a session.
     There,
-    /// There is no session: the folder of the address, or the folder above that, could be listed.
+    /// There is no session: the database was read; or the folder of the address, or else the folder
+    /// above that, was listed and is not empty.
     Gone,
-    /// It is unknown whether there is a session, because the folder of the address could not be
-    /// listed.
+    /// It is unknown whether there is a session, because the database or the folder of the address
+    /// could not be read, or because the folder is empty.
     Unknown(Error),
 }
 
 impl Census {
-    /// Reads all sessions of agents whose sessions epitome can write.
+    /// Reads all sessions of agents whose sessions epitome can write. `wanted` are the sessions of
+    /// which the archive has removed bytes.
     pub fn take(environment: &Environment, wanted: &[SessionKey]) -> Census {
         let mut census = Census::default();
         let found = all(environment, None);
@@ -111,7 +114,8 @@ impl Census {
         self.by_id.get(key).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether a file of the session, or of the one to which it belongs, was found.
+    /// Whether a file of the session, or of the session to which it belongs, was found, or a file
+    /// that mentions its id.
     pub fn knows(&self, key: &SessionKey) -> bool {
         let root = SessionKey::new(key.agent.clone(), root_of(&key.id));
         self.by_id.contains_key(key)

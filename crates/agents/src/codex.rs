@@ -165,8 +165,8 @@ fn id(stem: &str) -> &str {
     stem.get(TIME..).unwrap_or(stem)
 }
 
-/// The rollouts of the sub-agents of a rollout, and of their sub-agents. They are looked for in its
-/// installation, or, if the file is outside of one, in its folder.
+/// The rollouts of the sub-agents of a rollout, and of their sub-agents. They are looked for in the
+/// same installation of Codex, or, if the file is outside of one, in its folder.
 fn sub_agents(session: &Path, unread: &mut UnreadErrors) -> Vec<PathBuf> {
     let name = stem(session).into_owned();
     if !name.starts_with("rollout-") {
@@ -287,13 +287,13 @@ fn origin_of(path: &Path) -> Result<Option<Origin>> {
     }
 }
 
-/// Whether an error means that the bytes are not valid zstd data. It has no number, unlike errors
-/// of the system.
+/// Whether an error means that the bytes are not valid zstd data. Unlike an error of the system,
+/// such an error has no number.
 fn is_compression_error(err: &std::io::Error) -> bool {
     err.raw_os_error().is_none() && err.get_ref().is_none_or(|it| !it.is::<Error>())
 }
 
-/// The maximum length of a first line, which contains Codex's instructions.
+/// The maximum number of bytes that are read of a first line, which contains Codex's instructions.
 const FIRST_LINE: u64 = 4 << 20;
 
 fn first_line(from: impl Read) -> std::io::Result<Vec<u8>> {
@@ -307,8 +307,8 @@ fn day(stem: &str) -> &str {
     stem.get(.."rollout-2026-11-20".len()).unwrap_or(stem)
 }
 
-/// The beginning of the names of rollouts on the day after a time. A day more is needed because
-/// days in names are in the time zone in which Codex ran.
+/// The beginning of the names of rollouts on the day after a time. One more day is needed because
+/// the days in names are in the time zone in which Codex ran.
 fn day_after(time: SystemTime) -> Option<String> {
     let time = jiff::Timestamp::try_from(time).ok()?.to_zoned(jiff::tz::TimeZone::UTC);
     Some(format!("rollout-{}", time.tomorrow().ok()?.date()))

@@ -11,7 +11,7 @@ pub struct Environment {
     pub home: PathBuf,
     /// The platform's folder for settings.
     pub config: PathBuf,
-    /// The folder of epitome's logs of live contexts.
+    /// The folder of the logs that epitome keeps of running agents' contexts.
     pub logs: PathBuf,
     /// Those variables of [`Agent::variables`](crate::Agent::variables) and of
     /// [`Agent::model_address`](crate::Agent::model_address) that are set.

@@ -1,4 +1,4 @@
-//! epitome's own live contexts: the logs that it keeps of them.
+//! epitome itself: the logs that it keeps of running agents' contexts.
 
 use std::path::PathBuf;
 

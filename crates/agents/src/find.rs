@@ -1,5 +1,5 @@
-//! Finds sessions on this machine: all, the one that a user means, and the files that belong to
-//! one.
+//! Finds all sessions on this machine, the session that a user means, and the files that belong to
+//! a session.
 //!
 //! This module reads only names of files, databases, the small files and locks by which agents mark
 //! open sessions, and the first bytes of a session to recognise its format.
@@ -27,9 +27,9 @@ use crate::{AGENTS, find_agent};
 /// The result of looking a session up by a text that the user typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionMatch {
-    /// This file.
+    /// The session at this address, which may not exist.
     File(PathBuf),
-    /// Several sessions: all their ids begin with the text.
+    /// Several sessions, each of which the text may mean.
     AnyOf(Vec<SessionFile>),
     /// No session.
     Nothing,
@@ -146,8 +146,8 @@ pub fn companions(session: &Path) -> Vec<PathBuf> {
 ///
 /// # Errors
 ///
-/// `NoPermission`, `Unreadable` and the like when a folder that may hold a part of the session
-/// cannot be read.
+/// The first error, such as `NoPermission` or `Unreadable`, if a folder that may hold a part of the
+/// session cannot be read.
 pub fn companions_at(place: &Place, session: &Path) -> Result<Vec<PathBuf>> {
     let mut unread = UnreadErrors::default();
     let found = of_place(place, session, &mut unread);
@@ -172,7 +172,7 @@ fn of_place(place: &Place, session: &Path, unread: &mut UnreadErrors) -> Vec<Pat
     }
 }
 
-/// The files that belong to a session of a known agent.
+/// The files and rows that belong to a session of a known agent. Errors are ignored.
 pub(crate) fn companions_of(agent: Option<&dyn Agent>, session: &Path) -> Vec<PathBuf> {
     match Place::parse(session) {
         Place::Rows(rows) => rows.companions(),
@@ -268,11 +268,11 @@ pub fn check_places(session: &Path, from: u64) -> Result<()> {
 }
 
 /// Takes the agent's own lock against other writers of a session, if it has one. The agent does not
-/// open the session while the result lives.
+/// open the session until the result is dropped.
 ///
 /// # Errors
 ///
-/// The processes that hold it.
+/// The processes that hold the lock.
 pub fn lock(
     environment: &Environment,
     session: &Path,

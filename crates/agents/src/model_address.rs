@@ -34,7 +34,8 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// The names of the variables, options and settings of options that the run is given.
+    /// The names of the variables and options that the run is given, and of settings that the
+    /// options set.
     pub fn setting_names(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         names.extend(self.variables.iter().map(|(name, _)| (*name).to_owned()));
@@ -155,7 +156,8 @@ pub(crate) const PI: ModelAddress = ModelAddress {
             format!("  pi.registerProvider(\"{name}\", {{ baseUrl: url + \"{path}\" }});\n")
         };
         let text = providers.map(register).concat();
-        // Node.js keeps what it compiled: without the address, that is the same in every run.
+        // The text does not contain the address, so it is the same in every run, and Node.js
+        // compiles it only once.
         let text = format!(
             "export default function (pi) {{\n  const url = process.env.{PI_URL};\n{text}}}\n"
         );

@@ -15,7 +15,7 @@ use crate::unread::UnreadErrors;
 /// The variable that names one database, relative to the folder of all databases.
 const DATABASE: &str = "OPENCODE_DB";
 
-/// OpenCode.
+/// OpenCode, as an [`Agent`].
 pub(crate) struct OpenCode;
 
 impl Agent for OpenCode {
@@ -87,8 +87,8 @@ impl OpenCode {
     }
 }
 
-/// The databases of OpenCode or of a fork: the one set by this variable, or else all in its folder,
-/// because each release channel has its own.
+/// The databases of OpenCode or of a fork: the one that this variable names, or else all in the
+/// agent's folder, because each release channel has its own.
 pub(crate) fn databases(
     agent: &dyn Agent,
     variable: &str,

@@ -1,5 +1,5 @@
-//! pi: `sessions/--<folder>--/<time>_<id>.jsonl`. In a folder for sessions that the user set, the
-//! files have no folder of a project.
+//! pi: `sessions/--<folder>--/<time>_<id>.jsonl`. If the user has set another folder for sessions,
+//! the files are directly in that.
 
 use std::path::{Path, PathBuf};
 

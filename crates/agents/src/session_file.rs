@@ -1,4 +1,4 @@
-//! Session files as a list shows them, and how they are made from files and databases.
+//! Sessions that were found but not read, from the names of files and from databases.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -22,8 +22,8 @@ pub struct SessionFile {
     pub modified: SystemTime,
     /// The size of the session on disk.
     pub size: Bytes,
-    /// What a database says about the session, if that is enough for a list; the session is not
-    /// read then.
+    /// The session's row in a database, if that has all that a list shows. The session is not read
+    /// for the list then.
     pub row: Option<SessionRow>,
 }
 

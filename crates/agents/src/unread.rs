@@ -25,7 +25,7 @@ impl UnreadErrors {
         self.0.push(err);
     }
 
-    /// The entries of a folder; empty if it does not exist.
+    /// The entries of a folder. Empty if it does not exist, or cannot be read, which is recorded.
     pub(crate) fn files_in(&mut self, folder: &Path) -> Vec<PathBuf> {
         match fs::read_dir(folder).and_then(|entries| entries.collect::<io::Result<Vec<_>>>()) {
             Ok(entries) => entries.into_iter().map(|entry| entry.path()).collect(),
@@ -36,7 +36,8 @@ impl UnreadErrors {
         }
     }
 
-    /// The metadata of a file that may be a session; `None` for a folder.
+    /// The metadata of a file that may be a session. `None` for a folder, a missing file, and a
+    /// file that cannot be read, which is recorded.
     pub(crate) fn file(&mut self, path: &Path) -> Option<fs::Metadata> {
         match fs::metadata(path) {
             Ok(meta) if meta.is_dir() => None,
@@ -59,7 +60,8 @@ impl UnreadErrors {
         }
     }
 
-    /// Whether a file or folder exists at `path`.
+    /// Whether a file or folder exists at `path`. False also if that cannot be found out, which is
+    /// recorded.
     pub(crate) fn is_there(&mut self, path: &Path) -> bool {
         match fs::metadata(path) {
             Ok(_) => true,
