@@ -58,8 +58,9 @@ pub enum NoModel {
 }
 
 impl Catalogue {
-    /// Chooses the user's model, or else the cheapest model of the session's provider that is good
-    /// enough for summaries and accepts the request, or else the session's own.
+    /// Chooses the user's model; or else the cheapest model of the given provider (`None`: of the
+    /// session's provider) that is good enough for summaries and accepts the request; or else the
+    /// session's own model.
     ///
     /// # Errors
     ///
@@ -145,7 +146,8 @@ mod tests {
                 (None, Some("gemini-3.1-pro-preview"), small),
                 "google/gemini-3.1-flash-lite Cheapest",
             ),
-            // No model of this provider in the table accepts it; the session's model did so far.
+            // No model of this provider in the table accepts so long a request; the session's model
+            // did.
             ((None, Some("claude-opus-5"), (2_000_000, 1)), "anthropic/claude-opus-5 Session"),
             ((None, Some("mock-model"), small), "error"),
             ((None, Some("ollama/qwen3:8b"), small), "ollama/qwen3:8b Session"),

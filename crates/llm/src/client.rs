@@ -20,7 +20,7 @@ use crate::{Model, Request, Sink};
 
 /// The default timeout of a whole response: 10,000 tokens at 50 per second take 200 s.
 const TIMEOUT: Duration = Duration::from_secs(300);
-/// Timeout of the connection.
+/// The timeout for making a connection.
 const CONNECT: Duration = Duration::from_secs(15);
 /// Maximum size of a response, in bytes.
 const LONGEST: usize = 16 << 20;
@@ -184,7 +184,8 @@ impl Client {
         Ok(http)
     }
 
-    /// Sends the request, and waits for the headers of a response with a success status.
+    /// Sends the request, and waits for the headers of the response. A response without a success
+    /// status is a failure.
     async fn answer(&self, http: HttpRequest) -> Result<reqwest::Response, Failure> {
         let HttpRequest { url, headers, body, .. } = http;
         let mut request = self.http.post(url).body(body);
@@ -205,8 +206,8 @@ impl Client {
         Err(answer::refused(status, &body, Some(response.headers()), key))
     }
 
-    /// Waits for the next chunk of a stream. Each chunk has a timeout, the stream as a whole has
-    /// none.
+    /// Waits for the headers of a response, or for the next chunk of a stream. Each has the
+    /// timeout; the stream as a whole has none.
     async fn in_time<T>(
         &self,
         next: impl Future<Output = reqwest::Result<T>>,

@@ -21,10 +21,10 @@ pub enum Failure {
     /// There is no such model, or no such service at that URL.
     #[error("there is no such model: {0}")]
     NoSuchModel(String),
-    /// The service rejects the request as invalid.
+    /// The service rejects the request: it is invalid, or the account has no credit left.
     #[error("the request was rejected: {0}")]
     Rejected(String),
-    /// The service refuses to answer this.
+    /// The service refuses to answer the request because of its content.
     #[error("the service refused to answer: {0}")]
     Refused(String),
     /// The request is longer than the model accepts.
@@ -37,7 +37,7 @@ pub enum Failure {
         /// Tokens that were billed nevertheless.
         used: Option<TokenUsage>,
     },
-    /// Too many requests, or no credit left.
+    /// The service has a rate limit, and received too many requests or tokens.
     #[error("too many requests{wait}: {message}", wait = waiting(*.after))]
     Rate {
         /// How long to wait before the next request, if the service states it.
@@ -64,7 +64,8 @@ pub enum Failure {
     /// The connection ended in the middle of the response.
     #[error("the connection ended in the middle of the response: {0}")]
     Half(String),
-    /// The response cannot be parsed.
+    /// The response cannot be used: it cannot be parsed, is too large, or is an error without a
+    /// status.
     #[error("the response cannot be read: {0}")]
     BadAnswer(String),
     /// The caller stopped the request.
@@ -84,12 +85,12 @@ pub enum FailureCause {
     Service,
     /// The network.
     Network,
-    /// In none of these places.
+    /// None of these places: the caller stopped the request.
     Elsewhere,
 }
 
 impl Failure {
-    /// Where the cause lies.
+    /// Where the cause of this failure lies.
     pub fn cause(&self) -> FailureCause {
         match self {
             Failure::NoKey(_)
@@ -153,7 +154,8 @@ impl Failure {
         *after
     }
 
-    /// Whether the request reached the service, which then may have billed something.
+    /// Whether the failure counts as a call of the service, which may have billed something. False
+    /// if nothing could be sent, or if the caller stopped the request.
     pub(crate) fn reached_service(&self) -> bool {
         !matches!(self, Failure::NoKey(_) | Failure::Setup(_) | Failure::Stopped)
     }

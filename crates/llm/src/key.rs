@@ -31,8 +31,9 @@ impl Key {
         sendable.then(|| Key(text.to_owned()))
     }
 
-    /// Removes the key, and longer pieces of it, from a text. A key of less than eight characters
-    /// is not removed: no provider gives such keys.
+    /// Removes the key from a text, all pieces of it with at least eight characters, and shorter
+    /// pieces that services show to identify a key. A key of less than eight characters is not
+    /// removed: no provider gives such keys.
     pub fn hide(&self, text: &str) -> String {
         let key = self.0.as_bytes();
         if key.len() < SHOWN {
@@ -96,7 +97,7 @@ impl Key {
         text
     }
 
-    /// Removes the key from a text. Pieces of it stay.
+    /// Removes the key from a text, if it has at least eight characters. Pieces of it stay.
     pub fn hide_whole(&self, text: String) -> String {
         if self.0.len() < SHOWN { text } else { text.replace(&self.0, "[key]") }
     }
@@ -147,7 +148,8 @@ mod tests {
             ("sk-an...abcdef", "[key]...[key]"),
             ("xxxxxxxxcdef", "xxxxxxxx[key]"),
             ("ends with cdef", "ends with [key]"),
-            // Three characters remain: they reveal next to nothing, and are common in words.
+            // Pieces of three characters remain: they reveal next to nothing, and are common in
+            // words.
             ("…def, abcdefg, sk-and more", "…def, abcdefg, sk-and more"),
             ("ä 0123456789 ö", "ä [key]89 ö"),
         ];

@@ -10,15 +10,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Provider {
-    /// Anthropic, Messages.
+    /// Anthropic, with its Messages API.
     Anthropic,
-    /// OpenAI, Responses.
+    /// OpenAI, with its Responses API.
     OpenAi,
-    /// Google, Gemini.
+    /// Google, with its Gemini API.
     Google,
-    /// Groq.
+    /// Groq, with OpenAI's Chat Completions API.
     Groq,
-    /// OpenRouter.
+    /// OpenRouter, with OpenAI's Chat Completions API.
     OpenRouter,
     /// Ollama, on this machine unless an address is set.
     Ollama,

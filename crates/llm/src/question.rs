@@ -3,7 +3,7 @@
 use epitome_model::{Block, Entry, Head, Item, Role, Text, Transcript};
 use epitome_passes::Ask;
 
-/// A transcript of a system prompt and one user message. Its texts are not in a source.
+/// A transcript of a system prompt and one user message. It owns its texts, so it needs no source.
 pub(crate) fn transcript(ask: &Ask) -> Transcript {
     let items = vec![entry(Role::System, &ask.system), entry(Role::User, &ask.prompt)];
     let head = Head { prompt: vec![0], ..Head::default() };

@@ -22,7 +22,8 @@ pub struct RetryPolicy {
     pub tries: u32,
     /// The backoff after the first failure; it doubles after each further one.
     pub first: Duration,
-    /// The maximum backoff. If a service asks for more, the model is not tried again.
+    /// The maximum backoff. If the next backoff, or the wait that a service asks for, would be
+    /// longer, the model is not tried again.
     pub longest: Duration,
 }
 
@@ -75,7 +76,7 @@ pub struct CallTotals {
     pub calls: u64,
     /// Calls without a response.
     pub failed: u64,
-    /// Calls whose response did not report its usage.
+    /// Calls without a reported usage, including failed ones.
     pub unsaid: u64,
     /// Tokens of the calls that reported usage.
     pub used: TokenUsage,

@@ -333,7 +333,7 @@ fn another_model_is_asked_when_the_first_has_no_answer_and_all_is_accounted() {
     let used = reply.used.expect("it is said");
     assert_eq!((spent.calls, spent.failed, spent.unsaid, spent.unpriced), (4, 3, 3, 0));
     assert_eq!(spent.used, used);
-    // $0.40 and $1.60 per million.
+    // A million tokens cost $0.40 of input and $1.60 of output.
     let cost = (used.input.0 * 400 + used.output.0 * 1_600 + 500) / 1_000;
     assert_eq!(spent.cost, MicroDollars(cost));
     let models: Vec<String> = patient.attempts().iter().map(|it| it.model.to_string()).collect();

@@ -23,7 +23,8 @@ const MESSAGE_CHARS: usize = 300;
 /// the text has at this rate, it has read only a part of the text.
 const BYTES_OF_A_TOKEN: u64 = 16;
 
-/// Checks a response with status 200 whose body is valid.
+/// Checks a response with status 200 whose body is valid. The result is a failure if the service
+/// has read only a part of the request.
 ///
 /// `sent` is the number of text bytes in the request.
 pub(super) fn checked(mut response: Response, sent: u64, key: Option<&Key>) -> Answer {
@@ -93,7 +94,7 @@ pub(super) fn on_the_way(err: &reqwest::Error, timeout: Duration, key: Option<&K
     }
 }
 
-/// The text of the last cause. Those before it contain the whole URL.
+/// The text of the last cause. The causes before it contain the whole URL.
 fn root(err: &reqwest::Error, key: Option<&Key>) -> String {
     let mut cause = err.source();
     let mut last = None;
