@@ -46,7 +46,7 @@ pub struct Cache {
 
 impl Cache {
     /// Sends a request, which is in the cache after that. Returns its tokens, and how many of them
-    /// were cached in each model.
+    /// were cached by each [`CacheModel`].
     pub fn send<'p>(&mut self, request: impl Iterator<Item = &'p MeasuredBlock>) -> RequestTokens {
         let mut sent = RequestTokens::default();
         let mut chain = 0_u64;

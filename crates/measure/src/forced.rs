@@ -42,13 +42,13 @@ pub struct CutFigures {
     pub after: Tokens,
     /// Number of facts that the calls after the compaction used.
     pub used: usize,
-    /// The share of these facts, by weight, that the compacted context contains (0 to 1).
+    /// The share of the used facts, by weight, that the compacted context contains (0 to 1).
     pub recall: f64,
-    /// The share of these facts, by weight, that the context contains in a whole line of the
+    /// The share of the used facts, by weight, that the context contains in a whole line of the
     /// original text (0 to 1).
     pub in_line: f64,
-    /// The share of these facts, by weight, that the context contains or that can be recalled by a
-    /// reference or a file name in it (0 to 1).
+    /// The share of the used facts, by weight, that the context contains or that can be recalled by
+    /// a reference or a file name in it (0 to 1).
     pub recoverable: f64,
     /// Number of edits after the compaction that quote earlier content.
     pub edits: u64,

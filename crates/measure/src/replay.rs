@@ -46,7 +46,7 @@ pub struct CallFigures {
     /// The share, by weight (0 to 1), of the earlier facts used in the response that the context
     /// contains; `None` if the response used none.
     pub recall: Option<f64>,
-    /// The same share of those facts that last occurred more than ten calls ago.
+    /// Like `recall`, but only of the facts that last occurred more than ten calls ago.
     pub far: Option<f64>,
     /// Number of edits that quote earlier content.
     pub edits: u64,

@@ -199,8 +199,7 @@ pub struct ExcerptSize {
     /// Bytes to which lines are truncated; 0 leaves them whole. Lines that report a failure stay
     /// whole.
     pub width: usize,
-    /// Of a result with fewer lines than this, no lines are kept only because they are at the
-    /// beginning.
+    /// Of a result with fewer lines than this, `head` lines at the beginning are not kept.
     pub few: usize,
 }
 

@@ -77,7 +77,7 @@ fn a_giant_of_one_line_keeps_its_ends() {
     assert!(below.starts_with("begin é") && below.ends_with("é end"), "{below}");
     assert_eq!((below.matches('…').count(), below.lines().count()), (1, 1));
     assert!((1_400..=2_010).contains(&below.len()), "{}", below.len());
-    // The same if its bytes have more tokens than usual.
+    // The same for a text with more tokens per byte than usual.
     let dense = IngestRule { cap: Some(600), ..IngestRule::default() };
     let shown = dense.shorten(&text, Ref::from_bytes(b"x"), &SeenLines::default(), &PerBytes(1));
     assert!(shown.is_some_and(|shown| shown.len() < 700 && shown.contains("begin é")));
@@ -191,7 +191,8 @@ fn a_result_is_not_shortened_for_a_few_tokens_or_without_a_rule() {
     assert_eq!(short(rule, &text), None);
     assert_eq!(short(IngestRule::default(), &lines(0..90)), None);
     assert!(short(rule, &lines(0..90)).is_some());
-    // One error less and a mark for each gap: fewer bytes, and more tokens.
+    // Without one error, and with a mark for each gap, the text would have fewer bytes but more
+    // tokens.
     let errors = "error: a\nbbbbbbbbbbbbbbbb\n".repeat(100);
     assert_eq!(short(IngestRule { cap: Some(299), ..rule }, &errors), None);
 }

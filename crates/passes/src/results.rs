@@ -49,8 +49,8 @@ pub struct Results {
     /// Maximum bytes of a kept line; longer lines are truncated. 0 means no maximum. In the style
     /// `beginning`, the number of characters that are kept.
     pub width: usize,
-    /// Of a result with fewer lines than this, no lines are kept only because they are at the
-    /// beginning. In the style `truncated`, a result with at most this many lines stays whole.
+    /// Of a result with fewer lines than this, `head` lines at the beginning are not kept. In the
+    /// style `truncated`, a result with at most this many lines stays whole.
     pub few: usize,
     /// Results of failed calls with at most this many bytes stay whole.
     pub whole_errors: u64,

@@ -138,7 +138,7 @@ pub struct WrittenSummary {
     pub text: String,
     /// Tokens of the text, as counted by the writer's tokenizer.
     pub tokens: Tokens,
-    /// Tokens of what the summary replaces, by the same tokenizer.
+    /// Tokens of what the summary replaces, as counted by the writer's tokenizer.
     pub of: Tokens,
     /// The parts that were removed from the model's text because the history does not contain them.
     pub struck: StruckCounts,

@@ -112,7 +112,7 @@ mod tests {
     }
 
     proptest! {
-        /// Successive replacements equal their sum.
+        /// Replacements one after the other give the same text as their sum.
         #[test]
         fn changes_add_up(
             text in "[a-z]{0,30}",

@@ -19,7 +19,7 @@ impl Reach {
         Reach { before, after }
     }
 
-    /// How far a match reaches around a word if these parts are before and after it.
+    /// This reach, extended by the longest matches of the parts before and after it.
     fn between(self, before: &[Hir], after: &[Hir]) -> Reach {
         Reach {
             before: self.before.zip(longest(before)).map(|(own, more)| own + more),

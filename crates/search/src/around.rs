@@ -48,7 +48,7 @@ impl Search {
     }
 }
 
-/// An item of a session, or of its sub-agent with this number.
+/// An item of a session, or of its sub-agent with the number `sub_agent`.
 pub(super) struct Place {
     pub(super) session: i64,
     pub(super) sub_agent: Option<usize>,

@@ -38,8 +38,8 @@ impl Hits {
     }
 }
 
-/// A message that matches. Serialised, it is the JSON of `epitome search --json` (`docs/json.md`),
-/// to which members are added, but in which none is changed or removed.
+/// A message that matches. Serialised, it is the JSON of `epitome search --json` (`docs/json.md`):
+/// later versions may add members, but change and remove none.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Hit {
     /// The session: a file, or `DATABASE#ID`.

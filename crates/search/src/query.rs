@@ -28,7 +28,7 @@ pub struct Query {
     pub(super) folders: Vec<PathBuf>,
 }
 
-/// Why a query is invalid, in words for users.
+/// Why a query is invalid, as a message for users.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadQuery(String);

@@ -40,9 +40,9 @@ const STEP: (u64, usize) = (128 << 20, 2_000);
 /// The progress of an update, in sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// The sessions that were done.
+    /// Number of sessions that are done.
     pub done: usize,
-    /// All sessions to do.
+    /// Number of all sessions that the update reads.
     pub of: usize,
 }
 
@@ -58,13 +58,13 @@ pub enum Update {
 /// The counts of an update.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UpdateCounts {
-    /// Sessions that are new or changed.
+    /// Number of sessions that are new or changed.
     pub sessions: usize,
-    /// Messages that were added.
+    /// Number of messages that were added.
     pub written: usize,
-    /// Sessions that were removed.
+    /// Number of sessions that were removed from the index.
     pub gone: usize,
-    /// Sessions that could not be read.
+    /// Number of sessions that could not be read.
     pub unreadable: usize,
 }
 

@@ -396,7 +396,7 @@ fn arguments(json: &[u8]) -> String {
 struct Ties {
     /// The calls that have no result so far.
     open: OpenCalls,
-    /// The ids of the calls in these messages.
+    /// The ids of the calls in the messages that are being added.
     made: HashSet<Box<str>>,
 }
 

@@ -62,7 +62,7 @@ impl Counts {
         sent
     }
 
-    /// Counts a new entry at the end.
+    /// Counts a new entry at the end of the context.
     pub fn add(
         &mut self,
         item: usize,

@@ -91,8 +91,8 @@ fn outputs(entry: &Entry) -> impl Iterator<Item = &Output> {
     })
 }
 
-/// The ranges in which two contexts differ, as indices into each. Items in `edited` are expected to
-/// differ and extend the ranges. Outside of the ranges both contexts have the same items.
+/// The ranges in which two contexts differ, as indices into each. They also include the items in
+/// `edited`. Outside of the ranges both contexts have the same items.
 pub fn difference(
     before: &[usize],
     after: &[usize],

@@ -21,7 +21,7 @@ use super::{Context, Outgoing};
 pub struct ListChange {
     /// Number of messages at the beginning of the list that the context had already.
     pub known: u64,
-    /// Number of messages of the context after these that are not in the list.
+    /// Number of later messages of the context, which are not in the list.
     pub left: u64,
     /// Number of messages of the list that are new.
     pub new: u64,

@@ -156,8 +156,8 @@ impl ContextLog {
         self.gathered.get_or_insert(self.bytes.len());
     }
 
-    /// Writes the gathered lines at once: if the program is killed, either all of them or none are
-    /// there.
+    /// Writes the gathered lines at once: if the program is killed, the journal has all of them or
+    /// none.
     pub fn write_gathered(&mut self) -> Result<()> {
         self.gathered.take().map_or(Ok(()), |from| self.write_from(from))
     }

@@ -93,7 +93,7 @@ fn what_was_prepared_comes_to_what_the_same_compaction_at_that_moment_comes_to()
         let before = context.usage().tokens;
         assert!(context.swap(prepared).expect("memory"), "{name}");
         assert_eq!(texts(&context), [expect, behind].concat(), "{name}");
-        // It is reported, can be undone, and is in the log.
+        // The adopted compaction is reported, can be undone, and is in the log.
         let events = context.events();
         let [
             Event::Started { why: EventReason::Background, .. },
@@ -152,7 +152,7 @@ fn what_was_prepared_of_another_context_is_dropped_without_harm() {
         assert_eq!(context.log(), log, "{what}");
         assert_eq!(context.events(), [], "{what}");
     }
-    // Nor is a preparation adopted that is not done, or that failed.
+    // A preparation that is not done, or that failed, is not adopted either.
     let mut context = near(recipe("digest"));
     let log = context.log().to_vec();
     let prepared = context.prepare().expect("it is time");

@@ -143,7 +143,7 @@ pub struct SavingsReport {
     /// Tokens of all entries as they were added, before any compaction.
     #[serde(rename = "said")]
     pub originals: Tokens,
-    /// Tokens of the entries that are sent, by the same count.
+    /// Tokens of the entries that are sent, in the same count as `originals`.
     pub sent: Tokens,
     /// Number of entries that were added.
     pub entries: u64,

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::PreparedCompaction;
 
-/// The tokens that a plan saves of one tool or one file.
+/// The tokens that a plan saves in the calls and results of one tool, or in those of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Saving {
     /// The name of a tool, or `thinking`, `images` or `text`; in [`Savings::files`] the path of a

@@ -24,9 +24,9 @@ const ERRORS: usize = 30;
 pub struct Frame(String);
 
 impl Frame {
-    /// Makes this part from the facts; `pinned` is included unchanged. `current` is whether the
-    /// user's last message waits for an answer, and `most` the maximum tokens of the user's
-    /// messages.
+    /// Makes the program's part from the facts; `pinned` is included unchanged. `current` is
+    /// whether the user's last message waits for an answer, and `most` the maximum tokens of the
+    /// user's messages.
     pub fn new(
         facts: &SummaryFacts,
         settings: &SummaryRule,
@@ -52,12 +52,12 @@ impl Frame {
         Frame(parts.join("\n\n"))
     }
 
-    /// The text of this part.
+    /// The text of the program's part.
     pub fn text(&self) -> &str {
         &self.0
     }
 
-    /// The whole summary: this part, and the sections that the model wrote.
+    /// The whole summary: the program's part, and the sections that the model wrote.
     pub fn with(&self, section_texts: &[(String, String)]) -> String {
         let section_texts = section_texts.iter().map(|(title, body)| format!("## {title}\n{body}"));
         let section_texts = section_texts.collect::<Vec<_>>().join("\n\n");

@@ -7,7 +7,7 @@ pub struct ToolText {
     pub name: &'static str,
     /// What the tool does, and when to call it.
     pub about: &'static str,
-    /// The name of its only argument, an optional text.
+    /// The name of the tool's only argument, an optional text.
     pub argument: &'static str,
     /// The description of the argument.
     pub argument_about: &'static str,

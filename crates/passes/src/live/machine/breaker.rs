@@ -14,7 +14,7 @@ const FAILURES: u32 = 3;
 pub(super) enum AttemptResult {
     /// The attempt saved `saved` of `of` tokens.
     Gained { of: Tokens, saved: Tokens },
-    /// A summary was requested, and there is none.
+    /// A summary was requested, but none was written.
     Unwritten,
     /// The passes failed.
     Refused,
