@@ -111,7 +111,7 @@ enum Scope {
     Mcp(String, Option<String>),
 }
 
-/// Why a rule cannot be parsed.
+/// The error if a text is not a rule. It holds the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadRule(pub String);
 

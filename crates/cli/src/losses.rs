@@ -82,7 +82,7 @@ fn body(compaction: &CompactionLosses, all: bool) -> String {
 struct List {
     text: String,
     most: usize,
-    /// The command that lists the other pieces.
+    /// The command-line option that lists the other pieces, too.
     rest: &'static str,
     /// The number of pieces with a reference that were listed.
     listed: usize,

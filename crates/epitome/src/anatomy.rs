@@ -73,7 +73,7 @@ impl PartKind {
     }
 }
 
-/// The number and the size of a group of blocks: of one kind, or of one tool's calls.
+/// The number and the size of blocks: of one kind, of one tool's calls or results, or of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PartSize {
     /// The number of blocks, sent or not.

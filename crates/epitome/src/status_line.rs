@@ -1,9 +1,10 @@
 //! The status line of an agent that is running: how full its context is, what compacting would give
 //! back, and what was spent today.
 //!
-//! An agent runs the status line after each response, so it must be fast. Of the sessions, only
-//! what was appended since the last call is read. What compacting would give back is computed by
-//! another process ([`refresh`]) and then read from a file.
+//! An agent runs the status line after each response, so it must be fast. It reads only what was
+//! appended to sessions since the last call, and, if the agent does not say how full the context
+//! is, the end of its session. What compacting would give back is computed by another process
+//! ([`refresh`]) and then read from a file.
 
 mod today;
 

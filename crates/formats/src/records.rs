@@ -62,8 +62,8 @@ pub enum ContextEffect {
     Nowhere,
     /// The entries are added at the end of the context.
     Adds,
-    /// The entry, which must be the only one of the record, replaces the system prompt, or becomes
-    /// the first of the context. `Head::prompt` is not set.
+    /// The entry, which must be the only one of the record, is the system prompt: it replaces an
+    /// earlier one, or else becomes the first of the context. `Head::prompt` is not set.
     Prompt,
     /// The entry, which must be the only one of the record, replaces everything but the system
     /// prompt.

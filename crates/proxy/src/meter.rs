@@ -102,7 +102,7 @@ impl Meter {
         Meter { telemetry, ..self }
     }
 
-    /// Has the spans sent that wait.
+    /// Has the exporter of telemetry send the spans that still wait, and end.
     pub(crate) fn end(&self) {
         if let Some(telemetry) = &self.telemetry {
             telemetry.end();

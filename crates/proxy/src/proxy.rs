@@ -164,7 +164,7 @@ impl Proxy {
         self.meter.totals()
     }
 
-    /// Has the spans sent that wait.
+    /// Has the exporter of telemetry send the spans that still wait, and end.
     pub(crate) fn end(&self) {
         self.meter.end();
     }

@@ -34,8 +34,9 @@ fn longest(parts: &[Hir]) -> Option<usize> {
     lengths.try_fold(0_usize, |sum, len| sum.checked_add(len?))
 }
 
-/// Returns how far each match reaches around one of `keywords` (in lower case), if every match
-/// contains one; and the spellings of the keyword in it, if there are few.
+/// How far a match can reach around one of `keywords` (in lower case), and the spellings that the
+/// keyword can have there; no spellings if they are too many. `None` if a match may be without a
+/// keyword.
 pub(crate) fn reach_of(hir: &Hir, keywords: &[String]) -> Option<(Reach, Vec<String>)> {
     let mut written = Vec::new();
     let cased = Words { keywords, capitals: Capitals::Matter };

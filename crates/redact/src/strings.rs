@@ -12,7 +12,7 @@ pub(crate) struct Literal {
     pub(crate) is_key: bool,
 }
 
-/// Iterates over the literals of JSON text.
+/// Iterates over the string literals of JSON text.
 pub(crate) struct Literals<'a> {
     bytes: &'a [u8],
     at: usize,

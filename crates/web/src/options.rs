@@ -28,7 +28,7 @@ pub struct Options {
     pub which: Which,
     /// Finds what is redacted in everything that is shown.
     pub finder: Option<Finder>,
-    /// Counts the tokens of plans.
+    /// Counts tokens when a compaction is planned or made.
     pub counter: &'static dyn Counter,
 }
 

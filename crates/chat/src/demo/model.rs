@@ -41,7 +41,8 @@ const ASIDE: &str = "I only follow a script: send the line that is typed for you
 pub(super) enum Step {
     Say(String),
     Call(String, String),
-    /// A call of `recall` with the first reference in the request.
+    /// A call of `recall` that searches for this text in the first removed text that the request
+    /// refers to, or, if there is none, in `#1`.
     Recall(String),
 }
 

@@ -396,7 +396,7 @@ impl State {
         }
     }
 
-    /// Handles an event of the task that a call began.
+    /// Handles an event of the sub-agent that the call `id` of the tool `task` began.
     fn task(&mut self, id: &str, event: Event, preview: Option<Preview>) {
         let task = Some(id);
         match event {

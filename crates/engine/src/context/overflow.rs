@@ -164,8 +164,8 @@ impl Context {
     }
 
     /// The result of a recovery, after [`step`](Context::step) has returned that the context can be
-    /// sent. A recovery that needed a summary is final if the context is no smaller than the
-    /// refused request; any other is returned unchanged.
+    /// sent: [`Recovery::Final`] if a summary was needed, and the context is still no smaller than
+    /// the refused request; otherwise `recovery` itself.
     pub fn recovery_result(&self, recovery: Recovery) -> Recovery {
         match recovery {
             Recovery::Summarise { before, .. } if self.tokens() >= before => {

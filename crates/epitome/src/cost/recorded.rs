@@ -199,7 +199,7 @@ struct Stamped {
 
 /// The sessions and the files of their sub-agents, each once.
 fn all_files(found: &[SessionFile]) -> Vec<Stamped> {
-    // A session that is listed only from its row in a database does not record its requests.
+    // A session that can be listed from its `row` alone holds no record of its requests.
     let own = found.iter().filter(|file| file.row.is_none()).map(Stamped::of_session);
     let parts = found.par_iter().flat_map_iter(|file| {
         let parts = agents::companions(&file.path).into_iter();

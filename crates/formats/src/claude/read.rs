@@ -363,7 +363,7 @@ fn assistant(at: &RecordBytes<'_>, message: &raw::Message) -> Entry {
     }
 }
 
-/// An entry with a reminder, which the agent puts into the prompt.
+/// The entry of an `attachment`: a reminder that the agent itself adds to the conversation.
 fn attachment(at: &RecordBytes<'_>, raw: &raw::Record) -> Entry {
     let blocks = raw.rendered.iter().map(|place| Block::Opaque(at.span(place))).collect();
     Entry { role: Role::System, blocks, ..Entry::default() }

@@ -65,8 +65,8 @@ impl Records for Reader {
         content
     }
 
-    /// No message gives a title here: [`read`] sets it after the last record, from the text that
-    /// Cursor puts in tags, unless the chat was given a name.
+    /// Messages give no title while they are read: if the chat has no name, [`read`] takes the
+    /// title afterwards from the first text that the user typed.
     fn title(_: Option<&str>, _: &dyn Fn() -> Option<Box<str>>) -> Option<String> {
         None
     }

@@ -36,7 +36,7 @@ fn hash(text: &str) -> String {
     STANDARD.encode(Sha256::digest(text.as_bytes()))
 }
 
-/// The name of the element with a page's key figures.
+/// The `name` of the `meta` element with a page's key figures.
 pub(super) const FACTS: &str = "epitome-session";
 
 /// Builds a whole HTML document.
