@@ -8,8 +8,8 @@
 //!
 //! # Absent
 //!
-//! The protocol's methods for files and terminals of the editor: the tools work on the disk, as in
-//! the terminal.
+//! The protocol's methods for reading files and running terminals in the editor are not used: the
+//! tools work on the disk, as they do in the terminal interface.
 
 mod choice;
 mod client;
@@ -30,15 +30,15 @@ pub use choice::Choices;
 pub use client::serve;
 pub use connection::Stopper;
 
-/// Makes the agents of sessions, which needs settings, keys and files.
+/// Makes the agents of sessions. An implementation needs settings, API keys and files.
 pub trait Sessions: Send + Sync + 'static {
-    /// Makes an agent that works in a folder, for a new session or for the one with this id.
-    /// `servers` are MCP servers of the editor; they name no folder in which their programs are
-    /// started.
+    /// Makes an agent that works in `folder`: for the existing session `id`, or for a new session
+    /// if `id` is `None`. `servers` are the MCP servers that the editor configures. The editor
+    /// names no folders in which their programs are started, so these are empty paths.
     ///
     /// # Errors
     ///
-    /// The reason for the user.
+    /// The reason why the session cannot be started, as a text for the user.
     fn start(
         &self,
         folder: &Path,
@@ -54,7 +54,7 @@ pub struct StartedSession {
     /// The id of the agent's session.
     pub id: String,
     /// What the editor is shown first: the messages of the session so far, notices, and how full
-    /// its window is.
+    /// the context window is.
     pub first: Vec<Event>,
     /// The options that the user may set.
     pub choices: Choices,

@@ -18,7 +18,7 @@ use crate::machine::{Action, Event, Input, Machine, OutsideChange, Retrying};
 use crate::permissions::{Access, Answer};
 use crate::tools::Workplace;
 
-/// The maximum number of tokens of one answer. A longer one continues in the next request.
+/// The maximum number of tokens of one answer. A longer answer is continued in further requests.
 const MAX_TOKENS: u64 = 16_000;
 
 /// The maximum time to wait for the next stopped tool to end.
@@ -39,8 +39,8 @@ pub trait Front {
 
 /// Makes changes outside of the machine, and the contexts of tasks.
 pub trait Changes: Send {
-    /// Makes the context of a task, including its prompt. Returns it with the event that names its
-    /// session.
+    /// Makes the context of a task, including its prompt, and the event that names the session of
+    /// the task.
     ///
     /// # Errors
     ///
@@ -167,7 +167,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Works until the user leaves ([`Input::Leave`]) and everything has ended.
+    /// Works until the user leaves ([`Input::Leave`]), and then waits for tools as
+    /// [`Agent::wait_for_tools`] does.
     ///
     /// # Errors
     ///
@@ -187,7 +188,7 @@ impl Agent {
     }
 
     /// Waits for stopped tools to end. A command kills its processes as soon as it notices the
-    /// stop.
+    /// stop. Returns early if nothing arrives for two seconds.
     pub fn wait_for_tools(&mut self) {
         while self.tools_running > 0 {
             match self.inputs.recv_timeout(LAST_WAIT) {
@@ -216,8 +217,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Carries out an action, or starts to. `task` is the call that began the task of the action.
-    /// Returns the result if it is known at once.
+    /// Carries out an action, or starts to. If the action belongs to a task, `task` is the id of
+    /// the call that began the task. Returns the resulting input if it is known at once.
     fn carry_out(
         &mut self,
         action: Action,
@@ -272,7 +273,8 @@ impl Agent {
         Some(report.wrapped(known))
     }
 
-    /// Makes the context of a task.
+    /// Makes the context of the task that a call begins, and shows the event that names its
+    /// session.
     fn begin(&mut self, called: ResponseCall, front: &mut dyn Front) -> Input {
         let begun = match self.changes.take() {
             Some(mut changes) => {
@@ -387,11 +389,11 @@ impl Agent {
     }
 }
 
-/// Sends inputs to the machine, or to the machine of a task in it.
+/// Sends inputs to the machine, or to the machine of one of its tasks.
 #[derive(Clone)]
 struct Report {
     tell: Sender<Input>,
-    /// The call that began the task.
+    /// The id of the call that began the task; `None` for the machine itself.
     task: Option<Box<str>>,
 }
 

@@ -230,7 +230,8 @@ impl AgentSetup {
                 if is_page { Html::single_page(story, Vec::new()).page(0) } else { markdown(story) }
             },
         )?;
-        // In an editor, the session's folder is not the program's current one.
+        // A relative path is resolved in the folder of the session. For an editor, that is not the
+        // current folder of the program.
         write_new(&config.here.join(path), |to| {
             Spliced::new(&written.as_bytes(), Vec::new())?.copy_to(to)
         })
@@ -282,7 +283,9 @@ fn notice(text: String) -> Event {
     Event::Notice { text }
 }
 
-/// The recipe of the options, of a resumed session, or of the settings, in this order.
+/// The recipe that the options name, or else that of a resumed session, or else that of the
+/// settings. The event is a notice that the session's recipe cannot be used, so that another one
+/// is.
 pub(crate) fn recipe_of(options: &ChatOptions, session: &ChatFile) -> Result<(Recipe, Vec<Event>)> {
     let ChatOptions { config, settings, recipe, .. } = options;
     let of_session = session.origin().recipe.as_deref().filter(|_| recipe.is_none());
@@ -292,7 +295,7 @@ pub(crate) fn recipe_of(options: &ChatOptions, session: &ChatFile) -> Result<(Re
     };
     match recipes::resolve_live(config, settings, Some(name)) {
         Ok(recipe) => Ok((recipe, Vec::new())),
-        // The recipe was a file, or it no longer exists.
+        // The recipe was in a file, so its name alone does not find it, or it no longer exists.
         Err(err) => {
             let recipe = recipes::resolve_live(config, settings, None)?;
             let text = format!("the session goes on with the recipe {}: {err}", recipe.name);
@@ -301,7 +304,8 @@ pub(crate) fn recipe_of(options: &ChatOptions, session: &ChatFile) -> Result<(Re
     }
 }
 
-/// Renews the prompt of a session that was held in another folder. Returns notices for the user.
+/// Replaces the prompt of a session if `before`, the folder in which the session was held, is not
+/// the current one. Returns notices about that for the user.
 pub(crate) fn renewed(
     context: &mut Context,
     before: Option<&str>,

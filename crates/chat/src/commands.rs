@@ -11,7 +11,7 @@ pub(crate) struct Command {
     /// The arguments, for the help.
     pub(crate) arguments: &'static str,
     pub(crate) about: &'static str,
-    /// Parses what follows the name.
+    /// Parses what follows the name; `None` if nothing does.
     make: fn(Option<&str>) -> SlashOutcome,
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn parse(text: &str) -> Option<SlashOutcome> {
     Some((command.make)(rest))
 }
 
-/// The commands that begin with a text.
+/// The commands whose names begin with `text`, which must begin with a slash.
 pub(crate) fn completions(text: &str) -> Vec<&'static Command> {
     if !text.starts_with('/') {
         return Vec::new();

@@ -2,7 +2,8 @@
 
 use epitome_model::MicroDollars;
 
-/// An amount of dollars: `2`, `0.50`. None if the text is not an amount.
+/// Parses an amount of dollars, such as `2` or `0.50`. Digits after the sixth decimal are ignored.
+/// `None` if the text is not an amount, or the amount is too large.
 ///
 /// ```
 /// use epitome_model::MicroDollars;

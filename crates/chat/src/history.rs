@@ -7,7 +7,7 @@ use epitome_model::{Block, Entry, Role, Source};
 
 use crate::machine::{Event, GO_ON};
 
-/// Returns all messages of a context, as they were before anything was shortened.
+/// Returns all messages of a context except the prompt, as they were before anything was shortened.
 pub fn history(context: &Context) -> Vec<Event> {
     let outgoing = context.unchanged_view();
     let transcript = outgoing.transcript();

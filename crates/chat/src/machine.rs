@@ -55,16 +55,18 @@ pub enum Input {
     Response(u64, Box<epitome_llm::Response>, Option<MicroDollars>),
     /// This request failed for good.
     Failed(u64, Failure),
-    /// The answer to a question for a summary, or why there is none, with its cost.
+    /// The answer to the request for a summary with this number, or why there is none, and its
+    /// cost.
     Summary(u64, std::result::Result<Reply, NoReply>, Option<MicroDollars>),
     /// A background compaction is prepared as far as possible without a model's answer; `None` if
     /// this failed.
     Prepared(u64, Option<Box<Preparation>>),
     /// What a call would access, or the reason why it cannot be run.
     Checked(Box<str>, std::result::Result<Access, String>),
-    /// The user's answer about a call.
+    /// The user's answer to whether the call with this id may run.
     Permission(Box<str>, Answer),
-    /// The user's answer to a question of the model; `None` if there is no user.
+    /// The user's answer to the question that the call with this id asks; `None` if there is no
+    /// user.
     Told(Box<str>, Option<String>),
     /// The context, with its prompt, for the task that a call begins, or why there is none.
     Begun(Box<str>, std::result::Result<Box<Context>, String>),
@@ -82,7 +84,7 @@ pub enum Input {
     Window,
     /// The user wants to see what was shortened.
     Losses,
-    /// The user sets the budget for all requests, or asks for it.
+    /// The user sets the budget for all requests; `None` asks what the budget is.
     Budget(Option<MicroDollars>),
     /// The user wants a change outside of the machine.
     Change(OutsideChange),
@@ -115,7 +117,7 @@ pub enum Action {
     Run(ResponseCall, Access),
     /// Stop the current request and all running calls.
     Stop,
-    /// Make a change outside of the machine, which is idle if the change needs that.
+    /// Make a change outside of the machine. The machine is idle if this change requires it.
     Change(OutsideChange),
     /// Show an event.
     Show(Event),
@@ -144,9 +146,9 @@ pub struct Machine {
     wanted: bool,
     cost: Cost,
     answer: String,
-    /// Calls of the engine's own tool that wait for their result.
+    /// Calls of the engine's own tool, `compact`, that wait for their result.
     compacts: Vec<Box<str>>,
-    /// A compaction that the user requested, with its focus.
+    /// A compaction that the user requested, with its focus if the user gave one.
     compaction: Option<Option<String>>,
     /// A compaction that is being prepared, or is ready.
     background: Option<Background>,
@@ -433,7 +435,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Ends the turn: the next input is the user's.
+    /// Ends the turn. If the user has already typed the next message, or requested a compaction,
+    /// the machine continues with that; otherwise it is idle.
     fn end(&mut self, why: TurnEnd, reason: Option<String>) -> Result<()> {
         self.state = State::Idle;
         self.wanted = false;
@@ -442,8 +445,8 @@ impl Machine {
         let answer = mem::take(&mut self.answer);
         let cost = self.cost;
         self.show(Event::Done { ended: why, reason, answer, cost });
-        // If the model answered, messages that the user typed in the meantime begin the next turn.
-        // After an interruption or a failure they wait for the next message.
+        // If the model answered, messages that the user typed in the meantime begin the next turn,
+        // and a requested compaction is made. After any other end, both wait for the next message.
         let is_asked = !self.typed.is_empty() || self.compaction.is_some();
         if is_asked && why == TurnEnd::Answered {
             self.continuations = 0;

@@ -1,13 +1,13 @@
 //! MCP servers: their tools are further tools of the agent.
 //!
-//! A server is a program that is started, or an address. [`Servers`] has all servers of a session,
-//! on a thread; `connection` talks to one of them with the protocol's own library, `process` starts
-//! and ends a program, `tool` is a tool as it is offered to the model, `content` converts a result
-//! to text. Names and descriptions of tools come from others and are not trusted.
+//! A server is a program that is started, or an address. [`Servers`] runs all servers of a session
+//! on one thread; `connection` talks to one of them with the protocol's own library, `process`
+//! starts and ends a program, `tool` is a tool as it is offered to the model, `content` converts a
+//! result to text. Names and descriptions of tools come from the servers and are not trusted.
 //!
 //! # Absent
 //!
-//! Resources, prompts, sampling, and questions to the user.
+//! Resources, prompts, sampling, and questions of servers to the user.
 
 mod configured;
 mod connection;
@@ -42,7 +42,8 @@ pub const TIMEOUT: Duration = Duration::from_secs(120);
 /// A server as configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
-    /// The name of the server: letters, digits, `-` and single `_`.
+    /// The name of the server: at most 32 ASCII letters, digits, `-` and single `_`, with no `_` at
+    /// either end.
     pub name: String,
     /// Where the server is: a program or a URL.
     pub place: ServerAddress,
@@ -59,12 +60,12 @@ pub enum ServerAddress {
         command: String,
         /// The arguments of the program.
         args: Vec<String>,
-        /// Variables that the program gets in addition.
+        /// Environment variables that the program gets in addition to those of this program.
         env: Vec<(String, String)>,
-        /// The folder in which the program is started.
+        /// The folder in which the program is started; empty if it is not chosen yet.
         folder: PathBuf,
     },
-    /// An address: `https`, or on this machine.
+    /// A server that is reached over HTTP: with `https`, or with `http` on this machine.
     Address {
         /// The URL.
         url: String,
@@ -94,7 +95,7 @@ struct Link {
     server: Server,
     /// The channel for calls; `None` once all servers must end.
     calls: Option<UnboundedSender<Call>>,
-    /// The tools that the server listed last.
+    /// The tools that the server listed last, or why there are none.
     found: Found,
 }
 
@@ -148,7 +149,7 @@ impl Servers {
         Ok(Servers { links, thread: Some(thread) })
     }
 
-    /// Servers without tools, each with the reason.
+    /// The names of the servers whose tools could not be listed, each with the reason.
     pub fn failed(&self) -> Vec<(String, String)> {
         let failed = self
             .links
@@ -189,7 +190,7 @@ impl MoreTools for Servers {
                 Ok(result) => return result,
                 Err(RecvTimeoutError::Disconnected) => return Err(gone()),
                 Err(RecvTimeoutError::Timeout) if stop.is_stopped() => {
-                    // Dropping this makes the connection notify the server.
+                    // Dropping `stopper` makes the connection notify the server.
                     drop(stopper);
                     return Err("[stopped]".to_owned());
                 }

@@ -19,13 +19,14 @@ pub struct ChatModels {
     /// The model that answers.
     pub answers: Arc<dyn Model>,
     /// The model that writes summaries. It is the one that answers if the recipe needs no
-    /// summaries.
+    /// summaries, or if no other model can be used.
     pub summarises: Arc<dyn Model>,
 }
 
 impl ChatModels {
-    /// The models from the options, a resumed session, and the settings, in this order. The events
-    /// are notices about choices that the user may not expect.
+    /// The models for a chat. The answering model is named by the options, or else by a resumed
+    /// session, or else by the settings. The events are notices about choices that the user may not
+    /// expect.
     pub fn new(
         options: &ChatOptions,
         of_session: Option<&str>,
@@ -46,7 +47,7 @@ impl ChatModels {
         Ok((ChatModels { answers, summarises }, notices))
     }
 
-    /// The name of the model that writes summaries, if it is another one.
+    /// The name of the model that writes summaries, if it is not the one that answers.
     pub fn other_summariser(&self) -> Option<String> {
         let name = self.summarises.name();
         (name != self.answers.name()).then(|| name.to_string())
@@ -97,8 +98,8 @@ impl ChatOptions {
     }
 
     /// The model that writes summaries: that of the settings, or else the cheapest of the same
-    /// provider whose window suffices. If it fails, the model that answers is used. `None` if the
-    /// recipe needs no summaries, or if it is the model that answers.
+    /// provider whose window suffices. If a request to it fails, the answering model writes the
+    /// summary. `None` if the recipe needs no summaries, or if the choice is the answering model.
     fn summarising(
         &self,
         answers: &Arc<dyn Model>,

@@ -11,7 +11,7 @@ use crate::machine::{Event as Shown, LoadedFile, LoadedKind, TurnEnd};
 /// The maximum number of names of one kind on a line.
 const NAMES: usize = 6;
 
-/// A line about a change of the context; `None` for changes that are not interesting.
+/// A line about a change of the context; `None` for changes that the user need not know of.
 pub fn change(event: &Event) -> Option<String> {
     match event {
         Event::Warning { percent, .. } => Some(format!("the context is {percent}% full")),
@@ -37,8 +37,8 @@ pub fn change(event: &Event) -> Option<String> {
     }
 }
 
-/// A line about an event that is not part of the conversation; `None` if it is part of it, or not
-/// interesting.
+/// A text about an event that is not part of the conversation. `None` for events that are part of
+/// it, and for those that the user need not know of.
 pub fn aside(event: &Shown) -> Option<String> {
     match event {
         Shown::Context { event } => change(event),
@@ -73,7 +73,8 @@ pub fn loaded(files: &[LoadedFile]) -> String {
     parts.collect::<Vec<_>>().join(" · ")
 }
 
-/// The part of a window that is reserved for the answer.
+/// Describes the part of a window that is reserved for the answer; `None` if its size is unknown or
+/// zero.
 pub fn reserve(window: Option<Tokens>, usable: Option<Tokens>) -> Option<String> {
     let window = window?;
     let usable = usable?;
@@ -108,8 +109,8 @@ pub fn losses(context: &Context) -> Vec<String> {
     lines
 }
 
-/// The texts of the model that are not sent in full, the newest first: the number by which each is
-/// recalled, and its beginning.
+/// Describes the texts of the model that are not sent in full: a headline, and then the newest
+/// ones, the newest first, each with its number for `recall` and its beginning.
 fn unsent(texts: &[ResponseText]) -> Vec<String> {
     const SHOWN: usize = 8;
     const WIDTH: usize = 70;
@@ -130,7 +131,7 @@ fn unsent(texts: &[ResponseText]) -> Vec<String> {
     lines
 }
 
-/// The numbers of shortened pieces by kind: `results 31, stale 12`.
+/// The number of shortened pieces for each stage of a recipe: `results 31, stale 12`.
 pub fn tiers(by_stage: &BTreeMap<String, u64>) -> String {
     let parts: Vec<String> = by_stage.iter().map(|(tier, n)| format!("{tier} {n}")).collect();
     if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }

@@ -18,7 +18,7 @@ pub struct ChatOptions {
     pub settings: Settings,
     /// The model that answers, as PROVIDER/MODEL.
     pub model: Option<String>,
-    /// The base URL of that model, if it is not that of its provider.
+    /// The base URL of the model's service, if it is not the one of the provider.
     pub base_url: Option<String>,
     /// The recipe.
     pub recipe: Option<String>,
@@ -28,9 +28,9 @@ pub struct ChatOptions {
     pub resume: Option<String>,
     /// Whether everything is allowed that the user would be asked about.
     pub yes: bool,
-    /// Rules that allow.
+    /// Rules that allow calls, in addition to those of the settings.
     pub allow: Vec<Rule>,
-    /// Rules that refuse.
+    /// Rules that refuse calls, in addition to those of the settings.
     pub deny: Vec<Rule>,
     /// The amount after which no more requests are sent.
     pub budget: Option<MicroDollars>,
@@ -41,7 +41,7 @@ pub struct ChatOptions {
 pub enum Wait<'a> {
     /// The tools of these MCP servers.
     ForServers(&'a str),
-    /// Nothing any more.
+    /// The chat waits for nothing any more.
     Over,
 }
 

@@ -22,7 +22,7 @@ pub enum Access {
     Mcp {
         /// The server.
         server: String,
-        /// The name under which the tool is offered.
+        /// The name of the tool, without the prefix `mcp__SERVER__`.
         tool: String,
     },
 }
@@ -93,7 +93,7 @@ pub struct Rule {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Scope {
-    /// Writing anywhere inside the project.
+    /// Writing any file of the project, except in a `.git` folder.
     Write,
     /// Reading one path outside the project, and everything below it.
     ReadOutside(PathBuf),
@@ -128,13 +128,13 @@ impl fmt::Display for BadRule {
 impl std::error::Error for BadRule {}
 
 impl Rule {
-    /// Parses a rule that allows: `write` is writing inside the project, `shell: cargo test` plain
-    /// commands that begin with these words, `mcp__github` the tools of an MCP server,
-    /// `mcp__github__search` one of them.
+    /// Parses a rule that allows calls. `write` allows writing inside the project, except in a
+    /// `.git` folder. `shell: cargo test` allows plain commands that begin with these words.
+    /// `mcp__github` allows all tools of an MCP server, and `mcp__github__search` one of them.
     ///
     /// # Errors
     ///
-    /// [`BadRule`] if it is none of these.
+    /// [`BadRule`] if the text has none of these forms.
     pub fn allow(text: &str) -> Result<Rule, BadRule> {
         let scope = match Subject::parse(text)? {
             Subject::Write => Scope::Write,
@@ -144,13 +144,13 @@ impl Rule {
         Ok(Rule { scope, allow: true })
     }
 
-    /// Parses a rule that refuses: `write` is writing anywhere, `shell: git push` every command
-    /// line with these words in sequence. Names of MCP servers and tools are as for
-    /// [`Rule::allow`].
+    /// Parses a rule that refuses calls. `write` refuses all writing of files by tools. `shell: git
+    /// push` refuses every command line with these words in sequence. Names of MCP servers and
+    /// tools are as for [`Rule::allow`].
     ///
     /// # Errors
     ///
-    /// [`BadRule`] if it is none of these.
+    /// [`BadRule`] if the text has none of these forms.
     pub fn deny(text: &str) -> Result<Rule, BadRule> {
         let scope = match Subject::parse(text)? {
             Subject::Write => Scope::WriteAnywhere,
@@ -201,13 +201,13 @@ fn is_mcp_name(name: &str) -> bool {
 pub struct Permissions {
     root: PathBuf,
     rules: Vec<Rule>,
-    /// Whether everything is allowed that would be asked.
+    /// Whether calls are allowed that the user would otherwise be asked about.
     yes: bool,
 }
 
 impl Permissions {
-    /// The permissions in a project: reading inside is allowed, writing and commands are asked.
-    /// `root` must be absolute and without symbolic links.
+    /// The permissions in a project: files inside it may be read, and the user is asked about
+    /// everything else. `root` must be absolute and without symbolic links.
     pub fn new(root: PathBuf) -> Permissions {
         Permissions { root, rules: Vec::new(), yes: false }
     }
@@ -219,7 +219,7 @@ impl Permissions {
         self
     }
 
-    /// Sets whether everything is allowed that would be asked.
+    /// Sets whether calls are allowed that the user would otherwise be asked about.
     #[must_use]
     pub fn with_yes(mut self, yes: bool) -> Permissions {
         self.yes = yes;
@@ -231,7 +231,8 @@ impl Permissions {
         &self.root
     }
 
-    /// Decides about a call.
+    /// Decides about a call. It is refused if one part of it is refused, and allowed if all parts
+    /// are allowed; otherwise the user must be asked.
     pub fn judge(&self, access: &Access) -> Verdict {
         let mut asks = false;
         for part in access.parts() {
@@ -253,7 +254,8 @@ impl Permissions {
         if free {
             return Verdict::Allow;
         }
-        // The newest rule wins, because it is what the user decided last.
+        // The last rule that covers the access decides, because it is the newest decision of the
+        // user.
         let rule = self.rules.iter().rev().find(|rule| rule.scope.covers(access, &self.root));
         match rule {
             Some(Rule { allow: true, .. }) => Verdict::Allow,
@@ -263,7 +265,7 @@ impl Permissions {
         }
     }
 
-    /// Applies the user's answer about a call.
+    /// Applies the user's answer about a call, and returns the resulting decision.
     pub fn answer(&mut self, access: &Access, answer: Answer) -> Verdict {
         match answer {
             Answer::Once => Verdict::Allow,
@@ -307,7 +309,7 @@ impl Permissions {
         words.to_owned()
     }
 
-    /// What "always" and "never" would apply to; `None` if no rule covers the access.
+    /// What "always" and "never" would apply to; `None` if no rule can cover the access.
     fn scope(&self, access: &Access) -> Option<Scope> {
         match access {
             Access::Own | Access::Patch(_) => None,
@@ -365,8 +367,8 @@ impl Scope {
     }
 }
 
-/// Whether a path is a file of the project that no other program executes on its own. git executes
-/// hooks, and programs that its settings name.
+/// Whether a path is a file of the project that no other program executes on its own. Files in a
+/// `.git` folder are none: git executes hooks, and programs that its settings name.
 fn is_plain_file(path: &Path, root: &Path) -> bool {
     path.strip_prefix(root).is_ok_and(|inside| {
         inside.components().all(|part| !part.as_os_str().eq_ignore_ascii_case(".git"))

@@ -1,4 +1,4 @@
-//! The prompt of the model.
+//! The system prompt of the agent.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use epitome::storage::regular::{FoundFile, read_in};
 use crate::machine::{Event, LoadedFile, LoadedKind};
 use crate::tools::{Workplace, not_read};
 
-/// The maximum number of bytes of a rule file.
+/// The maximum number of bytes of a rule file that are read.
 const LONGEST: u64 = 32 << 10;
 
 /// The files in which projects keep rules for agents; only the first readable one is used.
@@ -71,8 +71,8 @@ impl Prompt {
     }
 }
 
-/// The rule file of a project. A file that is linked from outside of the project, or cannot be
-/// read, is reported in `refused`.
+/// The first readable rule file of a project, and its name. A rule file that cannot be read, or
+/// that is a link to a file outside of the project, is reported in `refused`.
 fn rules_of(root: &Path, refused: &mut Vec<String>) -> Option<(&'static str, FoundFile)> {
     for name in RULE_FILES {
         let path = root.join(name);
@@ -87,7 +87,8 @@ fn rules_of(root: &Path, refused: &mut Vec<String>) -> Option<(&'static str, Fou
     None
 }
 
-/// The prompt of a session that was held in another folder before, made from the project's prompt.
+/// The prompt of a session that goes on in another folder. It is made from the prompt of the
+/// project in which the session goes on; `before` is the folder in which it was held.
 pub fn moved_prompt(of_project: &str, before: &str) -> String {
     format!(
         "{of_project}\nUntil now this conversation was about the project in {before}. What was \

@@ -64,11 +64,11 @@ impl ChatFile {
         ChatFile { id, path, is_new: true, store, hold: None, is_task, origin }
     }
 
-    /// The session with this id. `last` is the newest session that began in the current folder.
+    /// The session with this id. `last` is the newest chat that began in the current folder.
     ///
     /// # Errors
     ///
-    /// `NotFound` if there is none, `Locked` if another process uses it.
+    /// `NotFound` if there is no such session, `Locked` if another process uses it.
     pub fn resume(config: &Config, id: &str) -> Result<ChatFile> {
         let ids = ids(config);
         let found = match id {
@@ -112,7 +112,7 @@ impl ChatFile {
         &self.path
     }
 
-    /// Whether the session has no messages yet.
+    /// Whether this is a new session, and not a resumed one.
     pub fn is_new(&self) -> bool {
         self.is_new
     }
@@ -244,7 +244,8 @@ fn began_in(path: &Path) -> Option<PathBuf> {
     first_origin(&head)?.cwd.map(PathBuf::from).or_else(|| folder_in_prompt(&head))
 }
 
-/// The last origin in the log of a session.
+/// The last origin in the log of a session. If it names no folder, the folder is that of the
+/// prompt.
 fn origin_of(path: &Path) -> Origin {
     let log = regular::read(path).unwrap_or_default();
     let mut origin = last_origin(&log).unwrap_or_default();
@@ -274,8 +275,8 @@ fn path_of(config: &Config, id: &str) -> PathBuf {
     config.logs().join(format!("{id}.jsonl"))
 }
 
-/// Returns `id` if `from` is 1 and no session has that id, or else `id` with a number. The id of a
-/// task always has a number.
+/// Returns an id that no session has. It is `id` itself if `from` is 1 and `id` is free; otherwise
+/// it is `id` with the first free number, from `from` on. The id of a task always has a number.
 fn free_id(config: &Config, id: &str, from: u32) -> String {
     let (base, first) = match id.strip_prefix("task-").and_then(|rest| rest.rsplit_once('-')) {
         Some((begun, number)) => (format!("task-{begun}"), number.parse().unwrap_or(1)),

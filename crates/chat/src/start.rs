@@ -45,8 +45,8 @@ impl StartedChat {
 }
 
 impl ChatOptions {
-    /// Makes an agent with the MCP servers of the settings and `more`. `waits` is called while
-    /// servers start.
+    /// Makes an agent with the MCP servers of the settings and `more`. `waits` is called before and
+    /// after the servers start.
     ///
     /// # Errors
     ///
@@ -115,8 +115,8 @@ impl ChatOptions {
         (!files.is_empty()).then_some(Event::Loaded { files })
     }
 
-    /// The rules of the settings and options. The newest rule wins, so the ones that refuse come
-    /// last.
+    /// The rules of the settings and options. The last rule that covers a call decides, so the
+    /// rules that refuse come last.
     fn rules(&self) -> Result<Vec<Rule>> {
         let settings = &self.settings;
         let set = &settings.values.chat;

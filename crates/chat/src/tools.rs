@@ -118,22 +118,24 @@ pub fn kind_of(name: &str) -> ToolKind {
     find_tool(name).map_or(ToolKind::Other, |tool| tool.kind)
 }
 
-/// A description of a call: its most important arguments, or all of them if these are missing.
+/// A description of a call: its most important arguments. If these are missing, or the tool is
+/// unknown, all arguments as the model wrote them.
 pub fn subject(tool: &str, arguments: &str) -> String {
     let parsed = serde_json::from_str(arguments).ok();
     let subject = parsed.and_then(|arguments| (find_tool(tool)?.subject)(&arguments));
     subject.unwrap_or_else(|| arguments.to_owned())
 }
 
-/// Replaces `{name}` in each part by that argument. A part whose argument is missing is left out.
-/// `None` if the first part is left out.
+/// Replaces `{name}` in each part by the argument of that name. A part whose argument is missing is
+/// left out. `None` if the first part is left out.
 fn described(arguments: &Value, parts: &[&str]) -> Option<String> {
     let first = described_part(arguments, parts[0])?;
     let others = parts[1..].iter().filter_map(|part| described_part(arguments, part));
     Some(others.fold(first, |all, part| all + &part))
 }
 
-/// Replaces the name in braces by that argument; `None` if the argument is missing.
+/// Replaces `{name}` by the argument of that name; `None` if the argument is missing, or is neither
+/// a string nor a number.
 fn described_part(arguments: &Value, part: &str) -> Option<String> {
     let (before, rest) = part.split_once('{')?;
     let (name, after) = rest.split_once('}')?;
@@ -145,7 +147,7 @@ fn described_part(arguments: &Value, part: &str) -> Option<String> {
     Some(format!("{before}{value}{after}"))
 }
 
-/// All tools, in the form for a request.
+/// The tools in [`TOOLS`], in the form for a request.
 pub fn request_tools() -> Vec<epitome_api::Tool<'static>> {
     let offered = TOOLS.iter().map(|tool| epitome_api::Tool {
         name: tool.name,
@@ -169,13 +171,13 @@ pub type OnProgress = Arc<dyn Fn(u64, String) + Send + Sync>;
 pub struct Workplace {
     /// The folder of the project: absolute, without symbolic links.
     root: PathBuf,
-    /// Environment variables with keys, which commands do not get.
+    /// Environment variables with API keys, which commands do not get.
     hidden: Arc<[String]>,
     /// The user's folders of skills.
     skills: Arc<[PathBuf]>,
     /// The user's home folder, below which skills may be linked.
     home: Option<PathBuf>,
-    /// MCP servers.
+    /// The source of the tools of MCP servers.
     more: Option<Arc<dyn MoreTools>>,
     /// The tools of MCP servers that are offered in requests.
     offered: Arc<[MoreTool]>,
@@ -281,7 +283,7 @@ impl Workplace {
         (find(called)?.access)(self, &called.arguments)
     }
 
-    /// A path for display: relative to the project if it is in it.
+    /// A path for display: relative to the project's folder if the path is inside it.
     pub fn shown_path(&self, path: &std::path::Path) -> String {
         self.display(path)
     }

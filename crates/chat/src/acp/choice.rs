@@ -38,7 +38,7 @@ impl Choices {
     }
 }
 
-/// The possible values of an option, including the current one.
+/// The possible values of an option. The current value, `now`, comes first if `all` lacks it.
 fn options(now: &str, all: &[String]) -> Vec<Value> {
     let is_listed = all.iter().any(|name| name == now);
     let others = all.iter().map(String::as_str);
@@ -46,11 +46,11 @@ fn options(now: &str, all: &[String]) -> Vec<Value> {
     names.map(|name| json!({"value": name, "name": name})).collect()
 }
 
-/// The change that a request to set an option means.
+/// The change that a request to set an option asks for.
 ///
 /// # Errors
 ///
-/// Why it is invalid.
+/// The reason, if the value is not a string or the option is unknown.
 pub(super) fn change(request: &SetOption) -> Result<OutsideChange, String> {
     let Some(value) = request.value.as_str() else {
         return Err(format!("{} takes a name", request.config_id));

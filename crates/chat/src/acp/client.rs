@@ -1,4 +1,4 @@
-//! Handles the requests of an editor, and its open sessions.
+//! Handles the requests of an editor, and keeps its open sessions.
 
 use std::collections::HashMap;
 use std::io::{BufRead, Write};
@@ -22,8 +22,9 @@ use crate::commands::{SlashOutcome, offered_to_editors, parse};
 use crate::machine::{Input, OutsideChange};
 use crate::mcp::{Server, ServerAddress, TIMEOUT, is_name};
 
-/// Speaks the protocol until the editor closes its stream, or the connection is stopped. Calls
-/// `stoppable` with a [`Stopper`] for the connection. When this returns, all agents have ended.
+/// Speaks the protocol until the editor closes its stream, or the connection is stopped. First
+/// calls `stoppable` with a [`Stopper`] that ends the connection from another thread. When this
+/// returns, all agents have ended.
 pub fn serve(
     sessions: impl Sessions,
     from: impl BufRead + Send + 'static,
@@ -57,10 +58,10 @@ struct Host<S> {
 struct State {
     abilities: Abilities,
     open: HashMap<String, Open>,
-    /// Whether the editor has gone, so that no session may begin.
+    /// Whether the connection has ended, so that no session may begin.
     is_over: bool,
-    /// Each session's thread has a clone of the sender, so that the channel closes after the last
-    /// one.
+    /// Each session's thread has a clone of the sender. Once the last of these clones and this
+    /// sender are dropped, the channel closes. `None` until the first session begins.
     threads: Option<(Sender<()>, Receiver<()>)>,
 }
 
@@ -74,7 +75,7 @@ struct Open {
 /// A request to open a session.
 struct SessionRequest {
     folder: PathBuf,
-    /// The id of an existing session.
+    /// The id of an existing session; `None` for a new one.
     id: Option<String>,
     servers: Vec<Server>,
     /// Whether the earlier messages are sent to the editor.
@@ -143,7 +144,8 @@ impl<S: Sessions> Host<S> {
         }))
     }
 
-    /// Passes a message or a command of the user to the agent.
+    /// Passes a message or a slash command of the user to the agent. `/help`, `/quit`, `/resume`
+    /// and invalid commands are answered here.
     fn prompt(&self, params: Value, responder: Responder) {
         let read = parsed(params).and_then(|request: Prompt| {
             let line = self.line(&request.session_id)?;
@@ -191,7 +193,7 @@ impl<S: Sessions> Host<S> {
         Ok(open.line.clone())
     }
 
-    /// Starts a thread for a session, and runs the agent there.
+    /// Starts a thread for a session, which answers the request and then runs the agent.
     fn begin(self: &Arc<Self>, params: Value, replay: bool, responder: Responder) {
         let wanted = match parsed(params) {
             Ok(OpenSession { cwd: folder, session_id: id, mcp_servers }) => {
@@ -203,7 +205,8 @@ impl<S: Sessions> Host<S> {
         let host = self.clone();
         let all = self.state().threads.get_or_insert_with(channel).0.clone();
         thread::spawn(move || {
-            // `ended` is closed at the end of this session, `all` when the thread ends.
+            // `ended` closes at the end of the session. This clone is dropped at the end of the
+            // thread.
             let _all = all;
             let (running, ended) = channel::<()>();
             let mut session = match host.open(&wanted, ended) {
@@ -291,7 +294,8 @@ fn parsed<T: DeserializeOwned>(params: Value) -> Result<T, Error> {
     serde_json::from_value(params).map_err(|err| Error::wrong(err.to_string()))
 }
 
-/// Converts an MCP server of the editor; `None` if its kind is not supported.
+/// Converts an MCP server of the editor. `None` if its kind of connection is not supported, or if
+/// no valid name can be made from its name.
 fn server(named: McpServer) -> Option<Server> {
     let name = named.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
     let name: String = name.take(32).collect();
@@ -314,7 +318,7 @@ fn pairs(all: Vec<Pair>) -> Vec<(String, String)> {
     all.into_iter().map(|it| (it.name, it.value)).collect()
 }
 
-/// Checks that the folder of a session exists.
+/// Checks that the folder of a session is an absolute path, and that it exists.
 fn check(folder: &Path) -> Result<(), Error> {
     if !folder.is_absolute() || !folder.is_dir() {
         let what = format!("{} is no absolute path of a folder", folder.display());

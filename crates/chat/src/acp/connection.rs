@@ -13,7 +13,8 @@ use super::wire::{Error, INTERNAL, Message};
 /// A line from the editor, or the end of the connection.
 pub(super) enum Incoming {
     Line(Vec<u8>),
-    /// No more messages: the editor closed the stream, or a signal ends the program.
+    /// No more messages follow: the editor closed the stream, the stream cannot be read, or a
+    /// [`Stopper`] ended the connection.
     End,
 }
 
@@ -76,8 +77,8 @@ impl Client {
 
     fn send(&self, message: &Value) {
         let mut to = self.0.to.lock().unwrap_or_else(PoisonError::into_inner);
-        // Errors are ignored: an editor that has gone also closes the stream from it, and that ends
-        // the program.
+        // Errors are ignored: an editor that has ended also closes the stream that is read from it,
+        // and that ends the program.
         let _gone = writeln!(to, "{message}").and_then(|()| to.flush());
     }
 
@@ -90,8 +91,8 @@ impl Client {
         self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
     }
 
-    /// Sends a request to the editor. The thread that reads from the editor calls `then` with the
-    /// answer or the error.
+    /// Sends a request to the editor, and returns its number. The thread that reads from the editor
+    /// calls `then` with the answer or the error.
     pub(super) fn request(
         &self,
         method: &str,
@@ -109,7 +110,7 @@ impl Client {
         id
     }
 
-    /// Cancels a request that has no answer yet.
+    /// Cancels a request, unless it has an answer already.
     pub(super) fn cancel(&self, request: u64) {
         if self.lock_pending().open.contains_key(&request) {
             self.notify("$/cancel_request", json!({"requestId": request}));
@@ -131,7 +132,7 @@ impl Client {
         Responder { client: self.clone(), id: Some(id) }
     }
 
-    /// Answers a message that is invalid.
+    /// Answers an invalid message with an error.
     pub(super) fn refuse(&self, code: i64, message: &str) {
         let error = json!({"code": code, "message": message});
         self.send(&json!({"jsonrpc": "2.0", "id": null, "error": error}));

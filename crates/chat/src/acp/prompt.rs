@@ -2,11 +2,11 @@
 
 use super::wire::ContentBlock;
 
-/// The text of a message. Linked files are named in it, and embedded files are included.
+/// The text of a message. A linked file is included as its path, an embedded file with its text.
 ///
 /// # Errors
 ///
-/// What the message contains that the model cannot read.
+/// The reason, if the message is empty or has a part that the model cannot read.
 pub(super) fn text(blocks: &[ContentBlock]) -> Result<String, String> {
     let mut text = String::new();
     for block in blocks {
@@ -30,7 +30,7 @@ pub(super) fn text(blocks: &[ContentBlock]) -> Result<String, String> {
     if text.trim().is_empty() { Err("the message is empty".to_owned()) } else { Ok(text) }
 }
 
-/// The path of a file, or the whole URI of anything else.
+/// A `file://` URI without its scheme, which is a path; any other URI unchanged.
 fn named(uri: &str) -> &str {
     uri.strip_prefix("file://").unwrap_or(uri)
 }

@@ -17,8 +17,9 @@ pub(super) fn options(always: &str) -> Value {
     ])
 }
 
-/// The user's answer. If the user cancels, only this call is refused; the notification that the
-/// editor then sends ends the turn.
+/// The user's answer to whether a call may run. If the request failed, no user is present. If the
+/// user cancels, only this call is refused; the notification that the editor then sends ends the
+/// turn.
 pub(super) fn answer(response: Result<Value, Value>) -> Answer {
     let Ok(response) = response else { return Answer::Unattended };
     match response["outcome"]["optionId"].as_str() {
@@ -42,7 +43,7 @@ pub(super) fn form(session: &str, call: &str, question: &str, choices: &[String]
     })
 }
 
-/// The answer in a form; `None` if the user gave no answer.
+/// The answer in a form; `None` if the user gave no answer or the request failed.
 pub(super) fn answer_from(response: Result<Value, Value>) -> Option<String> {
     let response = response.ok()?;
     let is_answer = response["action"] == "accept";

@@ -25,7 +25,8 @@ pub(super) enum Waiting {
     Options(Responder),
 }
 
-/// The open requests of the editor, in the order of their inputs.
+/// The requests of the editor whose inputs the agent has not received yet, in the order of the
+/// inputs.
 type Queue = Arc<Mutex<VecDeque<Waiting>>>;
 
 /// The sender of inputs to the agent of a session.
@@ -101,7 +102,7 @@ impl PreparedSession {
         }
     }
 
-    /// Runs until the editor closes the session.
+    /// Runs until the editor closes the session, or the log cannot be written.
     pub(super) fn run(mut self) {
         self.editor.send(vec![commands()]);
         for event in std::mem::take(&mut self.first) {
@@ -129,7 +130,7 @@ impl PreparedSession {
     }
 }
 
-/// Whether a request of the editor waits for the end of this input.
+/// Whether a request of the editor is answered only once this input has been handled.
 fn is_waited_for(input: &Input) -> bool {
     matches!(
         input,
@@ -164,10 +165,12 @@ struct Editor {
     abilities: Abilities,
     updates: Updates,
     choices: Choices,
-    /// Open questions, by the task and the id of the call.
+    /// The numbers of the open requests to the editor. The key is the call that the question is
+    /// about: the id of the call that began its task (`None` outside of a task), and its own id.
     asked: HashMap<(Option<String>, String), u64>,
     waiting: Vec<Waiting>,
-    /// The end of the last turn.
+    /// How the last turn ended, with the reason in words; `None` once a request is answered with
+    /// it.
     ended: Option<(TurnEnd, Option<String>)>,
 }
 
@@ -201,7 +204,8 @@ impl Front for Editor {
     }
 
     fn permit(&mut self, _: &ResponseCall, _: &Access) -> Option<Answer> {
-        // The event for this call asks the user. The answer comes later, as an input.
+        // `show` has asked the user for the event of this call. The answer comes later, as an
+        // input.
         None
     }
 
@@ -283,7 +287,8 @@ impl Editor {
     }
 }
 
-/// The result of a request that was a message or a command.
+/// The response to a prompt of the user, which was a message or a command. `ended` says how the
+/// turn ended.
 fn response(ended: Option<&(TurnEnd, Option<String>)>) -> Result<Value, Error> {
     let reason = match ended {
         // A command begins no turn, so no turn has ended.

@@ -65,7 +65,8 @@ pub(super) struct Call {
     pub(super) value: Value,
 }
 
-/// Identifies a call: the call that began its task, if it is in a task, and its own id.
+/// Identifies a call: the id of the call that began its task (`None` outside of a task), and its
+/// own id.
 type Place = (Option<String>, String);
 
 /// The author of a message.
@@ -141,7 +142,8 @@ impl Updates {
         }
     }
 
-    /// The updates for a notice to the user, which is not part of the conversation.
+    /// The updates for a notice to the user, which is not part of the conversation. An editor that
+    /// shows no notices gets the notice as a message of the agent.
     pub(super) fn note(&mut self, text: &str) -> Vec<Value> {
         if self.abilities.notices {
             let (title, rest) = text.split_once('\n').unwrap_or((text, ""));
@@ -255,7 +257,8 @@ impl Updates {
         }
         let status = if error { "failed" } else { "completed" };
         let mut value = json!({"toolCallId": call.id, "status": status});
-        // If a diff was sent, no "done" text follows.
+        // The result of a call whose diff was sent says only that the change was made: it is left
+        // out.
         if error || call.value.get("content").is_none() {
             let text = if is_prose(kind_of(&call.tool)) { text.to_owned() } else { fenced(text) };
             value["content"] = json!([{"type": "content", "content": text_block(&text)}]);
@@ -263,7 +266,7 @@ impl Updates {
         vec![update("tool_call_update", value)]
     }
 
-    /// The files that a call accesses.
+    /// The files that a call reads or writes. Empty for commands, and for tools of MCP servers.
     fn locations(&self, tool: &str, arguments: &str) -> Vec<Value> {
         let called = ResponseCall {
             id: "".into(),

@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 /// The version of the protocol.
 pub(super) const VERSION: u64 = 1;
 
-/// The code for a wrong request.
+/// The JSON-RPC code for invalid parameters.
 pub(super) const INVALID_PARAMS: i64 = -32602;
-/// The code for an internal error.
+/// The JSON-RPC code for an internal error.
 pub(super) const INTERNAL: i64 = -32603;
 pub(super) const METHOD_NOT_FOUND: i64 = -32601;
 pub(super) const PARSE_ERROR: i64 = -32700;
 
-/// A message of any kind.
+/// A JSON-RPC message: a request, a notification or a response.
 #[derive(Debug, Deserialize)]
 pub(super) struct Message {
     #[serde(default)]
@@ -35,7 +35,7 @@ pub(super) struct Message {
     pub(super) error: Option<Value>,
 }
 
-/// The error of a request.
+/// The error with which a request is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Error {
     pub(super) code: i64,
@@ -43,7 +43,7 @@ pub(super) struct Error {
 }
 
 impl Error {
-    /// An error for a wrong request.
+    /// An error for a request with invalid parameters.
     pub(super) fn wrong(message: impl Into<String>) -> Error {
         Error { code: INVALID_PARAMS, message: message.into() }
     }
@@ -113,12 +113,12 @@ pub(super) struct McpServer {
     pub(super) url: Option<String>,
     #[serde(default)]
     pub(super) headers: Vec<Pair>,
-    /// The kind of connection; `None` for a program.
+    /// The kind of connection: `None` or `stdio` for a program, `http` for a URL.
     #[serde(default, rename = "type")]
     pub(super) kind: Option<String>,
 }
 
-/// A variable or a header.
+/// An environment variable of a program, or a header of HTTP requests.
 #[derive(Debug, Deserialize)]
 pub(super) struct Pair {
     pub(super) name: String,
@@ -177,7 +177,7 @@ pub(super) struct SetOption {
     pub(super) value: Value,
 }
 
-/// A block of text.
+/// A content block of the protocol that is text.
 pub(super) fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }

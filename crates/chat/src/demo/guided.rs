@@ -16,7 +16,7 @@ use crate::notices::reserve;
 use crate::permissions::Permissions;
 use crate::session::setup;
 
-/// How many tokens the tool `compact` must save at least. The default is too many for so small a
+/// How many tokens the tool `compact` must save at least. The default is too high for so small a
 /// window.
 const TOOL: u64 = 1_000;
 

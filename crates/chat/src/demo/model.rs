@@ -41,8 +41,8 @@ const ASIDE: &str = "I only follow a script: send the line that is typed for you
 pub(super) enum Step {
     Say(String),
     Call(String, String),
-    /// A call of `recall` that searches for this text in the first removed text that the request
-    /// refers to, or, if there is none, in `#1`.
+    /// A call of `recall` that searches for this text in the first removed text that a reference in
+    /// the request names, or in `#1` if the request contains no reference.
     Recall(String),
 }
 
@@ -71,7 +71,7 @@ pub(super) struct Turn {
     pub(super) steps: Vec<Step>,
 }
 
-/// How long a word takes, and a call, if the demo is watched.
+/// If the demo is watched: the delay of each word of a text, and the delay of each call.
 const WORD: Duration = Duration::from_millis(20);
 const CALL: Duration = Duration::from_millis(200);
 
@@ -214,7 +214,7 @@ fn texts(request: &Request<'_>) -> Vec<String> {
     texts.collect()
 }
 
-/// The first reference in a text.
+/// The reference in the first stub of a text; `None` if there is no stub or it names none.
 fn reference(text: &str) -> Option<&str> {
     let rest = text.split_once("[epitome ")?.1;
     let end = rest.find(|c: char| !c.is_ascii_alphanumeric())?;

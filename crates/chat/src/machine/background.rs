@@ -3,10 +3,10 @@
 //!
 //! Where a turn begins, the machine waits for a preparation that is being computed. That takes
 //! milliseconds, and the context then does not depend on the speed of the computer. The machine
-//! does not wait there for a model that is writing a summary. It waits for the model where the
-//! compaction is due, because it would have to ask for the same summary there. If a compaction
-//! without a model is due within a turn, it is not taken over but made again: that is cheap, and
-//! the new one covers all messages so far.
+//! does not wait there for a model that is writing a summary. It waits for the model once a
+//! compaction is due, because it would have to ask for the same summary then. If a compaction is
+//! due within a turn, a prepared one that asked no model is discarded and made again: that is
+//! cheap, and the new one covers all messages so far.
 
 use epitome_engine::Preparation;
 use epitome_error::Result;
@@ -86,8 +86,9 @@ impl Machine {
         self.advance_from(begins_turn)
     }
 
-    /// Puts the compaction into the context where that is allowed. Returns whether the machine must
-    /// wait for it.
+    /// Puts a finished background compaction into the context if a turn begins, or if a compaction
+    /// is due and a model was asked for a summary. Returns whether the machine must wait for an
+    /// unfinished one.
     pub(super) fn swap(&mut self, begins_turn: bool) -> Result<bool> {
         let is_due = self.context.is_due();
         if !is_due && !begins_turn {

@@ -186,7 +186,8 @@ impl Machine {
         self.judge_tasks_again()
     }
 
-    /// Runs a call that the user was asked about, or refuses it.
+    /// Runs or refuses a call that the user was asked about. Does nothing if the user must still
+    /// answer.
     fn decided(&mut self, id: &str, verdict: Verdict) -> Result<()> {
         let allowed = match &verdict {
             Verdict::Allow => true,
@@ -244,7 +245,7 @@ impl Machine {
         }
     }
 
-    /// Gives results to all calls that have none yet.
+    /// Interrupts the calls of an answer: each that has no result yet gets one.
     pub(super) fn interrupt(&mut self, calls: Vec<OpenCall>) -> Result<()> {
         for mut call in calls {
             self.interrupt_task(&mut call)?;

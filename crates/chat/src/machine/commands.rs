@@ -15,7 +15,7 @@ pub enum OutsideChange {
     Recipe(Option<String>),
     /// Use another model; `None` shows the current one.
     Model(Option<String>),
-    /// Resume another session; `None` lists them.
+    /// Resume another session; `None` lists the sessions.
     Resume(Option<String>),
     /// Export the session to a new file; `None` names it after the session.
     Export(Option<PathBuf>),

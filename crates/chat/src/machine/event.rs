@@ -73,7 +73,7 @@ pub enum Event {
         /// Answers to choose from.
         choices: Vec<String>,
     },
-    /// The user's answer, or a rule, decided whether a call may run.
+    /// The user was asked whether a call may run, and this is decided now, by an answer or a rule.
     Permitted {
         /// The id of the call.
         id: String,
@@ -93,7 +93,8 @@ pub enum Event {
         id: String,
         /// Seconds since the call began.
         seconds: u64,
-        /// The last lines of the call's output. Each event repeats them.
+        /// The last lines of the call's output so far, at most 40. They may repeat those of the
+        /// event before.
         text: String,
     },
     /// A call has its result.
@@ -138,7 +139,7 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         window: Option<Tokens>,
     },
-    /// What is shortened in the context, after the user asked for it.
+    /// What is shortened in the context. The user asked for this list.
     Losses {
         /// The losses, each as a line of text.
         lines: Vec<String>,
@@ -214,7 +215,7 @@ pub enum TurnEnd {
     Answered,
     /// The user interrupted the turn.
     Interrupted,
-    /// The model gave no answer.
+    /// There is no answer: the request failed.
     Failed,
     /// The budget is spent.
     Budget,

@@ -55,7 +55,7 @@ impl Machine {
         found.ok_or_else(|| format!("nothing was shortened under {name}"))
     }
 
-    /// The lines of all messages that contain a text.
+    /// The lines that contain a text, in all messages of the log; at most [`HITS`].
     fn search(&self, search: &str) -> Result<String, String> {
         let hits = self.context.search(search, HITS + 1);
         if hits.is_empty() {
@@ -72,8 +72,10 @@ impl Machine {
     }
 }
 
-/// The requested lines, and the total number of lines. Texts of the model come first. The lines of
-/// the call's result are numbered without them.
+/// The part of a recalled text that the arguments ask for: the lines that contain `search`, or else
+/// the lines from `offset` on. Lines that are left out before or after it are reported. The texts
+/// that the model wrote with the call come first; the lines of the call's result are numbered
+/// without them.
 fn excerpt(recalled: &RecallResult, arguments: &Arguments) -> String {
     let RecallResult { text, response_texts: said } = recalled;
     let lines: Vec<&str> = text.lines().collect();

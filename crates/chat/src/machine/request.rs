@@ -85,8 +85,8 @@ impl Machine {
         self.fail(&failure.to_string())
     }
 
-    /// Handles the refusal of a request as too long: makes the context smaller, and sends the
-    /// request again.
+    /// Handles the refusal of a request as too long: makes the context smaller and sends the
+    /// request again, or ends the turn if that is impossible.
     fn refused(&mut self, message: &str) -> Result<()> {
         self.background = None;
         let recovery = self.context.recover_from_refusal(Some(413), message)?;
@@ -127,7 +127,8 @@ impl Machine {
             }
             State::Summarising(_) => {
                 self.context.answer(interrupted())?;
-                // A call of `compact` may wait for its result.
+                // A waiting call of `compact` gets its result from `step`, which may ask for a
+                // summary again.
                 while let Next::Ask(_) = self.context.step()? {
                     self.context.answer(interrupted())?;
                 }

@@ -19,6 +19,7 @@ impl Machine {
     }
 
     /// Why a task does not have a tool: no user can answer in it, and tasks cannot be nested.
+    /// `None` if it has the tool.
     pub(super) fn missing_in_task(&self, tool: &str) -> Option<String> {
         let is_missing = self.is_task && [TASK, ASK].contains(&tool);
         is_missing.then(|| format!("there is no tool `{tool}` in a task"))
@@ -44,7 +45,7 @@ impl Machine {
         self.in_task(id, Input::User(task.prompt))
     }
 
-    /// Passes an input to a task.
+    /// Passes an input to a task. If the task is over, only the cost of an answer is counted.
     pub(super) fn in_task(&mut self, id: &str, input: Input) -> Result<()> {
         if self.task_context(id).is_none() {
             // An answer that arrives after the task was interrupted still has a cost.
@@ -62,7 +63,7 @@ impl Machine {
         if is_answer { self.judge_again() } else { Ok(()) }
     }
 
-    /// Judges all calls in tasks again that wait for the user.
+    /// Judges again all calls in tasks that wait for the user.
     pub(super) fn judge_tasks_again(&mut self) -> Result<()> {
         let State::Calling(calls) = &self.state else { return Ok(()) };
         let tasks = calls.iter().filter(|call| call.task.is_some());
@@ -70,7 +71,8 @@ impl Machine {
         ids.iter().try_for_each(|id| self.with_task(id, Machine::judge_again))
     }
 
-    /// Runs `act` on a task, with the permissions and the budget of this machine.
+    /// Runs `act` on a task, with the permissions and the budget of this machine. If the task ends,
+    /// its answer, or the reason why there is none, becomes the result of the call.
     fn with_task(&mut self, id: &str, act: impl FnOnce(&mut Machine) -> Result<()>) -> Result<()> {
         let Some(mut task) = self.running(id).and_then(|call| call.task.take()) else {
             return Ok(());
@@ -99,7 +101,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Runs `act` on a task, and takes over its actions. If the task ended, returns how.
+    /// Runs `act` on a task, and takes over its actions. If the task ended, returns how it ended,
+    /// the reason, and its last answer.
     fn act_as(
         &mut self,
         id: &str,

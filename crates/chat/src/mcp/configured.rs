@@ -13,9 +13,9 @@ use crate::machine::Event;
 use crate::options::{ChatOptions, Wait};
 use crate::tools::Workplace;
 
-/// Adds the tools of MCP servers to a workplace: those of the settings, and `more`. Programs do not
-/// get the environment variables in `hidden`. The events name servers without tools. `waits` is
-/// called before and after servers start.
+/// Adds the tools of MCP servers to a workplace: those of the settings, and those of `more` whose
+/// names the settings do not use. Programs do not get the environment variables in `hidden`. The
+/// events name the servers without tools. `waits` is called before and after servers start.
 pub(crate) fn with_servers(
     options: &ChatOptions,
     place: Workplace,
@@ -98,7 +98,7 @@ fn server(config: &Config, settings: &Settings, name: &str, set: &McpServer) -> 
     Ok(Server { name: name.to_owned(), place, timeout })
 }
 
-/// A variable that a server's values refer to and that is not set.
+/// The first environment variable that a server's values refer to and that is not set.
 fn unset<'s>(config: &Config, set: &'s McpServer) -> Option<&'s str> {
     let values = set.env.values().chain(set.headers.values());
     let mut named = values.flat_map(|text| parts(text).filter_map(|(_, variable)| variable));
@@ -118,7 +118,8 @@ fn expanded(config: &Config, values: &BTreeMap<String, String>) -> Vec<(String, 
     values.collect()
 }
 
-/// Splits a text into pairs: literal text, and the name of the variable that follows it.
+/// Splits a text at each `${VARIABLE}` into pairs: the text before it, and the variable's name. The
+/// last pair has the rest of the text, and no variable.
 fn parts(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
@@ -132,7 +133,7 @@ fn parts(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     })
 }
 
-/// An error of the settings, with its place.
+/// An error of the setting `chat.mcp`, with the place where it is set.
 fn wrong(settings: &Settings, what: String) -> Error {
     let set = settings.set.get("chat.mcp").and_then(|sets| sets.first());
     let place = set.map_or(String::new(), |set| format!("{}: ", set.place));

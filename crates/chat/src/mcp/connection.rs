@@ -32,13 +32,13 @@ pub(super) struct Call {
     pub(super) tool: String,
     pub(super) arguments: serde_json::Map<String, serde_json::Value>,
     pub(super) tell: Sender<Result<String, String>>,
-    /// The call ends when the sender of this channel is dropped, which is what an interruption
-    /// does.
+    /// When the sender of this channel is dropped, the call is cancelled. An interruption by the
+    /// user drops it.
     pub(super) stopped: oneshot::Receiver<()>,
 }
 
-/// Serves calls until the channel is closed. `listed` is dropped once the tools are known, or if
-/// there are none.
+/// Serves calls until the channel is closed. `listed` is dropped once the tools are known, or once
+/// it is known that there will be none.
 pub(super) async fn serve(
     server: Server,
     root: PathBuf,

@@ -2,7 +2,7 @@
 
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 
-/// The maximum number of bytes of a result that are kept at the beginning, and at the end.
+/// The maximum number of bytes of a result that are kept at its beginning, and again at its end.
 const KEPT: usize = 128 << 10;
 
 /// The text of a result.

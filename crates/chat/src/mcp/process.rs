@@ -20,7 +20,7 @@ const WORDS: Duration = Duration::from_millis(200);
 /// A program, and all processes of its process group.
 pub(super) struct Process {
     child: Child,
-    /// The id of the group.
+    /// The id of the process group.
     group: Option<u32>,
     stderr_bytes: Arc<Mutex<Vec<u8>>>,
 }
@@ -58,7 +58,8 @@ impl Process {
         Ok((Process { child, group, stderr_bytes }, (from, to)))
     }
 
-    /// Describes a failure, with the last line of the program's standard error.
+    /// Describes a failure, with the program's exit status and the last line of its standard error,
+    /// if there are any.
     pub(super) async fn last_words(&mut self, why: &str) -> String {
         let status = timeout(WORDS, self.child.wait()).await;
         // The last output may not have arrived yet.

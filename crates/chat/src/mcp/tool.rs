@@ -16,7 +16,8 @@ const ABOUT: usize = 8_000;
 /// The maximum number of bytes of the schema of the arguments.
 const SCHEMA: usize = 64 << 10;
 
-/// The tools with unique names that providers accept, ordered by name.
+/// The tools of all servers, ordered by name. Each gets a unique name that providers accept. Tools
+/// whose parameters are invalid are left out.
 pub(super) fn named<'s>(
     listed: impl Iterator<Item = (&'s str, Vec<rmcp::model::Tool>)>,
 ) -> Vec<MoreTool> {
@@ -44,7 +45,8 @@ fn name(server: &str, tool: &str) -> String {
     name[..name.len().min(NAME)].to_owned()
 }
 
-/// The name, with a number at its end if it is taken.
+/// Truncates a name to the maximum length, with a number at its end if it would be in `taken`. Adds
+/// the result to `taken`.
 fn free(name: &str, taken: &mut HashSet<String>) -> String {
     let mut names = (1..).map(|n| {
         let end = if n == 1 { String::new() } else { format!("_{n}") };

@@ -26,8 +26,8 @@ impl FileChange {
 }
 
 impl Workplace {
-    /// The changes that a call would make if it ran now; `None` if it changes no files, would fail,
-    /// or is too long to be displayed.
+    /// The changes that a call would make if it ran now. `None` if the call changes no files, would
+    /// fail, or has a text of more than 1 MiB before or after the change.
     pub fn planned_changes(&self, tool: &str, arguments: &str) -> Option<Vec<FileChange>> {
         let planned = find_tool(tool)?.planned?;
         let changes = planned(self, arguments).ok()?;

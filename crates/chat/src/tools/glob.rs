@@ -70,7 +70,8 @@ pub(super) fn matcher(pattern: &str) -> Result<GlobMatcher, String> {
     Ok(glob.map_err(|err| format!("bad pattern: {err}"))?.compile_matcher())
 }
 
-/// All files in a folder that are not ignored, sorted. Links are not followed.
+/// All files below a folder, sorted by path, except those that ignore files exclude and those in
+/// `.git`. Links are not followed.
 pub(super) fn files(folder: &Path) -> Result<Vec<std::path::PathBuf>, String> {
     if !folder.exists() {
         return Err(format!("there is no {}", folder.display()));
@@ -78,7 +79,7 @@ pub(super) fn files(folder: &Path) -> Result<Vec<std::path::PathBuf>, String> {
     let mut walk = WalkBuilder::new(folder);
     walk.hidden(false).require_git(false).filter_entry(|entry| entry.file_name() != ".git");
     walk.sort_by_file_path(|one, other| one.cmp(other));
-    // Files that cannot be read are left out, as a shell does.
+    // Folders that cannot be read are left out, as a shell does.
     let entries = walk.build().filter_map(Result::ok);
     let files = entries.filter(|entry| entry.file_type().is_some_and(|it| it.is_file()));
     Ok(files.map(ignore::DirEntry::into_path).collect())

@@ -36,7 +36,7 @@ pub(super) const TOOL: Tool = Tool {
 
 /// The maximum number of lines that a call returns.
 const LIMIT: usize = 200;
-/// The maximum number of characters of a line.
+/// The maximum number of characters of a returned line.
 const WIDTH: usize = 300;
 
 #[derive(Deserialize)]

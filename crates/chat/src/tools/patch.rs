@@ -158,7 +158,7 @@ fn write(place: &Workplace, changes: &[FileChange]) -> Result<(), String> {
     Ok(())
 }
 
-/// Writes a file with this text, or deletes it.
+/// Writes a file with this text, or deletes the file if `text` is `None`.
 fn put(place: &Workplace, path: &Path, text: Option<&str>) -> Result<(), String> {
     match text {
         Some(text) => replace(place, path, text),

@@ -14,7 +14,7 @@ impl Workplace {
     ///
     /// # Errors
     ///
-    /// If it is empty, contains a NUL, or its links form a cycle.
+    /// If the path is empty or contains a NUL, or if its links form a cycle or cannot be read.
     pub(super) fn resolve(&self, path: &str) -> Result<PathBuf, String> {
         if path.is_empty() || path.contains('\0') {
             return Err(format!("`{}` is no path", path.escape_debug()));
@@ -44,7 +44,7 @@ impl Workplace {
         Ok(found)
     }
 
-    /// A path as it is shown to the model.
+    /// A path as it is shown to the model: relative to the project's folder if it is inside it.
     pub(super) fn display(&self, path: &Path) -> String {
         let inside = path.strip_prefix(&self.root).ok();
         let inside = inside.map(|path| if path == Path::new("") { Path::new(".") } else { path });
@@ -52,8 +52,8 @@ impl Workplace {
     }
 }
 
-/// Adds the components of a path before the remaining ones. An absolute path starts at the root
-/// again.
+/// Puts the components of `path` before the `rest` that is still to be resolved. An absolute path
+/// resets `found`, the part that is resolved already, to the root.
 fn push(rest: &mut Vec<OsString>, path: &Path, found: &mut PathBuf) {
     let mut parts = Vec::new();
     for part in path.components() {

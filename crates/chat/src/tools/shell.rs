@@ -58,7 +58,7 @@ pub(super) const TOOL: Tool = Tool {
 /// The default time limit in seconds, and the longest.
 const TIMEOUT: u64 = 120;
 const LONGEST: u64 = 600;
-/// The maximum number of bytes of output that are kept at the beginning, and at the end.
+/// The maximum number of bytes of output that are kept at its beginning, and again at its end.
 const KEPT: usize = 128 << 10;
 /// The interval between two checks of whether the command has ended or must be stopped.
 const LOOK: Duration = Duration::from_millis(20);
@@ -70,7 +70,7 @@ const SETTLE: Duration = Duration::from_millis(50);
 const LEFT: Duration = Duration::from_secs(1);
 /// How long to wait for the end of a command that has closed its output.
 const SHORT: Duration = Duration::from_millis(2);
-/// The interval at which output is shown, and the maximum number of bytes that are shown.
+/// The minimum time between two reports of output, and the maximum number of bytes of one report.
 const TELL: Duration = Duration::from_millis(200);
 const SHOWN: usize = 16 << 10;
 /// The size of the read buffer.

@@ -67,7 +67,7 @@ pub struct Skill {
     pub about: String,
     /// The file of the skill, without symbolic links.
     path: PathBuf,
-    /// The folder in which the file must be.
+    /// The folder that must contain the file, after links are resolved.
     inside: PathBuf,
 }
 
@@ -89,7 +89,7 @@ impl Workplace {
         self.skills_and_refused().0
     }
 
-    /// The skills, and for each file of the project that was not read the reason.
+    /// The skills, and notices about the skill files of the project that were not read.
     pub(crate) fn skills_and_refused(&self) -> (Vec<Skill>, Vec<String>) {
         let mut refused = Vec::new();
         let mut all = Vec::new();
@@ -115,8 +115,8 @@ impl Workplace {
     }
 }
 
-/// The skills in a folder. Their files must be in `inside` after links are resolved; `refuse` is
-/// called for the others.
+/// The skills in a folder. The file of each must be in `inside` after links are resolved. `refuse`
+/// is called for every other file that exists, and for files that cannot be read.
 fn found(
     folder: &Path,
     inside: &Path,
@@ -151,7 +151,8 @@ fn read(inside: &Path, path: &Path) -> std::io::Result<(PathBuf, String)> {
     Ok((path, text))
 }
 
-/// The front matter of a skill's file, between lines of three dashes, and the rest.
+/// The front matter of a skill's file, which is between lines of three dashes, and the text after
+/// it. Without front matter, the first part is empty.
 fn parts(text: &str) -> (&str, &str) {
     let head = text.strip_prefix("---\n").or_else(|| text.strip_prefix("---\r\n"));
     let Some(head) = head else { return ("", text) };
@@ -165,7 +166,7 @@ fn instructions(text: &str) -> &str {
     parts(text).1.trim()
 }
 
-/// The description in the front matter, or else the first line.
+/// The description in the front matter, or else the first line of the text that is not blank.
 fn description(text: &str) -> String {
     let (head, rest) = parts(text);
     let mut lines = head.lines().skip_while(|line| !line.starts_with("description:"));

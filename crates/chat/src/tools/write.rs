@@ -55,7 +55,7 @@ fn planned(place: &Workplace, arguments: &str) -> Result<Vec<FileChange>, String
     Ok(vec![FileChange { path, before, after: Some(content) }])
 }
 
-/// Replaces the text of a file.
+/// Writes a file, and creates the folders that it is in. The path must be a regular file or free.
 pub(super) fn replace(place: &Workplace, path: &Path, text: &str) -> Result<(), String> {
     let failed = |err: std::io::Error| format!("{}: {err}", place.display(path));
     if let Ok(about) = path.symlink_metadata()

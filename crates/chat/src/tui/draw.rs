@@ -74,7 +74,8 @@ impl State {
         self.height().saturating_sub(self.below().lines.len())
     }
 
-    /// The lines below the conversation. The last is the status bar, which is always there.
+    /// The lines below the conversation. The last is the status bar, if the screen has at least two
+    /// rows.
     fn below(&self) -> Below {
         let height = self.height();
         let mut lines = Vec::new();
@@ -112,7 +113,8 @@ impl State {
         Below { lines, cursor }
     }
 
-    /// A line that says what the agent is doing, and for how long.
+    /// A line that says what the agent is doing, and for how long. A pending Ctrl-C or hidden lines
+    /// below take precedence. `None` if the agent is idle.
     fn activity(&self) -> Option<Line<'static>> {
         if self.armed.is_some() {
             let text = cut("press Ctrl-C again to leave", self.width());

@@ -16,7 +16,8 @@ pub(super) struct Editor {
     /// The position of the cursor in bytes, between two graphemes.
     cursor: usize,
     history: Vec<String>,
-    /// The index of the entry of the history that is shown, and the text that was typed before.
+    /// The index of the entry of the history that is shown, and the text that was typed before it
+    /// was; `None` if no entry of the history is shown.
     recalled: Option<(usize, String)>,
 }
 
@@ -54,7 +55,7 @@ impl Editor {
         self.cursor = self.text.len();
     }
 
-    /// Takes the text, and adds it to the history.
+    /// Clears the input, adds its text to the history, and returns the text.
     pub(super) fn take(&mut self) -> String {
         let text = std::mem::take(&mut self.text);
         self.cursor = 0;
@@ -63,7 +64,7 @@ impl Editor {
         text
     }
 
-    /// Adds a message to the history.
+    /// Adds a message to the history, unless it is blank or the same as the last one.
     pub(super) fn remember(&mut self, text: &str) {
         if !text.trim().is_empty() && self.history.last().is_none_or(|last| last != text) {
             self.history.push(text.to_owned());
@@ -108,7 +109,7 @@ impl Editor {
         }
     }
 
-    /// Moves the cursor up a row. From the first row, goes to the previous message of the history.
+    /// Moves the cursor up a row. From the first row, shows the previous message of the history.
     pub(super) fn up(&mut self, width: usize) {
         if !self.vertical(width, -1) {
             let at = match &self.recalled {
@@ -121,7 +122,8 @@ impl Editor {
         }
     }
 
-    /// Moves the cursor down a row. From the last row, goes to the next message of the history.
+    /// Moves the cursor down a row. From the last row, shows the next message of the history, or
+    /// after the last message the text that was typed before.
     pub(super) fn down(&mut self, width: usize) {
         if self.vertical(width, 1) {
             return;
@@ -197,7 +199,8 @@ impl Editor {
         (row, before.graphemes(true).map(|it| display(it).1).sum())
     }
 
-    /// The rows of the text that fit into `height`, and the row and column of the cursor in them.
+    /// As many rows of the text as fit into `height`, but at least one, and the row and column of
+    /// the cursor among them.
     pub(super) fn view(&self, width: usize, height: usize) -> (Vec<String>, (usize, usize)) {
         let rows = self.rows(width);
         let (row, column) = self.place(&rows);

@@ -61,7 +61,7 @@ pub(super) enum Tone {
 pub(super) struct Answer {
     pub(super) text: String,
     pub(super) is_open: bool,
-    /// The lines of the part that is final, and the length of that part, for one width.
+    /// The lines of the final part of the text, and the length of that part. Valid for one width.
     settled: RefCell<Settled>,
 }
 

@@ -62,7 +62,8 @@ impl State {
         }
     }
 
-    /// The first Ctrl-C clears the input or interrupts, the second leaves.
+    /// The first Ctrl-C clears the input, or interrupts if the input is empty. A second one within
+    /// two seconds leaves.
     fn control_c(&mut self) -> Vec<Effect> {
         if self.armed.is_some_and(|until| until > self.now) {
             return vec![Effect::Leave];
@@ -75,7 +76,7 @@ impl State {
         vec![Effect::Input(Input::Cancel)]
     }
 
-    /// Keys that work everywhere.
+    /// Handles keys that work everywhere; `None` if this key does not.
     fn anywhere(&mut self, key: KeyEvent, control: bool) -> Option<Vec<Effect>> {
         let page = isize::try_from(self.transcript_height().saturating_sub(1).max(1)).unwrap_or(1);
         match key.code {
@@ -231,7 +232,7 @@ impl Ask {
     }
 }
 
-/// The choice with a number.
+/// The choice whose number, from 1, was typed; `None` for any other text.
 fn chosen(typed: &str, choices: &[String]) -> Option<String> {
     let number: usize = typed.trim().parse().ok()?;
     choices.get(number.checked_sub(1)?).cloned()

@@ -85,7 +85,7 @@ impl Preview {
         format!("+{} −{}", self.added, self.removed)
     }
 
-    /// The first lines of the diff, at most `most`, and the number of the others.
+    /// The first rows of the diff, at most `most`, wrapped, and the number of the other rows.
     pub(super) fn lines(
         &self,
         width: usize,

@@ -67,8 +67,8 @@ pub struct ChatScreen {
 ///
 /// # Errors
 ///
-/// The errors of `start`; `Disk` if the terminal cannot be used, or the log cannot be written. The
-/// terminal is restored in any case.
+/// The errors of `start`; `Disk` if the terminal cannot be used, or the log cannot be written;
+/// `Broken` if the agent panics. The terminal is restored in any case.
 pub fn run<E: From<Error> + Send + 'static>(
     start: impl FnOnce() -> Result<ChatScreen, E> + Send + 'static,
     theme: Theme,
@@ -121,7 +121,8 @@ impl Inputs {
         }
     }
 
-    /// Interrupts everything, so that every call gets a result, in the log as well.
+    /// Makes the agent interrupt everything and leave, so that every call gets a result, in the log
+    /// as well. Waits for the agent if it is still being made.
     fn leave(&mut self) {
         if self.agent.is_none() {
             self.agent = self.ready.recv().ok();
@@ -204,7 +205,7 @@ impl Front for Teller {
     }
 
     fn permit(&mut self, _: &ResponseCall, _: &Access) -> Option<Answer> {
-        // The event for this call asks the user. The answer comes later, as an input.
+        // `show` asks the user for the event of this call. The answer comes later, as an input.
         None
     }
 
@@ -228,7 +229,7 @@ impl Teller {
     }
 }
 
-/// The texts of a file before and after a change.
+/// The texts of a file before and after a change; empty where the file does not exist.
 fn texts(change: &FileChange) -> (&str, &str) {
     let FileChange { before, after, .. } = change;
     (before.as_deref().unwrap_or_default(), after.as_deref().unwrap_or_default())

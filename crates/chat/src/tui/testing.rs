@@ -39,7 +39,7 @@ pub(super) fn types(state: &mut State, text: &str) -> Vec<Effect> {
     text.chars().flat_map(|c| key(state, code(c), KeyModifiers::NONE)).collect()
 }
 
-/// Draws the screen, and then sets the time.
+/// Marks the screen as drawn at the current time, and then sets the time.
 pub(super) fn at(state: &mut State, milliseconds: u64) {
     state.drawn(state.now);
     state.update(Happening::Time(Duration::from_millis(milliseconds)));

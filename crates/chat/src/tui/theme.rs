@@ -52,7 +52,8 @@ impl Theme {
         self.colour(Color::Cyan)
     }
 
-    /// A share of the window in per cent: yellow from 70 on, red from 80 on.
+    /// The style of a share of the window in per cent: green below 70, yellow below 80, red from 80
+    /// on.
     pub(super) fn fill(self, percent: u64) -> Style {
         match percent {
             0..70 => self.good(),

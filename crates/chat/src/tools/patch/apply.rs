@@ -6,7 +6,7 @@ use super::parse::{Hunk, Kind};
 ///
 /// # Errors
 ///
-/// The number of the hunk that matches nowhere, or at several places.
+/// The number of the hunk that matches nowhere or at several places, and the reason.
 pub(super) fn apply(text: &str, hunks: &[Hunk]) -> Result<String, String> {
     // The last line is empty if the text ends with a line feed.
     let mut lines: Vec<String> = text.split('\n').map(str::to_owned).collect();
@@ -19,7 +19,7 @@ pub(super) fn apply(text: &str, hunks: &[Hunk]) -> Result<String, String> {
     Ok(lines.join("\n"))
 }
 
-/// Applies one hunk at or after the line `from`. Returns the line after it.
+/// Applies one hunk at or after the line `from`. Returns the index of the line after the hunk.
 fn place(lines: &mut Vec<String>, from: usize, hunk: &Hunk, end: &str) -> Result<usize, String> {
     let mut from = from;
     if let Some(below) = &hunk.below {

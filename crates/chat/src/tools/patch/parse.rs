@@ -55,7 +55,7 @@ impl FilePatch {
     }
 }
 
-/// Parses a patch. Its first and last lines may be missing.
+/// Parses a patch. `*** Begin Patch` and `*** End Patch` may be missing.
 pub(super) fn parse(patch: &str) -> Result<Vec<FilePatch>, String> {
     let mut files: Vec<FilePatch> = Vec::new();
     let text = patch.trim();

@@ -152,8 +152,8 @@ impl Screen {
         self.column = column.min(row.text.len().max(WIDTH));
     }
 
-    /// Erases a part of the row: from the cursor to the end, from the beginning to the cursor, or
-    /// all of it.
+    /// Erases a part of the row, as the escape sequence `K` does: with 0 from the cursor to the
+    /// end, with 1 from the beginning to the cursor, otherwise all of it.
     fn erase(&mut self, what: usize) {
         let row = &mut self.rows[self.row];
         row.is_rewritten = true;
