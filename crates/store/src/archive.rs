@@ -92,8 +92,8 @@ pub struct Generations {
     pub damaged: Vec<Error>,
     /// The numbers of generations that were removed on purpose, for example by [`Archive::gc`].
     pub removed: Vec<u64>,
-    /// For each removed generation of which it is known: the number, and the digest of the file
-    /// after the compaction. A file with this digest is compacted: it is not an original.
+    /// The number of each removed generation whose note has the digest of the file after the
+    /// compaction, and this digest. A file with it is compacted, and not an original.
     pub removed_left: Vec<(u64, Digest)>,
 }
 
@@ -404,13 +404,13 @@ pub(crate) fn is_damage(err: &Error) -> bool {
     matches!(err.kind(), ErrorKind::Archive | ErrorKind::NewerFormat | ErrorKind::NotAFile)
 }
 
-/// The first number of each gap in the numbers of packs. A gap is followed by a pack, and no note
-/// says that its packs were removed on purpose.
+/// The first number that is missing in each gap in the numbers of packs. A gap is followed by a
+/// pack. Numbers of packs that were removed on purpose are not missing.
 fn missing(here: &[u64], removed: &[u64]) -> Vec<u64> {
     let mut missing = Vec::new();
     let mut last = 0;
     for &number in here {
-        // One error for each gap is enough: the packs of a gap were removed together.
+        // One number for each gap is enough: the packs of a gap were removed together.
         missing.extend((last + 1..number).find(|it| !removed.contains(it)));
         last = number;
     }

@@ -238,8 +238,8 @@ impl Archive {
             && report.faults.is_empty()
     }
 
-    /// The numbers of all generations in the archive, and of the new ones that match a file here or
-    /// a generation that counts as matching.
+    /// The numbers of all generations in the archive, and of the new ones that match. A new
+    /// generation matches a file here, or a generation whose number is already in the result.
     fn joined(
         &self,
         key: &SessionKey,
@@ -345,8 +345,8 @@ fn same(one: &Generation, other: &Generation) -> bool {
     one == Generation { number: 0, imported: None, ..other.clone() }
 }
 
-/// Assigns numbers to packs: the number of the export, if it is free and leaves no gap after the
-/// highest; otherwise the next free number.
+/// Assigns numbers to packs. A pack keeps the number that it has in the export, if that is free and
+/// leaves no gap after the highest number here; otherwise it gets the next free number.
 fn give_numbers(new: &mut [Staged], known: Numbers) {
     let mut next = known.next();
     // A removed pack might be moved back from the trash, so its number is not free.

@@ -110,7 +110,8 @@ pub fn compress(
     after: &dyn Source,
 ) -> Result<(u64, Vec<u8>)> {
     let same = common(before, after);
-    // The last such frame is taken: an empty frame after the kept text is kept, too.
+    // The last frame that ends within the common text is kept, and with it an empty frame at that
+    // end.
     let kept = frames.0.iter().rfind(|frame| frame.plain <= same).copied().unwrap_or_default();
     if kept.plain == after.len() {
         return Ok((kept.end, Vec::new()));

@@ -111,7 +111,8 @@ impl Place {
         }
     }
 
-    /// Whether the session exists; true if that cannot be determined.
+    /// Whether the session exists. False if a path cannot be checked, true if a database cannot be
+    /// read.
     pub fn exists(&self) -> bool {
         match self {
             Place::File(path) => path.exists(),
@@ -141,7 +142,7 @@ pub fn exists(address: &Path) -> bool {
 }
 
 /// Why there are no rows at an address whose database exists: the database does not contain them,
-/// or could not be read. `None` if there is no database.
+/// or could not be read. `None` if the address names no rows, or there is no database.
 fn why_no_rows(address: &Path) -> Option<Error> {
     let (database, name) = rows::split(address)?;
     let err = match begins_as_database(&database) {

@@ -104,7 +104,8 @@ pub fn restore(
     restore_without(current, generations, &[], blobs, target)
 }
 
-/// Like [`restore`]. Generations whose numbers are in `removed` may be missing: none is needed.
+/// Like [`restore`]. Generations whose numbers are in `removed` may be missing, because no restore
+/// needs them.
 fn restore_without(
     current: &dyn Source,
     generations: &[Generation],
@@ -190,8 +191,8 @@ fn block_restored(
             let view = Spliced::new(&bytes, walk.edits(idx))?;
             for splice in record.splices.iter().filter(|splice| splice.blob == hash) {
                 let span = Span { start: splice.at, end: splice.at + splice.len };
-                // A later generation may have removed or restored this part of the record: then it
-                // has no span.
+                // A later generation may have removed or restored this part of the record. The part
+                // then has no span.
                 if let Some(span) = view.span_in_base(span) {
                     let with = blobs.blob(generation.number, &hash)?.into();
                     splices.push(Splice { span: moved(span, walk.start(idx)), with });
@@ -222,8 +223,8 @@ enum WayEnd {
 }
 
 /// Undoes generations by the hash of the whole file, the last one first. Returns the restore, and
-/// the number of the generation that began with the result; 0 if the file is the wanted one
-/// already. `None` if no hash leads from the file to the target.
+/// the number of the generation that made its compaction in the resulting file; 0 if the file is
+/// the wanted one already. `None` if no hash leads from the file to the target.
 fn exact(
     current: &dyn Source,
     generations: &[&Generation],
@@ -259,8 +260,9 @@ fn exact(
     let dead_end = undone.last().is_some_and(|it| it.is_restore());
     match (wanted, &end) {
         (_, WayEnd::Wanted) => {}
-        // No hash proves the file before this partial restore. It counts as the wanted file with
-        // changes that another program made later.
+        // The generation that was undone last is a partial restore, and no hash proves the file
+        // before it. That file counts as the wanted one with changes that another program made
+        // later.
         (Some(wanted), _) if dead_end && undone.iter().all(|it| it.number > wanted.number) => {}
         (Some(wanted), WayEnd::Oldest) => return Err(not_on_the_way(wanted)),
         (Some(_), WayEnd::RestoredBefore(_) | WayEnd::Unknown) | (None, WayEnd::Unknown) => {
@@ -300,7 +302,7 @@ fn checked_digests(
 }
 
 /// Why no generation can be undone in a file that is not the result of one. An earlier restore may
-/// have written the file: then a generation began with it.
+/// have written the file: then it is the file before a generation.
 fn begun_with(
     current: &dyn Source,
     generations: &[&Generation],
@@ -460,15 +462,16 @@ fn agent_of<'g>(generations: &[&'g Generation]) -> &'g str {
     generations.first().map_or("", |generation| &generation.agent)
 }
 
-/// How far hashes lead back from a file.
+/// How far hashes lead back from a file. Its states are the file itself, and the file after each
+/// undone generation.
 pub struct HashWalk {
     /// The splices over the file that lead to the last state.
     pub splices: Vec<Splice>,
     /// The numbers of the generations that were undone.
     pub undone: BTreeSet<u64>,
-    /// The numbers of generations whose result is a beginning of one of the states on the way.
+    /// The numbers of generations whose result is a beginning of one of the states.
     pub left: BTreeSet<u64>,
-    /// The numbers of generations that began with a beginning of the last state.
+    /// The numbers of generations for which the file before them is a beginning of the last state.
     pub begun: BTreeSet<u64>,
     /// The numbers of generations whose result, or the file before them, is a beginning of a state.
     pub met: BTreeSet<u64>,

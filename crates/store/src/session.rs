@@ -31,8 +31,9 @@ pub fn load_at(place: &Place, path: &Path, agent: Option<&str>) -> Result<Loaded
     Loaded::read(place.open()?, agent).map_err(|err| err.with_default_path(path))
 }
 
-/// The key of a session in the archive: the name of the agent, and the id in the session, followed
-/// by the name of the file if that is a sub-agent's; or the name of the file if there is no id.
+/// The key of a session in the archive: the name of the agent, and the id in the session. For a
+/// sub-agent, whose file is named `agent-…`, the name of the file is added to the id. Without an
+/// id, the name of the file takes its place.
 pub fn key_of<S>(session: &Loaded<S>, path: &Path) -> SessionKey {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     // The file of a sub-agent contains the id of the session to which it belongs, which would not

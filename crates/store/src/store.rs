@@ -26,9 +26,9 @@ use late_appends::Carry;
 /// If the last write to a session is older than this, no process is expected to write to it soon.
 const LIVE: Duration = Duration::from_mins(10);
 
-/// How long a process is assumed to take at most between resolving the path of a session whose last
-/// write is less than `LIVE` ago, and opening it. During that time it is not visible that the
-/// process is going to write to a replaced file.
+/// How long a process may take at most, as is assumed, between resolving the path of a session
+/// whose last write is less than `LIVE` ago, and opening it. During that time it is not visible
+/// that the process is going to write to a replaced file.
 const GRACE: Duration = Duration::from_millis(20);
 
 /// How long after its last write a session counts as being written to.

@@ -226,7 +226,8 @@ impl Archive {
         self.store.write_note(&removed_name(folder, number), &text)
     }
 
-    /// Collects the garbage of one session. Returns its generations that can be read.
+    /// Collects the garbage of one session. If one of its packs cannot be read, all are kept.
+    /// Returns the generations that can be read.
     fn collect_session(
         &self,
         folder: &str,

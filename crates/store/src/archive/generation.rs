@@ -18,7 +18,8 @@ pub struct About {
     pub pass: String,
     /// What the bytes were, in a few words: `Read src/main.rs`.
     pub what: String,
-    /// The line of the session's record that contained them, from 1; 0 if it is unknown.
+    /// The number of the line of the session file that contained the bytes, from 1; 0 if it is
+    /// unknown.
     pub line: u64,
     /// Ranges of the raw bytes that are JSON string literals, quotes included. A person is shown
     /// their texts, joined by line feeds; without ranges, the raw bytes.
@@ -76,9 +77,9 @@ pub struct Draft {
     pub tokens_after: Tokens,
     /// The number of edits of each pass.
     pub edits: BTreeMap<String, u64>,
-    /// Hashes of edited records that are also lines of the file before the compaction: such a line
-    /// in a file does not prove that the record was edited. `None` if unknown, as in packs of older
-    /// versions.
+    /// Hashes of edited records that equal a line of the file before the compaction. Such a line in
+    /// a file does not prove that the record was edited. `None` if these are unknown, as in packs
+    /// of older versions.
     pub shared: Option<Vec<RecordHash>>,
 }
 
@@ -127,9 +128,9 @@ pub struct Generation {
     pub tokens_after: Tokens,
     /// The number of edits of each pass.
     pub edits: BTreeMap<String, u64>,
-    /// Hashes of edited records that are also lines of the file before the compaction: such a line
-    /// in a file does not prove that the record was edited. `None` if unknown, as in packs of older
-    /// versions.
+    /// Hashes of edited records that equal a line of the file before the compaction. Such a line in
+    /// a file does not prove that the record was edited. `None` if these are unknown, as in packs
+    /// of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared: Option<Vec<RecordHash>>,
     /// When the generation was imported, if it was. Anyone may have made an imported pack.
@@ -220,7 +221,8 @@ impl Generation {
 
     /// Whether the generation is a restore: then the file before it was not an original.
     pub fn is_restore(&self) -> bool {
-        // A user's recipe may be called `restore`, but no pass is.
+        // The name of the recipe alone is no proof: a user's recipe may be called `restore`. No
+        // pass is.
         self.recipe == "restore" && self.edits.contains_key("restore")
     }
 

@@ -21,7 +21,8 @@ const LONGEST_ABOUT: u64 = 1 << 24;
 
 const MAGIC: &[u8; 8] = b"EPITPACK";
 const END: &[u8; 8] = b"PACKEPIT";
-/// The first bytes of all tags. One of them is not valid UTF-8, so that tags are rare in payloads.
+/// The first bytes of all tags. The first is never part of UTF-8, so that tags are rare in
+/// payloads.
 const TAG: &[u8; 3] = b"\x89EP";
 
 pub const HEADER: usize = 16;
@@ -73,7 +74,7 @@ impl Entry {
         Some(from..from.checked_add(self.stored_len)?)
     }
 
-    /// The offset at which the payload ends; `None` if that number is too large.
+    /// The offset at which the payload ends; `None` if it is more than a `u64` can hold.
     pub fn end(&self) -> Option<u64> {
         self.payload().map(|payload| payload.end)
     }

@@ -72,7 +72,8 @@ impl PackWriter {
         self.finish(generation, None)
     }
 
-    /// Completes the pack with a generation, under the number `wanted` if that is free.
+    /// Completes the pack with a generation. Its number is `wanted` if that is free, otherwise the
+    /// next free one.
     pub(crate) fn finish(
         mut self,
         mut generation: Generation,

@@ -69,6 +69,7 @@ impl GitObjects {
 }
 
 /// The folder of a repository: `dot_git` itself, or the folder that the file `dot_git` names.
+/// `None` if there is no such folder.
 fn git(dot_git: &Path) -> Option<PathBuf> {
     if dot_git.is_dir() {
         return Some(dot_git.to_owned());

@@ -19,9 +19,9 @@ const DISTINCT: usize = 40;
 /// The lines of a file while a restore goes back through the generations.
 pub(super) struct Walk<'a> {
     current: &'a dyn Source,
-    /// The span of each line in the current file, and the hash of its text so far.
+    /// The span of each line in the current file, and the hash of its text after the undone edits.
     lines: Vec<Line>,
-    /// The length of each line so far.
+    /// The length of each line after the undone edits.
     lens: Vec<u64>,
     /// For each line, the splices of undone edits, relative to its beginning.
     edits: HashMap<usize, Vec<Splice>>,
@@ -88,7 +88,8 @@ impl<'a> Walk<'a> {
             len += line + 1;
         }
         let end = len.saturating_sub(1);
-        // The old and new positions. The beginning and the end of the file are certain as well.
+        // Pairs of the position right after the edit and the position now. The beginning and the
+        // end of the file are certain as well.
         let mut anchors = vec![(0, 0), (generation.after.len, end)];
         anchors.extend(certain.iter().map(|(idx, record)| (record.at, starts[*idx])));
         anchors.sort_unstable();
@@ -249,7 +250,7 @@ fn is_distinct(bytes: &[u8], record: &EditedRecord) -> bool {
     words(bytes).any(|word| std::str::from_utf8(word).is_ok_and(|word| names.contains(word)))
 }
 
-/// All words in some bytes that may be references.
+/// All sequences of bytes that have the length of a reference and begin with `k`, as references do.
 fn words(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.windows(1 + Ref::DIGITS).filter(|word| word[0] == b'k')
 }

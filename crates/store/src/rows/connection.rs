@@ -135,8 +135,8 @@ fn only_files(database: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Opens a connection. Only this function does, and [`only_files`] must have checked the files
-/// before.
+/// Opens a connection. No other function may do this, and [`only_files`] must have checked the
+/// files before.
 #[cfg_attr(not(test), expect(clippy::disallowed_methods, reason = "only files are opened"))]
 fn connect(database: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(database, flags)
@@ -204,7 +204,8 @@ fn sibling(database: &Path, end: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The address of a database as an SQLite URI: <https://www.sqlite.org/uri.html>.
+/// The address of a database as an SQLite URI, to be opened as immutable; `None` if its path is not
+/// Unicode: <https://www.sqlite.org/uri.html>.
 fn uri(database: &Path) -> Option<String> {
     let absolute = std::path::absolute(database).ok()?;
     let path = absolute.to_str()?.replace('\\', "/");

@@ -15,8 +15,8 @@ use crate::step::{DiskStep, step};
 use epitome_error::{Error, Result};
 
 /// How long to wait until a process that has a replaced file open has written to it and closed it.
-/// A process that keeps it open longer had it open before, and the user overrode that with
-/// `--force`.
+/// A process that keeps the file open for longer already had it open before; the user has then
+/// overridden the check for such processes with `--force`.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How often carrying over is repeated while an agent continues to write.
