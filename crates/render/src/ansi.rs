@@ -7,7 +7,7 @@ pub(crate) struct Run {
     pub(crate) style: Style,
 }
 
-/// The style of a run. A page has a CSS class for each of its parts.
+/// The style of a run. A page has a CSS class for each part of a style.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Style {
     /// One of 16 colours.
@@ -30,7 +30,8 @@ impl Style {
 }
 
 /// Splits a text into runs of one style. Sequences that set a style are removed; other terminal
-/// sequences stay visible to the reader. A carriage return begins a new line.
+/// sequences stay visible to the reader. A carriage return becomes a line feed, or is removed if a
+/// line feed follows it or the text ends.
 pub(crate) fn runs(text: &str) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     let mut style = Style::default();

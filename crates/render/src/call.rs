@@ -15,7 +15,8 @@ use crate::visible::one_line;
 /// The maximum length of arguments that are parsed, in bytes. Longer ones are displayed as the
 /// call's fields, or if it has none, as plain text.
 const ARGUMENTS: u64 = 64 << 10;
-/// The maximum length of two texts together that are compared line by line, in bytes.
+/// The maximum length in bytes of an old and a new text together, if they are compared line by
+/// line.
 const COMPARED: usize = 128 << 10;
 
 /// A change that a call makes to a file.
@@ -24,7 +25,8 @@ pub(crate) enum FileChange {
     Lines(Vec<Line>),
     /// The text of a patch.
     Patch(String),
-    /// The old and the new text, if they are too long to compare, or if a recipe left one of them.
+    /// The old and the new text, if they are too long to compare, or if one of them is what a
+    /// recipe left in its place.
     Becomes(String, String),
     /// The content of a whole file.
     Content(String),
@@ -92,7 +94,8 @@ fn is_field(call: &Call, key: &str) -> bool {
 }
 
 /// Like [`rest`], but without arguments that say little: flags of file and shell tools that are
-/// `false`, and, if the result shows line numbers, the numbers of the lines that were read.
+/// `false`, and, if the result shows the line numbers `lines`, numbers that only say which lines
+/// were read.
 pub(crate) fn telling(
     call: &Call,
     arguments: Option<&Value>,
@@ -266,7 +269,8 @@ pub(crate) fn outcome(output: &Output, source: &dyn Source) -> Outcome {
     }
 }
 
-/// The range of lines in a result, according to the line numbers that the agent put before them.
+/// The range of lines in the result of a read, according to the line numbers that the agent put
+/// before them. `None` for other calls, for failed ones, and if there are no line numbers.
 pub(crate) fn line_numbers(
     call: &Call,
     output: &Output,

@@ -46,8 +46,8 @@ pub fn diff_lines(before: &str, after: &str, most: usize) -> Vec<DiffLine> {
     lines
 }
 
-/// Returns the lines in which two texts differ, with `around` equal lines before and after each
-/// difference.
+/// Returns the lines in which two texts differ, with at most `around` equal lines before and after
+/// each difference, and the number of equal lines that are left out between them.
 pub fn changed_lines(before: &str, after: &str, around: usize) -> Vec<DiffLine> {
     let before = ended(before);
     let after = ended(after);

@@ -286,7 +286,7 @@ fn block(block: &Block, source: &dyn Source) -> Option<WrittenBlock> {
         Block::Repeated(it) => WrittenBlock::Again(output(&it.output, source)),
         Block::Image(it) => WrittenBlock::Image(image(it, source)),
         Block::Opaque(span) => WrittenBlock::Opaque(raw(source, *span)),
-        // A block of a newer version of the model.
+        // A kind of block that `epitome-model` may add later.
         _ => return None,
     })
 }

@@ -57,7 +57,7 @@ impl<'a> Page<'_, 'a> {
         let mut parts = vec![facts.agent.clone()];
         parts.extend(facts.models.iter().map(|model| escaped(&visible(model))));
         if let Some(chosen) = self.story.chosen_in_words() {
-            // The figures are those of the whole session.
+            // The other figures are those of the whole session, so they are left out.
             parts.push(chosen);
             let _ = writeln!(self.text, "{}", parts.join(" · "));
             return;
@@ -456,7 +456,7 @@ fn quoted(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A message as it is, or as a quotation if it begins an element that it does not end.
+/// A message with its Markdown, or as a quotation if it begins an element that it does not end.
 fn prose(text: &str) -> String {
     const END: &str = "the end of it";
     let text = neutral(text);

@@ -25,7 +25,8 @@ pub(crate) fn list(arguments: &Value) -> Option<Vec<(State, String)>> {
     }
 }
 
-/// The state, in one of the words that agents use, and the longest other text.
+/// Parses an item: its state, which is one of the words that agents use, and the longest of its
+/// other texts. `None` if it has no state.
 fn item(value: &Value) -> Option<(State, String)> {
     let texts = value.as_object()?.values().filter_map(Value::as_str);
     let mut state = None;

@@ -23,7 +23,8 @@ impl Budget {
     }
 }
 
-/// A text highlighted in a language, which is given by its name, a file extension, or a path.
+/// A text highlighted in a language, which is given by its name, a file extension, or a path. The
+/// text stays plain if the language is unknown or the budget is spent.
 pub(crate) fn coloured(text: &str, language: &str, budget: &Budget) -> Markup {
     if !is_coloured(text, language) || !budget.take(text.len()) {
         return plain(text);

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::frame::frame_without_script;
 use crate::visible;
 
-/// The style of such a page.
+/// The style sheet of a page with figures.
 const STYLE: &str = include_str!("figures.css");
 
 /// CSS classes for the colours of series; they repeat if there are more series.

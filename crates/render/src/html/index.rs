@@ -75,8 +75,8 @@ fn began(session: &Listing) -> Option<jiff::Timestamp> {
     session.facts.started.as_deref().and_then(time::parse)
 }
 
-/// Whether a page is an index page that epitome wrote. The page of a session is none, although it
-/// has the same header if it is the only page.
+/// Whether a page is an index page that epitome wrote. A page of a session is not one, although the
+/// only page of a session has the same header.
 pub fn is_index_page(html: &str) -> bool {
     html.contains("<span class=\"home\">epitome</span>")
         && !html.contains(&format!("<meta name=\"{FACTS}\""))
@@ -125,7 +125,8 @@ fn session(listing: &Listing) -> Markup {
     }
 }
 
-/// The name of a file as a relative address, never with a scheme or a host.
+/// The name of a file as a relative address. An absolute path, or a name that could contain a
+/// scheme or a host, becomes `#`.
 fn address(file: &str) -> String {
     let is_plain =
         file.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/'));

@@ -141,8 +141,7 @@ impl Writer<'_> {
         self.open.push(end.to_owned());
     }
 
-    /// Begins a link that is not safe to follow, or an image: its address, which stands before its
-    /// text.
+    /// Begins a link that is not safe to follow, or an image: writes its address before its text.
     fn addressed(&mut self, what: &str, address: &str) -> (String, &'static str) {
         let mut begin = String::from("<span class=\"addr\">");
         what.render_to(&mut begin);

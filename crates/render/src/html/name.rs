@@ -45,7 +45,8 @@ impl PageName {
     }
 }
 
-/// At most `longest` characters of a name, with `-` in place of invalid characters.
+/// At most `longest` characters of a name, with `-` in place of invalid characters. `None` if
+/// nothing is left without the dots and dashes at both ends.
 fn cleaned(name: &str, longest: usize) -> Option<String> {
     let name = name.chars().map(|c| match c {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.' => c,

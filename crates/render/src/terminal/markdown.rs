@@ -261,8 +261,8 @@ impl Writer {
         self.barred(runs, breaks, None);
     }
 
-    /// Writes a line, wrapped. Each part begins with the marks of the open quotations and items,
-    /// and then with `bar`.
+    /// Writes a line, wrapped. Each of the resulting lines begins with the marks of the open
+    /// quotations and items, and then with `bar`.
     fn barred(&mut self, runs: &[Span], breaks: Breaks, bar: Option<&Span>) {
         let mut first = Vec::new();
         let mut rest = Vec::new();

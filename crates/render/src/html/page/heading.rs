@@ -176,12 +176,12 @@ fn cost(spent: &Spent) -> Option<Markup> {
     Some(html! { span title=(floor) { "at least " (floor.micro_dollars) } })
 }
 
-/// A part in per cent of a whole, rounded down; `None` if it is zero.
+/// A part in per cent of a whole, rounded down; `None` if that is zero, or if the whole is zero.
 fn percent(part: Tokens, of: Tokens) -> Option<u64> {
     (part.0 * 100).checked_div(of.0).filter(|percent| *percent > 0)
 }
 
-/// Whether the page above is that of a session, and not a list of sessions.
+/// Whether the page at the address is that of a session, and not a list of sessions.
 fn is_session(address: &str) -> bool {
     address.ends_with(".html") && address != "index.html"
 }
