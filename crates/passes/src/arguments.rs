@@ -25,15 +25,16 @@ pub struct Arguments {
     pub roles: Vec<FieldRole>,
     /// What replaces a shortened field.
     pub style: DigestStyle,
-    /// Number of lines kept at the beginning.
+    /// Number of lines that are kept of the beginning of a field.
     pub head: usize,
-    /// Number of lines kept at the end.
+    /// Number of lines that are kept of the end of a field.
     pub tail: usize,
     /// Maximum number of definitions that are kept of the content of a written file.
     pub outline: usize,
     /// Maximum bytes of a kept line; longer lines are truncated. 0 means no maximum.
     pub width: usize,
-    /// Maximum bytes kept at the beginning. If set, the settings for lines above are ignored.
+    /// Maximum bytes that are kept of the beginning of a field. If it is above 0, `head`, `tail`,
+    /// `outline` and `width` are ignored.
     pub beginning: usize,
     /// The tools whose arguments are shortened; all tools if empty.
     pub tools: Vec<String>,
@@ -56,13 +57,13 @@ impl Default for Arguments {
     }
 }
 
-/// What replaces an argument.
+/// What replaces the text of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DigestStyle {
     /// A stub, followed by the kept lines.
     Stub,
-    /// A stub with nothing but the reference, followed by the kept lines.
+    /// A stub that contains only the archive reference of the text, followed by the kept lines.
     Named,
     /// The name of the field and its number of lines: `[content: 84 lines]`.
     Counted,

@@ -36,7 +36,8 @@ pub enum NoReply {
     /// No model is configured.
     #[serde(rename = "nobody")]
     NoModel,
-    /// The model refused the question as too long, although the question fits the known window.
+    /// The model refused the question as too long, although the question fits the context window
+    /// that is known for the model.
     TooLong,
     /// The request failed; the text is the reason.
     Failed(String),

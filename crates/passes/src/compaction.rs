@@ -29,8 +29,8 @@ pub struct Options<'a> {
 /// counts. Nothing is written yet.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// The edits: a middle cut first, then the others in the order of the file. A summary is the
-    /// only edit.
+    /// The edits: a cut of the middle first, then the others, sorted by position ([`At`]). A
+    /// summary or a digest is the only edit of its plan.
     pub edits: Vec<PlannedEdit>,
     /// What is kept whole, and why.
     pub kept: KeptParts,
@@ -74,7 +74,7 @@ impl Plan {
         self.edits.iter().map(|planned| planned.edit.clone()).collect()
     }
 
-    /// The edits of blocks, without those of whole items.
+    /// The edits, without those that replace or remove whole items.
     pub fn block_edits(&self) -> impl Iterator<Item = &PlannedEdit> {
         self.edits.iter().filter(|planned| !matches!(planned.edit.at, At::Items { .. }))
     }
@@ -87,7 +87,7 @@ impl Plan {
         })
     }
 
-    /// The summary or digest that replaces the beginning, if there is one.
+    /// The summary or digest that replaces the beginning of the context, if there is one.
     pub fn summary(&self) -> Option<&Summary> {
         self.edits.iter().find_map(|planned| match &planned.edit.verb {
             Verb::Summarise(summary) => Some(summary),
@@ -139,7 +139,8 @@ pub fn begin(view: &mut View<'_>, recipe: &Recipe, options: &Options<'_>) -> Pla
     if run.is_due(&size) {
         plan.kept = keep::apply(recipe.keep, view);
         let pinned = pins(view, &view.transcript.context);
-        // A summary that contains a pin is longer than the pin: only the pin is counted.
+        // If the pin is only a part of its block, as in a summary, only the text of the pin is
+        // counted.
         let tokens = pinned
             .iter()
             .map(|pin| view.tokens(pin.item, pin.block).min(view.counter.count(&pin.text)));
@@ -268,8 +269,9 @@ impl<'a> Run<'a> {
 
     /// The edits to make: in the order of the passes, oldest first, until the target is reached.
     /// Edits that lose nothing for the model (hidden copies, repeated content) are always made. If
-    /// there are two edits of one position, the later one is made: an edit of a pass replaces that
-    /// of the ingest stage, and a pass of results with `again` replaces that of an earlier pass.
+    /// two edits of one position are made, the later one replaces the earlier: an edit of a pass
+    /// replaces that of the ingest stage, and an edit of the pass `results` with the setting
+    /// `again` replaces that of an earlier pass.
     fn up_to_target(
         &self,
         view: &View<'_>,
@@ -280,7 +282,7 @@ impl<'a> Run<'a> {
         for (_, planned) in planned.iter().filter(|(_, planned)| loses_nothing(view, planned)) {
             subtract(&mut left, planned.tokens, self.chars_saved(view, &planned.edit));
         }
-        // The part whose edit was made last.
+        // The part that made the last edit, not counting edits that lose nothing.
         let mut begun = None;
         let mut current = None;
         let mut skipped = None;
@@ -297,7 +299,8 @@ impl<'a> Run<'a> {
                 let is_over = over.is_none_or(|over| left.chars > over);
                 skipped = (!is_over).then_some(part);
             }
-            // A pass that has made an edit is finished if the recipe may stop only after a pass.
+            // If the recipe may stop only after a whole pass, a pass that has made one edit makes
+            // all its edits.
             let must_finish = self.recipe.stop == Stop::Pass && begun == Some(part);
             if skipped == Some(part) || !free && !must_finish && self.is_within(&left) {
                 continue;
@@ -332,8 +335,8 @@ enum Part {
     Pass(usize),
 }
 
-/// The edits of each pass, except edits of pinned blocks and of exempt tools. A pass does not edit
-/// a position that an earlier pass edits, unless its settings allow it.
+/// The edits of each pass, except edits of pinned blocks and of calls and results of exempt tools.
+/// A pass does not edit a position that an earlier pass edits, unless its settings allow it.
 fn plan_passes(
     view: &mut View<'_>,
     recipe: &Recipe,
@@ -353,7 +356,7 @@ fn plan_passes(
     planned
 }
 
-/// Whether a position belongs to a call of an exempt tool.
+/// Whether a position belongs to a call of an exempt tool, or to the result of such a call.
 fn is_exempt(view: &View<'_>, recipe: &Recipe, at: At) -> bool {
     let call = match block_at(view, at) {
         Some(Block::Call(call)) => Some(call),
@@ -364,7 +367,8 @@ fn is_exempt(view: &View<'_>, recipe: &Recipe, at: At) -> bool {
     call.is_some_and(|call| names.iter().any(|name| name.eq_ignore_ascii_case(&call.name)))
 }
 
-/// The new texts of edited arguments: for each call, by item and block, the text of each field.
+/// The new texts of edited arguments: for each call, by item and block, the new text of each edited
+/// field, by the index of the field.
 #[derive(Default)]
 struct EditedCalls(HashMap<(usize, usize), BTreeMap<usize, String>>);
 
@@ -385,8 +389,9 @@ impl EditedCalls {
 
     /// Tokens that a resume saves when a field becomes `text`.
     ///
-    /// The call is counted as the JSON that is sent. Counting the texts alone is less exact: the
-    /// run would stop a little above the target, and a second run would plan one more edit.
+    /// The call is counted as the JSON that is sent; only a field outside of the call's arguments
+    /// is counted as a text. Counting all fields as texts is less exact: the run would stop a
+    /// little above the target, and a second run would plan one more edit.
     fn saving_of_field(
         &mut self,
         view: &View<'_>,
@@ -425,7 +430,7 @@ fn tokens_with(view: &View<'_>, call: &Call, fields: &BTreeMap<usize, String>) -
     let mut json = Vec::new();
     let mut from = call.arguments.start;
     for (span, text) in spans {
-        // A field may be nested in another, such as a text in a script.
+        // A field that lies within the previous one, such as a text in a script, is skipped.
         if span.start >= from {
             json.extend_from_slice(&view.source.read(from..span.start));
             let head = view.source.read(span.start..span.start + 2);
@@ -437,7 +442,8 @@ fn tokens_with(view: &View<'_>, call: &Call, fields: &BTreeMap<usize, String>) -
     call_tokens(&call.name, json.into(), view.counter)
 }
 
-/// The tokens that a resume saves by an edit of a block or of a part of it.
+/// The tokens that a resume saves by an edit of a block or of an image in a result; 0 for any other
+/// edit.
 fn saving(view: &View<'_>, edit: &Edit) -> Tokens {
     let item = edit.at.item();
     if !view.is_sent(item) {
@@ -456,7 +462,8 @@ fn saving(view: &View<'_>, edit: &Edit) -> Tokens {
     }
 }
 
-/// Whether the model loses nothing by an edit: it saves no tokens, or removes a repeated result.
+/// Whether the model loses nothing by an edit: the edit saves no tokens, or removes a result that
+/// repeats an earlier one.
 fn loses_nothing(view: &View<'_>, planned: &PlannedEdit) -> bool {
     planned.tokens == Tokens(0) || repetition_at(view, planned.edit.at).is_some()
 }
@@ -498,7 +505,8 @@ fn chars_written(text: &str) -> u64 {
     encode(text).chars().count() as u64
 }
 
-/// Edits that remove the repetitions of edited results: a repetition still has the original text.
+/// Edits that remove the repetitions of results that `planned` edits, unless `planned` removes them
+/// already: each repetition still has the unedited text.
 fn edits_of_repetitions(view: &View<'_>, planned: &[PlannedEdit]) -> Vec<PlannedEdit> {
     let edited: HashSet<&str> = planned
         .iter()
@@ -525,7 +533,7 @@ fn edits_of_repetitions(view: &View<'_>, planned: &[PlannedEdit]) -> Vec<Planned
         .collect()
 }
 
-/// The repetition of a result at a position.
+/// The result at a position, if it is one that repeats an earlier result.
 fn repetition_at<'a>(view: &View<'a>, at: At) -> Option<&'a RepeatedOutput> {
     match block_at(view, at)? {
         Block::Repeated(repeated) => Some(repeated),
@@ -533,7 +541,7 @@ fn repetition_at<'a>(view: &View<'a>, at: At) -> Option<&'a RepeatedOutput> {
     }
 }
 
-/// The block that contains a position.
+/// The block that contains a position; `None` for whole items and hidden fields.
 fn block_at<'a>(view: &View<'a>, at: At) -> Option<&'a Block> {
     let (At::Block { item, block } | At::Part { item, block, .. } | At::Field { item, block, .. }) =
         at
@@ -543,9 +551,10 @@ fn block_at<'a>(view: &View<'a>, at: At) -> Option<&'a Block> {
     view.transcript.items[item].entry()?.blocks.get(block)
 }
 
-/// Edits that remove reasoning which is bound to everything before it and becomes invalid with the
-/// first edit. Such reasoning is removed even if a rule keeps its entry, because a provider would
-/// refuse the request.
+/// Edits that remove the reasoning of the first edited entry and of all entries after it, if the
+/// model of the entry binds reasoning to everything before it: any earlier change makes such
+/// reasoning invalid. It is removed even if a rule keeps its entry, because a provider would refuse
+/// the request.
 fn bound_thinking(
     view: &View<'_>,
     planned: &[PlannedEdit],

@@ -9,20 +9,21 @@ use crate::{Pass, View};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Copies {
-    /// Copies of at most this many bytes are not removed.
+    /// Copies on disk of at most this many bytes are not removed. Results that repeat earlier ones
+    /// are removed at any size.
     pub min_bytes: u64,
-    /// The entries from which copies are removed.
+    /// The items from which copies and repeated results are removed.
     pub scope: Scope,
 }
 
-/// The entries from which copies are removed.
+/// The items from which copies and repeated results are removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// Entries that are not kept whole.
+    /// Items that are not kept whole.
     #[default]
     Old,
-    /// All entries, including those that are kept whole: the model does not see copies.
+    /// All items, including those that are kept whole: the model loses nothing.
     All,
 }
 
@@ -63,7 +64,7 @@ impl Copies {
     }
 }
 
-/// The edits that remove repeated content from an entry.
+/// The edits that remove from an entry the results that repeat earlier ones.
 pub fn repeated_content_edits(item: usize, entry: &Entry) -> impl Iterator<Item = Edit> {
     let blocks = entry.blocks.iter().enumerate();
     blocks

@@ -37,7 +37,7 @@ pub use write::{is_digest, named_calls};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DigestRule {
-    /// Tokens of the whole context with the digest, unless a target says otherwise.
+    /// Tokens that the whole context should have with the digest, if no target in tokens is given.
     pub budget: u64,
     /// Maximum number of the last responses of the model that stay unchanged, with their results.
     pub keep_calls: u64,
@@ -99,9 +99,9 @@ impl DigestRule {
         tail(view, budget, Tokens(budget.0 * self.keep_share / 100), self.keep_calls)
     }
 
-    /// The earliest index at which the unchanged part may begin. It begins before
-    /// [`tail`](DigestRule::tail) if the context would be invalid otherwise, and has at most half
-    /// of the budget.
+    /// The earliest index at which the unchanged part may begin: from there on, the context has at
+    /// most half of the budget. The part begins before [`tail`](DigestRule::tail) only if the
+    /// context would be invalid otherwise.
     pub fn longest_tail(&self, view: &View<'_>, budget: Tokens) -> usize {
         tail(view, budget, Tokens(budget.0 / 2), u64::MAX)
     }
@@ -146,8 +146,8 @@ impl DigestRule {
             return Ok(None);
         }
         let values = Values::from_occurrences(&mut index.occurrences, &index.facts, &pieces);
-        // The originals have no earlier digests, but an earlier digest may hold the last copy of a
-        // rule: `old.items` contains it.
+        // The originals contain no earlier digest, but an earlier digest may hold the last copy of
+        // a rule: `old.items` contains that digest.
         let all: BTreeSet<usize> = old.items.iter().chain(old.all_originals).copied().collect();
         let pins = shorten_to_fit(pins(view, &Vec::from_iter(all)), budget, view.counter);
         let most = Tokens(budget.0 - budget.0 / LEAST);

@@ -107,9 +107,10 @@ pub(crate) enum Sure {
     Maybe,
 }
 
-/// Marks the lines of a failed output that report the failure: those with an error word or mark,
-/// and the lines above and below stack frames. If there are none, apart from the exit status, the
-/// last lines are marked, in whatever language they are.
+/// Marks the lines of a failed output that report the failure: those with an error word or mark
+/// (with [`Sure::Maybe`], also those with a word that may mean a failure), and the lines above and
+/// below stack frames. If there is neither a stack frame nor any such line apart from the exit
+/// status, the last lines are marked, in whatever language they are.
 pub(crate) fn failing_lines(lines: &[&str], sure: Sure) -> Vec<bool> {
     let surely: Vec<bool> = lines.iter().map(|line| is_error_line(line)).collect();
     let mut failing = match sure {
@@ -199,14 +200,14 @@ pub struct ExcerptSize {
     /// Bytes to which lines are truncated; 0 leaves them whole. Lines that report a failure stay
     /// whole.
     pub width: usize,
-    /// Of a result with fewer lines than this, `head` lines at the beginning are not kept.
+    /// If a result has fewer lines than this, `head` counts as 0.
     pub few: usize,
 }
 
-/// Error lines that occur again in a later result.
+/// The error lines of later results. Results are shortened from the newest to the oldest.
 ///
 /// An agent that repairs a build runs it until it succeeds, and each run prints the errors of the
-/// run before. A line is kept only at its last occurrence.
+/// run before. So an error line is kept only at its last occurrence.
 #[derive(Debug, Default)]
 pub struct LaterLines(HashSet<Box<str>>);
 
@@ -237,7 +238,7 @@ impl LaterLines {
 }
 
 /// The lines of a result that are worth keeping, as an excerpt; empty if there are none. The error
-/// lines of the result are added to `later`, so that earlier results leave them out.
+/// lines of the excerpt are added to `later`, so that earlier results leave them out.
 pub fn output_excerpt(
     text: &str,
     kind: ToolKind,
@@ -304,7 +305,7 @@ fn is_where_saved(line: &str) -> bool {
 }
 
 /// Marks the error lines that do not occur again later, each distinct one once. If all occur again,
-/// one is marked nevertheless, to show that this call failed.
+/// the first is marked nevertheless, to show that this call failed.
 fn errors(lines: &[&str], failed: bool, keep: &mut [bool], later: &mut LaterLines) {
     let mut seen = HashSet::new();
     let mut first = None;
@@ -333,7 +334,7 @@ fn errors(lines: &[&str], failed: bool, keep: &mut [bool], later: &mut LaterLine
     }
 }
 
-/// Marks at most `most` definitions, evenly distributed over the file.
+/// Marks at most `most` definitions, at equal distances in the list of all definitions.
 fn outline(lines: &[&str], most: usize, keep: &mut [bool]) {
     if most == 0 {
         return;
@@ -346,8 +347,8 @@ fn outline(lines: &[&str], most: usize, keep: &mut [bool]) {
     }
 }
 
-/// The excerpt. Its lines are truncated to `width` bytes, except error lines and lines that name
-/// the file with the whole result. If `width` is 0, no line is truncated.
+/// The lines that `keep` marks, as an excerpt. They are truncated to `width` bytes, except error
+/// lines and lines that name the file with the whole result. If `width` is 0, no line is truncated.
 fn shortened(text: &str, keep: &[bool], width: usize) -> String {
     let shown = excerpt(text, keep);
     if width == 0 || shown.lines().all(|line| line.len() <= width) {

@@ -15,7 +15,8 @@ use crate::digest::is_digest;
 /// a summary without a parent.
 pub fn history(transcript: &Transcript, source: &dyn Source, old: &[usize]) -> Vec<usize> {
     let parents = Parents::from_transcript(transcript);
-    // The parent of a summary may be an entry that is kept after it.
+    // Each item is passed only once, so that the loop ends: the parent of a summary may be an entry
+    // that is kept after the summary.
     let mut passed = BTreeSet::new();
     let mut next = old.first().copied();
     while let Some(item) = next.filter(|item| passed.insert(*item)) {
@@ -25,8 +26,9 @@ pub fn history(transcript: &Transcript, source: &dyn Source, old: &[usize]) -> V
     seen.into_iter().filter(|&item| is_original(transcript, source, item)).collect()
 }
 
-/// Whether an item is an original entry: not a part of the prompt, not a copy of earlier entries,
-/// and not a digest.
+/// Whether an item is an original entry: not a part of what the model is sent before the
+/// conversation, not a copy of earlier entries, and not a digest. False for a record that no model
+/// sees.
 fn is_original(transcript: &Transcript, source: &dyn Source, item: usize) -> bool {
     if transcript.head.prompt.contains(&item) {
         return false;

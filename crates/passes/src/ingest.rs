@@ -43,8 +43,8 @@ pub struct IngestRule {
     pub repeats: bool,
     /// The number of tokens above which a result is reduced to its most important lines.
     pub cap: Option<u64>,
-    /// The limit for results of file reads, if it differs from `cap`: later edits quote these
-    /// results.
+    /// The number that takes the place of `cap` for results of file reads, if set: later edits of
+    /// the file quote these results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reads: Option<u64>,
     /// The rule for results of one response that are too large together.
@@ -113,8 +113,8 @@ pub struct BatchRule {
 }
 
 impl BatchRule {
-    /// The indices of the texts that become previews. The flag of each text says whether it may be
-    /// changed because it was never sent.
+    /// The indices of the texts that become previews, in ascending order. The flag of a text is
+    /// true if the text may be changed, because it has not been sent yet.
     pub fn too_much(&self, texts: &[(&str, bool)]) -> Vec<usize> {
         let lens: Vec<usize> = texts.iter().map(|(text, _)| text.chars().count()).collect();
         let mut left: usize = lens.iter().sum();
@@ -216,7 +216,8 @@ pub fn only_text(output: &Output) -> Option<&Text> {
     }
 }
 
-/// A text without its repeated lines, and the number of lines left out; no text if that is 0.
+/// Leaves out the runs of lines that `seen` contains. Returns the remaining text, and the number of
+/// lines left out; `None` as the text if that number is 0.
 fn without_repeats(text: &str, seen: &SeenLines) -> (Option<String>, usize) {
     if !text.split('\n').any(|line| may_go(line, seen)) {
         return (None, 0);
@@ -306,7 +307,7 @@ fn capped(lines: &[&str], cap: Tokens, counter: &dyn Counter) -> (String, usize)
 }
 
 /// A line truncated to `width` bytes, with a mark where text is missing. If `width` is more than
-/// the minimum, its last quarter is used for the end of the line.
+/// [`WIDTH`], the last quarter of it is used for the end of the line.
 fn cut(line: &str, width: usize) -> Cow<'_, str> {
     if line.len() <= width {
         return line.into();
@@ -315,7 +316,8 @@ fn cut(line: &str, width: usize) -> Cow<'_, str> {
     format!("{}…{}", first_words(line, width - tail), last_words(line, tail)).into()
 }
 
-/// The key by which a line is recognised; `None` if it is too short.
+/// The key by which a line is recognised: a hash of the line without a line number before `→`.
+/// `None` if the line is shorter than [`LINE`].
 fn key(line: &str) -> Option<u64> {
     let line = line.trim();
     let line = line.split_once('→').map_or(line, |(number, rest)| {

@@ -115,7 +115,8 @@ pub fn apply(keep: Keep, view: &mut View<'_>) -> KeptParts {
         // Turns and results are the same before and after a compaction. The last tokens are not, so
         // the rule for tokens is ignored here.
         let structure = Keep { tokens: None, ..keep };
-        // A context with at most the kept number of messages is short, however many tokens it has.
+        // If `messages` is set, the whole session may stay: a context with so few messages is
+        // short, however many tokens it has.
         let is_short = keep.messages.is_some();
         let is_meant = keep.all == All::Kept;
         if !is_short
@@ -224,7 +225,7 @@ fn last_tokens(view: &View<'_>, units: &[Unit], budget: Tokens, share: Option<u6
     let mut passed = 0;
     let mut found = Vec::new();
     for unit in units.iter().rev() {
-        // Count each repeated text once: repetitions are removed even if kept.
+        // Results that repeat earlier ones do not count: they are removed even from kept items.
         spent += unit.items.iter().map(|&item| said_once(view, item)).sum();
         passed += outputs_of(view, unit);
         if spent > budget || most.is_some_and(|most| passed > most) {

@@ -18,7 +18,8 @@ static MARK: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&pattern).expect("the words are fixed and tested")
 });
 
-/// Words of which a mark contains one. Most texts contain none, which is quick to check.
+/// A text is searched for marks only if it contains one of these words, as it is here or in
+/// capitals, or `Secret`. Most texts contain none, which is quick to check.
 const HINTS: [&str; 3] = ["private", "secret", "Private"];
 
 /// Maximum bytes between the first and the last line of a key.
@@ -77,7 +78,7 @@ fn key_blocks(text: &str) -> Vec<Range<usize>> {
     blocks
 }
 
-/// The end of the key that begins with the mark at `place`.
+/// The end of the key that begins with the mark at `place`; `next` is the next mark of the text.
 fn end_of_key(text: &str, place: &Range<usize>, next: Option<&regex::Captures<'_>>) -> usize {
     let end = next.and_then(|next| {
         let is_end = next.get(1).is_some_and(|it| it.as_str().eq_ignore_ascii_case("END"));
@@ -125,7 +126,7 @@ fn start_of_key(text: &str, to: usize) -> usize {
     start
 }
 
-/// The ranges of the runs of base64 characters.
+/// The ranges of the words of a text, which here are the runs of base64 characters.
 fn words(text: &str) -> impl Iterator<Item = Range<usize>> {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -141,8 +142,8 @@ fn is_base64(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
 }
 
-/// The end of the data in a Kubernetes manifest whose kind is before `from`: the indented lines
-/// below `data:` and `stringData:`.
+/// The end of the data in a Kubernetes manifest whose `kind: Secret` ends at `from`. The data are
+/// the indented lines below `data:` and `stringData:`.
 fn end_of_manifest(text: &str, from: usize) -> usize {
     let mut end = from;
     let mut at = from;

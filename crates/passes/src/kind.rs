@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 pub enum ContextKind {
     /// The context of a stored session, which is compacted on request.
     Stored,
-    /// A live context, which is compacted when it reaches the trigger of its recipe.
+    /// A live context, that of a running agent. It is compacted when it reaches the trigger of its
+    /// recipe.
     Live,
 }
 
-/// A value for each kind.
+/// A value for each kind of context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PerKind<T> {

@@ -133,7 +133,8 @@ fn all_bounded(words: fn(&Language) -> &Vec<String>) -> Vec<String> {
     LANGUAGES.iter().flat_map(words).map(|it| bounded(it)).collect()
 }
 
-/// A pattern with word boundaries at those ends that are ASCII letters; words of other scripts have
+/// A pattern with a word boundary at each end that is an ASCII letter or digit (in an ASCII
+/// pattern, also a bracket or a final `?`), unless it ends with `\w`. Words of other scripts have
 /// no boundaries.
 fn bounded(words: &str) -> String {
     let is_letter = |c: char| c.is_ascii_alphanumeric();
@@ -146,7 +147,8 @@ fn bounded(words: &str) -> String {
 }
 
 /// Patterns for the nouns of all languages for which `is_wanted` is true. A noun reports a failure
-/// before a colon, a bracket or a number other than 0, or as the first word of a line.
+/// before `[`, before `:` or `=` (unless only the number 0 follows), before a number, or as the
+/// first word of a line.
 ///
 /// All nouns are in one group, so that the pattern contains the large character classes after them
 /// only once.

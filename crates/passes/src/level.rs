@@ -24,7 +24,8 @@ pub struct ContextSize {
     pub results: u64,
     /// Number of turns of the user.
     pub turns: u64,
-    /// Number of messages. Consecutive entries of the same side count as one message.
+    /// Number of messages. Consecutive entries of the model count as one message, and so do
+    /// consecutive entries that are not of the model.
     pub messages: u64,
     /// Tokens as epitome counts them, without a provider's reports.
     pub counted: Tokens,
@@ -133,7 +134,8 @@ impl Target {
         (tokens.is_some() || chars.is_some()) && tokens.unwrap_or(true) && chars.unwrap_or(true)
     }
 
-    /// The limit in tokens, if the target has one.
+    /// The limit in tokens: the smaller one of `tokens` and `percent` of `usable`. `None` if
+    /// `tokens` is not set, and `percent` is not set or `usable` is unknown.
     pub fn tokens(&self, usable: Option<Tokens>) -> Option<Tokens> {
         let percent = self.percent.and_then(|it| Some(share(usable?, it)));
         self.tokens.map(Tokens).into_iter().chain(percent).min()
@@ -147,7 +149,8 @@ pub struct NoTarget;
 impl FromStr for Target {
     type Err = NoTarget;
 
-    /// Parses tokens (`20000`), per cent of the window (`60%`) or characters (`80000 chars`).
+    /// Parses tokens (`20000`), per cent of the window without the reserve (`60%`) or characters
+    /// (`80000 chars`).
     fn from_str(text: &str) -> Result<Target, NoTarget> {
         if let Some(digits) = text.strip_suffix('%') {
             let percent = number(digits).ok().filter(|percent| (1..=100).contains(percent));

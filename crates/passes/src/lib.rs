@@ -12,9 +12,9 @@
 //! chosen from it, and [`SummaryInProgress`] makes the questions for a summary and checks the
 //! answers. [`Machine`] decides when a live context is compacted.
 //!
-//! [`pins`] finds texts that set rules for the agent: every compaction keeps them. [`facts`] finds
-//! the strings that a model cannot guess, and [`losses`] finds what a compaction removed. A new
-//! pass is one file and one variant of [`PassSettings`].
+//! [`pins`] finds texts that set rules for the agent: every compaction keeps them, or names those
+//! that do not fit. [`facts`] finds the strings that a model cannot guess, and [`losses`] finds
+//! what a compaction removed. A new pass is one file and one variant of [`PassSettings`].
 //!
 //! ```
 //! use epitome_passes::{ContextKind, Options, built_in, compact};

@@ -3,7 +3,9 @@
 use epitome_model::short;
 use serde_json::Value;
 
-/// The arguments of a call, one value per line, without keys. `None` if there are no values.
+/// The texts and numbers in the arguments of a call, one per line, without keys; an element of an
+/// array is one line with all its values. `None` if there are none, or if the arguments are not
+/// JSON.
 pub fn argument_lines(raw: &[u8]) -> Option<String> {
     let value: Value = serde_json::from_slice(raw).ok()?;
     let value = match value.as_str().map(serde_json::from_str) {
@@ -16,7 +18,8 @@ pub fn argument_lines(raw: &[u8]) -> Option<String> {
     (!text.trim().is_empty()).then_some(text)
 }
 
-/// Adds the lines of a value. Each element of an array is one line.
+/// Adds the lines of a value. Each element of an array is one line. Empty texts, truth values and
+/// nulls are left out.
 fn list(value: &Value, lines: &mut Vec<String>) {
     match value {
         Value::Object(members) => members.values().for_each(|value| list(value, lines)),

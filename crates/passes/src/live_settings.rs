@@ -12,7 +12,8 @@ pub struct Live {
     pub when: StageTiming,
     /// Tokens of the window that are reserved for the response.
     pub reserve: u64,
-    /// Use of the window at which the user is warned, in per cent.
+    /// The user is warned when the context has at least this many per cent of the window without
+    /// the reserve.
     pub warn: u64,
     /// Whether a compaction is prepared in the background before it is due.
     pub background: bool,

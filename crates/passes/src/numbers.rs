@@ -166,7 +166,7 @@ pub fn texts_at_calls(
     texts_of_responses(transcript, source, |number| wanted.contains(&number))
 }
 
-/// The original results of these calls, by the number of the call.
+/// The first result of each of these calls, which is the original one, by the number of the call.
 pub fn results_of_calls(
     transcript: &Transcript,
     source: &dyn Source,

@@ -126,11 +126,13 @@ pub const WHOLE: Tokens = Tokens(1_500);
 /// The pins in the entries `items`, which are sorted oldest first, and in the entries that
 /// summaries among `items` replaced. Each rule file, skill, plan and list is pinned in its newest
 /// state. If the context has a newer state, in `items` or outside of them, an older state is not a
-/// pin, unless the newer one is from a less trustworthy [`PinSource`] or much shorter.
+/// pin, unless the newer one is from a less trustworthy [`PinSource`] or (except for a list) has
+/// less than half of its length.
 pub fn pins(view: &View<'_>, items: &[usize]) -> Vec<Pin> {
     let states = states(view, items).into_iter();
     let mut pins: Vec<Pin> = states.filter_map(|state| pin(view, state)).collect();
-    // Of equal texts, the newest is kept; a summary may have wrapped the lines differently.
+    // Of texts of one kind that differ at most in white space, the newest is kept: a summary may
+    // have wrapped the lines differently.
     let mut seen_texts = HashSet::new();
     let new = pins.iter().rev().map(|pin| {
         let words: Vec<&str> = pin.text.split_whitespace().collect();

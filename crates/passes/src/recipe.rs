@@ -77,7 +77,7 @@ pub struct Stages {
     /// How messages are removed from the middle of a context that has too many.
     pub trim: Option<TrimRule>,
     /// The passes, in order. If two passes would edit the same position, the first of them does,
-    /// unless the other one is a pass of results with `again`.
+    /// unless the other one is the pass `results` with the setting `again`.
     pub passes: Vec<PassSettings>,
     /// The digest: one entry of chosen lines that replaces the old part of the context.
     pub digest: Option<DigestRule>,

@@ -49,8 +49,8 @@ pub struct Results {
     /// Maximum bytes of a kept line; longer lines are truncated. 0 means no maximum. In the style
     /// `beginning`, the number of characters that are kept.
     pub width: usize,
-    /// Of a result with fewer lines than this, `head` lines at the beginning are not kept. In the
-    /// style `truncated`, a result with at most this many lines stays whole.
+    /// If a result has fewer lines than this, `head` counts as 0. In the style `truncated`, a
+    /// result with at most this many lines stays whole.
     pub few: usize,
     /// Results of failed calls with at most this many bytes stay whole.
     pub whole_errors: u64,
@@ -144,8 +144,8 @@ impl Pass for Results {
             outputs.retain(|(at, ..)| !newest.contains(at) && !open.contains(&at.item()));
         }
         let mut later = self.said_in_what_stays(view);
-        // From the newest result on: the lines of later results must be known when earlier ones are
-        // shortened.
+        // Go from the newest result to the oldest: the lines of later results must be known when
+        // earlier ones are shortened.
         let edits = outputs.into_iter().rev().filter(|(at, output, call)| {
             let small = output.size() <= self.min_bytes;
             let small = small || Tokens(self.min_tokens) > Tokens(0) && self.is_cheap(view, *at);
@@ -254,7 +254,8 @@ impl Results {
         view.replace(at, &text_with_images(&shown, sent), left, self.name())
     }
 
-    /// Bytes of the text of a result, without the stubs of removed images.
+    /// Bytes of the text of a result, without parts that a recipe left and without the stubs of
+    /// removed images.
     fn text_bytes(&self, view: &View<'_>, output: &Output) -> u64 {
         let texts = output.parts.iter().filter_map(|part| match part {
             Part::Text(text) if !view.is_recipe_text(text) => {
@@ -293,7 +294,8 @@ impl Results {
         }
     }
 
-    /// The first and the last lines of a text, if the text is long enough.
+    /// The first and the last lines of a text. `None` if the text has at most `few` lines, or was
+    /// shortened in this way before.
     fn ends_of(&self, text: &str) -> Option<String> {
         let visible = without_key_blocks(text);
         let lines: Vec<&str> = visible.split('\n').collect();

@@ -15,9 +15,9 @@ use crate::thinking::Thinking;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "pass", rename_all = "lowercase")]
 pub enum PassSettings {
-    /// Removes the results of reads that a later read or change makes stale.
+    /// Replaces the results of reads that a later read or change makes stale.
     Stale(Stale),
-    /// Removes texts that the next reply repeats.
+    /// Removes texts of calls and results that a later reply of the same turn repeats.
     Repeats(Repeats),
     /// Shortens results.
     Results(Results),
@@ -27,7 +27,7 @@ pub enum PassSettings {
     Images(Images),
     /// Removes reasoning.
     Thinking(Thinking),
-    /// Removes copies that no model sees.
+    /// Removes copies that no model sees, and results that repeat earlier ones.
     Copies(Copies),
 }
 

@@ -1,4 +1,4 @@
-//! Replaces the result of a read by a reference to a later read or change of the same file.
+//! Replaces the result of a read by a stub, if a later call reads or changes the same file.
 
 use std::collections::HashMap;
 
@@ -58,7 +58,8 @@ impl LastAccess {
                 }
                 if call.kind == ToolKind::Read {
                     let path = view.text(target).into_owned();
-                    // A read of the whole file repeats every part of the file.
+                    // The part is `None` for a read of the whole file, which repeats every part of
+                    // it.
                     later.reads.insert((path, call.part.clone()), item);
                 } else if call.kind.changes_file() {
                     later.changes.insert(view.text(target).into_owned(), item);

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use epitome_model::{Block, Entry, Role, Source, Stub, Transcript, units};
 use serde::{Deserialize, Serialize};
 
-/// How many messages a context may have, and which of them stay. Consecutive entries of the same
-/// side are one message, as in APIs.
+/// How many messages a context may have, and which of them stay. Consecutive entries of the model
+/// are one message, and so are consecutive entries that are not of the model, as in APIs.
 ///
 /// User messages stay in place, and become one message if nothing is left between them. Summaries
 /// stay as well, because they contain user messages. Responses are removed whole, with all their
@@ -40,8 +40,8 @@ impl TrimRule {
         let (Some(&from), Some(&to)) = (begins.get(head), begins.get(tail)) else {
             return Vec::new();
         };
-        // If an earlier cut is reported before this position, the new cut begins there and replaces
-        // it.
+        // If the message that reports an earlier cut is before this position, the new cut begins at
+        // that message and replaces it.
         let before = sent[..from].iter().position(|(_, entry)| is_cut(entry, source));
         let (from, to) = between_units(transcript, &sent, before.unwrap_or(from), to);
         let gone: Vec<(usize, &Entry)> = sent

@@ -27,7 +27,8 @@ pub struct Side<'a> {
 ///
 /// - Content that the plan does not name is unchanged: user messages, reasoning, calls, results,
 ///   and their order.
-/// - Content that the plan names is as planned, and not larger than before.
+/// - Content that the plan names is not larger than before. A summary, the text in place of a
+///   middle cut, and text that is written as a mark are as planned.
 /// - The format's own invariants hold if they held before.
 ///
 /// A session that has violations already may be compacted. A violation is new if, after the change,
@@ -281,8 +282,8 @@ fn same_said((before, old): (Side<'_>, &Entry), (after, new): (Side<'_>, &Entry)
         && blocks.all(|(old, new)| same_block((before, old), (after, new)))
 }
 
-/// Whether the bytes of two spans are equal. A log has the same source before and after, so a span
-/// that is equal need not be read.
+/// Whether the bytes of two spans are equal. A live context has the same source before and after a
+/// change, so equal spans of it need not be read.
 fn same_bytes((before, old): (Side<'_>, Span), (after, new): (Side<'_>, Span)) -> bool {
     let is_one = std::ptr::addr_eq(before.source, after.source) && old == new;
     is_one || before.source.at(old) == after.source.at(new)
@@ -403,7 +404,8 @@ fn accounting(
     changed.into_iter().flatten().map(violation).collect()
 }
 
-/// Whether an entry is gone because all its blocks were reasoning that was dropped.
+/// Whether an entry is gone because all its blocks were reasoning that was dropped. True for an
+/// entry without blocks.
 fn is_gone(dropped: &HashSet<At>, item: usize, old: &Entry) -> bool {
     old.blocks.iter().enumerate().all(|(block, said)| match said {
         Block::Thinking(_) => dropped.contains(&At::Block { item, block }),
@@ -417,7 +419,8 @@ fn edited(plan: &Plan) -> Vec<usize> {
     items.into_iter().collect()
 }
 
-/// The tokens that a resume sends after a compaction. Edited records are counted again.
+/// The tokens that a resume sends after a compaction. Edited records, and blocks that the plan did
+/// not count, are counted here.
 pub fn recount(plan: &Plan, after: Side<'_>, counter: &dyn Counter) -> Tokens {
     let edited = edited(plan);
     let count = |item: usize, idx: usize, block: &Block| match plan.counted.get(&(item, idx)) {

@@ -116,8 +116,9 @@ impl<'a> View<'a> {
         self.rule_files
     }
 
-    /// Protects blocks, given by item and block index, from edits. For a result, the call is
-    /// protected as well: it names the printed file, which the next compaction needs.
+    /// Protects blocks, given by item and block index, from edits. For a result, its call is
+    /// protected as well: the call names the file that was printed, which the next compaction
+    /// needs.
     pub fn pin(&mut self, blocks: impl IntoIterator<Item = (usize, usize)>) {
         for (item, block) in blocks {
             let entry = self.transcript.items[item].entry();
@@ -165,7 +166,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether a call has its result.
+    /// Whether a call has its result. In a view for reading, every call counts as answered.
     pub fn is_answered(&self, call: &Call) -> bool {
         self.reading.is_some() || self.answered.contains_key(&*call.id)
     }
@@ -326,7 +327,8 @@ impl<'a> View<'a> {
     }
 
     /// Whether a result may be replaced by a stub: it has text, none of which is the user's; it has
-    /// no part of an unknown kind; and no recipe has replaced it before.
+    /// no part of an unknown kind; and no recipe has replaced it before, except by truncation on
+    /// ingest.
     pub fn stubbable(&self, output: &Output) -> bool {
         self.is_words(output)
             && (!self.left_by_recipe(output) || self.ingest_original(output).is_some())
@@ -377,7 +379,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether a recipe left this text. Only the first bytes are read if they decide it.
+    /// Whether a recipe left this text. In a view for reading, a stub does not count. Only the
+    /// first bytes are read if they decide it.
     pub fn is_recipe_text(&self, text: &Text) -> bool {
         let begins = match text {
             Text::Source(span) => {
@@ -510,7 +513,8 @@ impl<'a> View<'a> {
     }
 
     /// An edit that replaces an argument. `None` unless the call becomes shorter in bytes and by
-    /// some tokens: a text may have more tokens next to other arguments than on its own.
+    /// some tokens: a text may have more tokens next to other arguments than on its own. In a view
+    /// for reading, sizes do not matter.
     pub fn replace_argument(
         &self,
         at: At,
@@ -543,9 +547,11 @@ impl<'a> View<'a> {
         matches!(content, Some(Block::Call(call)) if Some(call.arguments) == text.span())
     }
 
-    /// An edit that replaces `old` by `new`. `None` unless it saves bytes and adds no tokens.
+    /// An edit that replaces `old` by `new`. `None` unless it saves bytes and adds no tokens. In a
+    /// view for reading, sizes do not matter.
     pub fn replace(&self, at: At, old: &str, new: String, pass: &'static str) -> Option<Edit> {
-        // In JSON a line feed takes two bytes. Most texts need not be encoded to be compared.
+        // The texts are compared as JSON, in which a line feed takes two bytes. `old` is encoded
+        // only if its length and two quotes do not decide.
         let written = encode(&new).len();
         let shorter = || written < old.len() + 2 || written < encode(old).len();
         let fewer = || self.has_at_least(at, old, self.counter.count(&new));
@@ -553,8 +559,8 @@ impl<'a> View<'a> {
         smaller.then_some(Edit { at, verb: Verb::Replace(new), pass })
     }
 
-    /// Whether the text at `at` has at least this many tokens. If it is a result with several
-    /// parts, the block must have them as well.
+    /// Whether the text at `at` has at least this many tokens. A block that is not a result of
+    /// exactly one text must have them as well.
     fn has_at_least(&self, at: At, text: &str, least: Tokens) -> bool {
         let At::Block { item, block } = at else {
             return has_at_least(text, least, self.counter);

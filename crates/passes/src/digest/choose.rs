@@ -39,8 +39,8 @@ pub(super) struct DigestLimits<'a> {
 /// The value of an error line, added to that of its facts.
 const ERROR: f64 = 0.01;
 /// The value of a line that states a decision, added to that of its facts. With this value, a
-/// digest with a fifth of the tokens contains four of five decisions, and recalls as many facts as
-/// without it (`docs/quality.md`).
+/// digest with a fifth of the session's tokens contains four of five decisions, and as many facts
+/// as without it (`docs/quality.md`).
 const DECISION: f64 = 0.2;
 /// The value of a heading of a long text of the model, and of a line in its first or last
 /// paragraph, added to that of its facts.
@@ -89,9 +89,10 @@ impl Candidate {
 }
 
 impl<'p> Choice<'p> {
-    /// Finds what every digest contains of the pieces that the digest replaces, and computes the
-    /// value of their other lines. Of a long text of the model, only the lines of its frame are
-    /// candidates at first; the others become candidates when the whole frame is chosen.
+    /// Finds what is included in any case of the pieces that the digest replaces, and computes the
+    /// value of their other lines. Of a long text of the model, only the lines of its frame
+    /// (headings, first and last paragraph) are candidates at first; its other lines become
+    /// candidates when the whole frame is chosen.
     pub fn weigh(
         index: &FactIndex,
         pieces: &'p Pieces,
@@ -147,7 +148,8 @@ impl<'p> Choice<'p> {
         !is_whole && piece.speaker != Speaker::Thinking
     }
 
-    /// The candidates of a piece: its full header, and the lines for which `may_be` is true.
+    /// The candidates of a piece: its full header, and the lines for which `may_be` is true. Those
+    /// without value are left out.
     fn candidates_of(
         &self,
         n: usize,
@@ -177,8 +179,8 @@ impl<'p> Choice<'p> {
         candidates.collect()
     }
 
-    /// The value of a line (or of the full header if `None`), without facts that are covered: the
-    /// digest or a part of the context that stays contains them already.
+    /// The value of a line, or of the full header if `line` is `None`. Facts in `covered` have no
+    /// value: the digest, or a part of the context that stays, contains them already.
     fn gain(&self, piece: &Piece, line: Option<usize>, covered: &[bool]) -> f64 {
         let (facts, bonus) = match (line, &piece.full) {
             (None, None) => return 0.0,
@@ -292,8 +294,9 @@ fn is_framed(piece: &Piece) -> bool {
     piece.speaker == Speaker::Model && piece.brief.is_none()
 }
 
-/// The short texts of the model that the digest contains whole, oldest first: the newest ones if
-/// all exceed `most` tokens. Each text is included once, and not if it is in the kept part.
+/// The indices of the short texts of the model that the digest contains whole, in ascending order.
+/// If all such texts have more than `most` tokens together, only the newest are included. Each text
+/// is included once, and not if it is in the kept part.
 fn briefs(old: &[Piece], kept: &[Piece], most: Tokens) -> Vec<usize> {
     let briefs = kept.iter().filter_map(|piece| piece.brief.as_ref());
     let mut there: HashSet<String> = briefs.map(|(text, _)| text.trim().to_owned()).collect();
@@ -364,8 +367,9 @@ impl PartialOrd for Candidate {
     }
 }
 
-/// Orders candidates by gain. If gains are equal, the newest piece is first, because its result is
-/// the current one; within a piece, the header and then the earliest line.
+/// Orders candidates by gain; the heap returns the greatest first. If gains are equal, the newest
+/// piece is first, because its result is the current one; within a piece, the header and then the
+/// earliest line.
 impl Ord for Candidate {
     fn cmp(&self, other: &Candidate) -> Ordering {
         self.gain

@@ -11,7 +11,7 @@ use super::pieces::{Piece, Speaker};
 const WORTH: f64 = 4.0;
 /// Maximum number of words of a topic.
 const MOST: usize = 40;
-/// The number of characters from which a word is also found as a part of a longer word.
+/// A word with at least this many characters also matches as a part of a longer word.
 const PART: usize = 4;
 
 /// The words of a topic, each with its share of the value: rare words have a larger share.
@@ -21,7 +21,8 @@ pub(super) struct Focus {
 }
 
 impl Focus {
-    /// The words of a text, weighted by the number of lines in these pieces that have them.
+    /// The words of a topic. The fewer lines of the pieces contain a word, the higher is its value.
+    /// Reasoning does not count.
     pub fn new(text: &str, pieces: &[Piece]) -> Focus {
         let words = words(text);
         let patterns = words.iter().map(|word| pattern(word));

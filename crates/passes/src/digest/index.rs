@@ -1,4 +1,5 @@
-//! An index of the texts of a log, so that a later digest reads only new texts.
+//! An index of the texts of a log (the growing transcript of a live context), so that a later
+//! digest reads only new texts.
 
 use std::collections::HashMap;
 use std::fmt;

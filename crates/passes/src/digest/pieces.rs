@@ -19,13 +19,13 @@ use crate::{View, is_error_line};
 
 use super::DigestRule;
 
-/// Maximum characters of a line; a longer one is split.
+/// Maximum characters of a line. A line with more bytes than this is split.
 const LINE: usize = 400;
 /// Maximum characters of a line that are read; the rest is ignored.
 const LONGEST: usize = 40_000;
 /// Maximum characters of a target in a header.
 const TARGET: usize = 200;
-/// Maximum characters of another argument in a header.
+/// Maximum bytes of an argument that a header contains in addition to the target.
 const ARGUMENT: usize = 160;
 /// A line with at least this many bytes is data, and does not report a failure.
 const LONGEST_ERROR: usize = 300;
@@ -150,7 +150,8 @@ impl Line {
 }
 
 impl Body {
-    /// Whether the body was made of this call and this result.
+    /// Whether the body was made of the call with this number and of this result. The number is
+    /// ignored if the body is not that of a call.
     pub fn is_of(&self, number: u64, result: Option<&Output>) -> bool {
         let is_number = match self.speaker {
             Speaker::Call { number: known, .. } => known == number,
@@ -288,7 +289,8 @@ fn speaker(entry: &Entry, block: &Block, number: u64) -> Option<Speaker> {
 }
 
 impl<'a> Part<'a> {
-    /// The part of a block. A call has its number and, if it has one, its result.
+    /// The part of a block; `None` if the block becomes no piece. `number` and `result` are those
+    /// of a call; other blocks have 0 and `None`.
     pub(super) fn from_block(
         entry: &Entry,
         content: &'a Block,
@@ -373,8 +375,8 @@ impl<'a> Part<'a> {
         UnnumberedPiece { body, of_header, of_lines }
     }
 
-    /// The whole text with its tokens, if a digest contains it whole in any case or if there is
-    /// room.
+    /// The text with its tokens, if it is short enough to be included whole. `None` for a longer
+    /// text, for reasoning and for a call.
     fn whole(
         &self,
         source: &dyn Source,
@@ -468,7 +470,8 @@ fn each_text(value: &Value, each: &mut impl FnMut(&str)) {
 }
 
 impl Lines {
-    /// Adds the lines of a text, without meaningless ones.
+    /// Adds the lines of a text, except those that are too short. Line numbers before the lines are
+    /// removed if `numbered` is true, or if the first three lines have one.
     fn split(&mut self, text: &str, is_argument: bool, numbered: bool) {
         let text = &*without_key_blocks(text);
         let numbered = numbered || text.lines().take(3).all(|line| without_number(line) != line);
@@ -552,7 +555,8 @@ fn paragraph(lines: &[&str], at: usize) -> Range<usize> {
     at - before..at + behind
 }
 
-/// A line of a file without the line number that the tool put before it.
+/// A line of a file without the line number that the tool put before it; the line itself if it has
+/// none.
 fn without_number(line: &str) -> &str {
     let rest = line.trim_start();
     let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());

@@ -9,8 +9,8 @@ use crate::facts::{FactId, FactKind};
 
 use super::pieces::{Body, Fact, Pieces, Speaker};
 
-/// The value of each fact, by its number: its rarity times the probability that the model will use
-/// it soon.
+/// The value of each fact, by its number: its rarity times a power ([`GAMMA`]) of the probability
+/// that the model will use it soon.
 pub(super) struct Values(Vec<f64>);
 
 /// The occurrences of each fact in some pieces, and the number of texts.
@@ -226,7 +226,7 @@ impl Seen {
     }
 }
 
-/// The features of every fact of some pieces, in the order of the facts.
+/// The features of every fact of some pieces, sorted by the id of the fact.
 pub(super) fn features(
     seen: &mut Occurrences,
     all: &[FactId],

@@ -14,8 +14,8 @@ use crate::pins::HEADING;
 
 /// The first words of a digest.
 const BEGIN: &str = "[Digest of the conversation so far, with";
-/// The number of bytes within which the first words must occur: agents put words of their own
-/// before a summary.
+/// The first words of a digest must begin before this byte offset in their block: agents put text
+/// of their own before a summary.
 const BEGIN_WITHIN: usize = 2_000;
 /// Replaces lines that are left out.
 const GAP: &str = "…";
@@ -25,8 +25,8 @@ pub fn is_digest(block: &Block, source: &dyn Source) -> bool {
     calls_of(block, source).is_some()
 }
 
-/// The number of tool calls that a digest replaces, including those of earlier digests; `None` if
-/// the block is not a digest.
+/// The number of tool calls that the digest in a block replaces, including those of earlier
+/// digests; `None` if the block is not a digest.
 pub(crate) fn calls_of(block: &Block, source: &dyn Source) -> Option<u64> {
     let Block::Summary(text) = block else { return None };
     let text = text.read(source);
@@ -131,7 +131,8 @@ fn as_content(text: &str) -> Cow<'_, str> {
 }
 
 /// The header above a text of the model of which lines are left out. It contains the number by
-/// which the whole text is recalled. `None` for whole texts and other pieces.
+/// which the whole text is recalled. `None` for a whole text, for a text without a number, and for
+/// other pieces.
 fn numbered_head(piece: &Piece, lines: &BTreeSet<usize>) -> Option<String> {
     let is_part = piece.speaker == Speaker::Model && lines.len() < piece.lines.len();
     let head = piece.head.trim_end_matches(':');
@@ -171,7 +172,7 @@ impl<'p> Unshown<'p> {
         }
     }
 
-    /// Returns the line that names the calls, and clears the list.
+    /// Returns the line that names the calls, and clears the list; `None` if there are no calls.
     fn line(&mut self) -> Option<String> {
         let runs = std::mem::take(&mut self.runs).into_iter();
         let run_texts: Vec<String> =

@@ -18,11 +18,12 @@ pub enum FactKind {
     Hyphenated,
     /// A hexadecimal hash or a UUID.
     Hash,
-    /// A number of three to nine digits, or with a decimal point.
+    /// A number of three to nine digits, or digits with points between them: `0.25`, `1.2.3`.
     Number,
 }
 
-/// Maximum bytes of a token; longer tokens are ignored.
+/// Maximum bytes of a token, which here is the text between two separators. Longer ones are
+/// ignored.
 const LONGEST: usize = 400;
 
 /// Calls `each` with every fact of a text, in order; a fact that occurs twice is reported twice.
@@ -89,7 +90,7 @@ fn is_separator(c: char) -> bool {
     c.is_whitespace() || MARKS.contains(c) || is_east_asian || "“”‘’«»…".contains(c)
 }
 
-/// Whether a token is a plain word and thus not a fact, as most are.
+/// Whether a token is a plain word and thus not a fact. Most tokens are plain words.
 fn is_word(token: &str) -> bool {
     let bytes = token.as_bytes();
     bytes[0].is_ascii_alphabetic() && bytes[1..].iter().all(u8::is_ascii_lowercase)
@@ -186,7 +187,7 @@ fn in_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$'
 }
 
-/// Reports the names with hyphens in a token that have at least eight characters.
+/// Reports the names in a token that contain a hyphen and have at least eight characters.
 fn hyphenated<'t>(text: &'t str, each: &mut impl FnMut(FactKind, &'t str)) {
     if !text.contains('-') {
         return;
@@ -204,7 +205,7 @@ fn hyphenated<'t>(text: &'t str, each: &mut impl FnMut(FactKind, &'t str)) {
 }
 
 /// Whether a word is an identifier: it has 5 to 80 bytes, and an inner underscore, a capital after
-/// a small letter, or a digit next to at least three letters.
+/// a small letter, or at least one digit and three letters.
 fn is_identifier(word: &str) -> bool {
     if !(5..=80).contains(&word.len()) {
         return false;
@@ -235,7 +236,8 @@ fn is_hash(text: &str) -> bool {
         })
 }
 
-/// Whether a text is a number of three to nine digits, or of digit groups with points.
+/// Whether a text is a number of three to nine digits, or consists of digits with points between
+/// them.
 fn is_number(text: &str) -> bool {
     if text.contains('.') {
         text.split('.').all(is_digits)
@@ -248,7 +250,8 @@ fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The file name in `file.rs:12` or `file.rs:12:5`, and the offset at which the line number ends.
+/// For a text such as `src/file.rs:12` or `file.rs:12:5`: the path before the line number, and the
+/// offset at which the line number ends. `None` for any other text.
 fn line_of_file(text: &str) -> Option<(&str, usize)> {
     let mut from = 0;
     while let Some(at) = text[from..].find(':').map(|at| from + at) {

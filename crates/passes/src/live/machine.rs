@@ -48,7 +48,8 @@ pub struct Machine {
     warned: bool,
     /// Whether a compaction was prepared since the context was last far from its trigger.
     prepared: bool,
-    /// Whether it was already reported that there is no model to ask for a summary.
+    /// Whether it was already reported that a summary could not be requested. A summary that was
+    /// requested, or a requested compaction, resets this.
     alone: bool,
     /// The target of the requested compaction. `None` if none was requested, or if the passes are
     /// to remove all that they can.
@@ -57,7 +58,8 @@ pub struct Machine {
     must_fit: Option<Tokens>,
     /// Why there is no summary, if a digest is used instead of one.
     unwritten: Option<String>,
-    /// The size of the context when even a digest could not make it fit.
+    /// The size of the context when even a digest could not make it fit, in tokens as epitome
+    /// counts them.
     misfit_at: Option<Tokens>,
     breaker: Breaker,
     /// The size of the context when a compaction was undone, in tokens as epitome counts them.
@@ -69,9 +71,9 @@ pub struct Machine {
 /// How a context has grown since its last compaction, or since the machine first saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Growth {
-    /// Tokens of the context when its growth was first measured.
+    /// Tokens of the context at that time.
     from: Tokens,
-    /// Requests since then.
+    /// Number of requests since then.
     requests: u64,
 }
 
@@ -84,7 +86,7 @@ enum Stage {
     Needs(Attempt),
     /// The context is larger than its limit, and nothing else is tried: a digest follows.
     Misfits(Attempt),
-    /// Everything possible was done.
+    /// The attempt has ended: the next step is to send the context.
     Done,
 }
 
@@ -98,7 +100,8 @@ struct Attempt {
 }
 
 impl Machine {
-    /// A machine for a recipe, and for a window in tokens if it is known.
+    /// A machine for a recipe, and for a window in tokens if it is known. If the recipe has no
+    /// trigger, the trigger is 80 per cent of the window without the reserve.
     pub fn new(recipe: &Recipe, window: Option<Tokens>) -> Machine {
         let live = recipe.live;
         let trigger = match recipe.live_trigger() {
@@ -198,7 +201,8 @@ impl Machine {
     }
 
     /// Records that a compaction was undone when the context had this size, in tokens as epitome
-    /// counts them. Until the context has grown, only a full window starts another compaction.
+    /// counts them. Until the context has grown by 5 per cent, only a full window or a request of
+    /// the user or the program starts another compaction.
     pub fn suspend_after_undo(&mut self, counted: Tokens) {
         self.stage = Stage::Idle;
         self.held_at = Some(counted);
@@ -388,7 +392,8 @@ impl Machine {
     }
 
     /// Why the context would be compacted automatically before the next request; `None` if it would
-    /// not. If the breaker is open, the compaction is a digest.
+    /// not. If the breaker is open, a recipe with a trigger is compacted only in a full window, by
+    /// a digest.
     pub fn due_reason(&self, gauge: &ContextSize) -> Option<EventReason> {
         let full = self.usable.is_some_and(|usable| gauge.tokens > usable);
         if !full && self.is_suspended(gauge) {
@@ -420,15 +425,17 @@ impl Machine {
             return false;
         }
         let per_request = (gauge.tokens - growth.from).0 / growth.requests.max(1);
-        // How fast a context grows is not known yet when it was just opened.
+        // If the context has not grown yet, as when it was just opened, its rate of growth is
+        // unknown.
         let Some(requests) = saved.0.checked_div(per_request) else { return false };
         let cut = PricedCut { saved, rewritten: target, requests, is_warm: true };
         is_worth(cut, CachePrices::USUAL)
     }
 
-    /// Whether to prepare a compaction now: the recipe wants it, no compaction is due yet, and the
-    /// context is at the warning level or would reach the trigger if it were a seventh larger.
-    /// Returns true only once, until the context is far from its trigger again.
+    /// Whether to prepare a compaction now: the recipe wants it, automatic compactions are allowed,
+    /// none is due yet, and the context is at the warning level or would reach the trigger if it
+    /// were a seventh larger. Returns true only once, until the context is far from its trigger
+    /// again.
     pub fn should_prepare(&mut self, gauge: &ContextSize) -> bool {
         let is_near = self.percent(gauge).is_some_and(|percent| percent >= self.live.warn)
             || self.is_reached(&self.trigger, &a_seventh_larger(gauge))
@@ -462,7 +469,7 @@ impl Machine {
         self.stage = Stage::Idle;
     }
 
-    /// Whether a compaction was undone and the context has not grown since then.
+    /// Whether a compaction was undone and the context has not grown by 5 per cent since then.
     pub fn is_suspended(&self, gauge: &ContextSize) -> bool {
         self.held_at.is_some_and(|at| !has_grown(at, gauge.counted))
     }
@@ -504,7 +511,8 @@ impl Machine {
         self.stage = Stage::Misfits(Attempt { why, ..attempt });
     }
 
-    /// Whether the context is larger than a request may be, and a digest could still help.
+    /// Whether the context is larger than a request may be, and a digest could still help: none has
+    /// failed since the context last grew by 5 per cent.
     fn misfits(&self, gauge: &ContextSize) -> bool {
         let is_over = self.limit().is_some_and(|limit| gauge.tokens > limit);
         is_over && self.misfit_at.is_none_or(|at| has_grown(at, gauge.counted))
@@ -552,7 +560,8 @@ impl Machine {
         }
     }
 
-    /// By how much the target is missed.
+    /// By how much the target is missed, in tokens if the limit in tokens is exceeded, otherwise in
+    /// characters. `None` if the target is reached, or if there is none.
     fn missed(&self, gauge: &ContextSize) -> Option<TargetExcess> {
         let target = self.aim.map(Target::from_tokens).or(self.target)?;
         let tokens = target.tokens(self.usable).map(|it| gauge.tokens - it);

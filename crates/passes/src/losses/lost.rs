@@ -158,6 +158,7 @@ struct Removed<'a, 't> {
 
 impl<'a> Removed<'a, '_> {
     /// The part of the text that the context after the compaction does not contain, in per cent.
+    /// For a rule or a plan, it is always 100; for an image, 0 or 100.
     fn share(&self, kind: LostKind, there: &ContextContent) -> u64 {
         match self.content {
             Block::Image(image) => {
@@ -224,7 +225,7 @@ impl ContextContent {
     }
 }
 
-/// Whether at least nine tenths of two texts are equal: times or process numbers may differ.
+/// Whether at least nine tenths of `text` are lines of `was`: times or process numbers may differ.
 pub(super) fn is_same(text: &str, was: &str) -> bool {
     let lines = was.lines().filter_map(line).collect();
     ContextContent { facts: FactMap::default(), lines, images: HashSet::new() }.missing(text) <= 10
@@ -240,7 +241,8 @@ fn line(line: &str) -> Option<FactId> {
     words.chars().any(char::is_alphanumeric).then(|| FactId::from_text(words))
 }
 
-/// The rules and plans that only the context `before` has, by item and block.
+/// The rules and plans of the context `before` that the context `after` lacks, by item and block. A
+/// plan or to-do list is not lost if the context `after` has one.
 fn lost_rules(
     before: &View<'_>,
     after: &View<'_>,
@@ -352,8 +354,8 @@ pub(super) fn references(view: &View<'_>, content: &Block) -> Vec<Ref> {
     }
 }
 
-/// The first text in a session with this reference, which may be shorter than those in
-/// [`LostPiece`].
+/// The first text in a session with this reference. `reference` may have fewer digits than the
+/// references in [`LostPiece`]. `None` if there is no such text.
 pub(super) fn named_text(view: &View<'_>, reference: &Ref) -> Option<String> {
     let blocks = view.transcript.entries().flat_map(|(_, entry)| &entry.blocks);
     for content in blocks {

@@ -39,8 +39,8 @@ impl<'v, 'a> LaterUse<'v, 'a> {
         LaterUse { view, items, results }
     }
 
-    /// The facts that the agent used although they had been removed. Records in each piece what of
-    /// it was needed.
+    /// Returns the facts that the agent used although they had been removed. Records in each piece
+    /// how many of its facts were used, and the first call that repeated its call.
     pub fn needs(
         &self,
         pieces: &mut [Placed],
@@ -82,7 +82,8 @@ impl<'v, 'a> LaterUse<'v, 'a> {
         used
     }
 
-    /// Records a call that repeats a removed one.
+    /// Records a call that repeats the call of a removed result, unless an earlier call has
+    /// repeated it.
     fn call(
         &self,
         call: &Call,
@@ -161,8 +162,8 @@ impl Changed {
         }
     }
 
-    /// Whether a change explains a different result of this call. A command is always assumed to be
-    /// run for the current state.
+    /// Whether a change explains a different result of this call. For a command the answer is
+    /// always yes: it is assumed to be run for the current state.
     fn is_why(&self, view: &View<'_>, call: &Call) -> bool {
         match (call.kind, &call.target) {
             (ToolKind::Shell, _) => true,

@@ -10,13 +10,13 @@ use super::{Pin, PinKind, commanding_parts};
 const SHARE: u64 = 25;
 /// The number of tokens up to which a pin always stays whole.
 const SMALL: u64 = 300;
-/// The number of bytes from which a line is removed if a newer pin has it, too.
+/// Minimum bytes of a line that is removed because a newer pin contains it as well.
 const LINE: usize = 24;
 
-/// Shortens pins to a quarter of the budget, if they exceed it. First, lines are removed that a
-/// newer pin of the same kind repeats. Then rule files and skills with more than 300 tokens are
-/// reduced to the lines that command or forbid something, the longest file first, until all pins
-/// fit.
+/// Shortens pins if they exceed a quarter of the budget. First, lines are removed that a newer pin
+/// of the same kind repeats. Then rule files and skills with more than 300 tokens are reduced to
+/// the lines that command or forbid something, the longest first, until all pins fit. Pins may
+/// still exceed the quarter after that.
 pub fn shorten_to_fit(mut pins: Vec<Pin>, budget: Tokens, counter: &dyn Counter) -> Vec<Pin> {
     let most = budget.0 * SHARE / 100;
     if pins.iter().map(|pin| counter.count(&pin.text).0).sum::<u64>() <= most {
@@ -87,8 +87,8 @@ pub fn pin_names(pins: &[Pin]) -> Vec<String> {
     names.collect()
 }
 
-/// Removes lines that a newer pin of the same kind has, too. Pins of kinds for which `wanted` is
-/// false stay as they are.
+/// Removes lines of at least `LINE` bytes that a newer pin of the same kind has, too. Pins of
+/// kinds for which `wanted` is false stay as they are.
 pub fn remove_repeated_lines(pins: &mut [Pin], wanted: impl Fn(PinKind) -> bool) {
     let mut seen_lines: HashSet<(PinKind, String)> = HashSet::new();
     for pin in pins.iter_mut().rev().filter(|pin| wanted(pin.kind)) {

@@ -66,8 +66,8 @@ pub fn states(view: &View<'_>, items: &[usize]) -> Vec<State> {
     let earlier = replaced_by_summaries(view, items);
     let before = items.iter().chain(&earlier).copied().filter(|item| !sent.contains(item));
     let before: BTreeSet<usize> = before.collect();
-    // A summary that is not among the items is ignored. If it is removed, no pin depends on it; if
-    // it stays, the items it replaced are not among `items`.
+    // A summary that is not among `items` must not replace a state. If it is removed, its rules go
+    // with it; if it stays, the items that it replaced are not among `items`.
     let context = view.transcript.context.iter().copied();
     let context = context.filter(|item| wanted.contains(item) || !is_summary(view, *item));
     let all: Vec<usize> = before.iter().copied().chain(context).collect();
@@ -225,7 +225,7 @@ fn found_in_call(view: &View<'_>, call: &Call) -> Option<Found> {
             let key = Key::new(PinKind::RuleFile, &absolute(view, &path));
             Some((PinKind::RuleFile, path, text, vec![key]))
         }
-        // The newest state is the edit together with the state before it.
+        // An edit does not replace the state before it: the newest state consists of both.
         ToolKind::Edit => {
             let path = target.filter(|path| files.has(path))?;
             let text = fields(view, call, FieldRole::New)?;
@@ -311,14 +311,16 @@ fn found_in_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource
         }
         _ => return None,
     };
-    // A stub is not a state: the state is somewhere else, or was removed.
+    // A result that is a stub becomes a state without text: its text is somewhere else, or was
+    // removed.
     let mut parts = output.parts.iter();
     if parts.any(|part| matches!(part, Part::Text(text) if view.is_recipe_text(text))) {
         return Some(((kind, name, String::new(), keys), source));
     }
     // Stubs of removed images are not part of the state.
     let text = without_stubs(&output.text(view.source)).to_owned();
-    // A short confirmation by a plan tool is not a state.
+    // A result of a plan tool that is shorter than the arguments is a confirmation, and not a
+    // state.
     let is_list = matches!(kind, PinKind::Plan | PinKind::Todo);
     if is_list && arguments(view, call).is_some_and(|it| it.len() > text.len()) {
         return None;
@@ -328,8 +330,9 @@ fn found_in_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource
     (!text.trim().is_empty()).then_some(((kind, name, text, keys), source))
 }
 
-/// Text that identifies the folder in which a command runs, as far as the call names it: the other
-/// arguments, and the folder that the command changes to. Equal texts mean the same folder.
+/// Text that identifies the folder in which a command runs, as far as the call names it: the
+/// arguments in [`FOLDERS`], and the parts of the command that change the folder. Equal texts mean
+/// the same folder.
 fn folder(view: &View<'_>, call: &Call, command: &str) -> String {
     let raw = view.source.at(call.arguments);
     let arguments: serde_json::Value = serde_json::from_slice(&raw).unwrap_or_default();
@@ -363,7 +366,7 @@ fn rule_file_given(view: &View<'_>, text: &Text) -> Option<(String, String)> {
     Some((name, text.into_owned()))
 }
 
-/// The number of bytes of a line that are read.
+/// Maximum bytes of the first line of a text that are read.
 const WIDTH: usize = 400;
 /// Lines that agents write before a rule file.
 const FRAMES: [&str; 7] = [

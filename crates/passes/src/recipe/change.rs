@@ -55,7 +55,7 @@ impl Stages {
         }
     }
 
-    /// Adds or removes the pass for texts that the next reply repeats.
+    /// Adds or removes the pass `repeats`, for texts that a later reply of the same turn repeats.
     pub fn set_repeats(&mut self, is_wanted: bool) {
         self.passes.retain(|pass| is_wanted || !is_of_repeats(pass));
         if is_wanted && !self.passes.iter().any(is_of_repeats) {
@@ -98,7 +98,9 @@ impl Stages {
         }
     }
 
-    /// Sets the size in bytes up to which passes leave the content of a written file unchanged.
+    /// Sets the size in bytes up to which arguments stay unchanged in those passes that shorten the
+    /// content of written files. Passes that [`set_cleared_inputs`](Stages::set_cleared_inputs)
+    /// added do not change.
     pub fn set_min_content_bytes(&mut self, bytes: u64) {
         for pass in &mut self.passes {
             if let PassSettings::Arguments(pass) = pass

@@ -241,7 +241,7 @@ mod tests {
         let both = parsed("target = 3\ntarget_chars = 4\n[[passes]]\npass = 'stale'").target;
         let expect = Target { tokens: Some(3), chars: Some(4), percent: None };
         assert_eq!(both, PerKind { stored: Some(expect), live: None });
-        // A live table, with its first keys and with those that followed.
+        // A live table, with the first names of its keys and with the names that followed.
         for (ingest, trim) in [("birth", "snip"), ("ingest", "trim")] {
             let text = format!(
                 "passes = [{{ pass = 'copies' }}]

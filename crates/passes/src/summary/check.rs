@@ -50,7 +50,8 @@ impl Haystack {
         })
     }
 
-    /// Whether the history contains a file name, as a whole word.
+    /// Whether the history contains a file name. If the name begins with neither `/` nor `~`, no
+    /// letter, digit, `_` or `-` may precede it.
     fn names(&self, file: &str) -> bool {
         let mut wanted = String::new();
         flat(file.trim_start_matches("./"), &mut wanted);
@@ -73,9 +74,9 @@ fn flat(text: &str, into: &mut String) {
     }
 }
 
-/// Splits a text into its sections, each with its body, in order. If most sections are present, a
-/// missing one gets the body "None."; otherwise the error lists the missing headings. Lines that
-/// repeat the instructions in `instructions` are left out.
+/// Splits a text into its sections, each with its body, in order. If more than half of the sections
+/// are present, a missing one gets the body "None."; otherwise the error lists the missing
+/// headings. Lines that repeat the instructions in `instructions` are left out.
 pub fn sections(
     text: &str,
     wanted: &[Section],
@@ -211,7 +212,8 @@ fn heading(line: &str) -> String {
     text.to_lowercase()
 }
 
-/// A line changed so that it cannot be taken for a heading of a summary.
+/// A line that cannot be taken for a heading of a summary: a Markdown heading is changed to level
+/// 3, any other line is returned unchanged.
 fn demoted(line: &str) -> Cow<'_, str> {
     let rest = line.trim_start().trim_start_matches('#');
     if line.trim_start().starts_with('#') && rest.starts_with(' ') {

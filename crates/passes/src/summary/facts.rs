@@ -165,7 +165,7 @@ impl<'v> Reading<'v, '_> {
     }
 }
 
-/// The files in a patch.
+/// The paths of the files that a patch changes.
 fn patched(patch: &str) -> Vec<String> {
     const MARKS: [&str; 4] = ["*** Update File: ", "*** Add File: ", "*** Delete File: ", "+++ b/"];
     let named = patch.lines().filter_map(|line| {
@@ -174,9 +174,10 @@ fn patched(patch: &str) -> Vec<String> {
     named.filter(|path| !path.is_empty()).collect()
 }
 
-/// The user's messages that have at most `most` tokens together, oldest first; newer messages are
-/// preferred. The first message is always included, at least in part. If `current` is true, the
-/// last message waits for an answer and is included whole.
+/// The user's messages, each in a `<user-message>` element, oldest first. They have at most about
+/// `most` tokens together; newer messages are preferred, and one may be truncated. The first
+/// message is always included, at least in part. If `current` is true, the last message waits for
+/// an answer and is included whole.
 pub fn user_messages(
     messages: &[String],
     current: bool,
@@ -221,7 +222,8 @@ fn words_in(summary: &str) -> Vec<String> {
     found
 }
 
-/// A text truncated to this many tokens, assuming at least one byte per token.
+/// A text truncated to about this many bytes. It has at most about as many tokens, because a token
+/// has at least one byte.
 fn within(words: &str, most: Tokens) -> Cow<'_, str> {
     cut(words, usize::try_from(most.0).unwrap_or(usize::MAX))
 }

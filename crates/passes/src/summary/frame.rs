@@ -130,7 +130,8 @@ fn commands(commands: &Tally<Command>) -> Option<String> {
     })
 }
 
-/// A list of the newest names. The number of those left out is added.
+/// A list of the newest `most` names below a heading. If older ones are left out, the list states
+/// their number. `None` if there are no names.
 fn list<T: Default>(
     heading: &str,
     tally: &Tally<T>,

@@ -12,20 +12,19 @@ use crate::evidence::is_error_line;
 use crate::key_blocks::without_key_blocks;
 use crate::view::View;
 
-/// The maximum number of characters of each kind of record; the middle of a longer record is left
-/// out.
+/// The maximum number of bytes of each kind of record; the middle of a longer record is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Caps {
-    /// The maximum number of characters of a message of the user.
+    /// The maximum number of bytes of a message of the user.
     pub user: usize,
-    /// The maximum number of characters of a text of the model.
+    /// The maximum number of bytes of a text of the model.
     pub assistant: usize,
-    /// The maximum number of characters of reasoning.
+    /// The maximum number of bytes of reasoning.
     pub reasoning: usize,
-    /// The maximum number of characters of the arguments of a call.
+    /// The maximum number of bytes of the arguments of a call.
     pub arguments: usize,
-    /// The maximum number of characters of a tool result.
+    /// The maximum number of bytes of a tool result.
     pub results: usize,
 }
 
@@ -75,7 +74,7 @@ pub fn escape_tags(text: &str) -> Cow<'_, str> {
 }
 
 impl HistoryRecord {
-    /// The text of the record, with its maximum length halved `halvings` times, but not below a
+    /// The record as an element, with its maximum length halved `halvings` times, but not below a
     /// minimum.
     pub fn text_with_halved_limit(&self, halvings: u32) -> String {
         match halvings {
@@ -84,7 +83,7 @@ impl HistoryRecord {
         }
     }
 
-    /// The text of the record, with at most about `most` characters of its content.
+    /// The record as an element, with at most about `most` bytes of its content.
     pub fn within(&self, most: usize) -> String {
         let HistoryRecord { tag, about, text, .. } = self;
         let text = cut(text, most);
@@ -197,7 +196,7 @@ fn attribute(text: &str) -> String {
 }
 
 /// A text truncated to about `most` bytes: its beginning, lines of the middle that report failures,
-/// and its end.
+/// and its end. A text that has at most 60 bytes more than `most` stays whole.
 pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most.saturating_add(60) {
         return Cow::Borrowed(text);

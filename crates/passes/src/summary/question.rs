@@ -12,7 +12,7 @@ pub(super) const PART: &str = include_str!("../prompts/part.md");
 pub(super) const MERGE: &str = include_str!("../prompts/merge.md");
 pub(super) const JOINED: &str = include_str!("../prompts/joined.md");
 
-/// Maximum characters of the user's instructions for a summary.
+/// Maximum bytes that a question contains of the user's focus, and of the protected texts.
 const ASIDE: usize = 4_000;
 
 const UPDATE: &str = ", and bring the summary in <earlier> up to date with it: what still holds \
@@ -82,8 +82,8 @@ impl SummaryInProgress {
         usize::try_from(self.writer.window.0 / 8).unwrap_or(usize::MAX)
     }
 
-    /// The maximum tokens of a question: the window without the answer and what the API format
-    /// adds.
+    /// The maximum tokens of a question: the window, less the answer and an estimate of what the
+    /// API format adds.
     pub(super) fn room(&self, max_tokens: u64) -> Tokens {
         let window = self.writer.window;
         window - Tokens(max_tokens) - Tokens(window.0 / 20 + 32)

@@ -18,13 +18,14 @@ pub struct SummaryRule {
     pub sections: Sections,
     /// The role in which the summary is sent.
     pub role: SummaryRole,
-    /// Tokens of the user's messages that are included word for word, the newest first.
+    /// Maximum tokens of the user's messages that are included word for word; newer ones are
+    /// preferred.
     pub user_tokens: u64,
     /// What every summary pays attention to.
     pub focus: Option<String>,
     /// Texts that every summary contains word for word.
     pub protected: Vec<String>,
-    /// How many characters of each record the model reads.
+    /// The maximum number of bytes that the model reads of each record.
     pub caps: Caps,
 }
 

@@ -4,9 +4,9 @@ use epitome_model::Tokens;
 
 /// The saving in per cent below which a compaction counts as poor.
 const POOR: u64 = 5;
-/// Number of consecutive poor compactions that opens the breaker.
+/// Number of poor compactions in [`Streaks`] that opens the breaker.
 const POOR_GAINS: u32 = 2;
-/// Number of consecutive failures of one kind that opens the breaker.
+/// Number of failures of one kind in [`Streaks`] that opens the breaker.
 const FAILURES: u32 = 3;
 
 /// The result of one attempt, passes and summary together.
@@ -30,7 +30,8 @@ pub(super) enum Breaker {
     Open { at: Tokens },
 }
 
-/// The number of consecutive bad results of each kind.
+/// The number of bad results of each kind since they were last reset: a good saving resets all
+/// three numbers, a poor one the failures, and a missing summary the failures of passes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Streaks {
     poor: u32,

@@ -401,7 +401,8 @@ fn a_compaction_is_prepared_once_each_time_the_context_comes_near_its_trigger() 
     let default = Level::default();
     for (recipe, sizes, expect) in [
         (recipe(false, default), &[750][..], &[false][..]),
-        // At the warning level: true once, until it was smaller; false if a compaction is due.
+        // At the warning level: true once, until the context was smaller; false if a compaction is
+        // due.
         (recipe(true, default), &[699, 700, 760, 650, 710], &[false, true, false, false, true]),
         (recipe(true, default), &[801, 790], &[false, true]),
         // A seventh below a trigger that is lower than the warning level.
@@ -553,6 +554,7 @@ fn a_compaction_starts_when_it_is_worth_its_price() {
         }
         tokens += 1_000;
     }
-    // The least x with x² / 1,000 * 0.1 > 2 * 10,000 * 1.15 is 15,166.
+    // Saving x tokens pays over x / 1,000 requests at a price of 0.1. The least x with x² / 1,000 *
+    // 0.1 > 2 * 10,000 * 1.15 is 15,166.
     assert_eq!(compacted_at, [26_000, 26_000, 26_000]);
 }
