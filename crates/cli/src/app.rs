@@ -154,7 +154,7 @@ impl App {
         Ok(config)
     }
 
-    /// What redacts titles and other texts of a session before they are displayed.
+    /// The redactor of titles and other texts of sessions that are displayed.
     pub fn screen(&self) -> Result<Screen> {
         Ok(Screen::new(&self.with_rules()?))
     }

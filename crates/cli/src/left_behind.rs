@@ -4,7 +4,7 @@ use epitome_api::LeftBehind;
 
 use crate::text::count;
 
-/// Describes content of one kind, with its number.
+/// Describes what a conversion left out: `n` parts of one kind.
 pub fn message(what: LeftBehind, n: u64) -> String {
     match what {
         LeftBehind::Reasoning => {

@@ -2,7 +2,7 @@
 
 use super::worker::Form;
 
-/// A choice that a key opens.
+/// A list of choices, each of which has a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Menu {
     pub title: &'static str,
@@ -17,7 +17,7 @@ pub enum Choice {
 }
 
 impl Menu {
-    /// The agents for which a session of `agent` can be converted.
+    /// The menu of the agents to which a session of `agent` can be converted.
     pub fn port(agent: &str) -> Menu {
         let others =
             epitome::agents::resumable_agents().map(|(to, _)| to.name()).filter(|to| *to != agent);
@@ -25,7 +25,7 @@ impl Menu {
         Menu { title: "Continue it in another agent", entries: entries.collect() }
     }
 
-    /// The forms in which a session can be exported.
+    /// The menu of the forms in which a session can be exported.
     pub fn export() -> Menu {
         let entries = Form::ALL.into_iter().zip('1'..);
         let entries =

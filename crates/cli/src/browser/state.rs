@@ -22,7 +22,7 @@ const FOOT: usize = 5;
 /// The browser.
 pub struct Browser {
     pub rows: Vec<Row>,
-    /// The indexes of the rows that match the filter, in their order.
+    /// The indexes of the rows that match the filter, in the order in which they are displayed.
     pub shown: Vec<usize>,
     /// The index of the current row in `shown`.
     pub at: usize,
@@ -164,7 +164,8 @@ impl Browser {
         self.refresh(path.as_deref());
     }
 
-    /// Filters and sorts again. The session at `path` becomes the current one.
+    /// Filters and sorts again. The session at `path` becomes the current one if it is still shown;
+    /// otherwise the first session does.
     fn refresh(&mut self, path: Option<&Path>) {
         self.shown = found(&self.rows, &self.filter, self.sort);
         let mut shown = self.shown.iter();

@@ -20,7 +20,7 @@ pub struct View {
     pub is_typing: bool,
     /// The text that `y` copies.
     pub copy: Option<String>,
-    /// The kind of the command that printed it.
+    /// The kind of the command that printed the text.
     pub kind: Kind,
     /// Whether the help with the keys of the view is shown.
     pub shows_keys: bool,

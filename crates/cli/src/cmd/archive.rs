@@ -359,7 +359,8 @@ fn export(app: &App, session: &str, out: Option<&Path>) -> Result<()> {
     }
 }
 
-/// The failure of an export to standard output. A closed output is not an error.
+/// The failure of an export to standard output. If the reader closed the output, the failure is
+/// quiet.
 fn stdout(err: epitome::Error) -> Failure {
     let is_closed = causes(&err).any(|cause| {
         let io = cause.downcast_ref::<std::io::Error>();
@@ -371,8 +372,8 @@ fn stdout(err: epitome::Error) -> Failure {
     Failure::writing(err)
 }
 
-/// The key of a session in the archive. `name` is the beginning of an archived id, even if the file
-/// of the session is gone, or any other name of a session.
+/// The key of a session in the archive. `name` is the beginning of the id of exactly one archived
+/// session, even if its file is gone, or any other name of a session.
 fn key_of(app: &App, name: &str) -> Result<SessionKey> {
     let archived: Vec<SessionKey> = app.config.archive().sessions().map_err(Failure::writing)?;
     let by_id: Vec<&SessionKey> = archived

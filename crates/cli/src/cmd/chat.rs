@@ -162,7 +162,7 @@ fn waits(app: &App) -> impl Fn(Wait<'_>) {
     }
 }
 
-/// Ends the interface after a signal, so that the terminal or the connection is restored.
+/// Ends the interface after a signal, so that it restores the terminal or closes the connection.
 fn stop_on_signal(stop: impl Fn() -> bool + Send + 'static) {
     let interrupt = Interrupt::new();
     std::thread::spawn(move || while !interrupt.wait(LOOK) || stop() {});

@@ -208,7 +208,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         losses: match (how.losses, all) {
             (true, _) => LossesShown::All,
             (false, false) => LossesShown::InShort,
-            // A table of sessions has no room for them.
+            // A table of sessions has no room for losses.
             (false, true) => LossesShown::No,
         },
         vacuum: how.vacuum,
@@ -280,7 +280,7 @@ enum LossesShown {
     All,
 }
 
-/// What a plan would remove from the context, as far as it is shown.
+/// The losses that a plan would cause, as far as they are shown.
 enum PlanLosses {
     NotShown,
     /// The losses that may matter, each in a few words.

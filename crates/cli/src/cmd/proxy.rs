@@ -150,7 +150,7 @@ fn parse_holdout(text: &str) -> std::result::Result<Holdout, String> {
 }
 
 impl Shortening {
-    /// The settings of a proxy, for an agent if it is known which one.
+    /// The settings of a proxy. `agent` is the agent whose requests it passes on, if that is known.
     pub fn options(&self, app: &App, agent: Option<&str>) -> Result<Options> {
         let settings = app.settings()?;
         let recipe = recipes::resolve_live(&app.config, settings, self.recipe.as_deref())?;
@@ -298,7 +298,7 @@ pub fn failed(err: std::io::Error) -> Failure {
     Failure::new(Status::Disk, "disk", "the proxy failed").because(&err)
 }
 
-/// Waits for Ctrl-C, or for the signal of a service manager.
+/// Waits for Ctrl-C, or for the signal with which a service manager ends a program.
 async fn stopped() {
     #[cfg(unix)]
     {
@@ -313,7 +313,7 @@ async fn stopped() {
             return;
         }
     }
-    // Without a signal handler it runs until it is killed.
+    // Without a signal handler the proxy runs until it is killed.
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }

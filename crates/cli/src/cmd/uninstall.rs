@@ -75,7 +75,7 @@ struct Removed<'a> {
 }
 
 impl Args {
-    /// The addition that alone is to be removed, if an option names one.
+    /// The only addition to remove; `None` if no option names one.
     fn addition(&self) -> Option<AdditionKind> {
         chosen_addition(self.mcp, self.statusline, self.command)
     }
@@ -150,7 +150,7 @@ fn remove(app: &App, agent: &str, kind: AdditionKind) -> Result<()> {
     Ok(())
 }
 
-/// Plans again for the same agent.
+/// Plans the removal for the same agent again.
 fn replanned(app: &App, plan: Uninstall, args: &Args) -> Result<Uninstall> {
     let project = args.project.as_deref();
     let out = args.out.as_deref();

@@ -14,9 +14,9 @@ const ROUNDS: u64 = 30;
 
 /// The moment at which a process is killed.
 enum Moment {
-    /// After so many checks whether it has ended.
+    /// After this many checks of whether the process has ended.
     Asked(u64),
-    /// After so many checks since it has a temporary file in this folder.
+    /// After this many checks since the process has had a temporary file in this folder.
     Writing(&'static str, u64),
 }
 

@@ -145,7 +145,7 @@ impl Job<'_> {
         }
     }
 
-    /// Reports why a session is unchanged. `excused` is whether that is no failure of the command.
+    /// Reports why a session is unchanged. If `excused`, the command does not fail because of it.
     pub(super) fn report_failure(
         &self,
         input: &Input,
