@@ -14,10 +14,10 @@ pub(crate) enum CutPlace {
 }
 
 /// Finds an index at which to divide an unfinished turn so that the kept part begins with
-/// reasoning: otherwise Anthropic refuses it in thinking mode. Returns the nearest such index
-/// before `end` that is not before `least`, or else the nearest after `end` up to `most`, or else
-/// the last one before `least`, as [`CutPlace::Before`]. Returns `end` if it divides no turn, or if
-/// no response of the turn begins with reasoning.
+/// reasoning: otherwise Anthropic refuses it in thinking mode. Returns the nearest such index from
+/// `end` down to `least`, or else the nearest from `end` up to `most`, or else the last one before
+/// `least`, as [`CutPlace::Before`]. Returns `end` if it divides no turn, or if there is no such
+/// index.
 pub(crate) fn with_reasoning(
     transcript: &Transcript,
     source: &dyn Source,

@@ -387,8 +387,8 @@ impl Context {
             match self.machine.step(&gauge) {
                 NextStep::Send => {
                     self.report_outcome()?;
-                    // The model may have called the tool while another compaction was under way:
-                    // its call is answered now.
+                    // The model may have called the tool `compact` while another compaction was
+                    // under way: its call is answered now.
                     self.notice_tool_calls()?;
                     if self.ask.request.is_some() {
                         continue;
@@ -511,7 +511,7 @@ impl Context {
         }
         self.ask.focus = focus.map(Into::into);
         self.drop_question();
-        // If the model called the tool as well, its calls get the same outcome.
+        // If the model called the tool `compact` as well, its calls get the same outcome.
         let calls = self.ask.request.take().map(CompactionRequest::calls).unwrap_or_default();
         self.machine.force(EventReason::Manual);
         if let Some(target) = target {
@@ -598,7 +598,8 @@ impl Context {
         }
         self.recount();
         self.hold_after_undo();
-        // A full window is compacted before the next request nevertheless.
+        // A full window is compacted before the next request nevertheless: then nothing is
+        // suspended.
         if self.machine.usable().is_none_or(|usable| self.tokens() <= usable) {
             self.machine.report_suspended(self.tokens());
         }

@@ -34,7 +34,7 @@ impl Digesting<'_, '_> {
     ///
     /// # Errors
     ///
-    /// `Refused` if what sets rules exceeds the budget on its own.
+    /// `Refused` if the text that sets rules exceeds the budget on its own.
     pub(crate) fn choose(
         &self,
         index: &mut FactIndex,

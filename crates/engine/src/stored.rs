@@ -290,7 +290,8 @@ impl<'a, S: Source> Stages<'a, '_, S> {
     ) -> Result<PreparedCompaction<'a, S>> {
         match self.write(Way::Native, plan.clone(), notes.clone()) {
             Ok(planned) if planned.violations.is_empty() => Ok(planned),
-            // The error is not lost: if the rewrite fails as well, its own error is returned.
+            // A failure of the agent's own way is not reported: the rewrite succeeds, or fails with
+            // an error of its own.
             Ok(_) | Err(_) => {
                 let mut plan = plan;
                 // A rewrite cannot remove whole messages.

@@ -204,7 +204,8 @@ impl Context {
         sizes.map(|tokens| Tokens(tokens.0 * MARGIN / 100)).min().unwrap_or(now)
     }
 
-    /// Descriptions of the largest parts of the context.
+    /// Descriptions of the three largest blocks of the context, the largest first. What every
+    /// request has in addition to the log counts as one block.
     pub(super) fn largest(&self) -> Vec<String> {
         let transcript = self.transcript();
         let view = View::new(transcript, self.log.bytes(), &*self.setup.counter)

@@ -112,9 +112,9 @@ impl PartialEq for Preparation {
 
 impl Context {
     /// Returns a copy on which the next compaction can be prepared, if the recipe has
-    /// `live.background` and the context has come near its trigger. Returns it only once each time
-    /// that happens. Call it after [`step`](Context::step) has returned that the context can be
-    /// sent. See [`Preparation`] for an example.
+    /// `live.background` and the context has come near its trigger. Each time the context comes
+    /// near, this returns at most one copy. Call it after [`step`](Context::step) has returned that
+    /// the context can be sent. See [`Preparation`] for an example.
     ///
     /// ```
     /// # use epitome_engine::{Context, Setup};

@@ -42,7 +42,7 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// The questions so far, and their billed tokens.
+    /// The number of questions so far, and their billed tokens.
     pub(super) fn spent(&self) -> AskTotals {
         self.writing.spent()
     }

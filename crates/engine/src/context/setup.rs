@@ -90,7 +90,7 @@ impl Setup {
         self
     }
 
-    /// Sets what every summary pays attention to.
+    /// Sets what every summary and every digest pays attention to.
     #[must_use]
     pub fn with_focus(mut self, focus: impl Into<String>) -> Setup {
         self.focus = Some(focus.into());

@@ -81,7 +81,7 @@ pub enum NotDone {
         /// The number of tokens from which messages are compacted.
         least: Tokens,
     },
-    /// A step failed, so that there is no summary; the text is the reason.
+    /// A step of the compaction failed; the text is the reason.
     Failed(String),
 }
 
@@ -223,8 +223,8 @@ impl Context {
         self.ask.outcome = None;
     }
 
-    /// Looks for calls of the tool in the last response, once all other calls of the response have
-    /// results. If the context is small already, the calls are answered at once.
+    /// Looks for calls of the tool `compact` in the last response, once all other calls of the
+    /// response have results. If the context is small already, the calls are answered at once.
     pub(super) fn notice_tool_calls(&mut self) -> Result<()> {
         if self.ask.request.is_some() || self.ask.pending.is_some() {
             return Ok(());
@@ -296,8 +296,8 @@ impl Context {
         Ok(())
     }
 
-    /// The calls of the tool in the last response, if every other call of the response has its
-    /// result; and the focus that the first of them names.
+    /// The calls of the tool `compact` in the last response, if every other call of the response
+    /// has its result; and the focus that the first of them with one names.
     fn waiting(&self) -> (Vec<Box<str>>, Option<String>) {
         let open = LastResponse::from_transcript(self.transcript()).open;
         if open.iter().any(|call| call.kind != ToolKind::Compact) {

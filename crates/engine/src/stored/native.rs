@@ -56,7 +56,8 @@ pub(super) fn only_what_is_reached<S: Source>(
 /// context, so the file grows by the size of the context.
 const PAYS_FROM: u64 = 20;
 
-/// Whether a saving is worth writing.
+/// Whether a saving is worth writing. For an appended record it must be large enough; in any other
+/// way every saving is.
 pub(super) fn pays(way: Way, format: &Format, saved: Tokens, before: Tokens) -> bool {
     let is_appended = way == Way::Native && matches!(format.native, Some(Native::Append(_)));
     !is_appended || saved.0 * PAYS_FROM >= before.0

@@ -8,8 +8,8 @@ use super::{Note, Stages};
 use crate::middle::stored_middle_cut;
 
 impl<S: Source> Stages<'_, '_, S> {
-    /// The cut that a rule makes; `None`, and a note, if the agent has no record that removes
-    /// messages.
+    /// The cut that a rule makes; `None` if it would remove nothing or save nothing. `None`, and a
+    /// note, if the agent has no record that removes messages, or if the session is rewritten.
     pub(super) fn cut(
         &self,
         rule: &TrimRule,
