@@ -17,7 +17,8 @@ pub struct Addition {
 /// The form of a value in an agent's settings.
 #[derive(Clone, Copy, Debug)]
 pub enum AdditionForm {
-    /// A member of an object in a JSON file, with comments if the agent accepts them.
+    /// A member of an object in a JSON file. The file may contain comments if the agent accepts
+    /// them.
     Member {
         /// The keys that lead to the member; its own key is the last.
         keys: &'static [&'static str],

@@ -5,7 +5,8 @@ use serde_json::Value;
 /// The file of settings in which an agent may choose the service that it uses.
 #[derive(Debug)]
 pub struct AddressSettings {
-    /// The file, relative to the folder of the agent's settings: JSON, or TOML by its name.
+    /// The file, relative to the folder of the agent's settings. It is TOML if its name ends with
+    /// `.toml`, and JSON otherwise.
     pub file: &'static str,
     /// Returns the setting, as a path of keys (`env.ANTHROPIC_BASE_URL`), that makes a run ignore
     /// the base URL that it is given. `None` if there is no such setting.

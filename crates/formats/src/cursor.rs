@@ -1,5 +1,5 @@
-//! Cursor: composers and bubbles of the editor's `state.vscdb`, chats of the CLI's `store.db`, and
-//! the transcripts that both export. Read-only.
+//! Cursor: conversations of the editor (composers, which consist of bubbles) in its `state.vscdb`,
+//! chats of the CLI in its `store.db`, and the transcripts that both export. Read-only.
 //!
 //! `docs/formats/cursor.md` describes them, and how that was found out.
 

@@ -36,7 +36,7 @@ pub enum ListedBy {
 /// Rows of one session as lines.
 #[derive(Debug)]
 pub struct Document {
-    /// The suffix after the session's id. The conversation has none.
+    /// The suffix of the document's name after the session's id; empty for the conversation.
     pub name: &'static str,
     /// Selects the rows of the session `?1`: index into `tables`, rowid, and a JSON object that
     /// identifies the row. New rows come last.
@@ -123,7 +123,8 @@ pub fn folder(place: &str) -> String {
     }
 }
 
-/// Splits a line made by [`line()`] into the object that identifies the row and its JSON.
+/// Splits a line made by [`line()`] into the object that identifies the row and its JSON. `None` if
+/// the content of the row is not JSON, and so is stored as a string.
 pub fn split(line: &[u8]) -> Option<(String, &str)> {
     let line = std::str::from_utf8(line).ok()?;
     let (head, data) = line.strip_suffix('}')?.split_once(",\"data\":")?;

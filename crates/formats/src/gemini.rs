@@ -29,8 +29,8 @@ pub const FORMAT: Format = Format {
         cuts: false,
         copies: AppendedHiddenFields::Included,
         originals: None,
-        // Rewriting is the default: no other file has offsets into this one, and it makes the file
-        // much smaller, while a resume sends the same.
+        // Rewriting is the default: no other file has offsets into this one, and a rewritten file
+        // is much smaller, while a resume sends the same.
         by_default: false,
     })),
     summarise: Some(append::summarise),

@@ -12,14 +12,15 @@ pub struct Hook {
     pub file: &'static str,
     /// The setting in that file.
     pub setting: Setting,
-    /// What the user still has to do after the change, as a sentence.
+    /// What the user still has to do after the change, as a sentence; `None` if nothing.
     pub afterwards: Option<&'static str>,
 }
 
 /// The form of the setting.
 #[derive(Clone, Copy, Debug)]
 pub enum Setting {
-    /// An entry of a list in a JSON file, with comments if the agent accepts them.
+    /// An element of a list in a JSON file. The file may contain comments if the agent accepts
+    /// them.
     Listed {
         /// The keys that lead to the list.
         list: &'static [&'static str],

@@ -108,8 +108,8 @@ pub struct Format {
     pub invariants: &'static dyn Invariants,
     /// Makes a session from another agent's transcript; `None` if epitome makes no such sessions.
     pub make: Option<Make>,
-    /// Whether reasoning of a model is valid only while everything before it is unchanged. If so,
-    /// an edit removes all reasoning after it.
+    /// Whether reasoning of a model is valid only while everything before it is unchanged. If so, a
+    /// compaction removes all reasoning after its first edit.
     pub thinking_is_bound: fn(model: &str) -> bool,
     /// The kinds of databases in which the agent keeps sessions, in the order in which they are
     /// tried.

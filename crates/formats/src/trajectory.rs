@@ -12,7 +12,8 @@ use epitome_model::{Block, Call, Output, Part, Span, Text, ToolKind};
 pub struct Calls(VecDeque<Box<str>>);
 
 impl Calls {
-    /// Begins a response: adds its `tool_calls`, and returns them as blocks.
+    /// Begins a response: forgets the calls of the response before it, adds its `tool_calls`, and
+    /// returns them as blocks.
     pub fn begin(&mut self, message: &Value<'_>) -> Vec<Block> {
         self.0.clear();
         let calls = message.list_of("tool_calls").iter();

@@ -50,8 +50,8 @@ const FROM_USER: [&[u8]; 4] = [
     b"User has answered your questions",
 ];
 
-/// Whether one of the first lines is a record of Claude Code: it has a type and a session id, a
-/// type and a `message` with a `uuid`, or a type and a title without a `uuid`.
+/// Whether one of the first lines is a record of Claude Code. Such a record has a type, and one of
+/// these: a session id; a `uuid` and a `message`; a title and no `uuid`.
 pub fn sniff(head: &[u8]) -> bool {
     let mut known = false;
     lines(&head, |line| {
@@ -295,7 +295,8 @@ impl Reader {
     }
 }
 
-/// Adds to `sent` those candidates that hold the result of a call in `sent` which has none there.
+/// Adds to `sent` each candidate that holds the result of a call in `sent`, unless `sent` holds a
+/// result of that call already.
 fn add_results(session: &SessionReader<'_>, sent: &mut HashSet<usize>, candidates: &[usize]) {
     let items = &session.transcript.items;
     let mut open: HashMap<&str, bool> = HashMap::new();

@@ -18,10 +18,10 @@ pub struct Status {
     pub session: Option<String>,
     /// The model.
     pub model: Option<String>,
-    /// The tokens of the last request and its response; `None` from older versions, which do not
-    /// report them.
+    /// The tokens of the last request and its response; `None` if they are 0 or are not reported,
+    /// as by older versions.
     pub context: Option<Tokens>,
-    /// The context window of the model; `None` from older versions, which do not report it.
+    /// The context window of the model; `None` if it is 0 or is not reported, as by older versions.
     pub window: Option<Tokens>,
 }
 

@@ -21,7 +21,8 @@ use crate::place::RecordBytes;
 ///
 /// # Errors
 ///
-/// [`Unwritable`] if an item is not as Codex writes it: Codex could not read the record then.
+/// [`Unwritable`] if an item is not as Codex writes it (Codex could not read the record then), if
+/// an edit cannot be written, if the rollout continues another one, or if no record has a time.
 pub fn append(
     transcript: &Transcript,
     source: &dyn Source,
@@ -52,7 +53,7 @@ pub fn append(
     after_last_record(source, "", &history).map_err(not_written)
 }
 
-/// Whether the edits drop every block of an entry.
+/// Whether the edits drop every block of an entry. True for an entry without blocks.
 fn is_dropped(item: usize, entry: &Entry, edits: &[Edit]) -> bool {
     (0..entry.blocks.len()).all(|block| {
         let at = At::Block { item, block };
@@ -60,7 +61,8 @@ fn is_dropped(item: usize, entry: &Entry, edits: &[Edit]) -> bool {
     })
 }
 
-/// The lines that replace the history. `history` are items, separated by commas.
+/// The lines that replace the history. `message` is the text of a summary, or empty; `history` are
+/// the items that are still sent, separated by commas.
 ///
 /// # Errors
 ///

@@ -38,8 +38,9 @@ pub const INVARIANTS: RecordInvariants = RecordInvariants {
     accounting: ACCOUNTING,
 };
 
-/// Finds reasoning that no message or call of the model follows. The service refuses such
-/// reasoning: "provided without its required following item".
+/// Finds reasoning that is followed by something other than a message or call of the model. The
+/// service refuses such reasoning: "provided without its required following item". Reasoning at the
+/// end of the context is not reported.
 fn lonely_reasoning(transcript: &Transcript) -> Vec<Violation> {
     let mut violations = Vec::new();
     let mut open = None;

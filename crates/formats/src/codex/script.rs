@@ -164,7 +164,7 @@ impl Scan<'_> {
             }
             self.pos += 1;
         }
-        // The literal is not closed before the script ends.
+        // The literal is not closed before its line (or, for a template, the script) ends.
         self.pos = self.script.len().min(self.pos);
         self.last = Last::Mark(quote);
         None

@@ -1,6 +1,7 @@
-//! Composers of the editor: rows of `state.vscdb`.
+//! Composers, the conversations of the editor: rows of `state.vscdb`.
 //!
-//! Since 2025 a composer lists its bubbles, which are separate rows; before, it contained them.
+//! A bubble is a message. Since 2025 a composer lists its bubbles, which are separate rows; before,
+//! it contained them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -283,7 +284,8 @@ fn output(former: &Value<'_>) -> Option<Output> {
     })
 }
 
-/// The text in a result that is a JSON string; the whole string if it does not contain JSON.
+/// The output in a result that is stored as a string of JSON: its first member of [`SAYS`] that is
+/// a text. The whole string if it is not JSON, or has no such member.
 fn result_text(literal: &Value<'_>) -> Text {
     let inner = DecodedLiteral::decode(literal.raw(), literal.span().start);
     if let Ok(document) = Document::parse(&inner.text) {

@@ -27,7 +27,8 @@ pub fn reaches(transcript: &Transcript, item: usize) -> bool {
 ///
 /// # Errors
 ///
-/// [`Unwritable`] if an edited entry has no id, or an id that another entry has, too.
+/// [`Unwritable`] if an entry that an edit names has no id, or an id that another entry has, too;
+/// or if the entry is not as a log has it.
 pub fn append(
     transcript: &Transcript,
     source: &dyn Source,
@@ -175,7 +176,7 @@ fn cut_line(
     Ok(format!("{{\"type\":\"cut\",\"id\":{id},\"of\":[{of}],\"text\":{text}}}\n"))
 }
 
-/// A line of a compaction that continues the compaction of the line before: both are undone
+/// Marks a line of a compaction as continuing the compaction of the line before it: both are undone
 /// together.
 pub fn continuing(mut line: Vec<u8>) -> Vec<u8> {
     if line.ends_with(b"}\n") {

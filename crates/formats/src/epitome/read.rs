@@ -93,8 +93,8 @@ pub struct Log {
     undo: Vec<Undo>,
     /// For each element of `undo`, whether it continues the compaction before it.
     continues: Vec<bool>,
-    /// The number of entries that were sent when the user undid the last compaction; `None` if the
-    /// last compaction is in effect.
+    /// The number of entries that were sent when the user undid the last compaction. `None` if
+    /// there is no compaction, if the last one is in effect, or if the engine undid it.
     undone: Option<usize>,
     /// The number of the last client message in the log.
     messages: u64,
@@ -134,8 +134,8 @@ impl Log {
         (before + 1).min(self.undo.len())
     }
 
-    /// The number of entries that were sent when the user undid a compaction; `None` if none was
-    /// undone, or if there was another compaction after that.
+    /// The number of entries that were sent when the user undid a compaction. `None` if the user
+    /// undid none, or if another compaction, or an undo by the engine, came after that.
     pub fn entries_at_undo(&self) -> Option<usize> {
         self.undone
     }

@@ -103,8 +103,8 @@ pub struct Speaker<'a> {
     pub usage: Option<RecordedUsage>,
     /// The id of the model response that the entry is part of, if the response has several entries.
     pub group: Option<&'a str>,
-    /// The number of the client message whose last entry this is, from 1. A client message may have
-    /// several entries.
+    /// The number, from 1, of the client message whose last entry this is. A client message is one
+    /// of the messages that a program passes to the engine; it may have several entries.
     pub message: Option<u64>,
 }
 

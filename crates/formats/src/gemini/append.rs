@@ -57,7 +57,8 @@ pub fn append(
 ///
 /// # Errors
 ///
-/// The reason, if the session is not a log, or if the kept items begin within a message.
+/// The reason, if the session is not a log, if nothing is sent, or if the kept items begin within a
+/// message.
 pub fn summarise(
     transcript: &Transcript,
     source: &dyn Source,

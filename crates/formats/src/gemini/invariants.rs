@@ -84,7 +84,7 @@ fn turns(transcript: &Transcript) -> Vec<Turn<'_>> {
     turns
 }
 
-/// Finds results without their calls.
+/// Finds results whose calls are not in the turn before.
 fn results(turn: &Turn<'_>, before: Option<&Turn<'_>>) -> Vec<Violation> {
     let foreign = turn
         .results

@@ -114,8 +114,8 @@ pub fn convert(at: &RecordBytes<'_>, record: Record, raw: &raw::Message) -> Mess
     Message { id, record, items, outdated: outdated(at, raw), sent }
 }
 
-/// The text of a user message, with `[` in place of each part without text: whether a resume sends
-/// the message depends on how this begins.
+/// The text of a user message, with `[` in place of each part without text. Whether a resume sends
+/// the message depends on how this text begins.
 fn words(at: &RecordBytes<'_>, content: Option<&Content>) -> String {
     let Some(content) = content else { return String::new() };
     match content.kind {

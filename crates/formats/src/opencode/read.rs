@@ -64,7 +64,7 @@ struct Message {
 }
 
 impl Message {
-    /// The id of the first kept message, if this is a request for a summary.
+    /// The id of the first kept message, if this is a request for a summary that names one.
     fn tail(&self) -> Option<&str> {
         match self {
             Message { role: Role::User, compaction: Some(Some(tail)), .. } => Some(tail),
@@ -241,8 +241,8 @@ impl Reader {
     }
 }
 
-/// The messages that are sent, in order: the newest summary, then the messages that it kept and
-/// those after it.
+/// The messages that are sent, in order: the request for the newest summary, the summary, the
+/// messages that it kept and those after it. All messages if there is no summary.
 fn compacted(messages: &[Message]) -> Vec<usize> {
     let mut back: Vec<usize> = Vec::new();
     let mut summarised: Vec<&str> = Vec::new();

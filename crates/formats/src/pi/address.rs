@@ -2,7 +2,7 @@
 
 use crate::address::{AddressSettings, is_other_provider};
 
-/// The provider with which pi starts.
+/// If the settings name a provider, pi starts with it.
 pub const ADDRESS: AddressSettings = AddressSettings {
     file: "settings.json",
     overriding: |settings| {

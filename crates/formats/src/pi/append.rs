@@ -26,8 +26,8 @@ pub fn reaches(transcript: &Transcript, item: usize) -> bool {
         && transcript.items[item].entry().is_some_and(|it| it.id.is_some() && is_editable(it))
 }
 
-/// Whether pi edits the entry. It edits messages of users, models and tools, but not its own
-/// messages and not commands that the user ran.
+/// Whether pi applies a `context_edit` to an entry. It does so for messages of users, models and
+/// tools, but not for its own messages and not for commands that the user ran.
 pub fn is_editable(entry: &Entry) -> bool {
     match entry.role {
         Role::User | Role::Assistant => true,

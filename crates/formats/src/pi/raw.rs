@@ -21,7 +21,7 @@ fields! {
         message: b"message" => object<Message>,
         /// Only in a `custom_message`.
         content: b"content" => list<Block>,
-        /// Only in a `context_edit`; `null` if the entry is not sent.
+        /// Only in a `context_edit`; `null` if the entry that it names is not sent any more.
         replacement: b"replacement" => value<Replacement>,
     }
 

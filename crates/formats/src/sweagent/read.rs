@@ -139,7 +139,7 @@ impl Reader {
     }
 }
 
-/// The command of a response that does not name it: the last text between fences.
+/// The command of a response without an `action`: the last text between fences.
 fn fenced(words: &str) -> Option<&str> {
     let (before, _) = words.trim_end().rsplit_once("\n```")?;
     let (_, block) = before.rsplit_once("```")?;
