@@ -28,7 +28,8 @@ pub(crate) enum Coding {
     Hex,
 }
 
-/// Decodes a run, in whichever coding gives a text, and returns that coding.
+/// Decodes a run, in whichever coding gives a text, and returns that coding. `None` if no coding
+/// gives one.
 pub(crate) fn decode_any(run: &[u8]) -> Option<(String, Coding)> {
     if let Some(text) = decode_hex(run) {
         return Some((text, Coding::Hex));
@@ -167,7 +168,8 @@ pub(crate) fn runs(text: &[u8]) -> Vec<Range<usize>> {
     runs
 }
 
-/// Adds a run. If it is the next line of the previous run and no wider, extends that run.
+/// Adds a run. If it is the next line of a previous run whose lines have at least 60 characters,
+/// and is no wider than these, extends that run.
 fn join(runs: &mut Vec<Range<usize>>, text: &[u8], run: Range<usize>) {
     if let Some(last) = runs.last_mut() {
         let between = &text[last.end..run.start];
@@ -193,7 +195,7 @@ fn is_digit(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_')
 }
 
-/// Whether a string is one long run of base64 characters, as a signature or an image is.
+/// Whether a string is one run of at least 80 base64 characters, as a signature or an image is.
 pub(crate) fn is_opaque(text: &[u8]) -> bool {
     const SEALED: usize = 80;
     let body = text.strip_suffix(b"==").or(text.strip_suffix(b"=")).unwrap_or(text);

@@ -119,8 +119,8 @@ fn is_card(text: &str) -> bool {
     issued && varied && sum.is_multiple_of(10)
 }
 
-/// Whether an IPv4 address is public. Excludes versions, which may have four parts as well:
-/// `Chrome/120.0.6099.109`, `v1.2.3.4`, `1.2.3.4-rc1`.
+/// Whether an IPv4 address is public. Excludes well-known name servers, and versions, which may
+/// have four parts as well: `Chrome/120.0.6099.109`, `v1.2.3.4`, `1.2.3.4-rc1`.
 fn is_public_v4(secret: &str, text: &str, at: usize) -> bool {
     let Ok(address) = secret.parse::<Ipv4Addr>() else { return false };
     let before = &text.as_bytes()[..at];

@@ -268,8 +268,8 @@ impl Finder {
         windows
     }
 
-    /// Runs one rule in a window. The expression sees the bytes around the window, but no match
-    /// includes them.
+    /// Runs one rule in a window. Matches begin in the window. The expression also sees the bytes
+    /// before it and one byte after it, which decide about word boundaries.
     fn look(&self, idx: usize, text: &str, window: Range<usize>, found: &mut Vec<Hit>) {
         let ready = &self.rules[idx];
         let Some(regex) = ready.regex() else { return };
@@ -428,7 +428,7 @@ fn check(rules: &Rules) -> Result<(), RuleFault> {
 }
 
 /// Compiles an expression as Go does, for which files of rules are written: `\w` and similar
-/// classes contain only ASCII characters.
+/// classes contain only ASCII characters, unless the expression is valid only with Unicode.
 fn compile(expression: &str) -> Result<Regex, regex::Error> {
     const LIMIT: usize = 64 << 20;
     let mut builder = RegexBuilder::new(expression);

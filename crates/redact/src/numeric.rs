@@ -22,7 +22,8 @@ pub(crate) fn is_numeric(check: Check) -> bool {
     }
 }
 
-/// The ranges in which a rule with each check has to search.
+/// Calls `each` with every range in which the rules with a check have to search, and with the
+/// check.
 pub(crate) fn runs(text: &[u8], mut each: impl FnMut(Check, Range<usize>)) {
     let mut at = 0;
     // Every run of the minimum length contains one of the positions that are probed.

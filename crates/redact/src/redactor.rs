@@ -46,7 +46,8 @@ pub struct Found {
 }
 
 /// Replaces what a [`Finder`] finds with placeholders. The same secret has the same number for the
-/// life of the redactor, and is replaced also where no rule would find it.
+/// life of the redactor. A credential that cannot be a word is replaced also where no rule would
+/// find it.
 ///
 /// ```
 /// use epitome_redact::{Finder, Redactor, Rules};
@@ -245,7 +246,8 @@ impl<'f> Redactor<'f> {
         draft.into_replacements()
     }
 
-    /// Processes the strings of JSON text. Returns whether it contains anything but JSON.
+    /// Processes the strings of JSON text. Returns the replacements, and whether the text contains
+    /// anything but JSON.
     fn strings(
         &mut self,
         bytes: &[u8],

@@ -183,7 +183,8 @@ impl Rules {
     ///
     /// # Errors
     ///
-    /// [`RuleFault::NoRules`] and [`RuleFault::Expression`].
+    /// [`RuleFault::NoRules`]. Regular expressions are not checked here, but by
+    /// [`Finder::new`](crate::Finder::new) and [`Rules::into_checked`].
     ///
     /// ```
     /// use epitome_redact::Rules;
@@ -204,8 +205,8 @@ impl Rules {
         Ok(Rules { rules, allowed, known, disabled: file.extend.disabled })
     }
 
-    /// Adds rules. Of two with the same id the later one is used. Rules that `later` disables are
-    /// removed.
+    /// Adds rules. Of two rules with the same id, the one in `later` is used. Rules that `later`
+    /// disables are removed.
     #[must_use]
     pub fn merge(mut self, later: Rules) -> Rules {
         self.rules.retain(|rule| {

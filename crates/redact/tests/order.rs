@@ -17,7 +17,7 @@ fn token(n: u64) -> String {
 
 #[test]
 fn secrets_are_numbered_as_they_first_stand() {
-    // New ones appear throughout, old ones are repeated, most lines have none.
+    // New tokens appear throughout, old tokens are repeated, and most lines have none.
     let holds = |line: u64| {
         line.is_multiple_of(3).then_some(if line.is_multiple_of(7) { line } else { line % 50 })
     };
