@@ -1,4 +1,5 @@
-//! Speed of a live context: 10,000 messages of which nothing is due, and 200,000 tokens that are.
+//! Speed of a live context: of a view of 10,000 messages when no compaction is due, and of a
+//! compaction of 200,000 tokens.
 //!
 //! `cargo bench -p epitome --bench live`.
 
@@ -13,7 +14,7 @@ fn main() {
 
 const RECIPES: [&str; 4] = ["epitome", "clear-tool-uses", "ion", "gitclaw"];
 
-/// A context of `messages` messages in all, of which every second is a result of so many lines.
+/// A context of about `messages` messages. Every second one is a result with `lines` lines.
 fn talk(recipe: Recipe, messages: usize, lines: usize) -> Context {
     let setup = Setup::new(recipe).with_window(Tokens(10_000_000));
     let mut context = Context::in_memory(setup);
@@ -43,7 +44,7 @@ fn view_when_nothing_is_due(bencher: Bencher<'_, '_>, recipe: &str) {
         .bench_local(|| black_box(context.view().expect("it is memory").transcript().items.len()));
 }
 
-/// One more message, and the view with it.
+/// Pushes one more message, and makes the view with it.
 #[divan::bench]
 fn push_and_view(bencher: Bencher<'_, '_>) {
     let mut context = talk(built_in("epitome").expect("a built-in recipe"), 10_000, 5);

@@ -107,7 +107,7 @@ fn back(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// Removed bytes in memory: the archive has tests and speed of its own.
+/// The removed bytes, in memory, so that the speed of the archive is not measured.
 struct Removed(HashMap<Hash, Vec<u8>>);
 
 impl Blobs for Removed {

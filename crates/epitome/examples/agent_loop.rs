@@ -2,8 +2,8 @@
 //!
 //!     cargo run -p epitome --example agent_loop
 //!
-//! The model and the tool are played: in an agent, the body goes to a model, and its answer is
-//! pushed.
+//! The model and the tool are simulated. In a real agent, the body is sent to a model, and the
+//! model's answer is pushed.
 
 #![allow(clippy::print_stdout)] // It is what an example is for.
 
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         context.assistant(&[MessagePart::call(&*id, "Read", arguments)])?;
         context.tool(&[MessagePart::output(&*id, source(n))])?;
 
-        // Compacts if it is time. This is what the model gets.
+        // Compacts the context if a compaction is due. The body is what the model gets.
         let request = context.view()?.body("anthropic")?;
         assert!(request.body.starts_with(r#"{"messages":["#));
         largest = largest.max(context.usage().tokens);

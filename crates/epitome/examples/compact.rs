@@ -1,4 +1,5 @@
-//! Plans the compaction of a session, compacts a copy of it, and restores that to the byte.
+//! Plans the compaction of a session, compacts a copy of the session, and restores the copy to the
+//! byte.
 //!
 //!     cargo run -p epitome --example compact -- ~/.claude/projects/PROJECT/SESSION.jsonl
 //!

@@ -1,8 +1,8 @@
 //! Adds an MCP server, a status line or a command to agents' settings, and removes it.
 //!
-//! A change is first an [`Add`] or a [`Remove`], which can be shown, and is then carried out. The
-//! rest of an agent's settings stays as it is, to the byte; what was inserted is recorded, and only
-//! that is ever removed. Hooks are installed by [`hooks`](crate::hooks).
+//! A change is planned as an [`Add`] or a [`Remove`], which can be shown to the user, and is then
+//! carried out. The rest of an agent's settings stays as it is, to the byte. What was inserted is
+//! recorded, and nothing else is ever removed. Hooks are installed by [`hooks`](crate::hooks).
 
 mod member;
 mod record;
@@ -56,7 +56,8 @@ impl AdditionKind {
         }
     }
 
-    /// The command of epitome that the agent runs. `None` if the addition calls several.
+    /// The subcommand of epitome that the agent runs. `None` for [`AdditionKind::Command`], whose
+    /// text calls several.
     fn command(self) -> Option<&'static str> {
         match self {
             AdditionKind::Mcp => Some("mcp"),
@@ -84,7 +85,7 @@ impl AdditionKind {
 /// A planned addition. Nothing is changed yet.
 #[derive(Clone, Debug)]
 pub struct Add {
-    /// The file that is changed or created: settings of the agent, or the file of a command.
+    /// The file that is changed or created: the agent's settings, or the file of the command.
     pub file: PathBuf,
     /// The text of the file now; `None` if the file does not exist.
     pub before: Option<String>,
@@ -115,7 +116,7 @@ pub struct InstalledAddition {
     pub kind: AdditionKind,
     /// The file.
     pub file: PathBuf,
-    /// Whether the file still contains it as it was added.
+    /// Whether the file still contains the addition, unchanged.
     pub is_there: bool,
 }
 
@@ -142,8 +143,9 @@ impl Add {
     /// # Errors
     ///
     /// `Refused` if the agent is unknown or has no place for an addition of this kind; `Exists` if
-    /// its settings have another one, or one that the user changed; `Unreadable` if they cannot be
-    /// parsed.
+    /// its settings already have one that epitome did not add or that the user changed since;
+    /// `Unreadable` if the settings or epitome's record cannot be parsed; `NewerFormat` from the
+    /// record.
     pub fn plan(config: &Config, agent: &str, kind: AdditionKind, program: &Path) -> Result<Add> {
         let Some(AdditionTarget { addition, settings }) = kind.target(agent) else {
             let what = format!("no {} can be added to the settings of {agent}", kind.name());
@@ -195,8 +197,8 @@ impl Add {
     ///
     /// # Errors
     ///
-    /// `Changed` if the settings changed since the plan; `Disk`, `NoPermission`. The agent's
-    /// settings are unchanged then.
+    /// `Changed` if the settings changed since the plan; `Unreadable` or `NewerFormat` from the
+    /// record; `Disk`, `NoPermission`. The agent's settings are unchanged then.
     pub fn carry_out(self, config: &Config) -> Result<()> {
         let _lock = lock(config)?;
         let before = Record::load(config)?;
@@ -219,7 +221,8 @@ impl Add {
 impl Remove {
     /// Plans to remove what was added to the settings of one agent (`None`: of all agents), of one
     /// kind (`None`: of all kinds). The last addition comes first: if they are removed in this
-    /// order, the settings become what they were before.
+    /// order, the settings become what they were before. Each removal changes its file, so plan
+    /// again before the next one in the same file.
     ///
     /// # Errors
     ///
@@ -245,7 +248,8 @@ impl Remove {
     ///
     /// # Errors
     ///
-    /// `Changed` if the settings changed since the plan; `Disk`, `NoPermission`.
+    /// `Changed` if the settings changed since the plan; `Unreadable` or `NewerFormat` from the
+    /// record; `Disk`, `NoPermission`.
     pub fn carry_out(&self, config: &Config) -> Result<()> {
         let _lock = lock(config)?;
         let mut record = Record::load(config)?;
@@ -273,8 +277,8 @@ impl Remove {
     }
 }
 
-/// The text of a new file that contains nothing but the addition, and 0: there are no keys around
-/// it.
+/// The text of a new file that contains nothing but the addition, and 0, the number of keys that
+/// are added around it.
 ///
 /// # Errors
 ///
@@ -290,7 +294,8 @@ fn own_file(before: Option<&str>, text: String) -> Result<(String, usize)> {
     }
 }
 
-/// The change that removes what was added.
+/// The change that removes an addition: [`FileChange::Kept`] if the user changed the addition,
+/// [`FileChange::Nothing`] if it is not there any more.
 fn back(added: &Added) -> Result<FileChange> {
     let file = added.file.clone();
     let Some(now) = read(&file)? else { return Ok(FileChange::Nothing { file }) };

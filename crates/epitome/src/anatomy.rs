@@ -24,9 +24,10 @@ pub enum PartKind {
     CallArguments,
     /// Tool results.
     Results,
-    /// Copies that no model sees.
+    /// Copies of content that the agent stores for itself. No model sees them.
     Copies,
-    /// Prompts, reminders, summaries, content that epitome does not understand.
+    /// What the agent itself wrote, such as system prompts, reminders and summaries, and content
+    /// that epitome does not understand.
     Other,
     /// Ids, times, keys, and records that no model sees.
     Framing,
@@ -95,7 +96,7 @@ impl PartSize {
 /// The calls of one tool, and what they returned.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ToolSize {
-    /// The name of the tool, as the agent has it.
+    /// The name of the tool, as the session records it.
     pub name: String,
     /// The arguments of the tool's calls.
     pub arguments: PartSize,
@@ -110,7 +111,8 @@ pub struct LargeBlock {
     pub line: u64,
     /// The kind of the block.
     pub kind: PartKind,
-    /// The call, or the beginning of the text.
+    /// A short description: of a call or a result, the call; of a text, its beginning; otherwise
+    /// the kind.
     pub what: String,
     /// The tokens of the block; `None` if a resume does not send it.
     pub context_tokens: Option<Tokens>,
@@ -125,13 +127,14 @@ pub struct Anatomy {
     pub kinds: BTreeMap<PartKind, PartSize>,
     /// The sum of all kinds: everything that a resume sends, and every byte of the file.
     pub total: PartSize,
-    /// The tools that were called, the one with most tokens first.
+    /// The tools that were called, the one with the most tokens first.
     pub tools: Vec<ToolSize>,
-    /// The ten largest blocks, the largest first.
+    /// The ten blocks with the most tokens, the largest first. Blocks that a resume does not send
+    /// come last, by their bytes.
     pub largest: Vec<LargeBlock>,
 }
 
-/// The number of largest blocks that are listed.
+/// The maximum number of blocks in [`Anatomy::largest`].
 const LARGEST: usize = 10;
 
 struct Weighed {

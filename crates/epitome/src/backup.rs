@@ -17,16 +17,17 @@ use crate::store::{disk, write_new};
 pub enum BackupPlace {
     /// In the folder of the archive.
     Archive,
-    /// Next to the session: most agents list it there as a session.
+    /// Next to the session, where most agents list the copy as another session.
     Beside,
 }
 
-/// Copies a session unchanged to `NAME.uncompressed.jsonl`, or to the next free name like it, so
-/// that earlier copies stay. Returns the path of the copy.
+/// Copies a session unchanged to `NAME.uncompressed.jsonl`. If that file exists, it is kept, and
+/// the copy is named `NAME.uncompressed.2.jsonl`, and so on. Returns the path of the copy.
 ///
 /// # Errors
 ///
-/// `Disk` or `NoPermission` if the copy cannot be written; the errors of reading the session.
+/// `Exists` if there are 1,000 copies already; `Disk` or `NoPermission` if the copy cannot be
+/// written; the errors of reading the session.
 pub fn keep_backup(
     config: &Config,
     session: &FileSource,

@@ -1,5 +1,5 @@
-//! Computes what a provider bills for a request of a session: its messages, the system prompt and
-//! the tools.
+//! Computes how many tokens a provider bills for a request of a session: for its messages, the
+//! system prompt and the tools.
 //!
 //! A session file contains only the messages. If it records how many tokens the provider counted
 //! for its requests, the rest is computed from these numbers (see [`calibrate`]).
@@ -46,7 +46,8 @@ pub(crate) fn calibration_of_plan<S: Source>(
     calibration_knowing(planned.session, &planned.plan.counted, config, path, counter)
 }
 
-/// Like [`calibration`], with counts that are known already, by item and block.
+/// Like [`calibration`]. `counted` has the tokens of blocks that were counted before, by the
+/// indices of item and block.
 fn calibration_knowing<S: Source>(
     session: &Loaded<S>,
     counted: &BTreeMap<(usize, usize), Tokens>,
@@ -81,8 +82,8 @@ pub(crate) fn fitted_alone(
     fitted(transcript, source, counter)
 }
 
-/// The calibration of a context that was never compacted, or of one as it was before its
-/// compactions.
+/// The calibration of a session that was never compacted, or of the uncompacted version of a
+/// session.
 pub(crate) fn fitted(
     transcript: &Transcript,
     source: &dyn Source,
@@ -91,7 +92,8 @@ pub(crate) fn fitted(
     calibrate(&requests(transcript, source, &BTreeMap::new(), counter, u64::MAX))
 }
 
-/// The calibration from the first `len` bytes of the session as it was before its compactions.
+/// The calibration from the requests in the first `len` bytes of the uncompacted session. `None` if
+/// the archive cannot restore that session exactly.
 fn calibration_before<S: Source>(
     session: &Loaded<S>,
     len: u64,
@@ -120,9 +122,10 @@ fn calibration_before<S: Source>(
 }
 
 /// Whether a result that a resume sends contains a stub of a recipe. Results that the agent itself
-/// has cleared do not count: many sessions have them, and the calibration states its error.
+/// cleared do not count: many sessions have such results, and the error that they cause is part of
+/// [`Calibration::error`].
 fn has_stubs(transcript: &Transcript, source: &dyn Source) -> bool {
-    /// The length in bytes up to which a text may be a stub; longer texts are not read.
+    /// The maximum length of a stub, in bytes. Longer results are not read.
     const LONGEST: u64 = 400;
     let blocks = transcript.context().flat_map(|(_, entry)| &entry.blocks);
     let outputs = blocks.filter_map(|block| match block {

@@ -96,8 +96,8 @@ pub(crate) fn archive_generation<S: Source>(
     if_read(&planned.session.source, archive_and_prove(planned, path, archive, counter, info))
 }
 
-/// Like [`archive_generation`], but if the session cannot be read, the error may be one of its
-/// consequences.
+/// Like [`archive_generation`], but if a read of the session failed, the returned error may be only
+/// a consequence of that.
 fn archive_and_prove<S: Source>(
     planned: &PreparedCompaction<'_, S>,
     path: &Path,
@@ -151,7 +151,7 @@ fn draft<S>(
     }
 }
 
-/// Calls `put` with the span of each piece of the session that its pack must contain, and with a
+/// Calls `put` with the span of each piece of the session that the pack must contain, and with a
 /// function that describes the piece. The pieces are the bytes that are no longer sent, and the
 /// bytes that records and marks of the agent's own format replace.
 fn put_all<S: Source>(
@@ -171,8 +171,8 @@ fn put_all<S: Source>(
             ..describe(&view, *at, *span)
         })?;
     }
-    // Bytes that a new record or mark replaces: no bytes at the end of the session, and the old
-    // mark elsewhere.
+    // The pack also contains what a new record or a new mark replaces: at the end of the session
+    // that is an empty span, elsewhere it is the old mark.
     let end = Source::len(source);
     let added = planned
         .splices
@@ -276,7 +276,8 @@ impl References {
     }
 
     fn find(&self, view: &View<'_>, at: At) -> Option<Reference> {
-        // If the project's folder is unknown, there are no files to compare with.
+        // If the project's folder is unknown or not on this machine, there are no files to compare
+        // with.
         let cwd = self.cwd.as_deref()?;
         let (path, text) = view.file_text(at)?;
         let path = cwd.join(path);

@@ -54,8 +54,8 @@ pub struct Config {
     pub home_is_given: bool,
     /// The environment from which the folders of agents are computed.
     pub agents: Environment,
-    /// The user's names as far as the machine knows them. They are removed from texts that are
-    /// shared.
+    /// The user's names, home folder and host name, as far as the machine knows them. They are
+    /// removed from texts that are shared.
     pub person: Person,
     /// The user's home folder.
     pub user: PathBuf,
@@ -66,7 +66,7 @@ pub struct Config {
     /// The variables of the environment that begin with `OTEL_`: they say where a proxy reports its
     /// requests.
     pub telemetry: BTreeMap<String, String>,
-    /// The API keys of model providers that are in the environment.
+    /// The API keys of model providers, as far as the environment contains them.
     pub keys: BTreeMap<Provider, Key>,
     /// For each provider, the name of the variable in which its key was found.
     key_variables: BTreeMap<Provider, &'static str>,
@@ -75,7 +75,7 @@ pub struct Config {
     keyed: BTreeMap<&'static str, Key>,
     /// Additional files with rules for secrets, which are used in every search for secrets.
     pub rules: Vec<PathBuf>,
-    /// The fixed time, if tests set one.
+    /// The fixed time, if `EPITOME_NOW` is set, which tests do.
     now: Option<Timestamp>,
 }
 
@@ -88,7 +88,7 @@ fn variables(prefix: &str) -> BTreeMap<String, String> {
 }
 
 impl Config {
-    /// Reads the environment.
+    /// Reads the environment, and the user's names from git's settings and `/etc/hostname`.
     ///
     /// # Errors
     ///
@@ -153,7 +153,8 @@ impl Config {
             .with_hint(format!("give the whole path, for example {}", whole.display())))
     }
 
-    /// The configuration with these folders, unless `var` returns others for a variable.
+    /// The configuration with these folders. `var` returns the value of an environment variable;
+    /// `EPITOME_HOME` and `EPITOME_CONFIG` take precedence over the given folders.
     pub(crate) fn from_folders(
         user: &Path,
         data: &Path,
@@ -252,13 +253,14 @@ impl Config {
         names.copied().chain([handover::VARIABLE])
     }
 
-    /// The value of a variable of the environment, even if it held a key and was removed.
+    /// The value of an environment variable, even if it held a key and was removed. `None` if it is
+    /// not set or not Unicode.
     pub fn variable(&self, name: &str) -> Option<String> {
         let key = self.keyed.get(name).map(|key| key.reveal().to_owned());
         key.or_else(|| std::env::var(name).ok())
     }
 
-    /// The name of the variable in which a provider's key was found.
+    /// The name of the variable in which a provider's key was found, if one was found.
     pub fn key_variable(&self, provider: Provider) -> Option<&'static str> {
         self.key_variables.get(&provider).copied()
     }
@@ -296,7 +298,7 @@ impl Config {
         [self.settings.join("skills"), claude, agents]
     }
 
-    /// The folder of the logs of running agents' contexts.
+    /// The folder of the logs in which epitome records the contexts of running agents.
     pub fn logs(&self) -> PathBuf {
         self.agents.logs.clone()
     }

@@ -23,13 +23,13 @@ use crate::error::Result;
 
 pub(crate) use recorded::{RecordedRequest, RecordedSession, billed_requests};
 
-/// The groups of requests of which a report has one row each.
+/// How a report groups requests: each row of the report is the sum of one group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CostBy {
     /// Days in UTC.
     Day,
-    /// Weeks, named by their Monday.
+    /// Weeks in UTC, named by the date of their Monday.
     Week,
     /// The folders in which sessions were run.
     Project,
@@ -78,7 +78,7 @@ impl CostBy {
 /// versions may add members to it, but change and remove none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CostReport {
-    /// What the rows are.
+    /// How the requests are grouped into rows.
     pub by: CostBy,
     /// The date of the list prices.
     pub prices_of: String,
@@ -103,7 +103,7 @@ pub struct CostRow {
 /// A sum of requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CostSum {
-    /// The number of sessions that made the requests.
+    /// The number of session files that record the requests. The file of a sub-agent counts as one.
     pub sessions: u64,
     /// The number of requests.
     pub requests: u64,
@@ -145,9 +145,10 @@ impl CostSum {
 /// Which requests are summed.
 #[derive(Clone, Debug, Default)]
 pub struct CostFilter<'a> {
-    /// Only sessions of this agent.
+    /// Only sessions of this agent. `None`: of all agents.
     pub agent: Option<&'a str>,
-    /// Only requests answered at this time or later. Those without a time are left out then.
+    /// Only requests that were answered at this time or later; requests without a time are left
+    /// out. `None`: all requests.
     pub since: Option<Timestamp>,
 }
 

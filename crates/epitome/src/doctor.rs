@@ -20,7 +20,7 @@ use crate::{hooks, regular};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The maximum number of bytes that are read of what a program prints.
 const PRINTED: u64 = 4 << 10;
-/// Sessions that are deleted within this many days are reported.
+/// A finding is urgent if a session is deleted within this many days.
 const SOON: u64 = 7;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -39,8 +39,8 @@ pub struct Checkup {
 pub struct AgentState {
     /// The name of the agent.
     pub agent: &'static str,
-    /// The first line that the agent's program prints for `--version`. `None` if the program is not
-    /// known or not installed, fails, or takes too long.
+    /// The first line with text that the agent's program prints for `--version`. `None` if the
+    /// program is not known or not installed, fails, or takes too long.
     pub version: Option<String>,
     /// The folder of the agent's sessions.
     #[serde(serialize_with = "epitome_model::lossy_path")]
@@ -51,7 +51,8 @@ pub struct AgentState {
     pub installed: Vec<InstalledState>,
     /// What a proxy would change. `None` if epitome cannot make the agent use a proxy.
     pub proxy: Option<ProxyState>,
-    /// What deserves attention, the most urgent first.
+    /// What deserves attention: first about sessions that are deleted, then about what epitome
+    /// installed, then about the MCP server.
     pub findings: Vec<Finding>,
 }
 
@@ -95,7 +96,7 @@ pub struct Finding {
     pub kind: FindingKind,
     /// The finding, as a sentence.
     pub what: String,
-    /// The command that mends it, or a sentence if there is no such command.
+    /// The command that mends the problem, or a sentence if there is no such command.
     pub mend: String,
 }
 
@@ -105,12 +106,13 @@ pub struct Finding {
 pub enum FindingKind {
     /// The agent deletes sessions within the next seven days.
     DeletesSoon,
-    /// The agent deletes sessions that are not used, and no hook keeps a page of them.
+    /// The agent deletes sessions that were not used for less than a year, and no hook keeps a page
+    /// of them.
     Deletes,
     /// What epitome installed was changed or removed since.
     Changed,
-    /// The agent's settings can hold epitome's MCP server, which searches past sessions, but do
-    /// not.
+    /// The agent is installed, and its settings can hold epitome's MCP server, which searches past
+    /// sessions, but do not.
     NoMcp,
 }
 
@@ -125,15 +127,15 @@ impl FindingKind {
 }
 
 impl Checkup {
-    /// The number of findings that are something to mend.
+    /// The number of findings that are problems, as [`FindingKind::is_problem`] says.
     pub fn problems(&self) -> usize {
         let findings = self.agents.iter().flat_map(|agent| &agent.findings);
         findings.filter(|finding| finding.kind.is_problem()).count()
     }
 }
 
-/// Looks at the agents of this machine. The program of each is run to print its version. Nothing is
-/// changed.
+/// Examines the agents on this machine. The program of each agent is run to print its version.
+/// Nothing is changed.
 ///
 /// # Errors
 ///
@@ -246,7 +248,7 @@ fn proxy(config: &Config, agent: &dyn Agent) -> Option<ProxyState> {
 }
 
 /// The setting that takes precedence over the address of a proxy, if there is one. `None` also if
-/// the settings cannot be read, which the agent reports itself.
+/// the settings cannot be read or parsed, which the agent reports itself.
 fn overriding_setting(config: &Config, agent: &dyn Agent) -> Option<OverridingSetting> {
     let AddressTarget { settings, folder } = agent.address_settings()?;
     let file = folder(&config.agents).join(settings.file);
@@ -295,8 +297,8 @@ fn deletions(
     (days < 365 && !is_kept).then_some(Finding { kind: FindingKind::Deletes, what, mend })
 }
 
-/// The first line that the program of an agent prints for `--version`. None if there is no such
-/// program, it fails, or it takes too long.
+/// The first line with text that the program of an agent prints for `--version`, shortened. `None`
+/// if there is no such program, it fails, prints nothing, or takes too long.
 fn version(agent: &dyn Agent) -> Option<String> {
     let program = agent.program()?;
     let mut child = Command::new(program)

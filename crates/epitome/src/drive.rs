@@ -43,8 +43,8 @@ pub fn summary_writer_of(name: &ModelName, window: Option<Tokens>) -> Writer {
     Writer { window, counter: Arc::new(O200k::new()) }
 }
 
-/// The maximum cost of a summary, in questions and tokens. If answers are shorter than assumed,
-/// later questions are, too.
+/// The maximum cost of a summary, in questions and tokens. If the model's answers are shorter than
+/// the maximum, later questions are shorter, too, because they contain earlier answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Forecast {
     /// Number of questions.
@@ -67,8 +67,8 @@ impl SummaryJob {
     ///
     /// # Errors
     ///
-    /// `Refused` if sessions of this agent cannot hold a summary, or if this session does not fit
-    /// the model.
+    /// `ReadOnly` if sessions of this agent are never written; `Refused` if they cannot hold a
+    /// summary, or if this session does not fit the model.
     pub fn prepare<S: Source>(
         session: &Loaded<S>,
         recipe: &Recipe,
@@ -118,8 +118,8 @@ impl SummaryJob {
             estimate.questions += 1;
             estimate.input += counter.count(&ask.system) + counter.count(&ask.prompt);
             estimate.output += Tokens(longest);
-            // An answer of the maximum length is assumed. The last such answer is refused, which
-            // ends the loop.
+            // An answer of the maximum length is assumed. The answer to the last question either is
+            // written as the summary or is refused, and both end the loop.
             let text = " word".repeat(usize::try_from(longest).unwrap_or(usize::MAX / 8));
             let reply = Reply { text, stopped: StopReason::End, used: None };
             match writing.answer(Ok(reply)) {

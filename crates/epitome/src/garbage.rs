@@ -108,7 +108,7 @@ impl Judge<'_> {
     ///
     /// # Errors
     ///
-    /// Why it is unknown whether a file exists.
+    /// The error of the check, if it is unknown whether a file exists.
     fn files(&self, key: &SessionKey, generations: &[Generation]) -> Result<BTreeSet<PathBuf>> {
         let mut files: BTreeSet<PathBuf> = self.census.files_of(key).iter().cloned().collect();
         for generation in generations {
@@ -149,9 +149,9 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// Judges the generations of a session that needs none of the `restored` ones. A restored
-    /// generation is still needed if the stub of another session refers to bytes that no kept
-    /// generation has.
+    /// Judges the generations of a session. The session itself does not need those whose numbers
+    /// are in `restored`. Such a generation is still needed if the stub of another session refers
+    /// to bytes that it has and no kept generation has.
     fn needs_of_others(&self, restored: &BTreeSet<u64>, generations: &[Generation]) -> Vec<Need> {
         let kept = generations.iter().filter(|it| !restored.contains(&it.number));
         let kept: HashSet<Ref> =
@@ -238,7 +238,7 @@ pub(crate) fn unneeded(
     Ok(unneeded)
 }
 
-/// Whether a generation can restore all that another one can.
+/// Whether the generation `one` can restore all that `other` can.
 fn restores_as_well(one: &Generation, other: &Generation) -> bool {
     let blobs: HashSet<_> = one.blobs().collect();
     // A file outside of the agents' folders can only be found again by the path in its generation.
@@ -248,8 +248,8 @@ fn restores_as_well(one: &Generation, other: &Generation) -> bool {
         && other.blobs().all(|blob| blobs.contains(&blob))
 }
 
-/// Whether a file contains all bytes that a generation removed, and no stub or record that it
-/// wrote.
+/// Whether a file contains all bytes that a compaction removed, and no stub or record that the
+/// compaction wrote. False also if the search would take more than [`MOST_WORK`].
 fn has_all(
     bytes: &[u8],
     lines: &HashSet<RecordHash>,

@@ -84,8 +84,8 @@ pub struct PastCompaction {
     pub recipe: String,
     /// When the compaction was made.
     pub made: Timestamp,
-    /// The index of the item in the uncompacted session before which the compaction was made; the
-    /// number of items, if nothing was written since.
+    /// The number of items of [`History::session`] that precede the compaction. All items, if the
+    /// session was read as it is sent.
     #[serde(skip)]
     pub item: usize,
     /// Whether the archived bytes were imported from another machine: such bytes are not to be
@@ -126,7 +126,8 @@ pub struct History {
     /// The blocks whose text a resume does not send any more, by item and block index. Empty for a
     /// session that was read as it is sent.
     pub unsent: BTreeSet<(usize, usize)>,
-    /// Removed bytes that are not in `session`: secrets in them are hidden as well.
+    /// Removed bytes that are not in `session`. A secret that occurs in them is hidden wherever it
+    /// occurs in `session`.
     removed: Vec<ShownSource>,
 }
 
@@ -310,9 +311,9 @@ fn sentence(err: &Error) -> String {
     text
 }
 
-/// The archived bytes of stubs in this session that were removed from other sessions: a fork has
-/// the stubs of the session it was made from. Sentences about these stubs, and about stubs whose
-/// bytes cannot be found, are added to `missing`.
+/// The archived bytes for stubs of this session that were not put back. Such a stub was usually
+/// written in another session: a fork has the stubs of the session from which it was made. Adds to
+/// `missing` a sentence about the stubs whose bytes are in the archive, and one about the others.
 fn elsewhere(
     archive: &Archive,
     session: &Loaded<ShownSource>,
@@ -354,8 +355,9 @@ fn sent_records(stored: &Transcript) -> HashSet<u64> {
 }
 
 /// Repairs the context of the uncompacted session. A record that a compaction appended is the
-/// parent of the agent's next record, but is not in the uncompacted session: its context would
-/// begin at that next record. The context before the compaction is put in front.
+/// parent of the agent's next record, but is not in the uncompacted session. So the context of the
+/// uncompacted session would begin at that next record. The context before the compaction is put in
+/// front of it.
 fn continued(
     transcript: &mut Transcript,
     whole: &Spliced<'_>,
@@ -414,7 +416,7 @@ fn unsent(
     unsent
 }
 
-/// The spans of the texts of a block.
+/// The spans of the content of a block.
 fn spans(block: &Block) -> Vec<Span> {
     match block {
         Block::Text(it) | Block::Summary(it) => it.span().into_iter().collect(),

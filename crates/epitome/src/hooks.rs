@@ -42,10 +42,11 @@ use uninstall::back;
 pub struct HookRequest {
     /// Only sessions that are run in this folder or below it. `None`: all sessions.
     pub project: Option<PathBuf>,
-    /// The forms to write. If empty, HTML.
+    /// The forms in which transcripts are written. If empty: HTML.
     pub formats: Vec<RenderForm>,
-    /// The folder to write to. `None`: the branch's own folder, or one in the project, or one in
-    /// epitome's data folder.
+    /// The folder to write to. `None`: if a branch is given, a folder in the repository's `.git`;
+    /// otherwise `.transcripts` in the project; without a project, a folder in epitome's data
+    /// folder.
     pub out: Option<PathBuf>,
     /// The branch of the project's repository to commit to. `None`: nothing is committed.
     pub branch: Option<String>,
@@ -190,7 +191,8 @@ impl Install {
         Ok(self.rule)
     }
 
-    /// Creates the output folder, or checks the branch out into it.
+    /// Creates the output folder, or checks the branch out into it. Adds the line that makes git
+    /// ignore the folder, if there is one and it is not the last line already.
     fn prepare(&mut self) -> Result<()> {
         let rule = &self.rule;
         match &rule.branch {
@@ -206,8 +208,10 @@ impl Install {
     }
 }
 
-/// The text of a settings file without epitome's hook, `None` if the file would not exist; then the
-/// record of the hook, and the text of the file with it.
+/// Returns the text of a settings file without epitome's hook (`None` if the file would not exist),
+/// the record of the hook, and the text of the file with the hook. `now` is the current text, and
+/// `known` the record of an earlier installation. The caller fills in the change of the text in the
+/// record.
 fn plan_file(
     agent: &str,
     hook: &Hook,

@@ -119,7 +119,7 @@ pub fn keyring(config: &Config) -> &'static dyn Keyring {
 /// The message for a stored password that is not text. It does not contain the password.
 const NOT_TEXT: &str = "the stored password is not text";
 
-/// The key in a stored password; `None` if it is not a valid key.
+/// The key in a stored password; `None` if the text is not a valid key.
 fn key(password: Vec<u8>) -> Result<Option<Key>, NoKeyring> {
     match String::from_utf8(password) {
         Ok(text) => Ok(Key::new(text)),

@@ -13,8 +13,9 @@
 //! The other modules each do one thing with sessions: [`history`] reads them as they were before
 //! compactions, [`list`](mod@list) lists them, [`render`] makes pages of them, [`redact`] hides
 //! secrets in them, [`port`] makes them readable by another agent, [`simulate`] replays them under
-//! recipes, [`runs`] lists past compactions, [`hooks`] and [`watch`] compact them when they end,
-//! and [`pipe`] serves the context of a running agent to a program in any language.
+//! recipes, [`runs`] lists past compactions, [`hooks`] keeps transcripts of them when they end,
+//! [`watch`] compacts them when they are not used, and [`pipe`] serves the context of a running
+//! agent to a program in any language.
 //!
 //! ```
 //! use epitome::ops::{Compact, OpenSession, Restore};
@@ -38,7 +39,7 @@
 //!
 //! # Absent
 //!
-//! - The network, unless a model is configured: `epitome-llm` calls it.
+//! - The network: only `epitome-llm` uses it, to call a model that the user configured.
 //! - Agents' JSON: `epitome-formats`. Rules for what is removed: `epitome-passes`.
 //! - Printing, and questions to the user: `epitome-cli`, `epitome-web` and `epitome-chat`.
 //! - A search index: `epitome-search`.

@@ -45,7 +45,7 @@ pub struct ListedSession {
     pub file: SessionFile,
     /// What was read of the session, or the reason why it cannot be read.
     pub seen: std::result::Result<SessionInfo, String>,
-    /// The number of the session's generations in the archive.
+    /// The number of the session's generations in the archive; 0 if the session cannot be read.
     pub compactions: u64,
 }
 
@@ -62,7 +62,7 @@ impl ListedSession {
         self.seen.as_ref().ok().filter(|_| is_written).map(|seen| seen.saving)
     }
 
-    /// Whether compacting the session would save at least half of its context.
+    /// Whether compacting the session would save something, and at least half of its context.
     pub fn saves_half(&self) -> bool {
         let context = self.seen.as_ref().ok().and_then(|seen| seen.context).unwrap_or_default();
         self.saving().is_some_and(|saving| saving.0 > 0 && saving.0 * 2 >= context.0)
@@ -76,7 +76,8 @@ impl ListedSession {
     }
 
     /// Whether the archive still contains the same packs as when the session was read. If not, the
-    /// session may have been compacted since, even if its size and time are the same.
+    /// session may have been compacted since, even if its size and time are the same. True for a
+    /// session that could not be read.
     pub fn is_current(&self, config: &Config) -> bool {
         self.seen.as_ref().map_or(true, |seen| seen.packs == packs(config, &seen.key))
     }
@@ -97,9 +98,10 @@ pub struct SessionInfo {
     /// The tokens of the context that compacting the session would save.
     pub saving: Tokens,
     /// The tokens of the whole request that a resume sends, as the provider bills them; `None` if
-    /// the session records too few requests to compute them.
+    /// the session records too few requests to compute them. If the session was not read, as for
+    /// [`context`](Self::context).
     pub request: Option<Tokens>,
-    /// How the tokens of messages are converted to those of requests.
+    /// How the tokens of messages are converted to those of requests, if that can be computed.
     pub calibration: Option<Calibration>,
     /// How full the context was over time, in tokens as the provider counted them. At most
     /// [`COURSE`] points: the session is divided into parts, and each point is the largest request
@@ -107,14 +109,14 @@ pub struct SessionInfo {
     pub course: Vec<Tokens>,
     /// The number of turns in the session, if it was read.
     pub turns: Option<u64>,
-    /// The usage of its requests by day and model, without those of sub-agents; `None` if it was
-    /// not read.
+    /// The usage of the session's requests by day and model, without those of sub-agents; `None` if
+    /// the session was not read.
     pub usage: Option<Vec<DayUsage>>,
-    /// The model of the last response.
+    /// The model of the last response, if it is recorded.
     pub model: Option<String>,
     /// The context window of that model in tokens, if the table of models has it.
     pub window: Option<Tokens>,
-    /// What the compactions that are in effect have saved.
+    /// What the compactions that are in effect have saved; `None` if none is.
     pub saved: Option<SavedAmounts>,
     /// The length of the session, if it was read.
     size: Option<Bytes>,
@@ -132,7 +134,7 @@ pub struct SessionInfo {
 /// The maximum number of points in [`SessionInfo::course`].
 pub const COURSE: usize = 32;
 
-/// What the compactions of a session saved, without those of its sub-agents.
+/// What the compactions that are in effect in a session saved, without those of its sub-agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedAmounts {
     /// The tokens that a resume sent before and after each compaction, in sum.
@@ -211,8 +213,8 @@ pub fn list(
     listed
 }
 
-/// The cached entries of `files`, none of which is read. `None` for a file that is not in the
-/// cache, or has changed since. The result is in the order of `files`.
+/// The cached entries of `files`, none of which is read. `None` for a file that [`list`] would read
+/// again. The result is in the order of `files`.
 pub fn cached_entries(
     config: &Config,
     files: &[SessionFile],
@@ -244,7 +246,8 @@ fn look_unless_known(
     (ListedSession::new(file, seen), new)
 }
 
-/// What compacting a session would save of its context; `None` if the session cannot be read.
+/// How many tokens of its context compacting a session would save; `None` if the session cannot be
+/// read.
 pub(crate) fn saving(path: &Path, recipe: &Recipe) -> Option<Tokens> {
     let session = crate::session::load(path, None).ok()?;
     let (_, saving) = planned(&session, path, recipe);
@@ -299,7 +302,7 @@ fn planned(session: &Loaded, path: &Path, recipe: &Recipe) -> (Tokens, Tokens) {
     let counter = Estimate::new();
     let writable = session.writer().and_then(|_| Place::parse(path).check_writable());
     if writable.is_err() {
-        // A session of a read-only format cannot be compacted.
+        // A session whose format or place is never written cannot be compacted.
         return (weigh(transcript, source, &counter).total(), Tokens(0));
     }
     let options = Options {
@@ -316,13 +319,14 @@ fn planned(session: &Loaded, path: &Path, recipe: &Recipe) -> (Tokens, Tokens) {
     (before, default_way_saving(format, before - after, before))
 }
 
-/// The model of the last response.
+/// The model of the last response, if it is recorded.
 fn last_model(transcript: &Transcript) -> Option<&str> {
     let written = transcript.entries().filter(|(_, entry)| entry.role == Role::Assistant);
     written.filter_map(|(_, entry)| entry.model.as_deref()).next_back()
 }
 
-/// What the compactions that are in effect saved.
+/// What the compactions that are in effect saved. `None` if there are none, or if the archive
+/// cannot be listed.
 fn saved(archive: &Archive, key: &SessionKey, in_effect: &[&Generation]) -> Option<SavedAmounts> {
     if in_effect.is_empty() {
         return None;
@@ -360,7 +364,7 @@ fn glance(file: &SessionFile, told: SessionRow, screen: &Screen) -> SessionInfo 
         title,
         context,
         saving: Tokens(0),
-        // The agent's count includes the prompt and the tools.
+        // The agent's count includes the system prompt and the tools.
         request: context,
         calibration: None,
         course: Vec::new(),

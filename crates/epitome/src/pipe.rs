@@ -220,8 +220,9 @@ impl Server {
     }
 
     /// Continues a request until the engine needs nothing more. Questions for summaries are asked
-    /// of the model in the options; without a model, the client is asked the next question, and the
-    /// request is answered when no question is left.
+    /// of the model in the options; without a model, the client is asked the next question if it
+    /// writes summaries, and the request is answered when no question is left. Otherwise no summary
+    /// is written.
     fn go_on(&mut self, pending: PendingOp) -> Result<String> {
         let summaries = self.size.summaries;
         let model = self.options.model.clone();
@@ -396,7 +397,7 @@ impl Server {
         })
     }
 
-    /// The open session. If there is none, a new session without a name.
+    /// The open session. If there is none, a session with the default name is begun.
     fn session(&mut self) -> Result<&mut Session> {
         if self.session.is_none() {
             self.reset(&Begin::default())?;
@@ -445,7 +446,8 @@ fn say(
     context.push_messages(api, &messages, billed).map_err(not_said)
 }
 
-/// Converts the error about messages that cannot be read, for the client.
+/// Converts an `Unreadable` error to a `Usage` error, because the client sent the messages that
+/// cannot be read. Other errors are unchanged.
 fn not_said(err: Error) -> Error {
     match err.kind() {
         ErrorKind::Unreadable => {
@@ -503,7 +505,8 @@ fn refusal(err: &Error) -> Value {
     refusal
 }
 
-/// The texts that a name refers to.
+/// The texts that a name refers to. `Usage` if it is not the form of a name, `NotFound` if there is
+/// no such text.
 fn recalled(context: &Context, name: &str) -> Result<RecallResult> {
     let Some(wanted) = Name::parse(name) else {
         let name = short(name, 40);

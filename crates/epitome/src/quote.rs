@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use crate::ops::Change;
 
-/// For how many seconds a provider caches a request: the time for which the table has a price of
-/// cache writes.
+/// For how many seconds a provider caches a request. The price of cache writes in the table of
+/// models is that for this time.
 pub const CACHED_FOR: i64 = 300;
 
 /// Whether the last request of a session is still in the provider's cache.

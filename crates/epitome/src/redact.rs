@@ -26,7 +26,8 @@ pub struct RedactedSession<'a> {
 }
 
 /// All rules: the built-in ones, those for the names of this machine's user, the user's own, and
-/// those in `files`. Of two rules with the same id, the later one is used.
+/// those in the files that `config` and `files` name. Of two rules with the same id, the later one
+/// is used.
 ///
 /// # Errors
 ///
@@ -115,8 +116,8 @@ static MADE: Mutex<Option<(String, Arc<Finder>)>> = Mutex::new(None);
 const HIDDEN: &str = "(hidden: the rules for secrets cannot be used)";
 
 impl Screen {
-    /// A screen with epitome's rules for secrets, those in the settings folder and those in
-    /// `config`.
+    /// A screen with epitome's rules for secrets, those in the settings folder, and those in the
+    /// files that `config` names.
     pub fn new(config: &Config) -> Screen {
         let rules = rules(config, &[]).and_then(|rules| {
             rules

@@ -231,8 +231,8 @@ impl RenderSource {
     }
 
     /// The links from calls to the sub-agents that they started. A call belongs to the sub-agent
-    /// whose id is in its result. If no result contains an id, and there are as many sub-agents as
-    /// calls, they are matched by their order.
+    /// whose id is in its result. If as many calls as sub-agents remain after that, they are
+    /// matched by their order.
     fn links(&self, address: &dyn Fn(usize) -> String) -> BTreeMap<String, String> {
         let mut links = BTreeMap::new();
         if self.sub_agents.is_empty() {
@@ -298,7 +298,8 @@ impl Member {
         stem.into_iter().filter(|name| name.len() >= 6).collect()
     }
 
-    /// Calls that started a sub-agent, each with its result.
+    /// The ids of the calls that started a sub-agent, each with the text of its result, which is
+    /// empty if there is none.
     fn tasks(&self) -> Vec<(String, String)> {
         let Loaded { source, transcript, .. } = self.loaded();
         let blocks = || transcript.entries().flat_map(|(_, entry)| &entry.blocks);

@@ -80,7 +80,7 @@ pub struct RunSession {
 pub struct RunLog {
     /// All runs, the newest first.
     pub runs: Vec<LoggedRun>,
-    /// The number of generations that belong to no run.
+    /// The number of compactions that belong to no run.
     pub without_run: u64,
     /// The errors of parts of the archive that are damaged or cannot be read: they may belong to
     /// any run, or to one that is not listed.
@@ -102,7 +102,7 @@ pub enum RunMatch {
 }
 
 impl RunLog {
-    /// The run whose id begins with `id`.
+    /// The run whose id begins with `id`. An empty `id` names no single run: all runs are returned.
     pub fn find(self, id: &str) -> RunMatch {
         let mut found: Vec<LoggedRun> = self.runs;
         found.retain(|it| it.id.starts_with(id));
@@ -187,7 +187,8 @@ pub fn runs(config: &Config) -> Result<RunLog> {
 /// What is known about the files of sessions.
 struct Known<'a> {
     config: &'a Config,
-    /// For each file that was looked at, the generations in effect; `None` if it cannot be read.
+    /// For each file that was looked at, the generations in effect; `None` if the file does not
+    /// exist, is no session, or cannot be read.
     in_effect: HashMap<PathBuf, Option<Vec<Generation>>>,
     places: OnceCell<Places>,
     /// The errors of files that cannot be read.
@@ -340,8 +341,9 @@ pub struct ArchivedSessions {
     pub unread: Vec<Error>,
 }
 
-/// The paths of sessions that have a generation in the archive for which `wanted` returns true.
-/// Files that belong to another of these sessions are left out: they are restored together with it.
+/// The paths of the sessions of `agent` (`None`: of all agents) that have a generation in the
+/// archive for which `wanted` returns true. Files that belong to another of these sessions are left
+/// out: they are restored together with it.
 ///
 /// # Errors
 ///

@@ -37,8 +37,8 @@ const VARIABLES: &str = "EPITOME_";
 pub struct Settings {
     /// The effective values.
     pub values: Values,
-    /// For each key that is set, the value in effect and then those that it overrides, the newest
-    /// first.
+    /// For each key that is set: the value in effect, and then the values that it overrides, those
+    /// with the most priority first.
     pub set: BTreeMap<String, Vec<SetValue>>,
     /// The files that were read.
     pub files: Vec<SettingsFile>,

@@ -37,8 +37,8 @@ pub use report::{RecipeReport, SessionReport, SimulateReport};
 /// The model whose prices are used if a session names no model with known prices.
 pub const PRICED_AS: &str = "claude-sonnet-4-6";
 
-/// The tokens that are assumed for an agent's prompt and tools, if nothing else is known. The value
-/// is typical of the sessions that record enough requests.
+/// The tokens that are assumed for an agent's system prompt and tools, if nothing else is known.
+/// The value is typical of the sessions that record enough requests.
 pub const PROMPT: Tokens = Tokens(12_000);
 
 /// The name under which the replay without compaction is reported.
@@ -54,12 +54,12 @@ pub struct Simulate {
     /// The tokens of everything in a request that is not in messages. The engine is configured with
     /// this number.
     pub overhead: Tokens,
-    /// The tokens of prompt and tools that are billed, whether the engine is configured with them
-    /// or not. `None`: they are computed from the requests that a session records, or are
-    /// [`PROMPT`] if it records too few.
+    /// The tokens of the system prompt and the tools that are billed, whether the engine is
+    /// configured with them or not. `None`: they are computed from the requests that a session
+    /// records, or are [`PROMPT`] if it records too few.
     pub prompt: Option<Tokens>,
-    /// The target of a forced compaction, as a share of the tokens (0 to 1). `None`: the target
-    /// that the recipe has for compactions that the user requests.
+    /// The target of a forced compaction, as a share of the tokens of the context (0 to 1). `None`:
+    /// the target that the recipe has for compactions that the user requests.
     pub target: Option<f64>,
     /// The table of prices.
     pub prices: Catalogue,
@@ -130,7 +130,8 @@ impl Simulate {
         if self.estimate { &const { Estimate::new() } } else { &const { O200k::new() } }
     }
 
-    /// The prices for a session of this model.
+    /// The prices for a session of this model: those of the chosen model, or else of the session's
+    /// model, or else of [`PRICED_AS`].
     fn price(&self, model: Option<&str>) -> &ListedModel {
         let named = |name: &str| self.prices.find(name);
         let chosen = self.model.as_deref().or(model).and_then(named);
@@ -165,12 +166,12 @@ impl Job<'_> {
         self.fit.map_or(counted, |fit| fit.scale(counted))
     }
 
-    /// The tokens of prompt and tools in every request, as the provider counts them.
+    /// The tokens of the system prompt and the tools in every request, as the provider counts them.
     fn prompt(&self) -> Tokens {
         self.with.prompt.or(self.fit.map(|fit| fit.fixed)).unwrap_or(PROMPT)
     }
 
-    /// The tokens of prompt and tools in every request, as the counter counts them.
+    /// The tokens of the system prompt and the tools in every request, as the counter counts them.
     fn counted_prompt(&self) -> Tokens {
         let factor = self.fit.map_or(1_000, |fit| u64::from(fit.factor)).max(1);
         Tokens(self.prompt().0 * 1_000 / factor)

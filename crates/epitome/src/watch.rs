@@ -55,9 +55,9 @@ pub struct Watch<'a> {
     pub trigger: Trigger,
     /// The minimum share of the context that must be removed; otherwise a session is skipped.
     pub least: Share,
-    /// Only sessions of this agent.
+    /// Only sessions of this agent. `None`: of all agents.
     pub agent: Option<&'a str>,
-    /// Only sessions that were run in this folder or below it.
+    /// Only sessions that were run in this folder or below it. `None`: all sessions.
     pub project: Option<&'a Path>,
     /// The length and modification time of each session when it was last compacted or skipped.
     seen: HashMap<PathBuf, (u64, SystemTime)>,

@@ -34,15 +34,15 @@ const WITHOUT_DROPS: u32 = 1;
 /// The hash of a message of a list and of all messages before it.
 pub type Chain = Hex<16>;
 
-/// A replacement of bytes in a message: a range of the message without its cache marks, and the
-/// JSON that is sent in its place.
+/// A replacement of bytes in a message. The offsets are those in the JSON of the message without
+/// its cache marks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Patch {
     /// The offset of the first replaced byte.
     pub start: usize,
     /// The offset after the last replaced byte.
     pub end: usize,
-    /// The JSON that is sent instead.
+    /// The JSON that is sent instead of these bytes.
     pub with: String,
 }
 
@@ -79,17 +79,17 @@ pub struct RemovedText {
     pub about: About,
 }
 
-/// A cut of the first messages of a conversation.
+/// A cut: a decision to send less than the first messages of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CutLine {
-    /// The chain of the last of them.
+    /// The chain of the last of these messages.
     pub last: Chain,
-    /// What is sent in place of each.
+    /// What is sent in place of each of these messages, in order.
     pub messages: Vec<Decision>,
-    /// Bytes of the original request that was cut.
+    /// The length in bytes of the unchanged request in which the cut was made.
     pub bytes: u64,
-    /// Tokens that it saves in each request, in addition to earlier decisions; 0 if an older
-    /// epitome made it.
+    /// Tokens that the cut saves in each request, in addition to earlier decisions; 0 if an older
+    /// epitome made the cut.
     #[serde(default)]
     pub saved: u64,
 }
@@ -275,7 +275,8 @@ pub fn remove_old_memos(folder: &Path, before: SystemTime) -> Result<u64> {
     Ok(removed)
 }
 
-/// The texts in all memos of a folder whose reference begins with `reference`.
+/// The removed texts whose reference begins with `reference`, from all memos of a folder, each with
+/// the name of its conversation.
 ///
 /// # Errors
 ///
@@ -390,7 +391,7 @@ mod tests {
         assert!(!old.path.exists() && new.path.exists() && other.exists());
         let read = ledger::Ledger::new(folder.path()).read(None).expect("a ledger");
         assert_eq!(read.lines.len(), 1);
-        // A proxy that has it open begins it again.
+        // A proxy that still has the removed memo open creates it again.
         old.append(&line(2)).expect("a disk");
         let (_, lines) = MemoFile::open(folder.path(), Chain::from_bytes([1; 16])).expect("a memo");
         assert_eq!(lines, [line(2)]);

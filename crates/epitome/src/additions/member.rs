@@ -12,9 +12,9 @@ use crate::hooks::settings::{Unfit, input, parse, property, value};
 pub(super) enum Removed {
     /// The text without the addition.
     Out(String),
-    /// The addition is there, and the user changed it.
+    /// The user changed the addition, or nothing else can be kept exactly if it is removed.
     Changed,
-    /// The addition is not there.
+    /// The addition is not there, or the settings are not valid JSON.
     Missing,
 }
 
@@ -23,8 +23,8 @@ pub(super) enum Removed {
 ///
 /// # Errors
 ///
-/// `Exists` if there is a member at this path; `Unreadable` if the text is not valid JSON, or
-/// something on the path is not an object.
+/// `Exists` if there is a member at this path; `Unreadable` if the text is not valid JSON,
+/// something on the path is not an object, or the new text would not have the intended value.
 pub(super) fn put(text: &str, keys: &[&str], added: &Value) -> Result<(String, usize)> {
     if text.trim().is_empty() {
         let nested = keys.iter().rev().fold(added.clone(), |inner, key| {
@@ -124,7 +124,7 @@ fn remove(value: &mut Value, keys: &[&str]) {
     }
 }
 
-/// Removes the objects around the member at the path `keys` that are empty.
+/// Removes those objects on the path `keys` that are empty, the innermost first.
 fn prune(value: &mut Value, keys: &[&str]) {
     for end in (1..keys.len()).rev() {
         if at(value, &keys[..end]).and_then(Value::as_object).is_some_and(Map::is_empty) {
@@ -141,7 +141,7 @@ mod tests {
 
     const KEYS: &[&str] = &["mcpServers", "epitome"];
 
-    /// Settings files as they occur.
+    /// Texts that a settings file may have.
     const SETTINGS: &[&str] = &[
         "{}",
         "{\n}\n",

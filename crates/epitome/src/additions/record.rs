@@ -12,7 +12,7 @@ use crate::hooks::record::{difference, hash, lock_in};
 use crate::regular;
 use crate::store::{disk, write_over};
 
-/// A change of a file as a splice.
+/// A change of a file: at one offset, one text replaces another.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileSplice {
     /// The offset of the change, in bytes.
@@ -36,9 +36,9 @@ pub(super) struct Added {
     pub made: bool,
     /// Folders that were made for the file, the outermost first.
     pub folders: Vec<PathBuf>,
-    /// The program and its arguments.
+    /// The path of epitome and the arguments that the addition contains.
     pub words: Vec<String>,
-    /// How many of the keys that lead to the value were added.
+    /// How many of the objects around the value were added with it.
     pub keys: usize,
     pub splice: FileSplice,
 }
@@ -59,13 +59,13 @@ impl FileSplice {
         FileSplice { at, removed, inserted, after: hash(after) }
     }
 
-    /// The text of the file before the change, if it was not edited since.
+    /// The text of the file before the change. `None` if the file was edited since.
     pub fn before(&self, now: &str) -> Option<String> {
         (hash(now) == self.after).then(|| self.without(now, self.at))?
     }
 
-    /// The text with the change undone, wherever the inserted text is now, if it occurs exactly
-    /// once.
+    /// The text `now` with the change undone, wherever in it the inserted text is. `None` unless
+    /// the inserted text occurs in it exactly once.
     pub fn moved_back(&self, now: &str) -> Option<String> {
         let at = now.find(&self.inserted).filter(|_| !self.inserted.is_empty())?;
         let is_once = now.rfind(&self.inserted) == Some(at);
@@ -127,9 +127,9 @@ impl Record {
         serde_json::from_value(value).map_err(unreadable)
     }
 
-    /// Passes on the folders that were made for an addition that is now removed. Each that still
-    /// exists is recorded with another addition whose file is in it, so that the removal of that
-    /// addition removes it.
+    /// Passes on the folders that were made for an addition that is now removed. Each folder that
+    /// still exists is recorded with another addition whose file is in it, so that the folder is
+    /// removed together with that addition.
     pub fn pass_on_folders(&mut self, folders: &[PathBuf]) {
         for folder in folders.iter().rev().filter(|folder| folder.exists()) {
             let other = self.added.iter_mut().find(|other| other.file.starts_with(folder));
@@ -139,7 +139,7 @@ impl Record {
         }
     }
 
-    /// Writes the record. When nothing is added, its whole folder is removed.
+    /// Writes the record. If it has no additions, its whole folder is removed instead.
     ///
     /// # Errors
     ///
@@ -163,7 +163,7 @@ impl Record {
     }
 }
 
-/// Locks out other processes that change the record.
+/// Prevents other processes from changing the record, until the returned file is dropped.
 pub(super) fn lock(config: &Config) -> Result<File> {
     lock_in(&folder(config), "lock")
 }

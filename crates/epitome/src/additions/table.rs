@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// # Errors
 ///
 /// `Exists` if there is a value at the path `keys`; `Unreadable` if the text cannot be parsed,
-/// before or after the addition.
+/// before or after the addition, or if the addition would change other values.
 pub(super) fn put(text: &str, keys: &[&str], added: &str) -> Result<(String, usize)> {
     let before: Table = text.parse().map_err(unreadable)?;
     if at(&before, keys).is_some() {
@@ -38,8 +38,8 @@ pub(super) fn put(text: &str, keys: &[&str], added: &str) -> Result<(String, usi
     }
 }
 
-/// Removes the table at the path `keys` if its content is what was added. `moved` is the text with
-/// the recorded insertion undone, if that was possible.
+/// Removes the table at the path `keys` if its content is that of the TOML text `added`. `moved` is
+/// the text with the recorded insertion undone, if that was possible.
 pub(super) fn take(text: &str, moved: Option<String>, keys: &[&str], added: &str) -> Removed {
     let Ok(mut now) = text.parse::<Table>() else { return Removed::Changed };
     let Some(found) = remove(&mut now, keys) else { return Removed::Missing };
@@ -77,7 +77,7 @@ fn remove(table: &mut Table, keys: &[&str]) -> Option<Value> {
     table.remove(*last)
 }
 
-/// The table without those tables around the last of `keys` that are empty.
+/// The table without those tables on the path `keys`, except the last, that are empty.
 fn pruned(mut table: Table, keys: &[&str]) -> Table {
     for end in (1..keys.len()).rev() {
         let inner = at(&table, &keys[..end]);

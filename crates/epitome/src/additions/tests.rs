@@ -46,7 +46,7 @@ impl User {
     }
 }
 
-/// The agents, their files, and settings as they occur.
+/// For each agent, its name, its settings file, and texts that this file may have.
 const FILES: &[(&str, &str, &[&str])] = &[
     ("claude", ".claude.json", &["{}", SETTINGS, "{\"mcpServers\":{\"x\":{}}}"]),
     ("gemini", ".gemini/settings.json", &["{}\n", "// mine\n{\n  \"a\": [],\n}\n"]),
@@ -151,7 +151,7 @@ fn what_the_user_has_is_not_replaced() {
     assert_eq!(plan.expect_err("pi has none").kind(), ErrorKind::Refused);
 }
 
-/// The agents, and the files of their commands.
+/// For each agent, its name and the file of its command.
 const COMMANDS: &[(&str, &str)] = &[
     ("claude", ".claude/commands/epitome.md"),
     ("codex", ".codex/skills/epitome/SKILL.md"),

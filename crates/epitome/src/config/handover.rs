@@ -12,8 +12,7 @@ use std::io;
 pub(super) const VARIABLE: &str = "EPITOME_KEYS_FROM";
 
 /// Starts this program again if one of the variables `names` is set. Call it before threads are
-/// started or anything is read. It returns if none is set, or on a system where no other process
-/// can read a program's environment.
+/// started or anything is read. It returns if none is set, or if the system is not Unix.
 ///
 /// # Errors
 ///
@@ -59,7 +58,7 @@ pub fn take_from_environment(names: &[&str]) -> io::Result<()> {
     Err(again.exec())
 }
 
-/// Does nothing: on other systems no other process can read the environment.
+/// Does nothing: only Unix has files from which other programs read the environment of a process.
 ///
 /// # Errors
 ///
@@ -90,8 +89,8 @@ pub(super) fn handed_over() -> BTreeMap<String, OsString> {
     BTreeMap::new()
 }
 
-/// Reads the rest of a pipe. Another program may have set the variable to any path, so a file that
-/// is not a pipe is not read.
+/// Reads the rest of a pipe. Another program may have set the variable to the number of any open
+/// file, so a file that is not a pipe is not read.
 #[cfg(unix)]
 #[expect(clippy::disallowed_methods, reason = "a pipe is no regular file")]
 fn read_pipe(path: &str) -> io::Result<Vec<u8>> {

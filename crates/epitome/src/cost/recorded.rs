@@ -32,7 +32,8 @@ const NAME: usize = 80;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RecordedSession {
     pub agent: String,
-    /// The folder in which the session was run, without secrets.
+    /// The path of the folder in which the session was run, with secrets redacted. `None` if it is
+    /// not recorded.
     pub project: Option<String>,
     pub requests: Vec<RecordedRequest>,
 }
@@ -47,17 +48,20 @@ pub(crate) struct RecordedRequest {
     pub time: Option<Timestamp>,
     /// The model.
     pub model: Option<String>,
-    /// All input, output, and what the cache was used for, if it is recorded.
+    /// All input tokens, those read from or written to a cache included.
     input: u64,
+    /// The output tokens.
     output: u64,
+    /// The input tokens that were read from a cache and that were written to one, if the session
+    /// records them.
     cache: Option<(u64, u64)>,
-    /// The cost that the session records, in millionths of a dollar.
+    /// The cost, in millionths of a dollar, if the session records it.
     cost: Option<u64>,
 }
 
 impl RecordedRequest {
-    /// The tokens of the request, each in one field. If the use of a cache is not recorded, all
-    /// input counts as fresh.
+    /// The tokens of the request; each token is counted in one field only. If the use of a cache is
+    /// not recorded, all input counts as not cached.
     pub fn usage(&self) -> TokenUsage {
         self.recorded().tokens().unwrap_or_else(|| TokenUsage {
             input: Tokens(self.input),
@@ -91,8 +95,9 @@ impl RecordedRequest {
     }
 }
 
-/// The requests of a session of `agent`. Of a request that `billed` contains several times, one is
-/// returned, with the largest of each count. `shown` converts a model's name to the displayed one.
+/// The requests of a session of `agent`. A request that `billed` contains several times is returned
+/// once, with the largest of each count. Requests with neither tokens nor a cost are left out.
+/// `shown` converts a model's name to the displayed one.
 pub(crate) fn billed_requests(
     agent: &str,
     billed: Vec<BilledRequest>,
@@ -119,7 +124,7 @@ pub(crate) fn billed_requests(
             }
         }
     }
-    // A request without tokens and cost failed at once: it is left out.
+    // A request that has neither tokens nor a cost was never answered.
     requests.retain(|request| request.input > 0 || request.output > 0 || request.cost.is_some());
     requests
 }
@@ -156,7 +161,7 @@ fn requests_of(
 }
 
 /// The requests of sessions and of their sub-agents, and the number of files that could not be
-/// read. Files that did not change since the last report are not read again.
+/// read. Files that did not change since the last report are taken from the cache.
 pub(super) fn sessions(config: &Config, found: &[SessionFile]) -> (Vec<RecordedSession>, u64) {
     let screen = Screen::new(config);
     let mut cache = Cache::load(config, &screen);
@@ -188,7 +193,8 @@ pub(super) fn sessions(config: &Config, found: &[SessionFile]) -> (Vec<RecordedS
     (sessions, unreadable)
 }
 
-/// A session file with its size and time of modification, which show whether it changed.
+/// A session file with its size and time of modification. If both are as in the cache, the file did
+/// not change.
 struct Stamped {
     path: PathBuf,
     agent: &'static str,

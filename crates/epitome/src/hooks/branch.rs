@@ -16,8 +16,8 @@ pub struct Branch {
     pub name: String,
     /// The top folder of the project's working tree.
     pub repository: PathBuf,
-    /// Whether an installation created the branch. If not, the branch is kept when the hook is
-    /// removed.
+    /// Whether an installation creates or created the branch. Only such a branch is deleted when
+    /// the transcripts are removed.
     pub made: bool,
 }
 
@@ -46,7 +46,8 @@ pub(super) fn is_ignored(repository: &Path, path: &Path) -> bool {
 }
 
 impl Branch {
-    /// Looks a branch up by name. If it does not exist, it is not created yet.
+    /// Looks a branch up by name. A branch that does not exist has `made` set, and is not created
+    /// yet.
     ///
     /// # Errors
     ///
@@ -69,7 +70,8 @@ impl Branch {
         Ok(Branch { name: name.to_owned(), repository, made: is_there.is_err() })
     }
 
-    /// Checks the branch out at `worktree`. Creates it before that, without a history, if `made`.
+    /// Checks the branch out at `worktree`, unless that is done already. If `made`, creates the
+    /// branch first, with one empty commit.
     ///
     /// # Errors
     ///
@@ -188,7 +190,7 @@ fn named(repository: &Path, folder: &Path) -> Command {
     git
 }
 
-/// The output of a git command, if the command succeeds.
+/// The output of a git command, without white space at its end; `Refused` if the command fails.
 fn text(git: &mut Command) -> Result<String> {
     let words: Vec<&OsStr> = git.get_args().collect();
     let at = words.get(1).map(PathBuf::from).unwrap_or_default();

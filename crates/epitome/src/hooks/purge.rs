@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::render::rendered_in;
 
-/// The transcripts that can be removed with a rule. Nothing is removed yet.
+/// A planned removal of the transcripts that a rule wrote. Nothing is removed yet.
 #[derive(Clone, Debug)]
 pub struct Purge {
     /// The rule that wrote the transcripts.
@@ -20,7 +20,8 @@ pub struct Purge {
 }
 
 impl Purge {
-    /// Plans to remove the transcripts of `rules`, except in folders that another rule writes to.
+    /// Plans to remove the transcripts of `rules`, except in folders to which another installed
+    /// rule writes. Each folder is planned once.
     ///
     /// # Errors
     ///
@@ -40,7 +41,8 @@ impl Purge {
         Ok(plans)
     }
 
-    /// Removes the files.
+    /// Removes the files, or the branch if the rule has one, then the folders that were created for
+    /// them and are empty.
     ///
     /// # Errors
     ///

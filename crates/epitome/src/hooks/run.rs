@@ -39,9 +39,9 @@ pub struct DeferredSession {
     pub process: Option<u32>,
 }
 
-/// The path of the session that an agent's hook event is about. `None` if it is not found, or if
-/// its id is that of a sub-agent's session, which is handled together with the session that started
-/// it.
+/// The path of the session that an agent's hook event is about. `None` if the event's id fits no
+/// session or several, or if the id is that of a sub-agent's session, which is handled together
+/// with the session that started it.
 pub fn session_of(config: &Config, agent: &str, ended: &EndedSession) -> Option<PathBuf> {
     let file = ended.file.as_deref().map(PathBuf::from).filter(|file| file.is_file());
     file.or_else(|| {

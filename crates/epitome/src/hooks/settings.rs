@@ -26,7 +26,7 @@ pub(crate) enum RemovedEntry {
     Out(String),
     /// The entry is not there, but another entry with the same command is: the user edited it.
     Changed,
-    /// There is no such entry.
+    /// There is no such entry, or the text is not valid JSON.
     Missing,
 }
 
@@ -99,8 +99,8 @@ pub(crate) fn take(text: &str, list: &[&str], entry: &Value, made: usize) -> Rem
     RemovedEntry::Out(root.to_string())
 }
 
-/// Whether `after` has the value of `before` without one `entry` of the list. Keys on the path
-/// `list` with empty values are ignored in both.
+/// Whether the JSON text `after` has the value of `before` with one `entry` removed from the list
+/// at the path `list`. Keys on this path with empty values are ignored in both texts.
 pub(crate) fn is_without(after: &str, before: &str, list: &[&str], entry: &Value) -> bool {
     let Some(mut after) = value(after) else { return false };
     let Some(mut expect) = value(before) else { return false };
@@ -112,7 +112,8 @@ pub(crate) fn is_without(after: &str, before: &str, list: &[&str], entry: &Value
     after == expect
 }
 
-/// The value of a JSON text. An empty text is an empty object.
+/// The value of a JSON text, which may have comments; `None` if it is not valid. An empty text is
+/// an empty object.
 pub(crate) fn value(text: &str) -> Option<Value> {
     if text.trim().is_empty() {
         return Some(Value::Object(serde_json::Map::new()));
@@ -214,7 +215,7 @@ mod tests {
         json!({ "hooks": [{ "type": "command", "command": "/bin/epitome hook", "timeout": 10 }] })
     }
 
-    /// Settings files as they occur.
+    /// Texts that a settings file may have.
     const SETTINGS: &[&str] = &[
         "{}",
         "{}\n",

@@ -23,7 +23,7 @@ pub struct Uninstall {
     pub settings: Option<FileChange>,
 }
 
-/// How a file changes when a hook is removed.
+/// How a file of an agent's settings changes when epitome's entry is removed from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileChange {
     /// The file gets another text.

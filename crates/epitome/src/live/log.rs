@@ -15,7 +15,7 @@ use crate::source::FileSource;
 ///
 /// # Errors
 ///
-/// `Exists` if the file exists, `Disk` if it cannot be created.
+/// `Exists` if the file exists; `Disk` or `NoPermission` if it cannot be created.
 pub fn create(path: &Path, setup: Setup) -> Result<Context> {
     Context::create(Box::new(LogFile::create(path)?), setup)
 }

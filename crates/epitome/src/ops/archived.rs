@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::error::Result;
 use crate::session::Loaded;
 
-/// The generations of a file in the archive.
+/// A session's key, and its generations in the archive.
 #[derive(Clone)]
 pub(super) struct Known {
     pub key: SessionKey,
@@ -27,8 +27,8 @@ impl Known {
         self.found.whole.is_empty() && self.found.damaged.is_empty()
     }
 
-    /// The generations that were made of the file at a path. All sessions in the archive are
-    /// searched. `None` if there are no such generations.
+    /// The generations of the session that was compacted in the file of `part`. All sessions in the
+    /// archive are searched. `None` if no generation was made from this file.
     pub fn of_path(config: &Config, part: &SessionPart) -> Result<Option<Known>> {
         let path = &part.real();
         for key in config.archive().sessions()? {

@@ -52,7 +52,8 @@ pub struct Compact<'a> {
     /// The run of the caller's program that the compaction belongs to.
     pub run: &'a Run,
     /// How the edits are written. `None`: in the agent's own way if that is the agent's default and
-    /// can express all edits, otherwise into the records.
+    /// can express all edits, otherwise by rewriting the records. A copy is always written by
+    /// rewriting.
     pub way: Option<Way>,
     /// A summary that replaces the beginning of the history; `None` if there is none. With a
     /// summary, sub-agents are not compacted: the summary of a session does not say what they did.
@@ -473,8 +474,8 @@ impl<'a> Compact<'a> {
         Ok(plan)
     }
 
-    /// The recipe, with percentages converted for the window of the session's model if the recipe
-    /// has any; and a note if that window is unknown.
+    /// The recipe. If it has percentages of a window, they are converted to tokens, for the given
+    /// window or else that of the session's model. If neither is known, a note is returned as well.
     fn in_window<S: Source>(
         &self,
         config: &Config,
@@ -519,7 +520,7 @@ impl<'a> Compact<'a> {
         file
     }
 
-    /// The report of a session with its own file alone.
+    /// The report of a session, with its own file only. The caller adds the other files.
     fn session_report(&self, file: CompactedFile, models: Option<AskedModels>) -> CompactReport {
         CompactReport {
             file,

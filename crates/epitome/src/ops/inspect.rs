@@ -51,8 +51,8 @@ pub struct Inspection {
     pub counter: &'static str,
     /// Tokens of the messages that a resume sends, without system prompt and tools.
     pub context_tokens: Tokens,
-    /// The next request as the provider would bill it, with system prompt and tools. `None` if the
-    /// session records no usage.
+    /// The tokens of the next request as the provider would bill them, with system prompt and
+    /// tools. `None` if there is no [`calibration`](Self::calibration).
     pub request_tokens: Option<Tokens>,
     /// The size of the file.
     pub disk_bytes: Bytes,
@@ -77,16 +77,18 @@ pub struct Inspection {
     /// The session as it was before it was compacted. `None` if it is not compacted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub as_it_was: Option<OriginalState>,
-    /// What each compaction in effect was quoted to cost, and what it did cost.
+    /// For each compaction in effect, the predicted cost of the requests after it, and the first
+    /// such request that is recorded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub prices: Vec<CompactionPrice>,
     /// Sizes by kind of block.
     pub kinds: BTreeMap<PartKind, PartSize>,
-    /// Sizes by tool, the one with most tokens first.
+    /// Sizes by tool, the one with the most tokens first.
     pub tools: Vec<ToolSize>,
     /// The largest blocks.
     pub largest: Vec<LargeBlock>,
-    /// How the token counts of the provider are calculated from those of the tokenizer.
+    /// How the token counts of the provider are computed from those of the counter. `None` if the
+    /// session records too few requests, or if it is unknown which messages they contained.
     pub calibration: Option<InspectionFit>,
     /// The calibration that [`calibration`](Self::calibration) describes; not serialized.
     #[serde(skip)]
@@ -127,7 +129,7 @@ pub struct InspectionFit {
     /// The calibration.
     #[serde(flatten)]
     pub fit: BillingFit,
-    /// The next request as the provider would bill it.
+    /// The tokens of the next request as the provider would bill them.
     pub context_tokens: Tokens,
 }
 

@@ -177,7 +177,7 @@ pub struct AgainTotal {
     /// Tokens of these calls and of their results.
     pub tokens: Tokens,
     /// What these calls and their results cost at list prices if each is sent once; `null` if the
-    /// price is unknown.
+    /// price of one is unknown.
     pub cost: Option<MicroDollars>,
 }
 
@@ -198,7 +198,8 @@ pub struct Piece {
     /// The removed text.
     #[serde(flatten)]
     pub lost: LostPiece,
-    /// What repeating the call cost at list prices; `null` if unknown.
+    /// What repeating the call cost at list prices; `null` if it was not repeated or the price is
+    /// unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<MicroDollars>,
     /// The command that puts the text back into the session. `None` if the archive does not have
@@ -445,7 +446,7 @@ impl PlannedLosses {
     }
 }
 
-/// A compaction that is reported, and what the commands that get its texts back depend on.
+/// A compaction that is reported, and what is needed to write the commands that get its texts back.
 struct ReportedCompaction<'a> {
     found: &'a Found,
     /// The name of the session on a command line.
@@ -556,7 +557,8 @@ impl ReportedCompaction<'_> {
     }
 }
 
-/// A time as RFC 3339; some agents write milliseconds.
+/// A time as RFC 3339. Some agents write milliseconds since 1970, which are converted; any other
+/// text is returned unchanged.
 fn rfc3339(time: &str) -> String {
     let millis = time.parse().ok().and_then(|it| Timestamp::from_millisecond(it).ok());
     millis.map_or_else(|| time.to_owned(), |it| it.to_string())
@@ -567,8 +569,8 @@ fn model_of(transcript: &Transcript) -> Option<String> {
     transcript.context().rev().find_map(|(_, entry)| entry.model.as_deref().map(str::to_owned))
 }
 
-/// The name of a session on a command line: its id if that resolves to this file, otherwise the
-/// path.
+/// The name of a session on a command line: its id if commands accept that for this file, otherwise
+/// the path, with quotes if a shell needs them.
 fn name_of(config: &Config, path: &Path, transcript: &Transcript) -> String {
     let id = transcript.head.id.as_deref().filter(|id| is_plain(id) && id.len() >= 8);
     let found = id.filter(|id| match agents::find_session(&config.agents, id, None) {

@@ -109,7 +109,7 @@ impl<'c> OpenSession<'c> {
         users.filter(|users| !users.is_empty()).collect()
     }
 
-    /// The addresses of the files that belong to the session at which there is no file.
+    /// Of the addresses of the files that belong to the session, those at which there is no file.
     pub fn missing_files(&self) -> Vec<&Path> {
         let missing = self.parts().unwrap_or_default().iter().filter(|part| match part.place {
             // The rows were listed just now, so they exist.

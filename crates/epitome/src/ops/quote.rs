@@ -20,7 +20,7 @@ use crate::drive::catalogue;
 use crate::error::Result;
 use crate::quote::{CacheState, NextRequest, Quote};
 
-/// The tokens that are assumed for an agent's prompt and tools, if a session records too few
+/// The tokens that are assumed for an agent's system prompt and tools, if a session records too few
 /// requests to compute them. The value is typical of the sessions that record enough.
 pub const PROMPT: Tokens = Tokens(12_000);
 
@@ -45,7 +45,8 @@ pub struct RecordedRequest {
     pub input_tokens: Tokens,
     /// The input tokens that were read from a cache; `null` if that is not recorded.
     pub cached_tokens: Option<Tokens>,
-    /// What the input cost at list prices; `null` if the use of the cache is not recorded.
+    /// What the input cost at list prices; `null` if the use of the cache is not recorded or the
+    /// price is unknown.
     pub cost: Option<MicroDollars>,
 }
 
@@ -240,7 +241,8 @@ impl Counting<'_> {
     }
 }
 
-/// Whether two blocks, each from its own source, have the same content for a model.
+/// Whether two blocks, each from its own source, have the same content for a model. Two blocks that
+/// epitome does not understand count as the same, and so do two repeated results.
 fn is_same(one: &Block, one_source: &dyn Source, other: &Block, other_source: &dyn Source) -> bool {
     match (one, other) {
         (Block::Text(a), Block::Text(b)) | (Block::Summary(a), Block::Summary(b)) => {

@@ -52,7 +52,7 @@ impl BillingFit {
 pub enum Outcome {
     /// The file was compacted.
     Compacted,
-    /// The file would be compacted.
+    /// The file would be compacted, but is not changed.
     Planned,
     /// There is nothing to do.
     Nothing,
@@ -67,8 +67,8 @@ pub struct KeptBecause {
     pub rules: Vec<RuleCount>,
     /// The rules that together would have kept everything; empty if they keep less.
     pub covered_everything: Vec<KeepRule>,
-    /// The number of tokens at the end that are kept instead of everything; `null` if the rules do
-    /// not keep everything, or if the session is small.
+    /// The number of tokens at the end of the context that are kept instead of everything; `null`
+    /// if the rules do not keep everything, or if the session is small.
     pub instead: Option<Tokens>,
 }
 
@@ -130,7 +130,7 @@ pub struct UserFound {
 pub enum WrittenWay {
     /// With marks or records of the agent's own.
     Native,
-    /// Into the records that hold the edited content.
+    /// By rewriting the records that hold the edited content.
     Rewrite,
     /// As the agent's own record of a summary.
     Summary,

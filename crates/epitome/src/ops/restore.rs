@@ -202,7 +202,8 @@ impl Restore<'_> {
     }
 
     /// Writes what the session's own file would be restored to, as [`what`](Restore::what) says, to
-    /// the new file `out`. The session is unchanged.
+    /// the new file `out`. The session is unchanged. `before_writing` is called as in
+    /// [`run_after`](Restore::run_after).
     ///
     /// # Errors
     ///
@@ -245,7 +246,8 @@ impl Restore<'_> {
         })
     }
 
-    /// Opens the files of a session that have generations in the archive.
+    /// Of the files to restore, opens those that have generations in the archive. An error names
+    /// what is missing from the archive, unless the restore leaves it out.
     fn open_archived(&self, session: &OpenSession<'_>) -> Result<Vec<Opened>> {
         let mut found: Vec<Opened> = Vec::new();
         let mut lost = Vec::new();
@@ -293,8 +295,9 @@ impl Restore<'_> {
         self.damage == Damage::LeaveOut && err.kind() == ErrorKind::Archive
     }
 
-    /// Whether a file that cannot be opened is skipped. An expected path without a file is not part
-    /// of a session; and of the files that a run compacted, those that still exist are restored.
+    /// Whether a file that cannot be opened is skipped. There must be no file at its path, and it
+    /// must not be the session's own file. When a run is undone, even the session's own file is
+    /// skipped, if the run compacted other files as well.
     fn may_be_gone(&self, err: &Error, is_session: bool) -> bool {
         match self.what {
             What::Run { files, .. } if is_session && files.len() < 2 => false,
@@ -416,8 +419,8 @@ impl Restore<'_> {
     }
 }
 
-/// The path of the file of `part`, if it does not begin with one of the contents `before`. `None`
-/// also if there is no such file.
+/// The path of the file of `part`. `None` if the file begins with one of the contents `before`, or
+/// if there is no such file.
 fn file_that_needs(
     session: &OpenSession<'_>,
     part: &Part,

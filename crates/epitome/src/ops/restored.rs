@@ -77,18 +77,19 @@ pub struct RestoredFile {
     pub outcome: How,
     /// The numbers of the generations that were undone.
     pub undone: Vec<u64>,
-    /// Number of records or edits that were restored.
+    /// The number of edits of records that were undone.
     pub restored: u64,
     /// The number of restored records that were not proved by hash.
     #[serde(skip)]
     pub by_record: u64,
-    /// Number of edits that are not in the file any more.
+    /// The number of edits of records that were not undone, because the record is not in the file
+    /// as the edit left it, or cannot be identified.
     pub missing: u64,
     /// The length of the file.
     pub disk_bytes: Change<Bytes>,
-    /// The blake3 hash of what was written.
+    /// The blake3 hash of the file after the restore.
     pub blake3: String,
-    /// The blake3 hash of what was written, if it was proved to equal a hash in the archive.
+    /// The same hash, if it was proved to equal a hash in the archive.
     pub restored_proof: Option<String>,
     /// The number of the generation that archives the bytes from before the restore, if there is
     /// one.
@@ -104,7 +105,8 @@ pub struct RestoredFile {
 /// of `epitome restore --json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct RestoreReport {
-    /// The result for the session's own file, even if it was never compacted.
+    /// The result for the session's own file, even if it was never compacted. If that file does not
+    /// exist any more, the result for the first of its other files.
     #[serde(flatten)]
     pub file: RestoredFile,
     /// Whether the restore was only planned.

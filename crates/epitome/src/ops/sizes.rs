@@ -44,8 +44,8 @@ impl SizeRow {
 
 impl CompactedFile {
     /// The sizes of this file: its messages as a resume sends them, the request as the provider
-    /// bills it, the file on disk, and the file with its archive. `counter` is the name of the
-    /// token counter.
+    /// bills it (if that is known), the file on disk, and the file with its pack in the archive (if
+    /// it has one). `counter` is the name of the token counter.
     pub fn sizes(&self, counter: &str) -> Vec<SizeRow> {
         let unit = format!("tokens ({counter})");
         let mut rows = vec![SizeRow::of_tokens("messages", self.context_tokens, unit)];
@@ -63,8 +63,8 @@ impl CompactedFile {
 }
 
 impl CompactReport {
-    /// A description of the files that belong to the session: `with 2 sub-agents`. `None` if there
-    /// are none.
+    /// A description of the files that belong to the session: `with 2 sub-agents`, or `with its
+    /// log` if none of them is a conversation. `None` if there are no such files.
     pub fn sub_agents_text(&self) -> Option<String> {
         let agents = self.files.iter().filter(|it| it.is_conversation).count() as u64;
         match (self.files.len(), agents) {

@@ -109,9 +109,9 @@ pub struct Questions {
 }
 
 impl ModelRequest {
-    /// The model that the option `model` names or, if it is `""`, that of the settings; without
-    /// either, or with `auto`, a model of the session's provider. `address` and `fallback` are
-    /// options, too.
+    /// The model that the option `model` names; if that is empty, the model of the settings. If
+    /// neither names one, or the name is `auto`, a model of the session's provider. `address` and
+    /// `fallback` are options, too; if `fallback` is empty, that of the settings is used.
     pub fn new(
         settings: &Settings,
         model: &str,

@@ -20,8 +20,8 @@ use crate::step::{DiskStep, fault};
 
 const ID: &str = "0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4";
 
-/// A session of Claude Code and two sub-agents. If it is `short`, the session has nothing to
-/// compact.
+/// A session of Claude Code and two sub-agents. In a `short` case, the session's own file has
+/// nothing to compact.
 struct Case {
     _dir: tempfile::TempDir,
     config: Config,
@@ -129,8 +129,9 @@ fn failing(
     (hook, failed)
 }
 
-/// Runs `work` on a new case once for each step that can fail. Afterwards the files are what
-/// `check` says; the next compaction completes them, and a restore gives all of them back.
+/// Runs `work` on a new case once for each step that can fail. Then calls `check`, and checks that
+/// another compaction compacts all files, and that a restore gives all of them back. Returns the
+/// number of steps.
 fn every_step(
     short: bool,
     from_then_on: bool,
@@ -383,7 +384,7 @@ fn a_run_is_undone_after_one_block_of_it_was_put_back() {
     assert_eq!(case.originals(), [true; 3], "{done:?}");
 }
 
-/// The bytes on disk of the packs of a session and its sub-agents.
+/// The number of the packs of a session and its sub-agents, and their bytes on disk.
 fn stored(case: &Case) -> (usize, u64) {
     let archive = case.config.archive();
     let keys = archive.sessions().expect("the archive can be listed");

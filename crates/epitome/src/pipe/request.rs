@@ -114,7 +114,8 @@ pub struct Recall {
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
-/// The tokens that the provider counted for the last response among the messages.
+/// The tokens that a provider counted for a request: in a call or view, that of the last response
+/// among the messages; in an answer, that of the question.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Billed {

@@ -10,8 +10,8 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// The view to send to the model, and what has happened since the last answer.
 pub struct Sent {
-    /// The name of the member with the view: the list of messages for Anthropic's API, the body of
-    /// a request for others.
+    /// The name of the member with the view: `messages`, a list, for Anthropic's API; `body`, the
+    /// whole body of a request, for others.
     name: &'static str,
     /// The view, as JSON.
     view: String,

@@ -26,7 +26,7 @@ const MANIFEST: &str = "manifest.json";
 const INDEX: &str = "index.html";
 /// The files in such a folder that are not sessions.
 pub(crate) const FOLDER_FILES: [&str; 2] = [MANIFEST, INDEX];
-/// The number of bytes of a page that are read at most to find its facts.
+/// The maximum number of bytes of a page that are read to find its facts.
 const HEAD: usize = 256 << 10;
 
 /// A form in which a session is rendered.
@@ -67,14 +67,16 @@ impl RenderForm {
     }
 }
 
-/// Renders a session and its sub-agents into a folder, as one page or more each. Files of an
-/// earlier rendering of the same session are replaced. Files of other sessions are never replaced:
-/// neither of those in the manifest nor of the `earlier` ones, which are not in it yet. Returns the
-/// entry of the session, and what was redacted.
+/// Renders a session and its sub-agents into a folder, in each of `formats`. Files of an earlier
+/// rendering of the same session are replaced. Files of other sessions are never replaced: their
+/// names are known from the manifest and from `earlier`, the sessions that are not in the manifest
+/// yet. Returns the session's entry for the manifest, and what was redacted.
 ///
 /// # Errors
 ///
-/// `Disk` or `NoPermission` if a file cannot be written. Files that were written before stay.
+/// `Exists` if another program wrote the folder's manifest or index; `NewerFormat` or `Unreadable`
+/// from the manifest; `Disk` or `NoPermission` if a file cannot be written. Files that were written
+/// before the error stay.
 pub fn render_into(
     folder: &Path,
     reading: &RenderSource,
@@ -171,7 +173,8 @@ pub fn update_index(folder: &Path, new: Vec<Listing>) -> Result<Index> {
 }
 
 /// Adds a session to a folder's manifest. Another program has rendered the session to `href` in the
-/// folder. Other facts about the session in the manifest are kept.
+/// folder. If the manifest has the session already, its other files that still exist and its
+/// sub-agents are kept.
 ///
 /// # Errors
 ///
@@ -233,9 +236,9 @@ pub fn rebuild_index(folder: &Path) -> Result<Index> {
 }
 
 /// Rebuilds a folder's manifest and index like [`rebuild_index`], and adds pages of another
-/// program: for each subfolder that is named after a session and contains pages, `session` returns
-/// the session's entry. Subfolders without such pages, or for which it returns `None`, are skipped;
-/// their number is returned.
+/// program: for each subfolder with a page called `index`, `session` is called with the subfolder's
+/// name and returns the entry of the session. Subfolders with neither such a page nor a page of
+/// epitome, or for which `session` returns `None`, are skipped; their number is returned.
 ///
 /// # Errors
 ///
@@ -319,7 +322,7 @@ fn pages(folder: &Path, prefix: &str, found: &mut BTreeMap<String, Listing>) {
 }
 
 /// Moves sub-agents into the entries of their sessions: the name of a sub-agent begins with that of
-/// its session.
+/// its session and a dot. Without an entry of its session, a sub-agent is listed as a session.
 fn with_parts(found: BTreeMap<String, Listing>) -> Vec<Listing> {
     let (mut sessions, parts): (Vec<Listing>, Vec<Listing>) =
         found.into_values().partition(|listing| !listing.name.contains('.'));

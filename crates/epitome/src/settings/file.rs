@@ -22,7 +22,8 @@ pub(super) fn read(path: &Path) -> Result<Vec<(&'static Key, SetValue)>> {
     reader.without_contradictions()
 }
 
-/// Parses a value from the environment or the command line.
+/// Parses a value from the environment or the command line. `8k` means 8,000, and a list may be
+/// written as texts with commas between them.
 pub(super) fn value_of(key: &Key, text: &str) -> Value {
     if key.words.iter().any(|word| word == text) {
         return Value::String(text.to_owned());
@@ -66,8 +67,8 @@ pub fn import(path: &Path) -> Result<(String, Vec<String>)> {
         }
     };
     let found = most_probable(&value, |foreign| &foreign.at, |_, _| true);
-    // The file may also contain the settings at its top level, if one of the names is used by one
-    // program only.
+    // The settings may also be at the top level of the file. This is assumed only if one of their
+    // names is used by one program only.
     let found = found.or_else(|| most_probable(&value, |_| &[], is_distinctive));
     let Some((foreign, table)) = found else {
         let names: Vec<&str> = FOREIGN.iter().map(|foreign| &*foreign.of).collect();
@@ -83,7 +84,9 @@ pub fn import(path: &Path) -> Result<(String, Vec<String>)> {
     Ok((format!("{}\n", named.to_string().trim_end()), left))
 }
 
-/// Of the programs that could have written this file, the program to which most names in it belong.
+/// The program to which most names in a file belong, and the table that contains them. `at` returns
+/// the path of a program's table. A program is considered only if `counts` returns true for one of
+/// its names in that table.
 fn most_probable(
     value: &Value,
     at: impl Fn(&'static Foreign) -> &'static [String],
@@ -100,7 +103,7 @@ fn most_probable(
     best.map(|(_, foreign, table)| (foreign, table))
 }
 
-/// Whether only this program uses the name, and it is unlikely in other files.
+/// Whether only this program uses the name, and the name is unlikely in other programs' files.
 fn is_distinctive(foreign: &Foreign, name: &str) -> bool {
     let others = FOREIGN.iter().filter(|other| other.table != foreign.table);
     !matches!(name, "type" | "model" | "auto" | "keep")

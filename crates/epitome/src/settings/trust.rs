@@ -48,7 +48,8 @@ fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// The folder to which paths are relative, and the scope of their file.
+/// The folder to which paths are relative, the home folder that `~` stands for, and the scope of
+/// the file that contains the paths.
 #[derive(Clone, Copy)]
 pub(super) struct Ground<'a> {
     pub(super) folder: &'a Path,
@@ -96,7 +97,8 @@ pub(super) fn is_name(text: &str) -> bool {
     !text.ends_with(".toml") && Path::new(text).components().count() == 1
 }
 
-/// Whether a path leads to something below a folder, with all links resolved.
+/// Whether a path leads to something below a folder, with all links resolved. False for a path that
+/// contains `..`.
 fn is_inside(path: &Path, folder: &Path) -> bool {
     let climbs = path.components().any(|part| part == Component::ParentDir);
     let Ok(folder) = folder.canonicalize() else { return false };

@@ -24,7 +24,8 @@ pub struct KnownFact {
     pub is_used: bool,
 }
 
-/// The facts of a session's context at each point at which the simulation forces a compaction.
+/// The facts of a session's context at each point at which the simulation forces a compaction,
+/// without facts that occur in any program.
 ///
 /// # Errors
 ///

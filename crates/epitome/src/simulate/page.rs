@@ -43,7 +43,7 @@ impl SimulateReport {
         .page()
     }
 
-    /// The line or dots of the recipe with this index, without points.
+    /// The series of the recipe with this index. It has only a name; the caller adds the points.
     fn series(&self, n: usize) -> Series {
         let name = self.recipes[n].recipe.clone();
         let name = if name == NO_COMPACTION { "no compaction".to_owned() } else { name };
@@ -124,7 +124,7 @@ impl SimulateReport {
     }
 }
 
-/// Keeps only as many points as can be seen, always including the last.
+/// Keeps about [`POINTS`] points, more of which could not be seen. The last point is always kept.
 fn thinned(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     let every = points.len().div_ceil(POINTS).max(1);
     let last = points.len().saturating_sub(1);

@@ -17,7 +17,8 @@ pub struct RecordedCost {
     pub micro_dollars: Option<MicroDollars>,
     /// Whether the real cost was higher, because an output, a price or a whole session is missing.
     pub at_least: bool,
-    /// The cost, relative to the cost of the same sessions without compaction.
+    /// The cost, relative to the cost of the same sessions without compaction; `null` if one of the
+    /// two is not known.
     pub cost: Option<f64>,
     /// The mean number of tokens in a request.
     pub context: Tokens,

@@ -26,8 +26,8 @@ pub struct SimulateReport {
     /// The tokens of everything in a request that is not in messages. The engine is configured with
     /// this number.
     pub overhead: Tokens,
-    /// The tokens of prompt and tools that are billed for sessions that do not record enough
-    /// requests.
+    /// The tokens of the system prompt and the tools that are billed for sessions that do not
+    /// record enough requests.
     pub prompt: Tokens,
     /// For how many seconds a provider caches a request.
     pub ttl: u64,
@@ -54,7 +54,7 @@ pub struct SessionReport {
     pub cuts: u64,
     /// The model whose prices are used.
     pub priced_as: String,
-    /// The tokens of prompt and tools in every request, as billed.
+    /// The tokens of the system prompt and the tools in every request, as billed.
     pub prompt: Tokens,
     /// The session as it happened; absent if it does not record its usage.
     pub recorded: Option<RecordedCost>,
@@ -72,9 +72,9 @@ pub struct RecipeReport {
     /// At forced compactions: the share of the facts used by later calls that the context contains,
     /// weighted by rarity.
     pub recall: Option<f64>,
-    /// The share as in `recall`, of facts that are still in a whole line.
+    /// The share as in `recall`, but only of facts whose whole line is still in the context.
     pub in_line: Option<f64>,
-    /// The share as in `recall`, with facts that can be recalled or read again.
+    /// The share as in `recall`, including facts that can be recalled or read again.
     pub recoverable: Option<f64>,
     /// The share of pins (texts that set rules) of which every line is kept.
     pub pins: Option<f64>,

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 
-/// The time of the machine. Files are written later.
+/// The time that the status line reads. Files have the real time, which is later.
 const NOW: &str = "2026-01-02T12:00:00Z";
 const YESTERDAY: &str = "2026-01-01T12:00:00Z";
 

@@ -11,13 +11,14 @@ use super::ledger::{Group, LedgerLine};
 /// Conversations that each group needs before their difference is reported.
 pub const LEAST: u64 = 20;
 
-/// Treated conversations and those held out, side by side. Only requests whose tokens the service
-/// counted and whose price is known are in it.
+/// The conversations that the proxy may change (treated), compared with those that it passes
+/// unchanged for this comparison (held out). Only requests whose tokens the service counted and
+/// whose price is known are compared.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// The conversations that are changed.
+    /// The treated conversations.
     pub treated: GroupSum,
-    /// The conversations that pass unchanged.
+    /// The conversations that are held out.
     pub holdout: GroupSum,
     /// Conversations that were in both groups, and are in neither sum.
     pub mixed: u64,
@@ -119,12 +120,12 @@ pub struct GroupSum {
 }
 
 impl GroupSum {
-    /// An amount for each request, rounded down; 0 without requests.
+    /// The amount divided by the number of requests, rounded down; 0 without requests.
     pub fn per_request(&self, amount: u64) -> u64 {
         amount.checked_div(self.requests).unwrap_or(0)
     }
 
-    /// An amount for each turn, rounded down; 0 without turns.
+    /// The amount divided by the number of turns, rounded down; 0 without turns.
     pub fn per_turn(&self, amount: u64) -> u64 {
         amount.checked_div(self.turns).unwrap_or(0)
     }

@@ -127,7 +127,7 @@ pub struct LedgerLine {
     pub group: Group,
     /// What was done to the request.
     pub treatment: Treatment,
-    /// Whether the user begins a turn with it.
+    /// Whether the request begins a turn of the user.
     #[serde(default)]
     pub turn: bool,
     /// The status of the response.
@@ -154,7 +154,7 @@ pub struct LedgerLine {
     /// Results that were shortened for the first time.
     #[serde(default)]
     pub shortened: u64,
-    /// The cut that was made.
+    /// The cut that was made in this request, if one was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<MadeCut>,
     /// The cuts that made the request smaller.
@@ -206,7 +206,7 @@ impl Ledger {
             .map_err(|err| Error::writing(err, "the ledger of the proxy", &path))
     }
 
-    /// Reads the lines from a time on, or all.
+    /// Reads the lines of the requests that ended at `since` or later. `None`: all lines.
     ///
     /// # Errors
     ///

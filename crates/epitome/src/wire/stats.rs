@@ -12,7 +12,7 @@ use super::Chain;
 use super::comparison::{Comparison, compare};
 use super::ledger::{End, Group, LedgerLine, LedgerLines, Treatment};
 
-/// The groups of requests of which a report has one row each.
+/// How a report groups requests: each row of the report is the sum of one group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StatsBy {
@@ -50,7 +50,7 @@ impl StatsBy {
 /// (`docs/schema/proxy.schema.json`): members are added to it, never changed or removed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ProxyReport {
-    /// What the rows are.
+    /// How the requests are grouped into rows.
     pub by: StatsBy,
     /// The rows: days in order, others the most expensive first.
     pub rows: Vec<StatsRow>,
@@ -191,7 +191,7 @@ impl RequestSum {
 /// A cut, and what it saved since.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CutSum {
-    /// When the request in which it was made ended.
+    /// When the request in which the cut was made ended.
     pub time: Timestamp,
     /// The conversation.
     pub session: Option<Chain>,
@@ -205,9 +205,9 @@ pub struct CutSum {
     pub price: Option<MicroDollars>,
     /// Metered requests with the cut so far, the first one included.
     pub requests: u64,
-    /// Tokens that were not sent in them.
+    /// Tokens that were not sent in these requests.
     pub saved_tokens: Tokens,
-    /// What these tokens would have cost; `None` if the price is not known.
+    /// What these tokens would have cost; `None` if the price of one request is not known.
     pub saved: Option<MicroDollars>,
 }
 

@@ -238,7 +238,8 @@ fn a_killed_writer_leaves_whole_packs_only() {
         }
         writer.kill().expect("killed");
         writer.wait().expect("waited");
-        // Lines that were printed before the kill are promises as well; the last line may be torn.
+        // Each line that the process printed before it was killed names a pack that must exist. The
+        // last line may be incomplete.
         let rest: Vec<String> = lines.collect();
         for line in rest.iter().take(rest.len().saturating_sub(1)) {
             note(line);
@@ -413,7 +414,7 @@ fn a_hostile_import_puts_nothing_in_place() {
     hurt[middle] ^= 1;
     let entry = |name: &str, kind: tar::EntryType, bytes: &[u8]| {
         let mut head = tar::Header::new_ustar();
-        // Set byte by byte, because the library refuses to write such names.
+        // The name is written as bytes, because the library refuses to write such names.
         head.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
         head.set_entry_type(kind);
         head.set_size(bytes.len() as u64);

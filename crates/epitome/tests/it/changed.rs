@@ -194,7 +194,7 @@ proptest! {
     }
 }
 
-/// A document, pretty-printed; other files unchanged.
+/// The file, pretty-printed if it is one JSON document; other files are returned unchanged.
 fn pretty(bytes: &[u8]) -> Vec<u8> {
     match serde_json::from_slice::<Value>(bytes) {
         Ok(document) => serde_json::to_vec_pretty(&document).unwrap_or_default(),

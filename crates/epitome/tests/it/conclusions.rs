@@ -7,7 +7,7 @@ use epitome_model::{Block, Counter, Entry, Role, Source, Tokens, Transcript};
 use epitome_passes::{Recipe, Target, built_in};
 use epitome_tokens::Estimate;
 
-/// The most tokens of a short text.
+/// The maximum number of tokens of a short text.
 const SHORT: Tokens = Tokens(80);
 
 /// The short texts of the model in these entries, in order, each with its tokens; of equal texts
@@ -42,8 +42,8 @@ pub fn sent(transcript: &Transcript, source: &dyn Source) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// The texts that should be sent and are not. With a budget, only the newest that take a tenth of
-/// it must be.
+/// The texts in `said` that `sent` lacks. With a budget, only the newest texts must be sent, up to
+/// a tenth of the budget.
 pub fn lost(said: &[(String, Tokens)], sent: &str, budget: Option<Tokens>) -> Vec<String> {
     let mut newest = Tokens(0);
     let should_be = said.iter().rev().take_while(|(_, tokens)| {

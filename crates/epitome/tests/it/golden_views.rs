@@ -1,4 +1,5 @@
-//! The view of each preset for one history, in which the limits of the preset's source can be seen.
+//! What each recipe sends for one history. The history shows the limits of the program after which
+//! the recipe is made.
 
 use std::fmt::Write as _;
 
@@ -8,7 +9,7 @@ use epitome_passes::{Recipe, Reply, StopReason, built_in};
 use epitome_tokens::Estimate;
 use insta::assert_snapshot;
 
-/// A result of so many bytes, whose lines can be told apart.
+/// A result with `bytes` bytes. No two of its lines are equal.
 fn text(name: &str, bytes: usize) -> String {
     let mut text = String::new();
     let mut line = 1;
@@ -32,8 +33,8 @@ fn read(context: &mut Context, n: usize, bytes: usize) {
     call(context, &id, "Read", &given, &result);
 }
 
-/// Results just below and above each limit of a source, tools that are exempt, an error, a very
-/// long result, and three results at once without a response.
+/// Results just below and above each limit of these programs, exempt tools, an error, a very long
+/// result, and at the end three results that no response follows.
 fn history(setup: Setup) -> Context {
     let mut context = Context::in_memory(setup);
     context.user("Read them all, and say what is in them.").expect("memory is written");
@@ -139,8 +140,8 @@ fn numbers(recipe: &Recipe) -> String {
     description
 }
 
-/// The view of a preset for the history in a window of so many tokens. `asked` requests a
-/// compaction that would not be due.
+/// What a recipe sends for the history in a window of `window` tokens. With `asked`, a compaction
+/// is requested, because none would be due.
 fn golden(name: &str, window: u64, asked: bool) -> String {
     let recipe = built_in(name).expect("a built-in recipe");
     let setup = Setup::new(recipe.clone()).with_counter(Estimate::new());

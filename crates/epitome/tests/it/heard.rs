@@ -1,5 +1,5 @@
-//! Messages in each API format: each is understood as a whole, or refused before anything is
-//! appended.
+//! Messages in each API format: epitome understands a message as a whole, or refuses it before
+//! anything is appended.
 
 use epitome::ErrorKind;
 use epitome::live::{self, Context, Setup};
@@ -39,7 +39,7 @@ fn begun(wire: &str) -> Vec<Value> {
     }
 }
 
-/// Pushes messages, and returns the error.
+/// Pushes messages, and returns the kind and the text of the error. `None` if they are accepted.
 fn refused(wire: &str, context: &mut Context, messages: &[Value]) -> Option<(ErrorKind, String)> {
     let texts: Vec<String> = messages.iter().map(Value::to_string).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
@@ -47,9 +47,10 @@ fn refused(wire: &str, context: &mut Context, messages: &[Value]) -> Option<(Err
     pushed.err().map(|err| (err.kind(), err.to_string()))
 }
 
-/// For each API format, messages that it does not understand and the error for each: one per line.
+/// For each API format, messages that are refused in it, each with its error: one per line.
 const FOREIGN: &str = include_str!("heard/foreign.txt");
-/// For each API format, messages with additional members that it ignores. All of them say "Hi".
+/// For each API format, messages with additional members, which are ignored. The text of each
+/// message is "Hi".
 const BESIDE: &str = include_str!("heard/beside.txt");
 
 fn fields<const N: usize>(table: &str) -> impl Iterator<Item = [&str; N]> {
@@ -101,7 +102,7 @@ fn what_stands_beside_words_is_let_alone() {
     for [wire, message] in fields(BESIDE) {
         let mut context = context();
         context.push_json(wire, message).unwrap_or_else(|err| panic!("{message}: {err}"));
-        // A prompt alone is no valid request.
+        // The message may be a system message, which alone is not a valid request.
         let question = begun(wire).remove(0);
         context.push_json(wire, &question.to_string()).expect("a question");
         assert!(view(wire, &context).contains("Hi"), "{message}: {}", view(wire, &context));
@@ -306,7 +307,8 @@ proptest! {
             for words in words {
                 prop_assert!(strings.contains(words), "{words:?} is not in {view}");
             }
-            // Of several calls with one id, the later ones get another id. Gemini's have none.
+            // If several calls have the same id, the later ones get another id. Calls of Gemini's
+            // API have no ids.
             if let Some(id) = id.filter(|id| wire != "gemini-api" && !ids.contains(id)) {
                 let times = strings.iter().filter(|it| *it == id).count();
                 prop_assert_eq!(times, 2, "{} in {}", id, view);

@@ -61,8 +61,8 @@ struct File {
     written: Vec<u8>,
 }
 
-/// The sessions of a home: one, and possibly a copy of it. The first file of each is the session
-/// itself, the others belong to it.
+/// The sessions in a user's home: one, and possibly a copy of it. The first file of each is the
+/// session itself; the others belong to the session.
 struct Home {
     _dir: tempfile::TempDir,
     config: Config,
@@ -255,7 +255,7 @@ fn of_sub_agent(session: &[u8]) -> Vec<u8> {
         .into_bytes()
 }
 
-/// A compaction in the agent's own way that keeps so many results.
+/// A compaction in the agent's own way that keeps `results` results.
 fn append_compaction(session: usize, recipe: &str, results: Option<u64>) -> Step {
     let recipe = BUILT_IN.iter().position(|(name, _)| *name == recipe).expect("a built-in recipe");
     let keep = Keep { results, ..Keep::default() };
@@ -263,7 +263,8 @@ fn append_compaction(session: usize, recipe: &str, results: Option<u64>) -> Step
 }
 
 /// The third compaction appends the same record to the copy as the first did to the session. It
-/// must not be taken for the last one of the session, and its generation must not be collected.
+/// must not be confused with the last compaction of the session, and its generation must not be
+/// removed.
 #[test]
 fn a_compaction_of_a_copy_is_not_undone_in_place_of_a_later_one_of_the_session() {
     let of = |day| format!(".codex/sessions/2026/01/{day}/rollout-{day}.jsonl");
@@ -285,8 +286,9 @@ fn a_compaction_of_a_copy_is_not_undone_in_place_of_a_later_one_of_the_session()
     home.take(&Step::Restore { session: 1 });
 }
 
-/// The copy has another name and the same id inside, and no stubs: its compaction is a record at
-/// its end. The generations that the copy needs are kept, although the session itself was restored.
+/// The copy has another name, and the same id in its first record. It has no stubs, because its
+/// compaction is a record at its end. The generations that the copy needs are kept, although the
+/// session itself was restored.
 #[test]
 fn a_copy_of_another_name_keeps_what_it_needs() {
     let of = |day: &str| {
@@ -310,7 +312,8 @@ fn a_copy_of_another_name_keeps_what_it_needs() {
     }
 }
 
-/// An export of OpenCode is one document: with a line appended, its id cannot be read any more.
+/// An export of OpenCode is one JSON document. If a line is appended to it, the session's id cannot
+/// be read any more.
 #[test]
 fn a_run_on_a_session_that_lost_its_id_is_still_in_effect() {
     let info = r#"{"id":"ses_a","directory":"/p","title":"t","version":"1.18.33"}"#;

@@ -15,7 +15,7 @@ use epitome_redact::{Finder, Redactor, Rules};
 use epitome_render::{Detail, Html, json, markdown, terminal};
 use epitome_tokens::Estimate;
 
-/// Split into pieces, so that scanners do not report them as real secrets.
+/// The secrets are split into pieces, so that scanners do not report them as real ones.
 const PASSWORD: &str = concat!("hunter2", "-Secret_pw9X");
 const WORD: &str = concat!("tr0ub4dor", "-and-3");
 const KEY: &str = concat!("Zk3vQ8xW2mN7bL5t", "R1yP9sD4fG6hJ0kC");
@@ -25,7 +25,8 @@ fn key_lines() -> Vec<String> {
     (0..6).map(|n| fixtures::planted::like("[A-Za-z0-9+/]{64}", n)).collect()
 }
 
-/// A key that an early result explains, between lines that are of no use.
+/// The text of an early result. It contains the secrets with the context by which rules recognise
+/// them, between other lines.
 fn explained(text: &str) -> String {
     let filler: String = (0..80).map(|n| format!("setting_{n} = value {n} of many\n")).collect();
     let pem = format!(
@@ -39,13 +40,14 @@ fn explained(text: &str) -> String {
     )
 }
 
-/// The texts of a later result and of the model, which contain the secrets without context.
+/// A text of a later result or of the model. It contains the secrets, but not the context by which
+/// rules recognise them.
 fn bare(text: &str) -> String {
     format!("{text}\ntried {PASSWORD}, then {WORD} and {KEY}, all refused\n")
 }
 
-/// A recorded session with planted secrets: with context in an early result, without it later. None
-/// if it has too few results.
+/// A recorded session with planted secrets: an early result has them with their context, later
+/// texts without it. `None` if the session has too few results.
 fn planted(bytes: &[u8]) -> Option<Vec<u8>> {
     let session = Loaded::read(bytes, None).ok()?;
     let texts = |entry: &epitome_model::Entry| -> Vec<Span> {
@@ -170,8 +172,9 @@ impl Planted {
     }
 }
 
-/// Checks that what was redacted before is redacted after, and that the view of the original is the
-/// same.
+/// Compacts a session, and checks that every secret is redacted in every output afterwards, and
+/// that the redacted copy of the uncompacted session is the same. Returns false if nothing was
+/// compacted.
 fn check(session: &Planted, recipe: &Recipe, way: Way) -> bool {
     let Planted { agent, bytes, copy } = session;
     let case = Case::new(bytes);
@@ -181,7 +184,7 @@ fn check(session: &Planted, recipe: &Recipe, way: Way) -> bool {
     compact.way = Some(way);
     match compact.run(&OpenSession::new(&case.config, &case.path)) {
         Ok(_) => {}
-        // The agent could not read such records.
+        // The agent could not read a compaction record in this session.
         Err(err) if err.kind() == ErrorKind::Refused && way == Way::Native => return false,
         Err(err) => panic!("{what}: {err}"),
     }
@@ -220,8 +223,8 @@ fn recipes() -> impl Iterator<Item = Recipe> {
     })
 }
 
-/// Only one in so many pairs of a session and a recipe is tested, because all take minutes. Each
-/// recipe meets several agents, and each session several recipes.
+/// Of the pairs of a session and a recipe, one in this many is tested, because all of them take
+/// minutes. Each recipe meets several agents, and each session several recipes.
 const ONE_OF: usize = 7;
 
 /// Tests a part of the recipes; at least `least` compactions must have been made.

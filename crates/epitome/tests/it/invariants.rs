@@ -28,7 +28,7 @@ impl Blobs for Removed {
     }
 }
 
-/// A built-in recipe, with other keep rules.
+/// A built-in recipe with generated keep rules.
 fn recipe() -> impl Strategy<Value = Recipe> {
     let keep = (
         proptest::option::of(0_u64..3),
@@ -64,7 +64,7 @@ fn bytes_of(spliced: &Spliced<'_>) -> Vec<u8> {
     bytes
 }
 
-/// Compacts, and checks every invariant on the way. Returns the compacted session.
+/// Compacts a session, and checks every invariant on the way. Returns the compacted session.
 fn check(
     agent: &str,
     before: &[u8],
@@ -75,7 +75,7 @@ fn check(
     let session = load(agent, before);
     let planned = match PreparedCompaction::new(&session, recipe, counter) {
         Ok(planned) => planned,
-        // The rules do not fit into the target.
+        // The texts that set rules do not fit into the digest's target.
         Err(err) if err.kind() == ErrorKind::Refused && recipe.stages.stored.digest.is_some() => {
             return before.to_vec();
         }
@@ -143,8 +143,8 @@ enum Is {
     Damaged,
 }
 
-/// Compacts in the agent's own way, and checks every invariant on the way. A damaged session may
-/// contain what the record cannot hold; then it is refused.
+/// Compacts a session in the agent's own way, and checks every invariant on the way. A damaged
+/// session may contain what the agent's record cannot hold; then the compaction is refused.
 fn check_native(
     agent: &str,
     (before, is): (&[u8], Is),
@@ -157,7 +157,7 @@ fn check_native(
     let planned = match plan(&session) {
         Ok(planned) => planned,
         Err(err) if err.kind() == ErrorKind::Refused && is_passed_over(&session) => return,
-        // The rules do not fit into the target.
+        // The texts that set rules do not fit into the digest's target.
         Err(err) if err.kind() == ErrorKind::Refused && recipe.stages.stored.digest.is_some() => {
             return;
         }
@@ -293,9 +293,9 @@ fn total(transcript: &Transcript, source: &Vec<u8>, counter: &dyn Counter) -> To
     epitome_model::weigh(transcript, source, counter).total()
 }
 
-/// Every short text of the model is still sent, whole; of those that a digest replaces, at least
-/// the newest that take a tenth of its budget. A recipe that cuts messages out of the middle
-/// removes their texts as well.
+/// Checks that every short text of the model is still sent as a whole. With a digest, only the
+/// newest texts must be sent, up to a tenth of the digest's budget. A recipe that trims the middle
+/// is not checked, because it removes texts together with their messages.
 fn check_conclusions(
     before: &Loaded<Vec<u8>>,
     (after, bytes): (&Transcript, &Vec<u8>),
@@ -318,7 +318,8 @@ fn check_conclusions(
     );
 }
 
-/// Every line with an error is still in its result, or in a later one that a resume sends.
+/// Checks that every error line of a failed result is still in that result, or in a later result
+/// that a resume sends.
 fn check_errors(agent: &str, before: &[u8], after: &[u8]) {
     let (before, after) = (load(agent, before), load(agent, after));
     let outputs = |session: &Loaded<Vec<u8>>, item: usize| -> Vec<(bool, String)> {

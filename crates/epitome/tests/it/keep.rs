@@ -65,7 +65,7 @@ fn the_last_tokens_are_no_more_than_their_share_of_the_results() {
     check(40, keep(100_000, Some(25)), 10);
     check(40, keep(100_000, Some(0)), 0);
     check(40, keep(100_000, Some(100)), 40);
-    // A share is rounded up: of three results one stays.
+    // A share is rounded up: a quarter of three results is one.
     check(3, keep(100_000, Some(25)), 1);
     check(0, keep(100_000, Some(25)), 0);
 }

@@ -60,7 +60,7 @@ enum Model {
     Fails,
 }
 
-/// Runs the context until nothing is due, with a scripted model.
+/// Runs the context until no compaction is due. A scripted model answers the questions.
 fn drive(context: &mut Context, model: Model, rule: &SummaryRule) {
     if matches!(model, Model::None) {
         context.view().expect("memory is written");
@@ -111,7 +111,7 @@ fn lines(name: &str, n: usize) -> String {
     (0..n).map(|n| format!("line {n} of {name} says something\n")).collect()
 }
 
-/// Reads a file in a new turn.
+/// Appends a call that reads a file, and its result.
 fn read(context: &mut Context, n: usize, name: &str, text: &str) {
     let id = format!("c{n}");
     let arguments = format!(r#"{{"path":"{name}"}}"#);
@@ -121,7 +121,8 @@ fn read(context: &mut Context, n: usize, name: &str, text: &str) {
     context.tool(&[MessagePart::output(id, text)]).expect("memory is written");
 }
 
-/// Reads so many lines of a file, whose name is also the id of the call.
+/// Appends a call that reads a file, and its result with `n` lines. The file's name is also the id
+/// of the call.
 fn read_lines(context: &mut Context, name: &str, n: usize) {
     let arguments = format!(r#"{{"path":"{name}"}}"#);
     context.assistant(&[MessagePart::call(name, "Read", arguments)]).expect("a disk");

@@ -40,7 +40,8 @@ fn a_session_of_gemini_that_is_one_object() {
     refused(serde_json::to_vec_pretty(&head).expect("JSON"));
 }
 
-/// The record that Codex reads repeats the context, which is not worth it for a small saving.
+/// The record that Codex reads contains the whole context again, so it is not written for a small
+/// saving.
 #[test]
 fn a_record_that_saves_less_than_a_twentieth_is_not_written() {
     let bytes = fixtures::get("codex", "pricing").bytes();

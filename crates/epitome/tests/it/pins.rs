@@ -243,7 +243,7 @@ impl Session {
         self.say("assistant", "I have read them.");
     }
 
-    /// Applies a plan. Returns whether there was anything to do.
+    /// Applies a plan. Returns whether the plan changes anything.
     fn take(&mut self, planned: &PreparedCompaction<'_, Vec<u8>>, what: &str) -> bool {
         assert_eq!(planned.violations, [], "{what}");
         let spliced = planned.spliced().expect("splices apart from each other");
@@ -313,7 +313,8 @@ fn rules_survive_five_compactions_with_every_recipe() {
                 }
                 session.check(&what);
             }
-            // pi has only summaries, and ion keeps twelve messages, which is all that OpenCode has.
+            // The recipe pi has only summaries, and ion keeps twelve messages, which are all
+            // messages of the session of OpenCode.
             let may_not = name == "pi" || name == "ion" && agent == "opencode";
             assert!(did || may_not, "{agent} {name} {way:?} does something");
         }

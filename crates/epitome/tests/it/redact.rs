@@ -33,7 +33,7 @@ fn redact(agent: &str, bytes: &[u8]) -> (Vec<u8>, Transcript) {
     (written, copy.session.transcript)
 }
 
-/// A text with a secret that a rule finds, and the secret.
+/// A text that contains a secret which a rule finds, and that secret.
 fn plant() -> impl Strategy<Value = (String, String)> {
     (0..finder().rules().count(), 0_u64..1000).prop_filter_map("it is found", |(idx, seed)| {
         let rule = finder().rule(idx);
@@ -52,16 +52,16 @@ enum Dress {
     Plain,
     /// Every character is escaped.
     Escaped,
-    /// It is in JSON in the string.
+    /// The text is a value in JSON that the string contains.
     Nested,
-    /// It is in the string as base64.
+    /// The text is in the string as base64.
     Base64,
-    /// It is a key of JSON in the string.
+    /// The text is a key in JSON that the string contains.
     Key,
 }
 
 impl Dress {
-    /// The content of the string literal.
+    /// The content of a JSON string literal with `text` in this encoding.
     fn put(self, text: &str) -> String {
         let inside = |text: &str| {
             let literal = encode(text);
@@ -110,7 +110,8 @@ fn values(bytes: &[u8]) -> Vec<(usize, usize)> {
     found
 }
 
-/// A session in which one string was replaced.
+/// A session in which the content of one string is replaced by `inside`, and the offset of that
+/// string.
 fn with(bytes: &[u8], at: prop::sample::Index, inside: &str) -> Option<(Vec<u8>, usize)> {
     // `None` unless every line is JSON: elsewhere strings cannot be told from the text between
     // them.
@@ -252,7 +253,7 @@ proptest! {
         check(session.0, &session.1, &plant, dress, at)?;
     }
 
-    /// Redacting a damaged session twice changes nothing either.
+    /// Redacting a damaged session a second time changes nothing either.
     #[test]
     fn twice_is_once_for_any_bytes(
         session in session(),

@@ -14,14 +14,15 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// A choice of splices for a file that is not known yet.
+/// Generated numbers and texts, from which [`splices`] makes splices once the length of a file is
+/// known.
 type Choice = Vec<(Index, Index, Vec<u8>)>;
 
 fn choices() -> impl Strategy<Value = Choice> {
     vec((any::<Index>(), any::<Index>(), text()), 0..6)
 }
 
-/// Few different letters, so that lines and pieces are often equal.
+/// Texts of a few different letters, so that lines and removed pieces are often equal.
 fn text() -> impl Strategy<Value = Vec<u8>> {
     vec(prop::sample::select(b"ab\n".to_vec()), 0..8)
 }
@@ -56,7 +57,7 @@ struct Memory {
 
 impl Blobs for Memory {
     fn blob(&self, generation: u64, hash: &Hash) -> Result<Vec<u8>, Error> {
-        // For missing bytes, an empty archive is asked for its error.
+        // The error for missing bytes is that of an empty archive.
         let nothing = Archive::new("/nowhere".as_ref());
         match self.blobs.get(&(generation, *hash)) {
             Some(raw) => Ok(raw.clone()),

@@ -15,7 +15,7 @@ fn session() -> Loaded<Vec<u8>> {
     Loaded { format, source, transcript, faults: Vec::new() }
 }
 
-/// The number of results that a resume sends, and how many of them are repeated.
+/// The number of results in these entries, and the number of results that are recorded again.
 fn results<'a>(entries: impl Iterator<Item = (usize, &'a epitome_model::Entry)>) -> (usize, usize) {
     let blocks: Vec<&Block> = entries.flat_map(|(_, entry)| &entry.blocks).collect();
     let count = |is: fn(&Block) -> bool| blocks.iter().filter(|block| is(block)).count();

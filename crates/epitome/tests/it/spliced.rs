@@ -8,9 +8,11 @@ use epitome_passes::built_in;
 use epitome_tokens::Estimate;
 use jiff::Timestamp;
 
-/// How many tenths of the first log are kept, and of the second left out.
+/// How many tenths of the first log are kept, from its beginning, and how many tenths of the second
+/// log are left out.
 const CUTS: [(usize, usize); 3] = [(2, 8), (5, 5), (8, 2)];
-/// Longer recorded sessions are skipped, because every one is combined with every other.
+/// The length in bytes from which recorded sessions are skipped, because every session is combined
+/// with every other.
 const LONGEST: usize = 300_000;
 
 #[test]
@@ -34,7 +36,8 @@ fn two_logs_in_one_file_are_one_session_before_and_after_a_compaction() {
     assert!(compacted > logs.len(), "{compacted} of {} pairs were compacted", logs.len().pow(2));
 }
 
-/// Whether there was something to compact. Checks that the session has the same key afterwards.
+/// Whether a session can be compacted and has the same key afterwards. If it would have another
+/// key, checks that the compaction is refused.
 fn is_found_again(name: &str, session: Vec<u8>) -> bool {
     let mut recipe = built_in("epitome").expect("a built-in recipe");
     recipe.trigger = Default::default();

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 /// A folder of OpenCode before 1.2, with one session.
 struct World {
     dir: TempDir,
-    /// The number of files that are no records.
+    /// The number of files in the folder that are not valid records.
     faults: usize,
 }
 

@@ -10,7 +10,7 @@ use epitome_passes::{BatchRule, IngestRule, Recipe, Stages, TrimRule, built_in};
 use epitome_tokens::Estimate;
 use serde_json::{Value, json};
 
-/// A user message, and so many calls, each with a result of so many characters.
+/// A context with a user message and `calls` calls, each with a result of `chars` characters.
 fn talk(setup: Setup, calls: usize, chars: usize) -> Context {
     let mut context = Context::in_memory(setup.with_counter(Estimate::new()));
     context.user("Read them.").expect("memory is written");
@@ -27,7 +27,7 @@ fn talk(setup: Setup, calls: usize, chars: usize) -> Context {
     context
 }
 
-/// The texts that are sent, in order; a result with the id of its call.
+/// The texts that are sent, in order. Before the text of a result is the id of its call.
 fn texts(transcript: &Transcript, source: &dyn Source) -> Vec<String> {
     let text = |block: &Block| match block {
         Block::Text(text) => text.read(source).into_owned(),
@@ -121,7 +121,7 @@ fn a_stored_log_has_previews_where_a_context_in_use_has_them() {
     assert_eq!((planned.violations.clone(), texts(&planned.after, &spliced)), (vec![], sent));
 }
 
-/// A session of Claude Code with a model, and so many results of so many characters.
+/// A session of Claude Code with this model and `results` results of `chars` characters each.
 fn claude(model: &str, results: usize, chars: usize) -> Loaded<Vec<u8>> {
     let (mut text, mut parent) = (String::new(), Value::Null);
     let mut add = |role: &str, message: Value| {
@@ -169,8 +169,8 @@ fn per_cent_of_a_window_are_those_of_the_settings_or_of_the_sessions_model() {
     let note = "per cent of the window are left out: the window of unheard-of is not known; \
                 set `live.window`";
     assert_eq!(notes, [note]);
-    // The context has some 130,000 tokens: all fit into a window of a million, but the target for
-    // 200,000 is 60 per cent.
+    // The context has some 130,000 tokens. The target is 60 per cent of the window: the context is
+    // below it in a window of a million tokens, and above it in one of 200,000.
     let note = format!("the context has {before} tokens, within the target of 590.4k");
     assert_eq!(left("unheard-of", Some(1_000_000)), (before, before, vec![note]));
     let (_, some, notes) = left("claude-haiku-4-5", None);

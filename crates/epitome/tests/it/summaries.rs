@@ -1,4 +1,4 @@
-//! Repeated summaries, and further ones after them.
+//! A second summary of a session with the same text, and further summaries after that.
 
 use std::collections::HashSet;
 

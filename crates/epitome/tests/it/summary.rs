@@ -169,7 +169,7 @@ fn talk(setup: Setup, sizes: &[usize]) -> Context {
     context
 }
 
-/// A failure becomes a case of its own, so the seeds of failures are not stored.
+/// The seeds of failures are not stored, because each failure is made a test of its own.
 fn config() -> ProptestConfig {
     ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(12) }
 }
@@ -215,7 +215,7 @@ proptest! {
         context.user("Go on.").expect("memory is written");
         context.ask_for_compaction(Some(&text), Some(Tokens(0)));
         let prompt = ask(&mut context).prompt;
-        // Each tag occurs as often as there are records.
+        // Each tag is opened and closed once, because the history has one record of each kind.
         let letters = prompt.to_lowercase();
         let squeezed: String = letters.chars().filter(|c| !c.is_whitespace()).collect();
         for tag in ["history", "user", "call", "result", "assistant"] {

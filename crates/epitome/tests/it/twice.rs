@@ -9,8 +9,8 @@ use epitome_tokens::O200k;
 
 /// The number of places at which a session is cut off.
 const CUTS: usize = 12;
-/// The same for sessions of real work, and the step between the sessions that are tested.
-/// `EPITOME_WHOLE_CORPUS` tests all of them.
+/// The same for sessions of real work, of which every fifth ([`EVERY`]) is tested. With
+/// `EPITOME_WHOLE_CORPUS`, all are tested, at [`CUTS`] places.
 const CUTS_OF_REAL: usize = 3;
 const EVERY: usize = 5;
 
@@ -76,7 +76,8 @@ fn check(name: &str, session: &[u8], recipe: &str) {
     ways.extend(read.format.native.is_some().then_some(Way::Native));
     for way in ways {
         let name = format!("{name} to byte {}, {way:?}, {recipe}", session.len());
-        // Skips what cannot be written in this way, or has no room for the rules.
+        // Skips a session if its compaction cannot be written in this way, or if the target has no
+        // room for the texts that set rules.
         let Ok(once) = planned(&read, way, recipe) else { continue };
         let mut after = Vec::new();
         let spliced = once.spliced().expect("the splices lie apart");

@@ -173,7 +173,8 @@ impl<'a> Timeline<'a> {
         let mut left = self.by_agent_in(&self.transcript);
         let mut known = HashSet::new();
         while let Some(mut one) = left.pop() {
-            // Some agents write the whole history again, together with the earlier summary.
+            // Some agents write the whole history again, together with the earlier summary. Then
+            // the compaction is the record that first contained the summary.
             if let Some(first) =
                 one.summary.as_deref().and_then(|text| self.first_with_summary(text, one.ends.0))
             {
@@ -316,7 +317,7 @@ impl<'a> Timeline<'a> {
         Moment { before, after: here(after_len) }
     }
 
-    /// The first `len` bytes of a state.
+    /// The transcript of the first `len` bytes of a state, and these bytes.
     fn prefix<'t>(&self, source: &'t Spliced<'a>, len: u64) -> (Transcript, Prefix<'t>) {
         let source = Prefix { source, len };
         ((self.format.read)(&source, &mut ()), source)

@@ -24,13 +24,13 @@ pub struct LossGroup<'a> {
 /// The losses in a group.
 #[derive(Clone, Debug)]
 pub enum LossMembers<'a> {
-    /// Texts, those that matter most first.
+    /// Removed texts. Their order depends on the group.
     Pieces(Vec<&'a Piece>),
     /// Facts, the most telling first.
     Facts(Vec<&'a str>),
     /// Files.
     Files(Vec<&'a str>),
-    /// None: the title says everything.
+    /// No members: the title says everything.
     None,
 }
 
@@ -105,7 +105,8 @@ impl CompactionLosses {
         groups
     }
 
-    /// How to get a removed text back; `None` if there is no command for any of them.
+    /// The command that puts a removed text back. If no text can be put back, the command that
+    /// prints one. `None` if there is no command for any text.
     pub fn recovery_command(&self) -> Option<RecoveryCommand> {
         let mut pieces = self.pieces.iter();
         let restore = pieces.clone().find_map(|it| Some(with_ref(it.restore.as_ref()?, it)));
@@ -116,7 +117,7 @@ impl CompactionLosses {
     }
 
     /// Why the removed texts cannot be put back. Call this only for a compaction of which no text
-    /// can.
+    /// can be put back.
     pub fn why_not_restored(&self) -> &'static str {
         match self.by {
             CompactedBy::Agent => "the agent took them out itself",
@@ -168,8 +169,8 @@ impl CompactionLosses {
         facts
     }
 
-    /// The removed texts that are in no other group; those of a planned compaction, the largest
-    /// first.
+    /// The removed texts that are in no other group. If the compaction is only planned, the largest
+    /// is first; otherwise they are in the order of the session.
     fn rest(&self) -> Option<LossGroup<'_>> {
         const OF_OTHER_GROUPS: [LostKind; 5] =
             [LostKind::Rule, LostKind::Plan, LostKind::User, LostKind::Decision, LostKind::Reply];

@@ -81,7 +81,8 @@ pub fn values(bytes: &[u8]) -> Vec<String> {
             let path: Vec<&str> = holder.split('.').filter(|key| !key.is_empty()).collect();
             for inner in at(record, &path) {
                 for (key, value) in KEYS.iter().filter_map(|key| Some((key, inner.get(key)?))) {
-                    // The info of an exported message contains the values, but is no value itself.
+                    // The member `info` of an exported message contains such values, but is no such
+                    // value itself.
                     if *key == "info" && *holder != "payload" {
                         continue;
                     }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A violation becomes a case of its own, so the seeds of failures are not stored.
+/// The seeds of failures are not stored, because each violation is made a test case of its own.
 fn config() -> ProptestConfig {
     ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(160) }
 }

@@ -21,8 +21,9 @@ fn invariants_hold_for_recorded_sessions() {
     }
 }
 
-/// In the first session, an unreadable result is between another call and its result, so a digest
-/// must not end there. In the second, a digest leaves fewer results, of which a share is kept.
+/// In the first session, an unreadable result is between another call and the result of that call,
+/// so a digest must not end there. In the second, a share of the results is kept, and after a
+/// digest there are fewer results of which to keep a share.
 #[test]
 fn a_digest_divides_no_call_from_its_result_and_is_made_once() {
     let cases = [

@@ -27,8 +27,8 @@ enum Is {
     Well,
 }
 
-/// Runs a context until nothing is due. Returns how often the model was called, and the reported
-/// failures.
+/// Runs a context until no compaction is due. Returns how often the model was called, and the
+/// reported failures.
 fn due(context: &mut Context, model: Is) -> (u32, Vec<String>) {
     let mut asked = 0;
     while let Next::Ask(_) = context.step().expect("memory is written") {
@@ -111,8 +111,8 @@ fn three_failed_summaries_are_told_and_the_next_is_asked_when_the_context_has_gr
     assert!(context.usage().tokens < Tokens(1_500), "{}", context.usage().tokens);
 }
 
-/// Counts every stub as longer than any result, but not the first two times, so that a pass still
-/// plans the edit.
+/// A counter that counts every stub as longer than any result, except the first two times: so a
+/// pass plans the edit, and its result then is larger.
 struct Growing(AtomicU64);
 
 impl Counter for Growing {

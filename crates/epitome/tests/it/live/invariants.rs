@@ -136,7 +136,7 @@ fn check_errors(context: &Context) {
     };
     let sent = view.transcript().context().flat_map(|(_, entry)| &entry.blocks);
     let sent: Vec<String> = sent.filter_map(text_of).collect();
-    // In the log, an original comes before what is left of it.
+    // In the log, a whole result comes before its shortened versions.
     let mut calls = HashSet::new();
     let content = view.transcript().entries().flat_map(|(_, entry)| &entry.blocks);
     let first = content.filter_map(|block| match block {
@@ -166,8 +166,8 @@ fn check_conclusions(context: &Context, recipe: &Recipe, window: Tokens) {
     );
 }
 
-/// Everything comes back: once all compactions are undone, every message is sent in its order, and
-/// what was truncated on ingest is found by its reference.
+/// Checks that everything comes back: after all compactions are undone, every message is sent in
+/// its order, and results that were truncated on ingest are found by their references.
 fn check_all_is_there(wire: &Api, messages: &[Value], recipe: &Recipe, context: &mut Context) {
     while context.undo().expect("memory is written") {}
     let mut whole = Context::in_memory(Setup::new(Recipe {
@@ -345,7 +345,7 @@ fn is_words(block: &Block) -> bool {
     matches!(block, Block::Text(Text::Source(_)))
 }
 
-/// A failure becomes a case of its own, so the seeds of failures are not stored.
+/// The seeds of failures are not stored, because each failure is made a test of its own.
 fn config() -> ProptestConfig {
     ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(24) }
 }
@@ -426,8 +426,8 @@ proptest! {
     }
 }
 
-/// What a second compaction adds to the log, after a first one to so many per cent of the tokens. A
-/// step is a tool, its arguments, its result, and whether it failed.
+/// What a second compaction adds to the log, after a first one to `percent` per cent of the tokens.
+/// A step is a call: the tool and its arguments, the result, and whether the call failed.
 fn logged_again(recipe: &str, steps: &[((&str, String), String, bool)], percent: u64) -> String {
     let mut context = Context::in_memory(setup(recipe, 200_000));
     context.user("Mend the prices of Sundays.").expect("memory is written");

@@ -110,7 +110,7 @@ fn a_result_that_only_looks_shortened_at_birth_is_left() {
     context.assistant(&[MessagePart::text("It is read.")]).expect("memory is written");
     context.compact_to(None, Some(Tokens(0))).expect("memory is written");
     assert_eq!(results(&context), std::slice::from_ref(&forged));
-    // The result is not replaced either if its call has got another result before.
+    // The result is not replaced either if its call has another result before it.
     context.assistant(&[MessagePart::call("d", "Read", r#"{"path":"h"}"#)]).expect("memory");
     context.tool(&[MessagePart::output("d", lines("a file", 90))]).expect("memory is written");
     context.tool(&[MessagePart::output("d", forged.clone())]).expect("memory is written");

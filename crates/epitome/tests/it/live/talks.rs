@@ -156,8 +156,9 @@ fn what_was_shortened_at_birth_is_read_whole() {
 
 #[test]
 fn what_is_kept_of_a_turn_that_thinks_begins_with_reasoning() {
-    // Which responses have reasoning, where the cut would be, and where it is, in twelve responses.
-    // Nothing is kept if the reasoning is too far back.
+    // For twelve responses in one turn: which of them have reasoning, how many messages the recipe
+    // keeps, and how many are kept, so that the first of them has reasoning. Nothing is kept if the
+    // reasoning is too far back.
     let all = |_: usize| true;
     let first = |n: usize| n == 0;
     let third = |n: usize| n.is_multiple_of(3);
@@ -182,7 +183,7 @@ fn what_is_kept_of_a_turn_that_thinks_begins_with_reasoning() {
 
 #[test]
 fn a_digest_in_a_turn_that_thinks_leaves_a_request_that_is_valid() {
-    // The next response to be answered has no reasoning; an earlier one does, near or far.
+    // Of the seven responses, only one has reasoning: one near the end, or the first.
     for (thinks, window) in [(5, 30_000), (4, 30_000), (0, 3_000)] {
         let setup = Setup::new(built_in("digest").expect("a recipe")).with_window(Tokens(window));
         let mut context = Context::in_memory(setup.with_counter(Estimate::new()));
@@ -208,7 +209,8 @@ fn a_digest_in_a_turn_that_hardly_thinks_reaches_its_target() {
     assert_eq!(faults_while_thinking(&context), []);
 }
 
-/// A turn with so many responses that read a file, some of them with reasoning.
+/// Appends a turn with `responses` responses. Each reads the file that `file` returns for its
+/// number (name and lines), and has reasoning if `thinks` returns true.
 fn read_in_one_turn(
     context: &mut Context,
     responses: usize,
@@ -243,7 +245,7 @@ fn faults_while_thinking(context: &Context) -> Vec<Violation> {
     format.invariants.check(&read, &body)
 }
 
-/// A model that records the question, and answers nothing.
+/// A model that records each question, and fails without an answer.
 struct Hears(ModelName, Mutex<String>);
 
 impl Model for Hears {
@@ -288,7 +290,7 @@ fn a_stored_log_is_read_as_it_was_said_too() {
     assert!(question.contains("line 99 of 0.rs") && !question.contains("[epitome k"), "{question}");
 }
 
-/// Counts a summary as so many tokens, and everything else as usual.
+/// A counter that counts a summary as this many tokens, and every other text as usual.
 struct Biased(Tokens);
 
 impl Counter for Biased {
@@ -496,7 +498,7 @@ fn messages_say_that_a_summary_was_understood_where_the_user_speaks_behind_it() 
         (SummaryRole::User, true, ("u", 0), ("ua", 0)),
         (SummaryRole::System, true, ("u", 0), ("ua", 0)),
         (SummaryRole::Acknowledged, true, ("uau", 1), ("uaua", 1)),
-        // A reply follows, which is enough of an answer.
+        // The model's reply follows the summary, so no acknowledgement is added.
         (SummaryRole::Acknowledged, false, ("u", 0), ("ua", 0)),
     ] {
         let recipe = if keep { TOLD.to_owned() } else { TOLD.replace("messages = 1", "") };
