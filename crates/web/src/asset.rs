@@ -1,5 +1,5 @@
-//! The style sheet and the scripts, served as separate files so that a strict policy can allow
-//! them.
+//! The style sheet and the scripts. They are separate files, because the content security policy
+//! allows none in a page.
 
 use axum::http::header;
 use axum::response::IntoResponse;

@@ -1,4 +1,5 @@
-//! The buttons that compact and restore a session: the only requests that write.
+//! The requests of the buttons that compact and restore a session. No other request changes a
+//! session.
 
 use std::sync::Arc;
 
@@ -186,7 +187,8 @@ fn response(title: &str, inside: &Markup) -> Response {
     frame(title, UP, &body).into_response()
 }
 
-/// The page of an error: the reason, and what may help. Nothing was changed.
+/// The page of an error: the reason, and what may help. The session is unchanged, unless the reason
+/// names what could not be undone.
 fn refused(viewer: &Viewer, title: &str, problem: &Problem) -> Response {
     let page = response(title, &message(viewer, problem));
     let status: StatusCode = problem.status;

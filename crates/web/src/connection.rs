@@ -41,7 +41,8 @@ impl Default for Limits {
 /// files.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Accepts connections until `end`; then signals `stop` and waits for a short time.
+/// Accepts connections until `end`. Then signals `stop`, and waits until the open connections end,
+/// at most for [`Limits::end`].
 pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,

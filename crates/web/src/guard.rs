@@ -35,7 +35,7 @@ const HEADERS: [(HeaderName, &str); 7] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
-/// The token and the host names that a request must have.
+/// The token that a request must have, and the port that its host must name.
 pub(crate) struct Guard {
     token: String,
     port: u16,
@@ -53,7 +53,7 @@ enum Refusal {
     Token,
     /// The request was sent by another site.
     Origin,
-    /// The request is neither a `GET` nor a form.
+    /// The method of the request is none of `GET`, `HEAD` and `POST`.
     Method,
 }
 

@@ -56,7 +56,7 @@ pub(crate) async fn page(
     response.await.unwrap_or_else(|problem| problem)
 }
 
-/// The hits in these sessions, as a fragment of the list.
+/// The hits in these sessions, or why they cannot be searched, as a fragment of the list's page.
 pub(crate) fn found(viewer: &Viewer, asked: &ListQuery, kept: &[CachedSession]) -> Markup {
     let query = match query(viewer, asked, kept) {
         Ok(query) => query,

@@ -71,7 +71,8 @@ impl LaidOut {
         LaidOut { last_items, sheets }
     }
 
-    /// The page that shows an item, or the last page if none does.
+    /// The number of the page that shows an item. If none does: that of the last page, or 0 if
+    /// there is no such part.
     pub(crate) fn page_of(&self, part: usize, item: usize) -> usize {
         let Some(last_items) = self.last_items.get(part) else { return 0 };
         let found = last_items.iter().position(|last| item <= *last);

@@ -5,8 +5,8 @@
 //! serves requests until it is stopped. `docs/serve.md` describes the pages.
 //!
 //! Each page is a module: the list, the overview, the proxy, a session, and the plan of a
-//! compaction. Only the module `change` writes. Requests are async; reading sessions runs on
-//! separate threads, with the same library calls as in the program.
+//! compaction. Only the module `change` changes sessions. Requests are async; reading sessions runs
+//! on separate threads, with the same library calls as in the program.
 //!
 //! ```
 //! use epitome::{Config, Settings};

@@ -152,7 +152,8 @@ fn find(asked: &ListQuery, kept: Vec<CachedSession>, today: Date) -> Found {
     }
 }
 
-/// The usage of the sessions by day, over the shortest period that is not empty.
+/// The usage of the sessions by day, or by month if that is a long time, over the shortest period
+/// with a request.
 fn slots(sessions: &[CachedSession], today: Date) -> Vec<Slot> {
     let used: Vec<Used<'_>> = sessions.iter().filter_map(CachedSession::used).collect();
     let period = Period::fitting(used.iter().flat_map(|it| it.usage), today);
@@ -295,7 +296,7 @@ fn charts(slots: &[Slot]) -> Markup {
     }
 }
 
-/// The beginnings of titles that occur more than once.
+/// The beginnings of titles that several of these sessions have.
 fn alike(shown: &[CachedSession]) -> HashSet<String> {
     let mut seen = HashSet::new();
     let mut alike = HashSet::new();
@@ -362,7 +363,7 @@ fn context_title(seen: Option<&SessionInfo>) -> String {
     }
 }
 
-/// The share of the context that compacting would save, as a bar.
+/// The share of the context that compacting would save, as a bar. Empty if it would save nothing.
 fn saving(listed: &ListedSession) -> Markup {
     let context = listed.seen.as_ref().ok().and_then(|seen| seen.context).unwrap_or_default();
     html! {

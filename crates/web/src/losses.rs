@@ -73,7 +73,7 @@ pub(crate) fn planned<S: Source>(
     Ok(PlannedLosses { may_matter, listed })
 }
 
-/// Returns a function that redacts a text and makes all its characters visible.
+/// Returns a function that redacts a text, makes all its characters visible, and shortens it.
 fn shown_of<'a>(
     viewer: &'a Viewer,
     session: &FilePath,

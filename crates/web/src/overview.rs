@@ -205,7 +205,7 @@ fn cost_chart(slots: &[Slot], sum: &Sum) -> Markup {
     }
 }
 
-/// The largest rows of a table with bars; the others are summed in one row.
+/// A table of sums: the rows with the most tokens, with bars, and one row for all others.
 fn table<'n>(
     title: &str,
     sums: &'n std::collections::BTreeMap<String, Sum>,

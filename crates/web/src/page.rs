@@ -72,7 +72,7 @@ impl<T: DeserializeOwned> FromRequestParts<Arc<Viewer>> for Query<T> {
     }
 }
 
-/// HTML from one of our templates.
+/// HTML that epitome's own templates made, so that it is not escaped again.
 pub(crate) fn made(html: &str) -> PreEscaped<&str> {
     PreEscaped(html)
 }
@@ -98,7 +98,7 @@ pub(crate) fn bar(root: &str, here: Here) -> Markup {
     }
 }
 
-/// The page of an error, relative to a session's pages.
+/// The page of an error. Its links are relative to the pages of a session.
 pub(crate) fn problem(viewer: &Viewer, problem: &Problem) -> Response {
     let body = html! {
         (bar(UP, Here::Session))

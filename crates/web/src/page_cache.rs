@@ -2,7 +2,7 @@
 //! does not read, redact and render the session again.
 //!
 //! Only rendered pages are kept, without secrets. A session is read again as soon as one of its
-//! files has changed.
+//! files, its archive or the prices have changed.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use crate::stamp::Stamp;
 const SESSIONS: usize = 4;
 
 /// The state of a session when it was read: its path, and the stamps of its files, of those of its
-/// sub-agents and of the prices.
+/// sub-agents, of the prices and of its packs in the archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) session: PathBuf,
@@ -28,7 +28,8 @@ pub(crate) struct PageCache(Mutex<Vec<(Key, Arc<LaidOut>)>>);
 
 impl PageCache {
     /// Returns what `wanted` finds in the cached pages of a session, or else in those that `read`
-    /// renders. The newly rendered pages replace the cached ones of the session.
+    /// renders. `None` if it finds nothing in either. The newly rendered pages replace the cached
+    /// ones of the session.
     pub(crate) fn get<T, E>(
         &self,
         key: Key,

@@ -64,11 +64,12 @@ struct Part {
     title: String,
     /// The edits that save most, the largest first; only those of one pass, if one is chosen.
     edits: Vec<Edit>,
-    /// The number of further edits that save tokens.
+    /// The number of further edits that save tokens, of the chosen pass if one is chosen.
     more: usize,
     /// The number of edits that save tokens, by pass.
     passes: BTreeMap<String, u64>,
-    /// The number of edits of text that is not sent to a model.
+    /// The number of edits that save no tokens, because they are in text that is not sent to a
+    /// model.
     unread: usize,
     violations: Vec<String>,
 }
@@ -265,7 +266,7 @@ fn title_of(viewer: &Viewer, session: &OpenSession<'_>) -> String {
     viewer.redacted(&epitome_model::short(title.unwrap_or("the session"), 100))
 }
 
-/// The restore button, if the session was compacted.
+/// The restore button. Empty if no compaction is in effect.
 pub(crate) fn restore(generations: &[Generation]) -> Markup {
     let compactions = generations.iter().filter(|it| !it.is_restore()).count();
     html! {

@@ -138,8 +138,8 @@ fn figure(name: &str, value: impl std::fmt::Display) -> Markup {
     html! { div { dt { (name) } dd { (value.to_string()) } } }
 }
 
-/// The cost of each day. On top of it, each bar shows what the unchanged requests would have cost
-/// more.
+/// A chart of the cost of each day. The upper part of a bar is what the unchanged requests would
+/// have cost in addition.
 fn cost_chart(by_day: &ProxyReport) -> Markup {
     let most = by_day.rows.iter().map(|row| row.sum.unchanged_cost.max(row.sum.cost)).max();
     let chart = chart(by_day, "Cost", most.unwrap_or_default().to_string(), |sum| {
@@ -195,7 +195,7 @@ fn chart(
     Chart { title, total: String::new(), most, bars: bars.collect() }
 }
 
-/// What was done, and what is not in the numbers.
+/// Says what was done to the requests, and what is not in the numbers.
 fn notes(total: &RequestSum, skipped: u64, prices_of: &str) -> Markup {
     let RequestSum { passed, known, shortened, cut, .. } = total;
     let shortfalls = total.shortfalls();

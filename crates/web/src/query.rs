@@ -86,8 +86,8 @@ impl ListQuery {
         self.q.trim()
     }
 
-    /// The chosen order. Without one, the newest first, or if there are words, the best match
-    /// first, which is `None`.
+    /// The chosen order. If none is chosen: the best match first (`None`) if there are words to
+    /// search for, otherwise the newest first.
     pub(crate) fn sort(&self) -> Option<Sort> {
         self.sort.or_else(|| self.words().is_empty().then_some(Sort::Time))
     }

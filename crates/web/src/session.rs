@@ -120,7 +120,7 @@ pub(crate) fn sheet_alone(
 
 fn body(viewer: &Viewer, session: &SessionFile, told: &ToldSheet, stamp: &Stamp) -> Markup {
     let ToldSheet { sheet, file, is_last, part, sub_agents, is_compacted, .. } = told;
-    // Only the page of the session itself is updated, not those of its sub-agents.
+    // Only the last page of the session itself is updated, no page of a sub-agent.
     let follows = *is_last && *part == 0;
     html! {
         (made(&sheet.bar))

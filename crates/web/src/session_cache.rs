@@ -35,7 +35,7 @@ pub(crate) struct CachedSession {
 }
 
 impl CachedSession {
-    /// What was read of the session; `None` if it could not be read.
+    /// What was read of the session; `None` if it was not read yet or cannot be read.
     pub(crate) fn info(&self) -> Option<&SessionInfo> {
         self.seen.as_ref().and_then(|listed| listed.seen.as_ref().ok())
     }
@@ -57,7 +57,7 @@ impl CachedSession {
         Some(Used { agent: self.file.agent, project: info.cwd.as_deref(), usage })
     }
 
-    /// The folder in which the session was run.
+    /// The folder in which the session was run; `None` if that is not known (yet).
     pub(crate) fn project(&self) -> Option<&str> {
         self.info().and_then(|info| info.cwd.as_deref())
     }

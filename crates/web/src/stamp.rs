@@ -6,8 +6,8 @@ use std::time::UNIX_EPOCH;
 
 use epitome::Place;
 
-/// Length, modification time and inode of each file of a session. Two stamps are equal if the
-/// session did not change in between.
+/// The length, the modification time and the inode of a session's file, or of its database and the
+/// database's log. A session that still has the same stamp counts as unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp(pub(crate) String);
 
@@ -26,7 +26,7 @@ impl Stamp {
         Stamp(files.iter().map(|file| one(file)).collect::<Vec<_>>().join("."))
     }
 
-    /// The stamp of a single file that is no session.
+    /// The stamp of a single file that is not a session.
     pub(crate) fn of_file(path: &Path) -> Stamp {
         Stamp(one(path))
     }

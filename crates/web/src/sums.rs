@@ -10,7 +10,8 @@ use serde::Deserialize;
 
 /// Times of requests before this day are wrong, because agents did not exist yet.
 const FIRST: Date = date(2020, 1, 1);
-/// The longest period with a bar for each day.
+/// A period of more days than this has a bar for each month, and a shorter one has a bar for each
+/// day.
 const DAYS: i32 = 100;
 
 /// The period over which requests are summed.
@@ -44,7 +45,7 @@ impl Period {
         }
     }
 
-    /// The shortest period that contains a request.
+    /// The shortest period that contains a request; [`Period::All`] if none does.
     pub(crate) fn fitting<'s>(usages: impl Iterator<Item = &'s DayUsage>, today: Date) -> Period {
         let last = usages.filter_map(|it| it.day).filter(|day| *day <= today).max();
         let mut periods = Period::ALL.into_iter();
@@ -148,7 +149,8 @@ pub(crate) struct Sums {
     pub(crate) all: Sum,
     /// Each day, or each month of a long period, the oldest first.
     pub(crate) slots: Vec<Slot>,
-    /// The number of requests in the sums that have no date.
+    /// The number of requests that are in the sums but in no slot: they have no date, or one before
+    /// 2020 or after today.
     pub(crate) undated: u64,
     pub(crate) by_agent: BTreeMap<String, Sum>,
     /// By folder; requests without a folder have an empty name.

@@ -1,8 +1,9 @@
 //! Server-sent events for a page that follows a session.
 //!
 //! The length and the time of a session's file are polled a few times a second. Agents write in
-//! many ways (appended, replaced, rows of a database), so that nothing finer is worth its cost.
-//! When they change, the page is rendered again, and the turns that differ are sent.
+//! many ways (appending, replacing, rows of a database), so a finer method is not worth its cost.
+//! When the length or the time changes, the page is rendered again, and the turns that differ are
+//! sent.
 
 use std::collections::HashMap;
 use std::convert::Infallible;

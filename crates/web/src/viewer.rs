@@ -90,7 +90,7 @@ impl Viewer {
         epitome_model::short(&self.redacted(title), most)
     }
 
-    /// The key of the current state of a session in the cache.
+    /// The key under which the pages of a session in its current state are cached.
     pub(crate) fn key_of(&self, file: &SessionFile) -> Key {
         let of_parts = agents::companions(&file.path);
         let files = std::iter::once(&file.path).chain(&of_parts).map(|path| Stamp::read(path));

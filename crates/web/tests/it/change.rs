@@ -108,7 +108,7 @@ fn a_backup_is_kept_as_the_settings_say() {
     assert_eq!(fs::read(path.with_file_name("one.uncompressed.jsonl")).unwrap(), before);
 }
 
-/// The path of its file finds the session, as in `epitome restore`.
+/// The session is found by the path of its file, as in `epitome restore`.
 #[test]
 fn a_session_that_cannot_be_read_any_more_is_restored() {
     let world = World::new();
@@ -164,7 +164,7 @@ fn what_is_refused_is_said_with_what_may_help() {
     };
     refused(viewer.post(&restore, ""), 404, &["the archive holds nothing of this session"]);
     refused(viewer.post(&compact, "recipe=none"), 422, &["no recipe is called"]);
-    // Another program has it open.
+    // Another program has the session open.
     let holds = "exec 3>>\"$1\"; echo ready; read end";
     let mut holder = Command::new("sh")
         .args(["-c", holds, "sh"])
@@ -202,7 +202,7 @@ fn a_plan_is_shown_without_secrets_and_with_every_character_visible() {
         "token {token} <b>bold</b> \\u202e\\u001b[31m\\n{}",
         "a line of a log\\n".repeat(300)
     );
-    // In place of the first result.
+    // A long text is inserted at the beginning of the first result.
     let at = session.find("\"role\":\"toolResult\"").unwrap();
     let text = at + session[at..].find("\"text\":\"").unwrap() + 8;
     let session = format!("{}{long}{}", &session[..text], &session[text..]);

@@ -1,4 +1,4 @@
-//! The viewer, asked over HTTP.
+//! The viewer, called over HTTP.
 
 mod change;
 mod hits;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::world::{self, World};
 use epitome_web::{Limits, Which};
 
-/// Longer than any test.
+/// A limit that is longer than any test.
 const HOUR: Duration = Duration::from_hours(1);
 
 #[test]

@@ -10,7 +10,7 @@ fn lines(session: &[u8]) -> Vec<&[u8]> {
     session.split_inclusive(|&byte| byte == b'\n').collect()
 }
 
-/// The address of the events of a page, if it is the session's only one.
+/// The address of the events of a session's page, if that is the only page of the session.
 fn tail(viewer: &Viewer, page: &str) -> String {
     let body = viewer.get(page).body;
     let stamp = body.split("data-stamp=\"").nth(1).and_then(|it| it.split('"').next());

@@ -58,7 +58,7 @@ impl World {
         self.write(&format!("pi/--p--/2026-11-18T12-00-00-000Z_{id}.jsonl"), bytes)
     }
 
-    /// Sets the modification time of a session to so many minutes ago.
+    /// Sets the modification time of a session to `minutes` minutes ago.
     pub fn set_age(&self, path: &Path, minutes: u64) {
         let time = SystemTime::now() - Duration::from_mins(minutes);
         let file = fs::File::options().write(true).open(path).expect("a file");
