@@ -79,8 +79,8 @@ fn files(config: &Config) -> Vec<(PathBuf, Metadata)> {
 }
 
 impl Day {
-    /// Reads what was appended to a file. Returns false if the file did not change, cannot be read,
-    /// or does not fit the bytes that this call may still read.
+    /// Reads what was appended to a file. Returns false if the file did not change or cannot be
+    /// read, or if this call may read no more bytes (`room` is 0).
     fn read(&mut self, path: &Path, meta: &Metadata, room: &mut u64, prices: &Catalogue) -> bool {
         let name = path.to_string_lossy().into_owned();
         let known = self.files.get(&name).copied().unwrap_or_default();
