@@ -12,7 +12,7 @@ pub(super) struct Conditions {
     /// The SQL from `FROM` on.
     pub(super) sql: String,
     pub(super) values: Vec<Value>,
-    /// An expression for how well a message matches: more is better.
+    /// An SQL expression for how well a message matches: a higher value is a better match.
     pub(super) score: &'static str,
 }
 
@@ -72,7 +72,8 @@ impl Conditions {
     }
 }
 
-/// Puts a space before and after each word, so that one text contains another only as whole words.
+/// Puts a space at both ends of a text whose words are separated by single spaces, so that one such
+/// text contains another only as whole words.
 pub(super) fn spaced(normalized: &str) -> String {
     format!(" {normalized} ")
 }

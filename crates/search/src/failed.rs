@@ -1,4 +1,4 @@
-//! The calls that failed with an error, and what followed.
+//! Finds the results that contain the words of an error, and what followed them.
 
 use super::around::{Message, Place};
 use super::found::{Hit, Hits, find_or_relax};

@@ -163,9 +163,9 @@ impl Index {
         Ok(sum.to_hex().to_string())
     }
 
-    /// Whether the index is undamaged, by its checksum. There is none if the process that wrote the
-    /// index was killed, or if another process was reading when it finished. Then SQLite checks the
-    /// database.
+    /// Whether the index is undamaged, by its checksum. It has no checksum if the process that
+    /// wrote it was killed, or if another process was reading when that process finished; then
+    /// SQLite checks the database.
     pub(super) fn is_whole(&self) -> Result<bool> {
         match fs::read(self.folder.join(CHECKSUM)) {
             Ok(sealed) => Ok(sealed == self.checksum().map_err(SearchError::Folder)?.as_bytes()),

@@ -97,7 +97,7 @@ impl Scope<'_> {
 /// Why a search or an update failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError {
-    /// There is no index yet, and another process is making it.
+    /// Another process is writing an index that this one has to make, replace or check.
     #[error("another epitome is making the search index; try again in a moment")]
     Busy,
     /// The index was damaged. It is deleted, and the next update builds it again.
@@ -121,8 +121,8 @@ pub enum SearchError {
 pub type Result<T> = std::result::Result<T, SearchError>;
 
 impl Search {
-    /// Opens the index of some sessions, or makes an empty one. An index of another version, one
-    /// made with other rules for secrets, and one that cannot be opened are deleted.
+    /// Opens the index of a scope, or makes an empty one. An index of another version, one made
+    /// with other rules for secrets, and a damaged one are deleted.
     ///
     /// # Errors
     ///
@@ -141,7 +141,7 @@ impl Search {
         }
     }
 
-    /// The best hits of `query`, at most `most`.
+    /// The best hits of `query`, at most `most`; 0 counts as 1.
     ///
     /// # Errors
     ///

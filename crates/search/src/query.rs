@@ -17,7 +17,8 @@ const STEM: usize = 4;
 /// The values of `role:`.
 const ROLES: [&str; 4] = ["user", "assistant", "tool", "system"];
 
-/// A query: words, phrases and filters, all of which must match.
+/// A query: words, phrases and filters. All of them must match, or, in a relaxed query, at least
+/// one word and all filters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     pub(super) clauses: Vec<Clause>,

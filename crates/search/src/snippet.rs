@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::query::Clause;
 use super::terms::{self, Word};
 
-/// The approximate length of a snippet in characters.
+/// The approximate length of a snippet in bytes.
 const LENGTH: usize = 200;
 /// The bytes that are shown before the first matching word.
 const BEFORE: usize = 60;

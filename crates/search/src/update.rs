@@ -435,7 +435,7 @@ fn delete_session(connection: &Connection, session: i64) -> rusqlite::Result<()>
 
 /// What the index contains of a session.
 struct SessionContent {
-    /// The stamp, taken before the session was read.
+    /// The stamp. Length and time were taken before the session was read.
     stamp: Stamp,
     indexed: IndexedSession,
     /// The hashes of the folder in which the session was run, and of those above it.
