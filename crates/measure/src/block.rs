@@ -41,7 +41,8 @@ pub struct MeasuredBlock {
     pub tokens: Tokens,
     /// The id that links a call and its result.
     pub call: Option<Box<str>>,
-    /// The file that a call names; for a result, the file that its call has read or printed.
+    /// The file that a call names or that its command prints; for a result in a
+    /// [`History`](crate::History), the file that its call has read or printed.
     pub file: Option<Box<str>>,
     /// The text of the block; for a call, the values of its arguments, one per line.
     pub text: String,
@@ -154,7 +155,8 @@ fn arguments(call: &Call, source: &dyn Source) -> Vec<u8> {
     }
 }
 
-/// All texts and numbers in JSON, one per line. A text that is not JSON is returned unchanged.
+/// All texts and numbers in JSON, one per line, except the values of the keys in [`MANNER`]. A text
+/// that is not JSON is returned unchanged.
 fn values(json: &[u8]) -> String {
     let mut text = String::new();
     match Document::parse(json) {

@@ -50,7 +50,7 @@ pub struct CutFigures {
     /// The share of the used facts, by weight, that the context contains or that can be recalled by
     /// a reference or a file name in it (0 to 1).
     pub recoverable: f64,
-    /// Number of edits after the compaction that quote earlier content.
+    /// Number of edits in the next [`HORIZON`] calls that quote content from before the compaction.
     pub edits: u64,
     /// Number of these edits that quote a line which the context does not contain.
     pub rereads: u64,

@@ -17,8 +17,8 @@ const BEGINNING: &str = "[session start]";
 /// The whole content of a session with all compactions undone: the context that the session would
 /// have if it had never been compacted.
 ///
-/// Every call has its result in the next entry. Summaries, side chains and copies of the history
-/// are left out.
+/// Every call has its result in the next entry. Summaries, copies of the history, and branches that
+/// a resume does not send are left out.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     /// The entries, in order, so that they can be replayed.

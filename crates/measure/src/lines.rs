@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Identifies a line with at least eight characters: a hash of its text.
+/// Identifies a line with at least eight characters: a hash of what [`plain_line`] returns for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LineId(u64);
 
@@ -31,7 +31,8 @@ pub fn line_ids(text: &str) -> Vec<LineId> {
     ids
 }
 
-/// A line without its line number, its indentation, and a mark of omitted lines before it.
+/// A line without its line number, its indentation, and a mark of omitted lines before it. Of a
+/// longer line, only the first 400 characters are returned.
 ///
 /// ```
 /// use epitome_measure::plain_line;

@@ -203,7 +203,8 @@ fn origin(piece: &MeasuredBlock) -> Origin {
     }
 }
 
-/// The edits of which at least half of the quoted lines occurred earlier in the session.
+/// The edits of which at least half of the quoted lines (rounded down, but at least one) occurred
+/// earlier in the session.
 fn edits(history: &History) -> Vec<(usize, Vec<Edit>)> {
     let mut held: HashMap<LineId, usize> = HashMap::new();
     let mut seen = 0;
@@ -235,8 +236,9 @@ fn edit(quoted: &[LineId], held: &HashMap<LineId, usize>) -> Option<Edit> {
     Some(Edit { lines, from })
 }
 
-/// The indices of the calls before which a compaction is forced: calls with enough history before
-/// them and some calls after them.
+/// The indices of the calls before which a compaction is forced: at most [`CUTS`], evenly
+/// distributed over the calls that have at least five calls before them, eight after them, and
+/// before them 40,000 tokens or two fifths of all, whichever is less.
 fn cuts(history: &History) -> Vec<usize> {
     let calls = history.calls.len();
     let least = Tokens(40_000.min(history.tokens().0 * 2 / 5));
