@@ -28,7 +28,7 @@ use epitome_model::encode;
 
 use crate::{Append, AppendedHiddenFields, Format, Native, Write};
 
-/// Codex's rollouts, with or without numbers of records.
+/// Codex's rollouts, whose records may be numbered, in `ordinal`.
 pub const FORMAT: Format = Format {
     native: Some(Native::Append(Append {
         write: append::append,

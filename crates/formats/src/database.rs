@@ -33,7 +33,7 @@ pub enum ListedBy {
     Database,
 }
 
-/// Rows of one session as lines.
+/// How rows of one session are read as the lines of a document.
 #[derive(Debug)]
 pub struct Document {
     /// The suffix of the document's name after the session's id; empty for the conversation.

@@ -9,8 +9,8 @@ use crate::{Format, Native, Unwritable, Writing};
 pub struct Capabilities {
     /// Whether edits can be written into existing records.
     pub splice: Result<(), &'static str>,
-    /// Whether edits can be written in the agent's own way, and whether that is appended records or
-    /// marks.
+    /// Whether edits can be written in the agent's own way; if so, whether as appended records or
+    /// as marks.
     pub own: Result<WriteMode, &'static str>,
     /// Whether items can be cut out of the middle of the context, by an appended record.
     pub cut: Result<(), &'static str>,

@@ -201,11 +201,11 @@ mod tests {
             kind: b"kind" => by<Option<epitome_json::Kind>>(kind),
         }
         else other {
-            /// The keys of the others.
+            /// The keys of the members that have no field.
             others: Vec<String>,
         }
 
-        /// An object in it.
+        /// An object inside of a [`Whole`].
         pub struct Part {
             text: b"text" => text,
             id: b"id" => any,

@@ -37,8 +37,8 @@ pub trait Records: Default {
         if current.is_some() { None } else { Some(message()?.trim().to_owned()) }
     }
 
-    /// Called after the last record: an agent whose records form a tree sets the context here. Its
-    /// records are [`ContextEffect::Nowhere`].
+    /// Called after the last record. An agent whose records form a tree sets the context here; the
+    /// effect of each of its records is [`ContextEffect::Nowhere`].
     fn finish(self, _session: &mut SessionReader<'_>) {}
 }
 

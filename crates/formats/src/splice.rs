@@ -33,8 +33,8 @@ pub struct Spliced<'a> {
 /// The source that splices are laid over.
 enum Base<'a> {
     Borrowed(&'a dyn Source),
-    // Without the lifetime `'a`, so that a `Spliced` may be dropped after the value that it borrows
-    // from.
+    // The box has no lifetime `'a`, so that a `Spliced` may be dropped after the value that it
+    // borrows from.
     Owned(Box<dyn Source + Send>),
 }
 

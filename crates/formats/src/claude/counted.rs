@@ -68,9 +68,10 @@ impl Response {
         }
     }
 
-    /// The items whose reasoning must be kept. These are all items with only reasoning if one of
-    /// them states another usage than the next record, because a recipe may remove any of them, or
-    /// if there is no next record. Otherwise there are none.
+    /// The items whose reasoning must be kept. If all records with only reasoning state the same
+    /// usage as the next record, there are none. If one states another, or there is no next record,
+    /// they are the items of all records with only reasoning, because a recipe may remove the
+    /// reasoning of any of them.
     fn reasoning_to_keep(self) -> Vec<usize> {
         if self.reasoning.iter().all(|(_, usage)| Some(*usage) == self.next_usage) {
             return Vec::new();

@@ -29,7 +29,7 @@ fields! {
         compaction: b"compactMetadata" => inside<Compaction>,
     }
 
-    /// A `compactMetadata`.
+    /// The `compactMetadata` of a record.
     pub struct Compaction {
         preserved: b"preservedMessages" => inside<Preserved>,
     }
@@ -40,7 +40,7 @@ fields! {
         uuids: b"uuids" => texts,
     }
 
-    /// A `message`.
+    /// The `message` of a record.
     pub struct Message {
         id: b"id" => text,
         model: b"model" => text,
@@ -49,7 +49,7 @@ fields! {
         content: b"content" => list<Block>,
     }
 
-    /// A `usage`.
+    /// The `usage` of a message.
     pub struct Tokens {
         input: b"input_tokens" => number,
         written: b"cache_creation_input_tokens" => number,

@@ -124,7 +124,7 @@ fn without_spare_room(mut entry: Entry) -> Entry {
 /// as long as [`SessionReader::nodes`].
 #[derive(Default)]
 struct Reader {
-    /// Whether each node is in a side chain.
+    /// Whether each node is in a side chain: a conversation with a sub-agent.
     side: Vec<bool>,
     /// Whether each node is a reminder.
     is_reminder: Vec<bool>,
@@ -243,9 +243,10 @@ impl Reader {
         last
     }
 
-    /// The items that a resume from `leaf` sends: the path to the leaf; the other records of its
-    /// responses; and the results of their calls (the results of parallel calls are leaves
-    /// themselves). Of a file of a sub-agent, which is one side chain, only the path is sent.
+    /// The items that a resume from `leaf` sends: the path to the leaf; the other records of the
+    /// responses on the path; and the results of the calls in these responses (the results of
+    /// parallel calls are leaves themselves). Of a file of a sub-agent, which is one side chain,
+    /// only the path is sent.
     fn context(&self, session: &SessionReader<'_>, leaf: usize) -> Vec<usize> {
         let nodes = &session.nodes;
         let path = tree::path(nodes, leaf, Orphan::ContinuesAbove);

@@ -44,7 +44,7 @@ pub fn summarise(
     Ok([if is_ended { "" } else { "\n" }, &records].concat().into_bytes())
 }
 
-/// The members that say which messages are kept, if any are.
+/// The members of the boundary that name the messages which are kept; empty if none are.
 fn preserved(kept: &[&str], anchor: &str) -> String {
     let (Some(head), Some(tail)) = (kept.first(), kept.last()) else { return String::new() };
     let ids: Vec<String> = kept.iter().map(|id| encode(id)).collect();

@@ -126,7 +126,7 @@ impl Rollout<'_> {
         }
     }
 
-    /// Writes an event that Codex shows and does not send.
+    /// Writes an event. Codex shows its content to the user, and does not send it to the model.
     fn show(&mut self, kind: &str, content: &str) {
         let Some(turn) = &self.turn else { return };
         let thread = self.given.id;

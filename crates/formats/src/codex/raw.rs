@@ -27,38 +27,39 @@ fields! {
         base: b"history_base" => inside<Base>,
     }
 
-    /// A `source`: `{"subagent": {"thread_spawn": {…}}}`, or `{"subagent": "review"}`.
+    /// The `source` in a `session_meta`. It is `{"subagent": {"thread_spawn": {…}}}`, or
+    /// `{"subagent": "review"}`.
     pub struct Origin {
         sub_agent: b"subagent" => value<SubAgent>,
     }
 
-    /// A `subagent`.
+    /// The `subagent` of a `source`.
     pub struct SubAgent {
         spawned: b"thread_spawn" => inside<Spawned>,
     }
 
-    /// A `thread_spawn`.
+    /// The `thread_spawn` of a `subagent`.
     pub struct Spawned {
         parent: b"parent_thread_id" => text,
     }
 
-    /// A `history_base`.
+    /// The `history_base` in a `session_meta`.
     pub struct Base {
         rollout: b"thread_id" => text,
         bytes: b"end_byte_offset" => number,
     }
 
-    /// A `turn_context`.
+    /// The payload of a `turn_context`.
     pub struct Turn {
         model: b"model" => text,
     }
 
-    /// A `world_state`.
+    /// The payload of a `world_state`.
     pub struct World {
         is_full: b"full" => truth,
     }
 
-    /// A `token_usage_record`.
+    /// The payload of a `token_usage_record`.
     pub struct UsageRecord {
         usage: b"usage" => inside<Tokens>,
     }
@@ -70,7 +71,7 @@ fields! {
         output: b"output_tokens" => number,
     }
 
-    /// A `compacted`.
+    /// The payload of a `compacted`.
     pub struct Compacted {
         message: b"message" => text,
         history: b"replacement_history" => list<Item>,
@@ -105,7 +106,7 @@ fields! {
         image: b"image_url" => text,
     }
 
-    /// An `event_msg`.
+    /// The payload of an `event_msg`.
     pub struct Event {
         kind: b"type" => text,
         rolled_back: b"num_turns" => number,

@@ -175,8 +175,8 @@ fn call(at: &RecordBytes<'_>, request: &Value<'_>) -> Option<Call> {
     Some(at.call(TOOLS, id, name.text()?.into(), &arguments))
 }
 
-/// The span of the text and the signature of the reasoning, if they are next to each other;
-/// otherwise that of the signature. If only one of the two exists, its span.
+/// The span of the reasoning: of its text and its signature together if they are next to each
+/// other, otherwise of the signature alone. If there is only one of the two, its span.
 fn reasoning(data: &Value<'_>) -> Option<Span> {
     let seal = data.string("reasoningOpaque").or_else(|| data.string("encryptedContent"));
     let (words, seal) = match (data.string("reasoningText"), seal) {

@@ -113,7 +113,7 @@ pub fn call(
     classified.into_call(id, name, arguments)
 }
 
-/// A block of reasoning from its text, if there is one, and the value of the whole block.
+/// A block of reasoning. `whole` is the value of the block, `words` its text, if there is one.
 pub fn reasoning(whole: &Value<'_>, words: Option<&Value<'_>>) -> Block {
     Block::Thinking(Thinking {
         text: words.filter(|words| words.is_text()).map(|words| words.to_source_text()),

@@ -31,7 +31,7 @@ pub fn hidden_item(record: Record) -> Item {
     Item::Hidden(HiddenRecord { record, copies: Vec::new() })
 }
 
-/// A title for a text that is not blank.
+/// A title from a text; `None` if the text is blank.
 pub fn title(words: &str) -> Option<Box<str>> {
     let words = words.trim();
     (!words.is_empty()).then(|| epitome_model::title(words))

@@ -203,7 +203,7 @@ pub fn undo(by: UndoReason) -> &'static str {
     }
 }
 
-/// The line that goes back to an earlier number of client messages, including its line feed. The
+/// The line that goes back to the first `messages` client messages, including its line feed. The
 /// items in `originals` are then no longer part of the conversation, and this cannot be undone.
 /// Older versions of epitome read the line as an edit that emptied these entries.
 ///

@@ -149,7 +149,7 @@ struct End {
 impl End {
     /// # Errors
     ///
-    /// Why nothing can be appended to this session.
+    /// The reason why nothing can be appended to this session.
     fn read(source: &dyn Source) -> Result<End, &'static str> {
         let mut is_log = false;
         let mut ended = true;

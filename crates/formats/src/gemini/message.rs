@@ -167,8 +167,9 @@ fn model(at: &RecordBytes<'_>, raw: &raw::Message) -> Entry {
     entry.blocks.extend(whole_text(at, raw.content.as_ref()));
     for part in parts {
         if part.thought {
-            // A thought in the content is never sent. But as long as it is there, calls next to the
-            // content are not sent either: it is removed only if that changes nothing.
+            // A thought in the content is never sent. But as long as it is there, the calls next to
+            // the content are not sent either. So it is removed only if that does not cause calls
+            // to be sent: if there are none, or if the content contains calls itself.
             if calls_inside || calls.is_empty() {
                 let value = at.span(&part.whole);
                 entry.copies.push(HiddenField {

@@ -75,20 +75,20 @@ fields! {
         other: bool,
     }
 
-    /// `inlineData`.
+    /// The `inlineData` of a part.
     pub struct InlineData {
         data: b"data" => text,
         media: b"mimeType" => text,
     }
 
-    /// `functionCall`.
+    /// The `functionCall` of a part.
     pub struct FunctionCall {
         id: b"id" => text,
         name: b"name" => text,
         args: b"args" => any,
     }
 
-    /// `functionResponse`.
+    /// The `functionResponse` of a part.
     pub struct Response {
         id: b"id" => text,
         name: b"name" => text,
@@ -116,8 +116,8 @@ pub struct Content {
 }
 
 impl Record {
-    /// Whether the record describes the session. Gemini CLI tests for the other kinds of records
-    /// first.
+    /// Whether the record describes the session. It is then of no other kind: Gemini CLI tests for
+    /// the other kinds first.
     pub fn is_header(&self) -> bool {
         let Record { message, rewind_to, set, session, project, .. } = self;
         let is_other = rewind_to.is_some() || message.id.is_some() || set.is_some();

@@ -105,8 +105,9 @@ impl Reader {
     }
 }
 
-/// The command in the first fenced block of a usual language; if there is none, in the first fenced
-/// block. The configuration of a run decides which language commands have.
+/// The command in the first fenced block of a language that is usual for commands; if there is
+/// none, in the first fenced block of any language. A run's configuration decides which language is
+/// used.
 fn fenced(words: &str) -> Option<&str> {
     let usual = ["```bash\n", "```mswea_bash_command\n"];
     let known = usual.iter().find_map(|fence| words.split_once(fence));

@@ -29,7 +29,7 @@ macro_rules! conversation {
     };
 }
 
-/// Selects the rows of a log. `$members` are additional members of each row.
+/// Selects the rows of the table `event`. `$members` are additional members of each row.
 macro_rules! events {
     ($members:literal) => {
         concat!(

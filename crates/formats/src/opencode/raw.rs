@@ -13,7 +13,7 @@ fields! {
         table: b"table" => text,
         id: b"id" => text,
         message_id: b"message_id" => text,
-        /// The id of the session, also in events.
+        /// Only in a row of `event`: the id of the session.
         session: b"session" => text,
         directory: b"directory" => text,
         title: b"title" => text,
@@ -26,7 +26,7 @@ fields! {
         parent: b"parentID" => text,
     }
 
-    /// An export.
+    /// An exported session.
     pub struct Export {
         info: b"info" => any,
         messages: b"messages" => list<Exported>,
@@ -66,7 +66,7 @@ fields! {
         cache: b"cache" => value<Cache>,
     }
 
-    /// The `cache` of such tokens.
+    /// The `cache` in the `tokens` of a message.
     pub struct Cache {
         read: b"read" => number,
         written: b"write" => number,
@@ -115,7 +115,7 @@ fields! {
     pub struct Facts {}
     else fact {
         is_interrupted: bool,
-        /// `output`.
+        /// The value of the member `output`.
         shown: Found,
         /// All members, each with its key.
         all: Vec<(Box<[u8]>, Range<usize>)>,

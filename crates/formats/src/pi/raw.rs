@@ -30,7 +30,7 @@ fields! {
         content: b"content" => list<Block>,
     }
 
-    /// A `message`.
+    /// The `message` of an entry.
     pub struct Message {
         role: b"role" => text,
         model: b"model" => text,
@@ -45,7 +45,7 @@ fields! {
         tokens: b"usage" => value<Tokens>,
     }
 
-    /// A `usage`.
+    /// The `usage` of a message.
     pub struct Tokens {
         fresh: b"input" => number,
         read: b"cacheRead" => number,
@@ -54,7 +54,7 @@ fields! {
         cost: b"cost" => inside<Cost>,
     }
 
-    /// A `cost`, in dollars.
+    /// The `cost` of a `usage`, in dollars.
     pub struct Cost {
         total: b"total" => any,
     }

@@ -78,7 +78,8 @@ enum Turn {
 
 enum From {
     Id(Option<Box<str>>),
-    /// The number of the entry in the file, the header being 0: version 1 refers to entries by it.
+    /// The number of the entry in the file; the header has the number 0. Version 1 refers to
+    /// entries by their numbers.
     Index(u64),
 }
 

@@ -12,7 +12,8 @@ use epitome_model::{Call, FieldRole, ToolKind, encode};
 /// The action of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolAction {
-    /// Reads a file, or a part of it: `offset` and `limit` as written.
+    /// Reads a file or a part of it. `part` holds `offset` and `limit` as written, if they are
+    /// there.
     Read { path: String, part: Vec<(String, String)> },
     /// Writes a whole file.
     Write { path: String, content: String },
