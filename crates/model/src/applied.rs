@@ -14,8 +14,8 @@ use crate::{
 /// the texts that the edits put in.
 ///
 /// Works for every format, read-only ones included, because nothing is written in the agent's
-/// format. The text of a cut or a summary becomes an entry after the last item: it has no
-/// [`Record`](crate::Record), and `context` says where it is sent.
+/// format. The text of a cut or a summary becomes an entry after the last item: it is in no record,
+/// so its [`Record`](crate::Record) is the default one, and `context` says where it is sent.
 ///
 /// ```
 /// use epitome_model::{At, Block, Edit, EditedTranscript, Entry, Item, Text, Transcript, Verb};

@@ -81,7 +81,7 @@ impl Weights {
 }
 
 /// Counts what a resume would send, by kind of block. The agent's system prompt and the schemas of
-/// its tools are not included: most agents do not store them.
+/// its tools are included only as far as the session stores them, which most agents do not do.
 pub fn weigh(transcript: &Transcript, source: &dyn Source, counter: &dyn Counter) -> Weights {
     let mut weights = Weights::default();
     for (_, entry) in transcript.context() {

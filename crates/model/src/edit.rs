@@ -31,7 +31,8 @@ pub enum At {
         /// Index into `Output::parts`.
         part: usize,
     },
-    /// Whole items: the first that the edit removes.
+    /// Whole items: the first item of a cut, or of the context that a summary replaces. The verb
+    /// says which items go.
     Items {
         /// Index into `Transcript::items`.
         item: usize,
@@ -79,7 +80,8 @@ pub enum Verb {
     Drop,
     /// Removes items from the middle of the context.
     Cut(Cut),
-    /// Replaces the beginning of the context by a summary or a digest.
+    /// Replaces the beginning of the context by a summary, which a model or the user wrote, or by a
+    /// digest, which consists of lines of the replaced items and needs no model.
     Summarise(Summary),
 }
 
@@ -90,11 +92,12 @@ pub struct Cut {
     pub items: Vec<usize>,
     /// The text that is sent in the position of the first removed item.
     pub text: String,
-    /// The number of messages that this cut removes and no earlier cut had removed.
+    /// The number of messages that this cut removes. A new cut also removes the text of an earlier
+    /// one; the messages that the earlier cut removed are not counted again.
     pub messages: u64,
 }
 
-/// A text that is sent in place of the beginning of the context.
+/// A text that is sent in place of the beginning of the context: a summary or a digest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// The summary or digest.
@@ -102,7 +105,7 @@ pub struct Summary {
     /// The items at the end of the context that are sent unchanged after the text: indices into
     /// `Transcript::items`.
     pub kept: Vec<usize>,
-    /// The tokens of the whole context before this edit.
+    /// The tokens of the whole context before this edit: agents record them with a summary.
     pub tokens: Tokens,
 }
 

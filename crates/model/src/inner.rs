@@ -1,4 +1,5 @@
-//! The text of a string in a record, with the position of each of its bytes in the record.
+//! The text of a string in a record, with the position of each of its bytes in the record, so that
+//! a part of the text can be replaced there.
 
 use std::borrow::Cow;
 use std::ops::Range;

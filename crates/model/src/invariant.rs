@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use crate::{Source, Transcript};
 
-/// A property that a compacted session must have.
+/// A property that a compaction must not violate. A session that violates it already may be
+/// compacted: only new violations count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]

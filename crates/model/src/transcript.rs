@@ -42,7 +42,8 @@ pub struct Head {
     /// The version of the agent or of its format, as written in the session.
     pub version: Option<Box<str>>,
     /// What the model is sent before the conversation (system prompt, tools), if the session stores
-    /// it: indices into `Transcript::items`, in the order they are sent.
+    /// it: indices into `Transcript::items`, in the order they are sent. The entries among these
+    /// items are part of the context, too.
     pub prompt: Vec<usize>,
 }
 
@@ -141,8 +142,9 @@ pub struct Entry {
     /// user message, have the same group.
     pub group: Option<Box<str>>,
     /// Whether the entry is a copy of earlier entries: some agents record a compaction together
-    /// with the history that is sent after it. Copies begin no turns, and their calls are not
-    /// counted twice.
+    /// with the history that is sent after it, and a log of epitome holds the edited versions of
+    /// entries. Such entries begin no turns, and their calls are not counted twice. The hidden
+    /// fields in `copies` are something else: no model sees them.
     pub repeated: bool,
     /// The time of the entry, as written in the session.
     pub time: Option<Box<str>>,
@@ -262,7 +264,7 @@ pub struct Thinking {
     pub whole: Span,
     /// Whether the block may be removed. It may not if the API would refuse the rest of the session
     /// without it, as OpenAI's Responses API refuses a call whose reasoning item is missing, or if
-    /// other programs count a response of Claude Code by this record.
+    /// other programs would then read other token counts for a response of Claude Code.
     pub removable: bool,
 }
 
