@@ -26,7 +26,8 @@ use epitome_json::write::{self, BlockRemainder, Shapes};
 
 use crate::{Format, Write};
 
-/// Claude Code's sessions.
+/// Claude Code's sessions. Edits are written into their records; only a summary or a digest is
+/// appended.
 pub const FORMAT: Format = Format {
     summarise: Some(summarise::summarise),
     make: Some(make::make),
@@ -37,6 +38,8 @@ pub const FORMAT: Format = Format {
 const SPLICES: Write =
     |transcript, source, edits| write::splices(transcript, source, edits, &SHAPES);
 
+/// What edits leave in a record: of a result a string, of a picture a block of text, of reasoning
+/// nothing.
 const SHAPES: Shapes = Shapes {
     output: write::literal,
     block: epitome_api::text_block,

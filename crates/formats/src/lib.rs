@@ -220,7 +220,8 @@ impl Format {
     }
 }
 
-/// Makes a session with the content of a transcript's context.
+/// Makes a session with the content of a transcript's context. The session is the `body` of the
+/// value that is returned: requests to APIs are made in the same way.
 pub type Make = fn(&Transcript, &dyn Source, &NewSessionValues<'_>) -> RequestBody;
 
 /// Whether epitome writes sessions of a format.

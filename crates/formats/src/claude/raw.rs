@@ -1,4 +1,7 @@
 //! Claude Code's JSON: the members of a record, as ranges of its line.
+//!
+//! After each key is the way in which its value is read. The macro [`fields!`] lists the ways, and
+//! gives each struct a field `whole`, the position of the object in the line.
 
 use epitome_model::{CacheUse, RecordedUsage};
 

@@ -1,9 +1,9 @@
 //! Converts records into a transcript.
 //!
-//! [`Parsed`] is one record, converted independently of the others: this is done on all cores.
-//! [`Reader`] gets these records in the order of the file and collects the tree that they form.
-//! When it has all of them it finds the leaf that a resume continues from, and the items that are
-//! sent.
+//! [`Parsed`] is one record, converted independently of the others, on all cores. [`Reader`] gets
+//! these records in the order of the file and collects the tree that they form. At the end it finds
+//! the leaf that a resume continues from, and the items that are sent. A compaction begins a new
+//! tree with a boundary whose `parentUuid` is null; what it kept is added after its summary.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -196,7 +196,7 @@ impl Records for Reader {
         let nodes = &session.nodes;
         let items = &session.transcript.items;
         if self.leaves.is_empty() {
-            // A file of a sub-agent consists of one side chain only.
+            // A file of a sub-agent is one side chain: its last entry is taken, whatever its time.
             self.leaves = (0..nodes.len())
                 .filter(|&node| items[nodes[node].item].entry().is_some())
                 .map(|node| (Box::default(), node))
@@ -243,10 +243,9 @@ impl Reader {
         last
     }
 
-    /// The items that a resume from `leaf` sends: the path to the leaf; the other records of the
-    /// responses on the path; and the results of the calls in these responses (the results of
-    /// parallel calls are leaves themselves). Of a file of a sub-agent, which is one side chain,
-    /// only the path is sent.
+    /// The items that a resume from `leaf` sends: the path to it (with the record before in place of
+    /// a parent that is not in the file); the other records of the responses on the path; and their
+    /// calls' results (those of parallel calls are leaves). Of a sub-agent's file, only the path.
     fn context(&self, session: &SessionReader<'_>, leaf: usize) -> Vec<usize> {
         let nodes = &session.nodes;
         let path = tree::path(nodes, leaf, Orphan::ContinuesAbove);
