@@ -3,6 +3,15 @@
 //!
 //! All messages are kept in an append-only log. A compaction is a line of the log as well. What is
 //! sent is the log with the edits of all compactions applied. See `docs/library.md`.
+//!
+//! Such a line holds the edited versions of entries, or the text of a summary, a digest or a cut.
+//! In the transcript of the log these are new items, after all others. An edited version has the id
+//! of its original, which stays in the list of items; the context then names the new item instead.
+//!
+//! [`Machine`] decides what is done next, and does nothing itself: [`Context::step`] asks it, does
+//! what it says (in `run`, `fallback` and `question`), and reports the result to it. A compaction
+//! may take several steps, for example passes and then a summary. Each step that changes the
+//! context is a line of the log, and [`Context::undo`] takes all of them back together.
 
 mod api_json;
 mod append;
@@ -84,7 +93,9 @@ pub struct Context {
     log: ContextLog,
     setup: Setup,
     machine: Machine,
+    /// Tokens as epitome counts them.
     counts: Counts,
+    /// Tokens as the provider counted them.
     bill: Bill,
     known: Knowledge,
     ask: Summarising,
@@ -394,8 +405,8 @@ impl Context {
                         continue;
                     }
                     self.attempt.sent = self.transcript().items.len();
-                    // If a digest is made later while the circuit breaker is open, it is not part
-                    // of this attempt.
+                    // The next attempt may begin with a digest, without `run`: it does if the
+                    // window is full while the circuit breaker is open.
                     self.attempt.has_begun = false;
                     return Ok(Next::Send);
                 }

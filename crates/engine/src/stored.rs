@@ -3,6 +3,9 @@
 //! The stages plan one after the other: each sees what the earlier ones left. The format writes the
 //! plan into the session's bytes. The result is read again as if another program had written it,
 //! compared with the original, and counted. Nothing is written to disk here.
+//!
+//! `Stages::plan` runs the stages, `write` removes edits that the agent's own way cannot express,
+//! and `write_and_verify` does the rest; for a digest or a summary it is called at once.
 
 mod digest;
 mod ingest;
@@ -39,7 +42,7 @@ pub use savings::{Saving, Savings};
 pub use shown_edits::ShownEdit;
 pub use summary::{check_holds_a_summary, no_summaries};
 
-/// How the edits of a compaction are written.
+/// How edits are written. Together with the session's format it determines the [`WriteMode`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// As the agent itself writes it ([`epitome_formats::Native`]): a record with the shortened
@@ -105,7 +108,8 @@ pub struct PreparedCompaction<'a, S> {
     pub notes: Vec<Note>,
     /// The replacements of bytes that carry out the edits, each with the position of its edit.
     pub splices: Vec<(Splice, At)>,
-    /// The ranges of the session that are no longer sent, each with the position of its edit.
+    /// The ranges of the session that are no longer sent, each with the position of its edit. The
+    /// archive keeps their bytes. If a record is appended, `splices` replaces none of them.
     pub unsent: Vec<(Span, At)>,
     /// The invariants that the compaction would violate. If there are any, it must not be written.
     pub violations: Vec<Violation>,
@@ -263,6 +267,7 @@ impl<'a, S: Source> Stages<'a, '_, S> {
         let mut notes =
             Vec::from_iter(self.recipe.is_summary_alone().then_some(Note::OnlyASummary));
         let mut view = self.view();
+        // Counts, checks the trigger, and determines what is kept. There are no edits yet.
         let mut plan = begin(&mut view, self.recipe, &self.options());
         if plan.not_reached.is_some() {
             return Ok(Staged::Edits(Box::new(plan), notes));

@@ -91,7 +91,8 @@ impl Context {
     }
 }
 
-/// A log with a line on trial. A line only adds items; existing items do not change.
+/// A log with the line of a plan on trial. Such a line only adds items; existing items do not
+/// change.
 struct Changed<'l> {
     transcript: &'l Transcript,
     trial: &'l Trial,

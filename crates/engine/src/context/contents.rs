@@ -13,7 +13,7 @@ use super::Context;
 pub enum Content {
     /// Content of every request that is not in the log, such as tool definitions.
     Overhead,
-    /// The system prompt.
+    /// The system prompt, and other texts of the agent.
     Prompt,
     /// Messages of the user.
     User,

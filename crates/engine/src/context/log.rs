@@ -7,7 +7,7 @@ use epitome_model::{Record, Span};
 
 use crate::Journal;
 
-/// An append-only log.
+/// An append-only log: its bytes, what they say (parsed), and the journal that stores them.
 #[derive(Default)]
 pub struct ContextLog {
     bytes: Vec<u8>,
@@ -26,7 +26,8 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// The number of items without the line. A line only adds items; existing items do not change.
+    /// The number of items without the line. The line of a plan only adds items; existing items do
+    /// not change.
     pub fn items(&self) -> usize {
         self.items
     }

@@ -147,7 +147,8 @@ pub struct SavingsReport {
     pub sent: Tokens,
     /// Number of entries that were added.
     pub entries: u64,
-    /// Number of compactions that are in effect.
+    /// Number of compactions that are in effect. Each step counts as one: passes with a summary are
+    /// two.
     pub compactions: u64,
     /// Size of the log in bytes.
     pub log_bytes: u64,

@@ -83,8 +83,8 @@ pub(super) fn only_if_it_pays<S: Source>(planned: &mut PreparedCompaction<'_, S>
     planned.bytes_after = Bytes(source.len());
 }
 
-/// Keeps those edits that an appended record can express, and edits of hidden fields in the same
-/// records.
+/// Keeps those edits that an appended record can express. Existing records never change, so hidden
+/// fields can go only from records that are appended again, and only if these include such fields.
 fn only_what_is_said_again<S>(append: &Append, session: &Loaded<S>, plan: &mut Plan) {
     let transcript = &session.transcript;
     let reached = transcript.context.iter().copied();

@@ -57,6 +57,7 @@ impl RequestDigest {
         index: &mut FactIndex,
         counter: &dyn Counter,
     ) -> Result<Option<RequestDigest>> {
+        // What stays in its place counts as prompt from here on: a digest never replaces a prompt.
         let in_place = stays_in_place(&request.transcript, with);
         request.transcript.head.prompt = in_place;
         let Loaded { source, transcript, .. } = &*request;
