@@ -1,4 +1,8 @@
 //! Compacts a session together with the files that belong to it.
+//!
+//! [`Compact::run`] locks and reads all files, plans each, archives what goes and proves that it
+//! comes back, and then replaces the files. What is called a plan here is a
+//! [`PreparedCompaction`]: it was carried out in memory, and only has to be archived and written.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -162,6 +166,7 @@ impl<'a> Compact<'a> {
             };
             let mut file = self.plan_loaded(config, &part.path, &loaded, &mut look)?.file;
             file.is_conversation = part.place.is_conversation();
+            // The quote is about the next requests of the session itself.
             file.quote = None;
             report.files.push(file);
         }
@@ -554,6 +559,7 @@ impl<'a> Compact<'a> {
         for (locked, plan) in plans.iter().filter(|(_, plan)| !plan.is_empty()) {
             let splices: Vec<Splice> = plan.splices.iter().map(|(it, _)| it.clone()).collect();
             locked.file.check_comes_back(&splices)?;
+            // A rewrite gives bytes that are kept another offset in the file.
             let change = locked.change(splices, plan.way == Way::Rewrite);
             changes.push(change.map_err(Error::while_writing)?);
         }
@@ -562,7 +568,8 @@ impl<'a> Compact<'a> {
         }
         before_writing()?;
         let archived = self.archive_all(config, plans).map_err(Error::while_writing)?;
-        // The session itself is replaced last, because agents read it first.
+        // The session itself is replaced last: agents read it first, and until then find it as it
+        // was.
         changes.reverse();
         if let Err(err) = replace_all(config, &changes) {
             for ((locked, _), archived) in plans.iter().zip(&archived) {
