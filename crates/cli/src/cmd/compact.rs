@@ -1,4 +1,9 @@
 //! `epitome compact`: compact sessions.
+//!
+//! `run` makes a [`Job`] of the arguments: how sessions are compacted, and what is shown of it.
+//! `Job::compact` compacts or plans one session and prints nothing; `compact_one` prints the whole
+//! report of it, and the module `many` does both for several sessions. The work itself is done by
+//! [`Compact`] of the library.
 
 mod many;
 mod summary;
@@ -264,7 +269,7 @@ struct Job<'a> {
     losses: LossesShown,
     /// Whether databases are shrunk afterwards.
     vacuum: bool,
-    /// The calls of models.
+    /// Shows and records the calls of models that write summaries.
     account: &'a Account,
     /// With `--all`: the filter that sessions must pass once they are read.
     filter: Option<&'a Filter>,
