@@ -1,4 +1,6 @@
 //! A request that may be cut, and what a cut of it costs.
+//!
+//! The modules `priced_cut` and `digest` make the cut: their functions are methods of [`Cuttable`].
 
 use std::sync::Arc;
 
@@ -22,7 +24,8 @@ pub(crate) struct Cuttable<'r> {
     pub(crate) price: &'r Price,
 }
 
-/// A cut that is worth it.
+/// A cut that is worth it: new decisions about all messages of a request. Unlike a cut of
+/// `epitome_model`, it need not remove messages.
 pub(crate) struct Cut {
     /// What is sent in place of each message.
     pub(crate) decisions: Vec<Decision>,
@@ -43,9 +46,11 @@ pub(crate) enum PlannedCut {
 }
 
 impl Cuttable<'_> {
-    /// Whether a cut is worth its price. It leaves `saved` tokens out of this request, of `before`,
-    /// and out of each later one; the provider writes `rewritten` tokens to its cache again.
+    /// Whether a cut is worth its price. `before` are the tokens of this request without it,
+    /// `saved` those that it leaves out of this request and of each later one, and `rewritten`
+    /// those that the provider writes to its cache again.
     pub(crate) fn is_worth(&self, before: Tokens, saved: Tokens, rewritten: Tokens) -> bool {
+        // Those until the conversation is as long again.
         let requests = saved.0 / self.growth(before).0.max(1);
         let priced = PricedCut { saved, rewritten, requests, is_warm: self.is_warm };
         let Price { input, cached, written, output: _ } = *self.price;

@@ -23,7 +23,7 @@ use crate::splice::{narrowed, refused, sent, text};
 /// Results with fewer bytes are not shortened: they are below the least number of tokens.
 const LEAST: usize = 150;
 
-/// A request of which the first messages are known.
+/// A request whose first messages were decided about before, and whose other messages are new.
 pub(crate) struct New<'r> {
     pub(crate) api: &'static Api,
     pub(crate) body: &'r [u8],
@@ -151,7 +151,8 @@ impl New<'_> {
         decided: &mut Decided,
     ) -> Result<()> {
         let sent = sent(self.body, self.messages, self.known)?;
-        // All replacements are before the first new message.
+        // The offset of the first new message in the request as it is sent: all replacements are
+        // before it.
         let start = Source::len(&sent) - (self.body.len() - self.start()) as u64;
         let request = Loaded::read(sent, Some(self.api.format.name))?;
         let is_new = |item: &usize| {
@@ -217,9 +218,9 @@ impl New<'_> {
     }
 }
 
-/// Whether the ingest stage may shorten a result that no model has seen. To know that, its lines
-/// are compared with those of the results before, which are not read again; the stage itself reads
-/// the whole request. The lines of all results are added to `seen`.
+/// Whether the ingest stage may shorten a result that no model has seen: the stage itself reads the
+/// whole request, which takes longer. Here only the new messages are read, and the lines of their
+/// results are compared with `seen`, those of the results before, and added to them.
 fn may_be_shortened(
     transcript: &Transcript,
     source: &Vec<u8>,
@@ -228,7 +229,7 @@ fn may_be_shortened(
     counter: &dyn Counter,
 ) -> bool {
     let Some(rule) = recipe.stages.live.ingest else { return false };
-    // The stage knows which limit a result has: here it is the lower one.
+    // The stage knows by its call which limit a result has. Here the lower limit is that of all.
     let rule = IngestRule { cap: rule.cap.into_iter().chain(rule.reads).min(), ..rule };
     let new = unanswered(transcript);
     let mut may = false;
@@ -266,8 +267,9 @@ fn is_known(transcript: &Transcript, source: &dyn Source, item: usize, memo: &Me
     })
 }
 
-/// The key of a result in an item: the id of its call, and its text. It has none if the request
-/// does not state the id: a reader makes one up then, which other results may have as well.
+/// The key of a result in an item: a hash of the id of its call and of its text. Unlike the chain
+/// of a message, it does not depend on what is before it. A result has none if the request does not
+/// state the id: a reader makes one up then, which other results may have as well.
 fn result_key(
     transcript: &Transcript,
     source: &dyn Source,

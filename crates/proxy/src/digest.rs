@@ -127,7 +127,8 @@ impl Cuttable<'_> {
     }
 
     /// Reads the request with the digest, and compares it with the original: each message that
-    /// stays has its bytes and its place, and the service refuses nothing that it accepted.
+    /// stays has its bytes and its place, and the service refuses nothing that it accepted. The
+    /// other decisions are left out of this comparison: they were verified when they were made.
     fn check(
         &self,
         request: &Loaded<Vec<u8>>,
@@ -172,9 +173,11 @@ struct Original {
     request: Loaded<Vec<u8>>,
     /// For each item, the index in the list of the message that holds it.
     message_of: Vec<Option<usize>>,
-    /// The tokens of each block of each item, as it is sent if its message is.
+    /// The tokens of each block of each item in the form in which it is sent, shortened or whole,
+    /// if no digest replaces its message: what the next digest chooses by.
     sent: Vec<Vec<Tokens>>,
-    /// The tokens of each item as the request is sent now: a digest may be in its place.
+    /// The tokens of each item as the request would be sent without the next digest: 0, or the
+    /// tokens of the digest, if an earlier digest replaces its message.
     now: Vec<Tokens>,
 }
 
@@ -252,7 +255,8 @@ impl Original {
     }
 }
 
-/// Takes tokens off the counts of blocks, from the first block on.
+/// Takes tokens off the counts of blocks, from the first block on: what a decision saves is known
+/// by message, and not by block.
 fn take_off(tokens: &mut u64, counts: &mut [Tokens]) {
     for count in counts {
         let less = (*tokens).min(count.0);

@@ -11,9 +11,10 @@ pub(crate) struct Effect {
     pub(crate) model: Option<String>,
     /// Bytes of the body as it is sent.
     pub(crate) bytes: u64,
-    /// Tokens that earlier decisions save in this request.
+    /// Tokens that the decisions about messages which were sent before save in this request: those
+    /// of a cut that was just made, too.
     pub(crate) saved_before: Tokens,
-    /// Tokens that new decisions save in this request.
+    /// Tokens that the decisions about new messages save in this request.
     pub(crate) saved_now: Tokens,
     /// Results that were shortened for the first time.
     pub(crate) shortened: u64,
@@ -21,7 +22,7 @@ pub(crate) struct Effect {
     pub(crate) cut: Option<NewCut>,
     /// The cuts that are in the request, each with the tokens that it saves.
     pub(crate) cuts: Vec<(Chain, Tokens)>,
-    /// The conversation.
+    /// The conversation, by its root.
     pub(crate) session: Option<Chain>,
     /// Whether the conversation is changed at all.
     pub(crate) group: Group,

@@ -29,15 +29,16 @@ pub struct Explanation {
     pub api: &'static str,
     /// The model that the request names.
     pub model: Option<String>,
-    /// The conversation, by the hash of its first message.
+    /// The conversation, by the hash of the messages before its first response.
     pub session: Option<Chain>,
     /// What was done to it.
     pub treatment: Treatment,
     /// The number of messages at its beginning that were decided about before.
     pub known: usize,
-    /// Tokens that were not sent, by decisions before this request.
+    /// Tokens that were not sent, by decisions about messages that were sent before: by those of a
+    /// cut that was just made, too.
     pub saved_before: Tokens,
-    /// Tokens that were not sent, by decisions about this request.
+    /// Tokens that were not sent, by decisions about new messages.
     pub saved_now: Tokens,
     /// Tokens that the provider has to write to its cache again, if a cut was made.
     pub rewritten: Option<Tokens>,

@@ -4,8 +4,8 @@ use epitome::wire::Chain;
 
 /// The share of conversations that are held out.
 ///
-/// The hash of a conversation's first message decides, so that a conversation is in the same group
-/// after a restart, and a larger share contains a smaller one.
+/// The hash of the messages before the first response decides, so that a conversation is in the
+/// same group after a restart, and a larger share contains a smaller one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Holdout {
     percent: u8,

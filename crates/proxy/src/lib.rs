@@ -5,6 +5,25 @@
 //! model service, and the response comes back as it arrives. A request that need not change leaves
 //! byte for byte as it came.
 //!
+//! # The way of a request
+//!
+//! - `proxy` reads the bodies of requests to the APIs of models. It passes on all others unread.
+//! - `body` divides a body at its messages. Each has a [`Chain`](epitome::wire::Chain), the hash of
+//!   the message and of all before it. The chain of the last message before the first response is
+//!   the root, by which the conversation is known.
+//! - `memo` has what was decided in a conversation: for each known chain a
+//!   [`Decision`](epitome::wire::Decision), which says what is sent in place of the message.
+//! - `rewrite` repeats these decisions, so that the provider's cache stays valid. Messages behind
+//!   them are new: `decide` shortens their results.
+//! - When that is worth its price (`cuttable`), `rewrite` makes a cut, with new decisions about all
+//!   messages: `digest` sends one message in place of the old ones, or else `priced_cut` runs the
+//!   passes of the recipe over all of them. This cut is not the one of `epitome_model`, which
+//!   removes messages from the middle.
+//! - `splice` carries the decisions out, and `meter` reads what the service counted.
+//!
+//! To the engine a request is a stored session that is read, planned and verified: the proxy uses
+//! its `PreparedCompaction` and `RequestDigest`, and not its `Context`.
+//!
 //! # Absent
 //!
 //! Interception of TLS: agents are given a base URL. The address of an agent's service and how it

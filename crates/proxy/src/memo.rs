@@ -28,9 +28,12 @@ pub(crate) struct Memos {
 #[derive(Default)]
 pub(crate) struct Memo {
     file: Option<MemoFile>,
+    /// What is sent in place of a message that was new, by its chain.
     messages: HashMap<Chain, Arc<Decision>>,
     /// Decisions that are not on disk: these messages are sent as they are.
     unwritten: BTreeMap<Chain, Decision>,
+    /// The cuts, each by the chain of the last message that it is about. What a cut decided about a
+    /// message takes the place of what `messages` has.
     cuts: HashMap<Chain, KnownCut>,
     /// What is sent in place of results, by their id and text.
     results: HashMap<Chain, Arc<str>>,
@@ -192,8 +195,9 @@ impl Memo {
         self.cuts.len()
     }
 
-    /// Keeps decisions: on disk first. That messages are sent as they are is on disk when there is
-    /// more to say: without it, nothing is decided otherwise.
+    /// Keeps decisions: on disk first. A line that only says that messages are sent as they are is
+    /// in memory at first, and is written together with the next line that says more: a proxy that
+    /// has not read it decides the same.
     ///
     /// # Errors
     ///
@@ -218,7 +222,7 @@ impl Memo {
         bytes >= self.next_cut && !is_sent_again
     }
 
-    /// Keeps in memory alone that these messages are sent as they are.
+    /// Leaves these messages as they are, and keeps that in memory alone.
     pub(crate) fn leave(&mut self, chains: &[Chain]) {
         let unchanged = chains.iter().map(|chain| (*chain, Decision::default()));
         self.learn(MemoLine { messages: unchanged.collect(), ..MemoLine::default() });

@@ -42,7 +42,7 @@ pub(crate) struct Rewritten {
     /// The body; `None` if it is sent as it came.
     pub(crate) body: Option<Bytes>,
     pub(crate) effect: Effect,
-    /// The memo of the body's conversation.
+    /// The memo of the body's conversation: what the service counts is noted there.
     pub(crate) conversation: Option<Arc<Mutex<Memo>>>,
     /// What was done to its blocks, if it was changed.
     pub(crate) explanation: Option<Explanation>,
@@ -111,7 +111,8 @@ impl Rewriter {
             match self.decide(&request, &mut memo, &mut decisions) {
                 Ok(shortened) => effect.shortened = shortened,
                 Err(err) => {
-                    // What is known stays what it is, or the cache of the provider is lost.
+                    // The new messages are sent as they are. The decisions before them stay, or the
+                    // cache of the provider would be lost.
                     memo.leave(&chains[known..]);
                     decisions = memo.look_up(&chains);
                     effect.failure = Some(sentence(&err));
@@ -128,6 +129,7 @@ impl Rewriter {
         }
         memo.last = Some(now);
         let is_cut_near = effect.cut.is_none() && self.is_cut_near(&request, &memo, &decisions);
+        // The decisions of a cut are about messages that were sent before.
         effect.saved_before = saved(&decisions) - effect.saved_now;
         effect.cuts = memo.cuts(&chains);
         drop(memo);
@@ -155,7 +157,7 @@ impl Rewriter {
         let Request { api, body, messages, chains } = *request;
         let known = decisions.len();
         let new = New { api, body, messages, known: decisions };
-        // It is taken out: after an error it is made again.
+        // The lines are taken out of the memo: after an error they are read again.
         let mut seen = std::mem::take(&mut memo.seen);
         let before = known.checked_sub(1).map(|last| chains[last]);
         if seen.last != before {
@@ -201,6 +203,7 @@ impl Rewriter {
             None if memo.last.is_some() && is_warm => return Ok(None),
             None => {
                 let cut = cuttable.cut(&self.recipe, &self.counter);
+                // Whatever became of it, an error included: planning takes long.
                 memo.no_cut_below(body.len());
                 match (cut?, chains.last()) {
                     (Some(cut), Some(last)) => (*last, cut),
@@ -247,6 +250,7 @@ impl Rewriter {
         let Some(target) = target.filter(|_| self.recipe.live.priced).map(Tokens) else {
             return false;
         };
+        // All that is left may have to be written to the cache again.
         let saved = tokens - target;
         saved.0 * 4 >= target.0 && cuttable.is_worth(tokens, saved, target)
     }
