@@ -243,9 +243,9 @@ impl Reader {
         last
     }
 
-    /// The items that a resume from `leaf` sends: the path to it (with the record before in place of
-    /// a parent that is not in the file); the other records of the responses on the path; and their
-    /// calls' results (those of parallel calls are leaves). Of a sub-agent's file, only the path.
+    /// The items that a resume from `leaf` sends: the path to it (a missing parent is replaced by
+    /// the record before); the other records of the responses on the path; and the results of their
+    /// calls (those of parallel calls are leaves). Of a file of a sub-agent, only the path.
     fn context(&self, session: &SessionReader<'_>, leaf: usize) -> Vec<usize> {
         let nodes = &session.nodes;
         let path = tree::path(nodes, leaf, Orphan::ContinuesAbove);
