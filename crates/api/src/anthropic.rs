@@ -1,6 +1,6 @@
 //! Anthropic Messages: requests to `/v1/messages` and their responses.
 //!
-//! `docs/formats/anthropic.md` describes its members and what the service refuses.
+//! `docs/formats/anthropic.md` describes the members of both, and what the service refuses.
 
 mod endpoint;
 mod invariants;

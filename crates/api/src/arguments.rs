@@ -103,7 +103,8 @@ impl ClassifiedCall {
 }
 
 /// Classifies a call by the table. A tool that is not in the table is [`ToolKind::Other`]: its
-/// target is its first string, and all its strings may be bulky except elements of lists.
+/// bulky arguments are its strings and the strings in objects of its lists, and its target is the
+/// first of them, those outside of lists before the others.
 /// `arguments` is the range of the arguments in `line`, and `base` the offset of `line` in the
 /// source.
 pub fn classify(

@@ -37,7 +37,7 @@ pub enum LeftBehind {
 }
 
 impl LeftBehind {
-    /// The name in JSON output, in kebab case.
+    /// The name in JSON output, in snake case.
     pub fn name(self) -> &'static str {
         match self {
             LeftBehind::Reasoning => "reasoning",
@@ -77,7 +77,7 @@ pub enum SummaryAs {
     User,
     /// As a user message that the model acknowledges, unless a response follows anyway.
     Acknowledged,
-    /// In the system prompt, unless the conversation has no other content.
+    /// In the system prompt. If the conversation has no other content, as a user message.
     System,
 }
 
@@ -184,7 +184,8 @@ impl<'t> Conversation<'t> {
         all
     }
 
-    /// Sets the function that decides which values epitome does not understand are sent unchanged.
+    /// Sets the function that says whether the API accepts a value that epitome does not
+    /// understand. Values that it accepts are sent unchanged.
     pub fn carrying(mut self, carries: fn(&Value<'_>) -> bool) -> Self {
         self.carries = carries;
         self
@@ -411,7 +412,7 @@ pub enum Arguments {
 }
 
 impl Arguments {
-    /// Converts to an object.
+    /// Converts to an object. A text becomes the member `input` of a new object.
     pub fn object(self) -> String {
         match self {
             Arguments::Object(object) => object,
@@ -420,7 +421,7 @@ impl Arguments {
     }
 }
 
-/// Text or a picture.
+/// Text, a picture, or a value that is sent unchanged.
 pub enum TextOrImage<'t> {
     /// Text.
     Text(std::borrow::Cow<'t, str>),
@@ -435,7 +436,8 @@ pub enum TextOrImage<'t> {
     Carried(String),
 }
 
-/// The media type of a picture, if every API accepts it: the type is known, and `data` is base64.
+/// The media type of a picture by its first bytes, or else `said`. `None` if it is not one of the
+/// types that every API accepts, or if `data` is not base64.
 fn media(said: &str, data: &str) -> Option<&'static str> {
     let digits = data.trim_end_matches('=');
     if !data.len().is_multiple_of(4)

@@ -4,7 +4,8 @@ use std::fmt;
 
 use super::Framing;
 
-/// Where an API is called: everything in a request except its body and base URL.
+/// How an API is called at a service: the path, the headers, and what the service requires in the
+/// body. The base URL is not part of it.
 ///
 /// Some services offer the API of another at their own paths; their endpoint is a copy of that
 /// API's endpoint with a few fields replaced.

@@ -1,7 +1,7 @@
-//! OpenAI Chat Completions: the body of a request to `/v1/chat/completions`, and to the many
-//! services with the same API.
+//! OpenAI Chat Completions: requests to `/v1/chat/completions` and their responses. Many other
+//! services have the same API.
 //!
-//! `docs/formats/openai-chat.md` describes its members and what the service refuses.
+//! `docs/formats/openai-chat.md` describes the members of both, and what the service refuses.
 
 mod endpoint;
 mod invariants;

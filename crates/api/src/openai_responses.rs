@@ -1,6 +1,6 @@
 //! OpenAI Responses: requests to `/v1/responses` and their responses.
 //!
-//! `docs/formats/openai-responses.md` describes its members and what the service refuses.
+//! `docs/formats/openai-responses.md` describes the members of both, and what the service refuses.
 
 mod endpoint;
 mod invariants;

@@ -28,7 +28,8 @@ pub struct Response {
 
 impl Response {
     /// The response as the next request sends it back: the elements of that request's list of
-    /// messages, as JSON. Texts, reasoning and calls are byte for byte those of the service.
+    /// messages, as JSON. Values are byte for byte those of the body that was parsed, except for
+    /// Ollama, whose messages are converted.
     pub fn messages(&self) -> Vec<&str> {
         let texts = self.elements.iter().map(|range| &self.source[range.clone()]);
         texts.map(|text| std::str::from_utf8(text).expect("it was made from text")).collect()

@@ -10,7 +10,7 @@ use epitome_json::{Document, Value};
 use super::response::wrong;
 use super::{Api, BadResponse};
 
-/// A piece of a response that has arrived.
+/// What is reported while a response arrives: its next piece, or that it begins anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delta<'a> {
     /// The next piece of text.
@@ -59,7 +59,8 @@ pub(crate) trait Assembler: Send {
     ///
     /// # Errors
     ///
-    /// `Cut`, if the event that ends each complete response is missing.
+    /// `Cut` if the event that ends each complete response is missing; `Unreadable` if the events
+    /// do not make a valid response.
     fn finish(self: Box<Self>) -> Result<String, BadResponse>;
 }
 
@@ -133,7 +134,9 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// [`BadResponse::Cut`] if the stream ended before the response was complete.
+    /// [`BadResponse::Cut`] if the stream ended before the response was complete; another
+    /// [`BadResponse`] if the last event is an error, or if the events do not make a valid
+    /// response.
     pub fn finish(mut self, on: OnDelta<'_>) -> Result<String, BadResponse> {
         // Some services leave out the line feeds at the end.
         self.end_line(on).and_then(|()| self.end_event(on)).map_err(cut)?;

@@ -3,7 +3,7 @@
 use super::make;
 use crate::{Endpoint, Framing, Options, tools};
 
-/// Anthropic's own service.
+/// The endpoint of Anthropic's own service.
 pub const ENDPOINT: Endpoint = Endpoint {
     path: |_, _| "messages".into(),
     headers: &[("anthropic-version", "2023-06-01")],

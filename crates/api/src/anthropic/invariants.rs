@@ -4,7 +4,7 @@
 //! `docs/agents-and-tools/tool-use/implement-tool-use`, `docs/build-with-claude/extended-thinking`,
 //! `docs/build-with-claude/prompt-caching`, `docs/build-with-claude/compaction`, and from refusals
 //! that users of the service published. These checks parse a body on their own and share no code
-//! with what makes it.
+//! with the module that makes bodies.
 
 mod blocks;
 
@@ -58,7 +58,7 @@ enum Role {
     Assistant,
 }
 
-/// Consecutive messages of one role: the service joins them before it checks pairs.
+/// Consecutive messages of one role: the service joins them before it pairs calls with results.
 struct Turn<'d> {
     role: Role,
     /// The blocks of the messages, each with its path in the body. A message that is a string
@@ -111,7 +111,7 @@ fn first(found: &mut Violations<'_>, turns: &[Turn<'_>]) {
     }
 }
 
-/// No call id may repeat, and no text may follow a call.
+/// No call id may repeat, and within a turn no text may follow a call.
 fn calls(found: &mut Violations<'_>, turns: &[Turn<'_>]) {
     let mut seen = HashSet::new();
     for turn in turns {
@@ -148,7 +148,7 @@ fn service_calls(found: &mut Violations<'_>, turn: &Turn<'_>) {
             }
         }
     }
-    // The last call may have no result yet: the service may have paused the turn.
+    // One call may have no result yet: the service may have paused the turn.
     if open.len() > 1 {
         for (id, (place, block)) in open {
             let what = format_args!("the call {id} has no result");
@@ -202,8 +202,8 @@ fn results_have_calls(found: &mut Violations<'_>, turn: &Turn<'_>, before: Optio
     }
 }
 
-/// If the last turn has results, the model's first turn after the last message of the user must
-/// begin with reasoning.
+/// For a request with reasoning enabled. If the last turn has results, the model's first turn after
+/// the last message of the user must begin with reasoning.
 fn open_loop(found: &mut Violations<'_>, turns: &[Turn<'_>]) {
     if !turns.last().is_some_and(|turn| turn.role == Role::User && has_results(turn)) {
         return;
@@ -223,8 +223,8 @@ fn has_results(turn: &Turn<'_>) -> bool {
     turn.of_kind("tool_result").next().is_some()
 }
 
-/// The service's own compaction must be the first block of its message, and the two ways of
-/// compacting exclude each other.
+/// The service's own compaction must be the first block of its message, and a request must not have
+/// both `compaction` and `context_management`.
 fn compactions(found: &mut Violations<'_>, root: &Value<'_>, messages: &[Value<'_>]) {
     for (idx, message) in messages.iter().enumerate() {
         for (n, block) in message.list_of("content").iter().enumerate() {

@@ -66,8 +66,8 @@ fn carries(block: &Value<'_>) -> bool {
     block.text_of("type").is_some_and(|kind| CARRIED.contains(&&*kind))
 }
 
-/// The content of a response: signed reasoning, then texts, then calls. The API refuses text after
-/// a call.
+/// The content of a response: texts and signed reasoning in their order, then the calls, with the
+/// reasoning between them. The API refuses text after a call; such text is moved before the calls.
 fn reply(all: &mut Conversation<'_>, blocks: &[&Block]) -> Vec<String> {
     let mut contents = Vec::new();
     let mut calls = Vec::new();

@@ -98,7 +98,7 @@ fn push<'r>(contents: &mut Vec<(&'r str, Vec<String>)>, role: &'r str, parts: Ve
     }
 }
 
-/// The parts of a response: texts and pictures, and apart from them the calls.
+/// The parts of a response: those with texts and pictures, and those with calls.
 fn reply<'t>(all: &mut Conversation<'t>, step: &Exchange<'t>) -> (Vec<String>, Vec<String>) {
     let mut parts = Vec::new();
     let mut calls = Vec::new();

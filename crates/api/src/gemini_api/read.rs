@@ -34,7 +34,7 @@ pub fn messages(body: &mut Body<'_>, contents: &[Value<'_>]) {
     let prompt = contents.iter().rposition(|it| !it.is("role", "model") && !answers(it));
     let mut reader = Reader { open: Vec::new(), calls: 0 };
     for (idx, content) in contents.iter().enumerate() {
-        // Reasoning of the current request must be sent back unchanged.
+        // Reasoning after the last message of the user must be sent back unchanged.
         reader.content(body, content, prompt.is_some_and(|prompt| idx < prompt));
     }
 }
@@ -142,7 +142,7 @@ impl Reader {
     }
 
     /// The id of the call that a result answers: the id in the result, or else that of the first
-    /// open call of the same function.
+    /// open call of the same function. Without either it is a text that names the function.
     fn answered(&mut self, response: &Value<'_>) -> Box<str> {
         let id = response.text_of("id");
         let name = response.text_of("name").unwrap_or_default();

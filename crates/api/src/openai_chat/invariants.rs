@@ -3,7 +3,7 @@
 //! The rules are from the provider's reference (`api-reference/chat/create`) and its guide to
 //! function calling (`guides/function-calling`), below <https://platform.openai.com/docs>, and from
 //! refusals that users of the service published. These checks parse a body on their own and share
-//! no code with what makes it.
+//! no code with the module that makes bodies.
 
 use std::collections::HashMap;
 
@@ -149,7 +149,8 @@ fn call(found: &mut Violations<'_>, call: &Value<'_>, place: &str) {
     found.text(function, place, key);
 }
 
-/// The calls that have no result so far, by id, with their positions.
+/// The calls of the last response: those that have no result so far, by id, with their positions;
+/// and the ids of those that have one.
 struct Open<'d> {
     calls: HashMap<String, (String, &'d Value<'d>)>,
     answered: Vec<String>,

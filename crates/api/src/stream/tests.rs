@@ -32,7 +32,7 @@ fn events(events: &[Json]) -> String {
     events.iter().map(|event| format!("data: {event}\n\n")).collect()
 }
 
-/// The error at the end of a stream.
+/// The error of a stream as text; `Ok` and the response if there is no error.
 fn refused(api: &Api, bytes: &str) -> String {
     match received(api, bytes).0 {
         Ok(response) => format!("Ok {response:?}"),

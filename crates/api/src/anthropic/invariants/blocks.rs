@@ -23,7 +23,8 @@ const KEYS: &[(&str, &[&str])] = &[
     ("tool_reference", &["tool_name"]),
 ];
 
-/// Checks the role and keys of a message, and that it has content.
+/// Checks the role and keys of a message, that it has content, and its blocks. The last message may
+/// be empty if it is of the assistant.
 pub fn message(found: &mut Violations<'_>, message: &Value<'_>, place: &str, last: bool) {
     let role = message.text_of("role").unwrap_or_default();
     if !matches!(&*role, "user" | "assistant" | "system") {
