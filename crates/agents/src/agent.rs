@@ -59,7 +59,7 @@ pub trait Agent: Sync {
     fn part_id(&self, session: &str, part: &Path) -> String {
         let name = stem(part);
         // Such a file contains the id of the session that started it, and no id of its own.
-        // `Loaded::key` makes the same id.
+        // `epitome_store::session::key_of` makes the same id.
         if name.starts_with("agent-") { format!("{session}.{name}") } else { name.into_owned() }
     }
 
@@ -96,7 +96,8 @@ pub trait Agent: Sync {
     ///
     /// # Errors
     ///
-    /// `Refused`, with the path of the other session.
+    /// `Refused`, with a message that names the other session. `NoPermission` or `Unreadable` if it
+    /// cannot be found out whether there is one.
     fn check_places(&self, _session: &Path, _from: u64) -> Result<()> {
         Ok(())
     }

@@ -16,7 +16,8 @@ const ENDINGS: [&str; 3] = [".jsonl", ".jsonl.zst", ".json"];
 const DEPTH: usize = 16;
 
 /// Returns all sessions of any agent in a folder and below it, ordered by path. A file is a session
-/// if its name and its first bytes are those of one. Links to folders are not followed.
+/// if its name and its first bytes are those of one. Files of sub-agents, and files that cannot be
+/// read, are left out. Links to folders are not followed.
 pub fn sessions_below(folder: &Path) -> Vec<SessionFile> {
     let mut files = Vec::new();
     walk(folder, DEPTH, &mut files);

@@ -1,5 +1,5 @@
-//! A census of all sessions on this machine, which decides whether archived originals are still
-//! needed. Everything that could not be read is part of the result.
+//! A census of all sessions on this machine, which decides whether the removed bytes in the archive
+//! are still needed. Everything that could not be read is part of the result.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -22,7 +22,8 @@ use crate::session_file::SessionFile;
 use crate::unread::UnreadErrors;
 use crate::{AGENTS, find_agent};
 
-/// The number of bytes at the beginning of a session that contain its id.
+/// The number of bytes at the beginning of a file in which ids are looked for: a session has its id
+/// there.
 const HEAD: u64 = 64 << 10;
 /// The name of the folder with the files of Claude Code's sub-agents. It is in a folder that is
 /// named like their session.
@@ -51,11 +52,11 @@ pub struct Census {
 pub enum Presence {
     /// There is a session.
     There,
-    /// There is no session: the database was read; or the folder of the address, or else the folder
-    /// above that, was listed and is not empty.
+    /// There is no session. For a row: the database was read and has no such session. For a file:
+    /// its folder is not empty; or the folder is missing, and the folder above it is not empty.
     Gone,
-    /// It is unknown whether there is a session, because the database or the folder of the address
-    /// could not be read, or because the folder is empty.
+    /// It is unknown whether there is a session, because the database, the file or the folder
+    /// cannot be read, or because the folder is empty.
     Unknown(Error),
 }
 
@@ -114,8 +115,8 @@ impl Census {
         self.by_id.get(key).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether a file of the session, or of the session to which it belongs, was found, or a file
-    /// that mentions its id.
+    /// Whether a file was found of the session, or of the session to which it belongs. Also true if
+    /// a file mentions the id of that session, unless the id is shorter than eight bytes.
     pub fn knows(&self, key: &SessionKey) -> bool {
         let root = SessionKey::new(key.agent.clone(), root_of(&key.id));
         self.by_id.contains_key(key)
@@ -164,7 +165,8 @@ fn has_entries(folder: &Path) -> io::Result<bool> {
     Ok(fs::read_dir(folder)?.next().is_some())
 }
 
-/// The files of all sessions, and the files and rows that belong to them, by agent and id.
+/// The files of all sessions, and the files and rows that belong to them, by agent and id. Sessions
+/// of read-only formats are left out.
 pub fn places(environment: &Environment) -> BTreeMap<SessionKey, Vec<PathBuf>> {
     by_name(all(environment, None).sessions)
 }

@@ -97,8 +97,8 @@ impl Agent for Claude {
     }
 
     fn mcp(&self) -> Option<AdditionTarget> {
-        // The file is in the home folder, next to `.claude`; if the variable is set, it is in the
-        // folder of settings.
+        // The file is in the home folder, next to `.claude`. If `CLAUDE_CONFIG_DIR` is set, the
+        // file is in the folder that it names.
         let settings = |environment: &Environment| {
             environment.folder("CLAUDE_CONFIG_DIR", environment.home.clone())
         };

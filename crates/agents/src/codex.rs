@@ -214,8 +214,8 @@ fn sub_agents(session: &Path, unread: &mut UnreadErrors) -> Vec<PathBuf> {
 ///
 /// # Errors
 ///
-/// `Refused`, with the path of the fork; `NoPermission`, `Unreadable` when it is unknown whether
-/// there is one.
+/// `Refused`, with a message that names the fork; `NoPermission` or `Unreadable` if it is unknown
+/// whether there is one.
 fn check_places(session: &Path, from: u64) -> Result<()> {
     let name = stem(session).into_owned();
     if !name.starts_with("rollout-") {
@@ -263,7 +263,8 @@ fn around(session: &Path, unread: &mut UnreadErrors) -> Vec<PathBuf> {
 }
 
 /// The sessions that the first line of a rollout refers to: the one that started it as a sub-agent,
-/// and the rollout that it continues. `None` for a file that is missing or damaged.
+/// and the rollout that it continues. `None` if the file is missing or damaged, or if its first
+/// line is not that of a rollout.
 ///
 /// # Errors
 ///

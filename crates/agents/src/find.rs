@@ -27,7 +27,7 @@ use crate::{AGENTS, find_agent};
 /// The result of looking a session up by a text that the user typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionMatch {
-    /// The session at this address, which may not exist.
+    /// The session at this address. It is not checked whether there is one.
     File(PathBuf),
     /// Several sessions, each of which the text may mean.
     AnyOf(Vec<SessionFile>),
@@ -116,8 +116,8 @@ pub fn find_session(environment: &Environment, text: &str, agent: Option<&str>) 
     }
 }
 
-/// The files in which the session of a generation may be: the recorded one, and those that agents
-/// keep under its id.
+/// The existing files in which the session of a generation may be: the recorded one, and those that
+/// agents keep under its id.
 pub fn files_of(environment: &Environment, generation: &Generation) -> Vec<PathBuf> {
     let mut found = vec![generation.path.clone()];
     let (id, part) = generation.session.split_once('.').unwrap_or((&generation.session, ""));
@@ -188,7 +188,8 @@ pub fn agent_of(session: &Path) -> Option<&'static dyn Agent> {
     find_agent(format_at(session)?.name)
 }
 
-/// The format of a file. Of a compressed file only the beginning is decompressed.
+/// The format of a file; `None` if it cannot be read or is of no known format. Of a compressed file
+/// only the beginning is decompressed.
 fn format_at(session: &Path) -> Option<&'static Format> {
     let source = FileSource::open(session).ok()?;
     if !compressed::is_compressed(&source).ok()? {
@@ -262,7 +263,8 @@ pub fn forget(environment: &Environment, session: &Path) -> Result<()> {
 ///
 /// # Errors
 ///
-/// `Refused`, with the path of the other session.
+/// `Refused`, with a message that names the other session. `NoPermission` or `Unreadable` if it
+/// cannot be found out whether there is one.
 pub fn check_places(session: &Path, from: u64) -> Result<()> {
     agent_of(session).map_or(Ok(()), |agent| agent.check_places(session, from))
 }

@@ -59,7 +59,7 @@ impl Agent for Gemini {
         folders.retain(|path| {
             is_short_for(short, &path.file_name().unwrap_or_default().to_string_lossy())
         });
-        // A file may have that name as well. It is not a folder, and is skipped without an error.
+        // A file may have the name of such a folder as well. It is skipped without an error.
         let mut found: Vec<PathBuf> =
             folders.iter().flat_map(|folder| unread.files_in(folder)).collect();
         found.retain(|path| is_jsonl(path));

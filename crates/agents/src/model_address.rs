@@ -129,7 +129,7 @@ pub(crate) const QWEN: ModelAddress = ModelAddress {
     mcp: None,
 };
 
-/// OpenCode: the base URLs of the three providers are settings in a variable.
+/// OpenCode: the base URLs of Anthropic, OpenAI, and Google are settings in a variable.
 pub(crate) const OPENCODE: ModelAddress = ModelAddress {
     program: "opencode",
     variable: None,
@@ -145,7 +145,7 @@ pub(crate) const OPENCODE: ModelAddress = ModelAddress {
     mcp: None,
 };
 
-/// pi: an extension sets the base URLs of the three providers.
+/// pi: an extension sets the base URLs of Anthropic, OpenAI, and Google.
 pub(crate) const PI: ModelAddress = ModelAddress {
     program: "pi",
     variable: None,

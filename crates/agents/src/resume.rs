@@ -2,8 +2,8 @@
 
 use crate::AGENTS;
 
-/// The command line with which `agent` resumes the session `id` in the folder `cwd`, quoted for a
-/// shell. None if the agent's command is unknown.
+/// The command line with which `agent` resumes the session `id` in the folder `cwd` (`None`: in the
+/// current folder), quoted for a shell. `None` if the agent's command is unknown.
 ///
 /// ```
 /// use epitome_agents::resume_line;

@@ -36,8 +36,9 @@ impl UnreadErrors {
         }
     }
 
-    /// The metadata of a file that may be a session. `None` for a folder, a missing file, and a
-    /// file that cannot be read, which is recorded.
+    /// The metadata of a file that may be a session. `None` for a folder, a missing file, a file
+    /// that is not a regular one, and a file that cannot be read. The last two are recorded, and so
+    /// is a dangling link.
     pub(crate) fn file(&mut self, path: &Path) -> Option<fs::Metadata> {
         match fs::metadata(path) {
             Ok(meta) if meta.is_dir() => None,
