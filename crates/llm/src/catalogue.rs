@@ -96,7 +96,8 @@ impl Catalogue {
         self
     }
 
-    /// The date of the newest prices in the table, such as `2026-11-21`.
+    /// The date of the newest prices in the table, such as `2026-11-21`; empty if the table has
+    /// none.
     pub fn date(&self) -> &str {
         &self.date
     }
@@ -106,7 +107,8 @@ impl Catalogue {
         self.models.iter()
     }
 
-    /// Looks a model up by its name, ignoring a date or `latest` at the end of it.
+    /// Looks a model up by its provider and its name, which may end in a date or `latest` and may
+    /// have hyphens in place of dots.
     pub fn look_up(&self, name: &ModelName) -> Option<&ListedModel> {
         let mut models = self.models.iter();
         models.find(|known| {
@@ -114,8 +116,9 @@ impl Catalogue {
         })
     }
 
-    /// Looks a model up by its name alone, as sessions record it. If several providers have the
-    /// model, uses the first row of the table and assumes that its price is the same everywhere.
+    /// Looks a model up by its name alone, as sessions record it. If the table does not have the
+    /// name, looks up the part after its last `/`. If several providers have the model, uses the
+    /// first row of the table and assumes that its price is the same everywhere.
     pub fn find(&self, model: &str) -> Option<&ListedModel> {
         let (_, last) = model.rsplit_once('/').unwrap_or(("", model));
         let mut models = self.models.iter();
@@ -130,8 +133,8 @@ impl Catalogue {
 }
 
 impl ListedModel {
-    /// The tokens that a request and its answer may have together, without the reserve for
-    /// reasoning.
+    /// The tokens that a request and its response may have together: the context window, less the
+    /// reserve for reasoning if the model reasons.
     pub fn usable_window(&self) -> Tokens {
         if self.thinks { self.window - Tokens(THOUGHT) } else { self.window }
     }

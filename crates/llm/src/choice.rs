@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::catalogue::{Catalogue, ListedModel};
 use crate::name::{ModelName, NameError, Provider};
 
-/// What a model is needed for.
+/// What the choice of a model depends on.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ModelNeeds<'a> {
     /// The user's setting: `provider/model`, or the name of a model in the table.
@@ -49,10 +49,11 @@ pub enum NoModel {
     /// The setting is not a model name.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// Nothing is set, and the session names no model that can be used.
+    /// Neither a model nor a provider is set, and the session names no model that can be used.
     #[error("no model is set, and the session does not name one that can be used")]
     Unsaid,
-    /// A provider is set, and the table has no suitable model of it.
+    /// A provider is set. The table has no suitable model of it, and the session's model is unknown
+    /// or belongs to another provider.
     #[error("no model of {0} in the model table is suitable")]
     NoneOf(Provider),
 }
@@ -146,8 +147,8 @@ mod tests {
                 (None, Some("gemini-3.1-pro-preview"), small),
                 "google/gemini-3.1-flash-lite Cheapest",
             ),
-            // No model of this provider in the table accepts so long a request; the session's model
-            // did.
+            // No model of this provider in the table accepts so long a request: the session's own
+            // model is chosen, because it accepted the session.
             ((None, Some("claude-opus-5"), (2_000_000, 1)), "anthropic/claude-opus-5 Session"),
             ((None, Some("mock-model"), small), "error"),
             ((None, Some("ollama/qwen3:8b"), small), "ollama/qwen3:8b Session"),

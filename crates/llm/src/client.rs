@@ -18,7 +18,8 @@ use crate::name::{ModelName, Provider};
 use crate::stop::Stop;
 use crate::{Model, Request, Sink};
 
-/// The default timeout of a whole response: 10,000 tokens at 50 per second take 200 s.
+/// The default timeout of a whole response, or of each chunk of a streamed one: 10,000 tokens at 50
+/// per second take 200 s.
 const TIMEOUT: Duration = Duration::from_secs(300);
 /// The timeout for making a connection.
 const CONNECT: Duration = Duration::from_secs(15);
@@ -56,7 +57,7 @@ impl ClientSetup {
         self
     }
 
-    /// Sets other paths, headers and members than those of the API's own service.
+    /// Sets other paths, headers and members of the body than those of the API's own service.
     #[must_use]
     pub fn with_endpoint(mut self, endpoint: Endpoint) -> ClientSetup {
         self.endpoint = Some(endpoint);
@@ -103,7 +104,9 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`Failure::NoKey`] and [`Failure::Setup`], when the model cannot be called with this setup.
+    /// [`Failure::NoKey`] if the provider requires a key and neither a key nor another
+    /// authentication is set. [`Failure::Setup`] if the base URL is missing or invalid, if a key
+    /// would be sent to another machine without TLS, or if no HTTP client can be made.
     pub fn new(setup: ClientSetup) -> Result<Client, Failure> {
         let ClientSetup { name, key, auth, endpoint, address, .. } = &setup;
         let provider = name.provider;
@@ -221,7 +224,7 @@ impl Client {
         answer::on_the_way(err, self.setup.timeout, self.setup.key.as_ref())
     }
 
-    /// The whole body of a response.
+    /// The whole body of a response. Fails if it is longer than [`LONGEST`].
     async fn whole(&self, response: &mut reqwest::Response) -> Result<String, Failure> {
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(|err| self.on_the_way(&err))? {
@@ -252,7 +255,9 @@ impl Client {
         stream.finish(sink).map_err(|it| answer::bad(it, key))
     }
 
-    /// Maximum output tokens of the response: every API counts reasoning as output.
+    /// The output limit to request: `max_tokens`, and for a model that reasons also [`THOUGHT`],
+    /// because every API counts reasoning as output. At most the model's own maximum, if it is
+    /// known.
     fn limit(&self, max_tokens: u64) -> u64 {
         match &self.setup.known {
             Some(known) if known.thinks => (max_tokens + THOUGHT).min(known.output.0),
@@ -393,7 +398,7 @@ impl Auth for KeyHeader {
     }
 }
 
-/// Bytes of all texts and results that are sent.
+/// Bytes of all texts that are sent, those of results included.
 fn text_bytes(outgoing: &Outgoing<'_>) -> u64 {
     let mut bytes = 0;
     for block in outgoing.transcript.context().flat_map(|(_, entry)| &entry.blocks) {

@@ -120,7 +120,7 @@ impl fmt::Display for Provider {
 pub struct ModelName {
     /// The provider.
     pub provider: Provider,
-    /// The name of the model, as the provider has it.
+    /// The name of the model, as the provider writes it.
     pub model: String,
 }
 

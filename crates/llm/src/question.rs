@@ -1,4 +1,4 @@
-//! Builds the transcript of a question.
+//! Builds the transcript that is sent for an [`Ask`].
 
 use epitome_model::{Block, Entry, Head, Item, Role, Text, Transcript};
 use epitome_passes::Ask;

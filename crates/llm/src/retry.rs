@@ -56,7 +56,7 @@ impl Clock for RealClock {
     }
 }
 
-/// One call of a model.
+/// One call of a model. A call that was stopped before it was sent is one, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
     /// The model.
@@ -72,7 +72,7 @@ pub struct Attempt {
 /// Total calls, tokens and cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CallTotals {
-    /// Calls of a service.
+    /// Calls of a service. Calls that were not sent, or that the caller stopped, do not count.
     pub calls: u64,
     /// Calls without a response.
     pub failed: u64,
@@ -129,7 +129,8 @@ impl RetryingModel {
         }
     }
 
-    /// Adds a fallback, which is called if the models before it gave no response.
+    /// Adds a fallback, which is called if the models before it gave no response and the caller has
+    /// not stopped the request.
     #[must_use]
     pub fn or(mut self, other: impl Model + 'static) -> RetryingModel {
         self.others.push(Box::new(other));

@@ -141,7 +141,8 @@ pub(super) fn refused(
     }
 }
 
-/// The message in an error body.
+/// The message in an error body, shortened. Without a message: the body itself, or the words `an
+/// HTML page`, or the status if the body is empty.
 fn message(status: u16, body: &str, key: Option<&Key>) -> String {
     let parsed: Value = serde_json::from_str(body).unwrap_or(Value::Null);
     // Google responds with a list of one object.
