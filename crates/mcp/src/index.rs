@@ -23,7 +23,7 @@ pub(crate) struct SessionIndex {
 pub(crate) enum Coverage {
     /// The index has all sessions as they are now.
     All,
-    /// An update of this or of another process is still running.
+    /// An update of this or of another process is still running, or the update failed with a panic.
     Part,
 }
 
@@ -36,7 +36,8 @@ impl SessionIndex {
     ///
     /// # Errors
     ///
-    /// Those of `look`, and of [`Search::update`].
+    /// Those of `look`, of [`Search::open`] and of [`Search::update`]. A damaged index is built
+    /// anew first.
     pub(crate) fn look<T>(
         &self,
         files: &[SessionFile],
@@ -67,7 +68,7 @@ impl SessionIndex {
         Ok(Arc::clone(self.search.get_or_init(|| search)))
     }
 
-    /// Starts an update unless one is running, and waits for it.
+    /// Starts an update unless one is running, and waits for it, at most [`WAIT`].
     fn update(&self, search: &Arc<Search>, files: &[SessionFile]) -> Result<Coverage> {
         let mut running = self.update.lock().unwrap_or_else(PoisonError::into_inner);
         let done = running.take().unwrap_or_else(|| {

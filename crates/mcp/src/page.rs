@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 /// A part of an answer.
 ///
 /// The text of the answer is between two lines that name its hash. A session cannot contain the
-/// closing line of an answer that quotes it, because the hash would have to be its own.
+/// closing line of an answer that quotes it: the hash in that line depends on all of the quoted
+/// text.
 ///
 /// ```
 /// use epitome_mcp::Page;
@@ -40,11 +41,11 @@ impl Page {
     /// A page ends after a whole line if a line ends within this many bytes before the maximum.
     const LAST_PART: usize = 4_000;
 
-    /// The first page of an answer, or the one with a cursor.
+    /// The page of an answer that `cursor` names; without a cursor, the first page.
     ///
     /// # Errors
     ///
-    /// When the answer has no such page.
+    /// If `cursor` is not one of an answer, or if the answer has changed since the cursor was made.
     pub fn from_answer(answer: &str, cursor: Option<&str>) -> Result<Page, BadCursor> {
         let mark = blake3::hash(answer.as_bytes()).to_hex()[..12].to_owned();
         let start = match cursor {

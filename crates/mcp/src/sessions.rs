@@ -17,7 +17,7 @@ pub(crate) struct Sessions<'c> {
 }
 
 impl<'c> Sessions<'c> {
-    /// Looks the sessions of all agents up. None is read.
+    /// Finds the sessions of all agents, without reading them.
     pub(crate) fn find(config: &'c Config) -> Sessions<'c> {
         let files = agents::sessions(&config.agents, None);
         let ids: Vec<&str> = files.iter().map(|file| &*file.id).collect();

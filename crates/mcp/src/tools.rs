@@ -23,8 +23,8 @@ pub(crate) struct Library {
 }
 
 impl Library {
-    /// The answer of a tool. The redactor learns the secrets of the sessions that are read, so that
-    /// it finds them in the answer even without the text around them.
+    /// The answer of a tool. For [`Tool::Show`] the redactor learns the secrets of the session that
+    /// is read, so that it finds them in the answer even without the text around them.
     pub(crate) fn answer(
         &self,
         tool: Tool,

@@ -12,7 +12,7 @@ use crate::arguments::Arguments;
 use crate::error::ToolError;
 use crate::sessions::Sessions;
 
-/// The maximum number of characters of the name of a piece.
+/// The maximum number of characters of the name of a removed piece, and of the compaction's maker.
 const NAME: usize = 100;
 
 impl Library {
@@ -52,8 +52,8 @@ fn text_of(report: &LossReport) -> String {
     answer
 }
 
-/// Lists what a compaction removed, the most important first, with the references that `show`
-/// takes.
+/// Lists what a compaction removed, or would remove, the most important first. Pieces have a
+/// reference by which `show` finds them.
 pub(super) fn describe(answer: &mut String, compaction: &CompactionLosses) {
     let verb = if compaction.is_planned() { "It would take" } else { "Left the context" };
     let _ = writeln!(answer, "{verb}: {}.", compaction.amounts());

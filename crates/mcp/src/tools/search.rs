@@ -238,7 +238,7 @@ fn author(role: &str, kind: &str) -> String {
     }
 }
 
-/// A recorded time, to the minute.
+/// A recorded time, to the minute; if it cannot be parsed, its first 20 characters.
 fn minute(time: &str) -> String {
     match time.parse::<jiff::Timestamp>() {
         Ok(time) => time.strftime("%Y-%m-%d %H:%M").to_string(),
