@@ -141,8 +141,8 @@ fn ends_token(text: &str, at: usize) -> bool {
         // An apostrophe may begin a contraction.
         (b'a'..=b'z' | b'A'..=b'Z', b'\'') => false,
         (b'a'..=b'z' | b'A'..=b'Z', b'!'..=b'/' | b':'..=b'@' | b'['..=b'`' | b'{'..=b'~') => true,
-        // A token ends after a comma or full stop that follows a Chinese, Japanese or Korean
-        // letter.
+        // A token ends between a Chinese, Japanese or Korean letter and the comma or full stop
+        // after it.
         (0x80..=0xbf, 0xe3 | 0xef) if text.is_char_boundary(at) => {
             let (head, tail) = text.split_at(at);
             tail.starts_with(['、', '。', '，'])

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The count of the second implementation.
+/// The count of the second implementation, `bpe-openai`.
 fn other(text: &str) -> u64 {
     bpe_openai::o200k_base().count(text) as u64
 }

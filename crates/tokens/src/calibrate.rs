@@ -116,7 +116,7 @@ fn is_openai(word: &str) -> bool {
         || word.starts_with("o200k")
 }
 
-/// The number of points from which a calibration is fitted.
+/// The minimum number of points for a calibration.
 const MIN_POINTS: usize = 8;
 /// The least difference between the largest and the smallest context, in our tokens.
 const MIN_SPREAD: u64 = 4_000;
@@ -176,7 +176,7 @@ pub fn calibrate(points: &[(Tokens, u64)]) -> Option<Calibration> {
 }
 
 /// The factor, in thousandths, and the fixed part of a line through the points. Uses pairs of
-/// points that are at least `apart` tokens from each other.
+/// points that are at least `apart` tokens from each other; `None` if there is no such pair.
 fn fit_line(points: &[(i128, i128)], apart: i128) -> Option<(i128, i128)> {
     let mut slopes = Vec::new();
     for (idx, (near, low)) in points.iter().enumerate() {

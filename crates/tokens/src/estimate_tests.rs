@@ -45,7 +45,8 @@ fn an_estimate_is_close_on_every_kind_of_text() {
 
 #[test]
 fn hostile_runs_are_estimated_within_reason() {
-    // Not exact, but of the right magnitude: a trigger must fire, a sum must not overflow.
+    // The estimate of such texts is not exact, but it has the right magnitude: a compaction must
+    // start in time, and sums of counts must not overflow.
     let cases = [
         ("a", 4),
         (" ", 2),
