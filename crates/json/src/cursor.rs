@@ -106,7 +106,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Calls `member` for each member of the next object with its key, without quotes and with
-    /// escapes not decoded. `member` must skip the value.
+    /// escapes not decoded. `member` must skip the value. Returns the range of the object.
     ///
     /// A value that is not an object is skipped, and `member` is not called.
     pub fn object<F>(&mut self, mut member: F) -> Result<Range<usize>, MalformedJson>
@@ -133,7 +133,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Calls `element` for each element of the next array. `element` must skip the value.
+    /// Calls `element` for each element of the next array. `element` must skip the value. Returns
+    /// the range of the array.
     ///
     /// A value that is not an array is skipped, and `element` is not called.
     pub fn array<F>(&mut self, mut element: F) -> Result<Range<usize>, MalformedJson>
@@ -361,7 +362,8 @@ pub fn check(bytes: &[u8]) -> Result<(), MalformedJson> {
     cursor.end()
 }
 
-/// The value at `range`, if it is a non-negative integer.
+/// The value at `range`, if it is a non-negative integer of at most 64 bits, without a fraction or
+/// an exponent.
 pub fn integer(bytes: &[u8], range: &Range<usize>) -> Option<u64> {
     std::str::from_utf8(&bytes[range.clone()]).ok()?.parse().ok()
 }

@@ -25,7 +25,8 @@ pub struct Document<'a> {
 }
 
 impl<'a> Document<'a> {
-    /// Parses a document. If a key occurs more than once in an object, the last one counts.
+    /// Parses a document; skips a byte order mark at its beginning. If a key occurs more than once
+    /// in an object, the last one counts.
     pub fn parse(bytes: &'a [u8]) -> Result<Document<'a>, MalformedJson> {
         Document::parse_at(bytes, 0)
     }
@@ -102,7 +103,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The member of an object with this key.
+    /// The value of the member of an object with this key.
     pub fn get(&self, key: &str) -> Option<&Value<'a>> {
         self.members().iter().rev().find(|(name, _)| name == key).map(|(_, value)| value)
     }
@@ -225,8 +226,8 @@ impl<'a> Value<'a> {
     }
 }
 
-/// All bytes of a source. One that returns fewer bytes than a read asks for is read until a read
-/// returns none.
+/// All bytes of a source. If the first read returns fewer bytes than the source has, reads on until
+/// a read returns none.
 pub fn read_all(source: &dyn Source) -> Cow<'_, [u8]> {
     let first = source.read(0..source.len());
     if first.len() as u64 == source.len() {

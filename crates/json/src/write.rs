@@ -59,7 +59,7 @@ pub enum OwnReplacement {
     Value(Span, String),
     /// Removes a value with its key and its comma.
     Child(Span),
-    /// Replaces a value and its key with another key and value.
+    /// Replaces the value at a span, together with its key, by another key and value.
     Member(Span, String),
 }
 
@@ -333,7 +333,7 @@ fn member(line: &[u8], record: Span, value: Span) -> Option<Span> {
     Some(Span { start, end: value.end })
 }
 
-/// The object or array of which `wanted` is a direct child.
+/// The object or array of which `wanted` is a direct child; `None` if there is none.
 fn container_of(line: &[u8], wanted: &Range<usize>) -> Option<Container> {
     let mut within = 0..line.len();
     loop {
@@ -348,7 +348,8 @@ fn container_of(line: &[u8], wanted: &Range<usize>) -> Option<Container> {
     }
 }
 
-/// The object or array at `value`, with its children; `None` if the value is neither.
+/// The object or array at `value`, with its children; `None` if the value is neither, or is
+/// malformed.
 fn children(line: &[u8], value: &Range<usize>) -> Option<Container> {
     let mut children = Vec::new();
     let mut values = Vec::new();

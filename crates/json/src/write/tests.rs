@@ -39,7 +39,7 @@ fn transcript() -> Transcript {
     let results = Output { parts, whole: span(r#"["one", {"image": "AA"}]"#), ..result.clone() };
     let thinking = Thinking { text: None, whole: span(r#"{"text": "hm"}"#), removable: true };
     let command = Field { name: "command".into(), role: FieldRole::Command, text: text("\"ls\"") };
-    // A literal in a string of the record.
+    // A string literal inside a string of the record.
     let path = Field { name: "path".into(), role: FieldRole::Patch, text: text(r#"\"a\""#) };
     let call = Call {
         id: "c".into(),
@@ -91,7 +91,8 @@ fn copy(copy: usize) -> At {
     At::Copy { item: 0, copy }
 }
 
-/// The edit that replaces what is at a position by `less`, or removes it.
+/// The edit that replaces what is at a position by a text; without a text, the edit that removes
+/// it.
 fn edit(at: At, verb: Option<&str>) -> Edit {
     Edit { at, verb: verb.map_or(Verb::Drop, |text| Verb::Replace(text.into())), pass: "test" }
 }
