@@ -74,7 +74,8 @@ impl<'a> EditedTranscript<'a> {
         applied
     }
 
-    /// Removes the items of a cut from the context, and sends its text in the place of the first.
+    /// Removes the items of a cut from the context, and sends the text of the cut in the place of
+    /// the first of them. Nothing is sent if none of the items is in the context.
     fn cut(&mut self, cut: &Cut) {
         let text = Text::Source(self.source.put(encode(&cut.text).as_bytes()));
         let new = self.add(Role::System, Block::Text(text));
@@ -86,8 +87,8 @@ impl<'a> EditedTranscript<'a> {
         context.retain(|item| !gone.contains(item));
     }
 
-    /// Replaces the context by the text of a summary and the items that it keeps at the end. The
-    /// prompt stays.
+    /// Replaces the context by the text of a summary and the items that the summary keeps at the
+    /// end. The system prompt (`head.prompt`) stays.
     fn summarise(&mut self, summary: &Summary) {
         let text = Text::Source(self.source.put(encode(&summary.text).as_bytes()));
         let new = self.add(Role::User, Block::Summary(text));
@@ -382,7 +383,7 @@ mod tests {
         assert_eq!(entry.copies, [copy("first"), copy("third")]);
     }
 
-    /// A session of four messages in which the first is the prompt.
+    /// A session of four messages, of which the first is the system prompt.
     fn messages() -> Transcript {
         let messages = ["prompt", "one", "two", "three"].map(|text| {
             let blocks = vec![Block::Text(Text::Owned(text.into()))];

@@ -53,18 +53,18 @@ impl Weight {
     }
 }
 
-/// Where the tokens of a context go.
+/// The tokens of a context, by kind of block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Weights {
     /// Text and pictures of the user.
     pub user: Weight,
-    /// Text of the model.
+    /// Text and pictures of the model.
     pub assistant: Weight,
     /// Reasoning.
     pub thinking: Weight,
-    /// Arguments of calls.
+    /// Calls: the names of the tools, and the arguments.
     pub calls: Weight,
-    /// Tool results.
+    /// Tool results, and pictures that tools added to them.
     pub results: Weight,
     /// Summaries, reminders of the agent, and blocks that epitome does not understand.
     pub other: Weight,
@@ -93,8 +93,9 @@ pub fn weigh(transcript: &Transcript, source: &dyn Source, counter: &dyn Counter
     weights
 }
 
-/// The tokens of the text of one block. What an API format adds around it (types, ids, signatures)
-/// is not counted: it differs between formats, and calibration accounts for it.
+/// The tokens of one block: of its text, or [`IMAGE`] for a picture. Reasoning without readable
+/// text has none. What an API format adds around a block (types, ids, signatures) is not counted:
+/// it differs between formats, and calibration accounts for it.
 pub fn block_tokens(block: &Block, source: &dyn Source, counter: &dyn Counter) -> Tokens {
     match block {
         Block::Text(text) | Block::Summary(text) => counter.count(&text.read(source)),
@@ -117,7 +118,8 @@ pub fn block_tokens(block: &Block, source: &dyn Source, counter: &dyn Counter) -
     }
 }
 
-/// The tokens of a call: of the name of its tool and of its arguments, which are JSON.
+/// The tokens of a call: of the name of its tool and of its arguments. `json` are the arguments as
+/// stored; if they are a JSON string, the text of the string is counted.
 pub fn call_tokens(name: &str, json: Cow<'_, [u8]>, counter: &dyn Counter) -> Tokens {
     counter.count(name) + counter.count(&arguments(json))
 }
@@ -274,7 +276,7 @@ mod tests {
         }
     }
 
-    /// Counts like [`Characters`], and records the number of characters counted.
+    /// Counts like [`Characters`], and records the number of bytes counted.
     struct Seen(AtomicU64);
 
     impl Counter for Seen {

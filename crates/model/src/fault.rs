@@ -10,7 +10,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// The record on `line` is kept, but it holds bytes that are not UTF-8.
+    /// The fault of a record on `line` that holds bytes which are not UTF-8. The record is kept.
     pub fn not_utf8(line: u64) -> Fault {
         Fault { line, what: "bytes that are not UTF-8".into() }
     }

@@ -28,7 +28,7 @@ pub(crate) fn decode_json(literal: &[u8]) -> Cow<'_, str> {
 }
 
 /// Decodes the inside of a string literal. `None` if an escape is not valid JSON or is half of a
-/// surrogate pair, or if a control character is not escaped.
+/// surrogate pair, or if a control character or a quote is not escaped.
 ///
 /// `serde_json` decodes a literal with escapes into a scratch buffer and copies that into the
 /// `String`. This writes into the `String`: for a literal of 200 MiB the program takes 390 MB at

@@ -145,8 +145,9 @@ fn push_unescaped<'t>(text: &mut String, c: char, after: &'t str) -> &'t str {
     after
 }
 
-/// Appends the character whose code point is `digits`, in hexadecimal, and returns what follows the
-/// `len` bytes of the digits in `after`. Without valid digits it appends nothing.
+/// Appends the character whose code point is `digits`, in hexadecimal, and returns `after` without
+/// its first `len` bytes. If `digits` is `None` or not a number, appends nothing and returns
+/// `after`.
 fn push_code_point<'t>(
     text: &mut String,
     digits: Option<&str>,
@@ -184,7 +185,7 @@ fn push_unicode<'t>(text: &mut String, after: &'t str) -> &'t str {
     push_code_point(text, after.get(..4), after, 4)
 }
 
-/// The number that the first four characters are in hexadecimal.
+/// The first four characters of `text`, as a hexadecimal number.
 fn code_unit(text: &str) -> Option<u32> {
     u32::from_str_radix(text.get(..4)?, 16).ok()
 }

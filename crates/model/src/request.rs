@@ -43,7 +43,7 @@ pub struct CountedRequest<'t> {
 /// All requests whose tokens a session records, in the order of the file.
 ///
 /// Several records of one response may each have counts, which grow: they are one request, wherever
-/// in the file they are, with the largest of each count. Requests whose counts are all zero
+/// in the file they are, with the largest of each count. Requests that have no tokens and no cost
 /// (aborted, or failed at once) are left out, and so are copies of the history.
 pub fn requests_with_counts(transcript: &Transcript) -> Vec<CountedRequest<'_>> {
     let mut requests: Vec<CountedRequest<'_>> = Vec::new();
@@ -68,7 +68,7 @@ pub fn requests_with_counts(transcript: &Transcript) -> Vec<CountedRequest<'_>> 
 }
 
 impl RecordedUsage {
-    /// Whether a count or the cost is not zero.
+    /// Whether the input or the output is not zero, or a cost is recorded.
     fn is_billed(&self) -> bool {
         self.input > 0 || self.output > 0 || self.cost.is_some()
     }

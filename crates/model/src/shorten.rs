@@ -6,7 +6,7 @@
 
 /// The first words of a text, at most `most` bytes.
 ///
-/// A single word that is longer than seven eighths of that is cut, between characters.
+/// A single word that is longer than seven eighths of `most` is cut, between characters.
 ///
 /// ```
 /// assert_eq!(epitome_model::first_words("export KEY=abc123 now", 15), "export ");
@@ -24,7 +24,7 @@ pub fn first_words(text: &str, most: usize) -> &str {
 
 /// The last words of a text, at most `most` bytes.
 ///
-/// A single word that is longer than seven eighths of that is cut, between characters.
+/// A single word that is longer than seven eighths of `most` is cut, between characters.
 ///
 /// ```
 /// assert_eq!(epitome_model::last_words("KEY=abc123 is set", 10), " is set");
@@ -59,13 +59,13 @@ pub fn plural(n: u64, one: &str) -> String {
     }
 }
 
-/// A part of a whole in per cent, rounded.
+/// A part of a whole in per cent, rounded; 0 if the whole is 0.
 pub fn percent(part: u64, whole: u64) -> u64 {
     let percent = (u128::from(part) * 100 + u128::from(whole) / 2).checked_div(u128::from(whole));
     u64::try_from(percent.unwrap_or(0)).unwrap_or(u64::MAX)
 }
 
-/// The change from one size to another in per cent: `-77.7%`.
+/// The change from one size to another in per cent: `-77.7%`. `0%` if the first size is 0.
 pub fn percent_change(before: u64, after: u64) -> String {
     if before == 0 || before == after {
         return "0%".to_owned();
@@ -75,7 +75,8 @@ pub fn percent_change(before: u64, after: u64) -> String {
     format!("{percent:+.1}%")
 }
 
-/// Characters outside of ASCII are words of their own: many scripts have no spaces between words.
+/// Whether a character belongs to a word. Characters outside of ASCII are words of their own: many
+/// scripts have no spaces between words.
 fn is_in_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-_./+=:@%#~!$^*?\\".contains(c)
 }

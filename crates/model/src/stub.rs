@@ -88,8 +88,8 @@ impl Note {
 
 /// The text left in place of removed text: a reference to it, and a short description.
 ///
-/// A stub replaces the text below its call or in its field, and its tokens are billed on every
-/// turn: it does not repeat what the call already shows.
+/// A stub is in the result or in the argument whose text was removed. Its tokens are billed with
+/// every request, so it does not repeat what the call shows.
 ///
 /// ```
 /// use epitome_model::{Lines, Ref, Stub};
@@ -202,7 +202,8 @@ impl Stub {
     }
 }
 
-/// Splits off the last part of a stub if `read` can parse it.
+/// Splits the last part, which follows a comma, off the description of a stub if `read` can parse
+/// that part; otherwise returns all of `text`.
 fn last_part<T>(text: &str, read: impl Fn(&str) -> Option<T>) -> (&str, Option<T>) {
     let (rest, part) = text.rsplit_once(", ").unwrap_or(("", text));
     match read(part) {
@@ -293,7 +294,7 @@ pub const PRUNED: &str = "[Old tool result content cleared]";
 const PREVIOUS: &str = "[Previous: used ";
 const REMOVED: &str = "[Output removed: ";
 
-/// Whether lines of a text were left out, as marked by [`truncation_mark`].
+/// Whether a text has a line as [`truncation_mark`] writes it.
 pub fn has_truncation_mark(text: &str) -> bool {
     text.contains(" truncated] ...")
         && text.lines().any(|line| {
@@ -303,7 +304,7 @@ pub fn has_truncation_mark(text: &str) -> bool {
         })
 }
 
-/// Whether a text is one that other programs, too, leave in place of results.
+/// Whether a text is one that other programs, as well as some recipes, put in place of a result.
 fn is_borrowed(text: &str) -> bool {
     let one_line = !text.contains('\n');
     text == CLEARED

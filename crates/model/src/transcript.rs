@@ -162,7 +162,7 @@ pub struct Entry {
 /// The speaker of an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// The user. No pass changes this text; a summary or a digest may be sent in its place.
+    /// The user. No pass changes the user's text; a summary or a digest may be sent in its place.
     #[default]
     User,
     /// The model.
@@ -222,8 +222,9 @@ impl RecordedUsage {
         })
     }
 
-    /// Sets the cost from a number of dollars that a session records. Zero is treated as unknown:
-    /// agents that do not know the price record zero, too.
+    /// Sets the cost from a number of dollars that a session records. Zero is treated as unknown,
+    /// because agents that do not know the price record zero, too; so is a text that is not a
+    /// plausible number.
     #[must_use]
     pub fn with_cost(mut self, dollars: &str) -> RecordedUsage {
         let cost = dollars.parse::<f64>().ok().filter(|cost| (1e-9..1e9).contains(cost));
@@ -273,7 +274,7 @@ pub struct Thinking {
 pub struct Call {
     /// The id that the result of the call names.
     pub id: Box<str>,
-    /// The name of the tool, as the agent has it.
+    /// The name of the tool, as the agent writes it.
     pub name: Box<str>,
     /// What the tool does.
     pub kind: ToolKind,
@@ -325,8 +326,8 @@ impl Output {
         text
     }
 
-    /// The size of the result as stored, in bytes: the value that holds the parts, and pictures
-    /// next to it.
+    /// The size of the result as stored, in bytes: of the value that holds the parts, and of the
+    /// pictures outside of that value.
     pub fn size(&self) -> u64 {
         let part_texts = self.parts.iter().map(|part| match part {
             Part::Image(image) if !self.whole.contains(image.whole) => image.whole.len(),
