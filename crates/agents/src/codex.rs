@@ -172,7 +172,8 @@ fn sub_agents(session: &Path, unread: &mut UnreadErrors) -> Vec<PathBuf> {
     if !name.starts_with("rollout-") {
         return Vec::new();
     }
-    // If the file is older than the day in its name, its modification time says nothing.
+    // Only rollouts up to the day after this one's last write are searched. If that day is before
+    // the day in its name, the modification time is wrong, and there is no such limit.
     let written = fs::metadata(session).and_then(|meta| meta.modified()).ok();
     let last = written.and_then(day_after).filter(|last| **last >= *day(&name));
     let origins: Vec<(PathBuf, Result<Option<Origin>>)> = around(session, unread)

@@ -56,7 +56,7 @@ impl Response {
 /// Why a body is not a valid response, though the service reported success.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BadResponse {
-    /// The body is cut off; the text says where.
+    /// The body is cut off; the text says how that was noticed.
     Cut(String),
     /// The body is not a response of this API; the text says why.
     Unreadable(String),

@@ -137,7 +137,7 @@ impl Servers {
                 for (server, calls, found, tell) in begun {
                     all.spawn(serve(server, root.clone(), hidden.clone(), calls, found, tell));
                 }
-                // A panic counts as a failure.
+                // If the task of one server panics, `join_next` returns an error; the others go on.
                 while all.join_next().await.is_some() {}
             });
         })?;

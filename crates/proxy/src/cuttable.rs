@@ -50,7 +50,7 @@ impl Cuttable<'_> {
     /// `saved` those that it leaves out of this request and of each later one, and `rewritten`
     /// those that the provider writes to its cache again.
     pub(crate) fn is_worth(&self, before: Tokens, saved: Tokens, rewritten: Tokens) -> bool {
-        // Those until the conversation is as long again.
+        // The requests until the conversation has grown again by as much as the cut saves.
         let requests = saved.0 / self.growth(before).0.max(1);
         let priced = PricedCut { saved, rewritten, requests, is_warm: self.is_warm };
         let Price { input, cached, written, output: _ } = *self.price;

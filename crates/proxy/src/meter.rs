@@ -267,7 +267,7 @@ impl Observer {
         self
     }
 
-    /// The response is whole: it is counted.
+    /// Marks the response as complete; dropping `self` then counts it.
     pub(crate) fn complete(mut self) {
         self.end = End::Complete;
     }

@@ -194,7 +194,8 @@ impl Lead {
     }
 }
 
-/// Scans `bytes`, which are UTF-8, and calls `add` with each feature and how often it occurs.
+/// Scans `bytes`, which are UTF-8, piece by piece, and calls `add` with each feature of a piece and
+/// how often it occurs there.
 ///
 /// [`word`], [`digits`], [`marks`], [`white`] and [`script`] scan one piece each, and return the
 /// offset of the next.

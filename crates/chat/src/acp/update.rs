@@ -61,7 +61,7 @@ pub(super) struct Call {
     pub(super) id: String,
     tool: String,
     arguments: String,
-    /// The whole update that was sent.
+    /// The members of the call's `tool_call` update; a to-do list is not sent as one.
     pub(super) value: Value,
 }
 

@@ -18,7 +18,7 @@ const EXAMPLES: &str = "\
 Examples:
   epitome install --statusline --agent claude";
 
-/// The maximum length of an agent's input in bytes.
+/// The maximum number of bytes that are read from standard input.
 const INPUT: u64 = 1 << 20;
 /// The shares of the window, in per cent, from which on the context is shown in yellow and in red.
 const FULL: (u64, u64) = (60, 80);

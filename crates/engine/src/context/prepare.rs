@@ -72,7 +72,7 @@ impl Preparation {
         self.question.as_ref()
     }
 
-    /// Whether a model was asked for this preparation.
+    /// Whether the preparation has had a question for a model, answered or not.
     pub fn has_asked(&self) -> bool {
         self.question.is_some() || self.copy.ask.spent.asks > 0
     }

@@ -26,7 +26,7 @@ pub struct State {
     pub item: usize,
     /// The index of the block in its entry.
     pub block: usize,
-    /// The kind of what sets rules.
+    /// What sets the rules: a rule file, a skill, a plan, a to-do list, or text marked by the user.
     pub kind: PinKind,
     /// The name of what sets rules.
     pub name: String,
