@@ -12,8 +12,8 @@
 //!
 //! A pack never changes. It is written under a temporary name, flushed, and then renamed to the
 //! next free number without ever replacing another, so that a process killed at any moment leaves a
-//! whole pack or none, and two processes at once leave two. Folders are readable by their owner
-//! only (0700), files too (0600).
+//! whole pack or none, and two processes that write at the same time leave two packs. Folders are
+//! readable by their owner only (0700), files too (0600).
 //!
 //! # A pack (format 1)
 //!
@@ -83,17 +83,20 @@ pub struct Archive {
     store: Arc<dyn PackStore>,
 }
 
-/// The readable generations of a session, and the state of the others.
+/// The generations of a session: those that can be read, the errors of those that cannot, and the
+/// numbers of those that were removed on purpose.
 #[derive(Clone, Debug, Default)]
 pub struct Generations {
-    /// The undamaged generations, by number.
+    /// The generations whose manifest can be read, sorted by number. Their removed bytes are not
+    /// checked.
     pub whole: Vec<Generation>,
-    /// One error for each pack that cannot be read, or that is missing although a later one exists.
+    /// One error for each pack that cannot be read or is of another session, for each gap in the
+    /// numbers of packs, and for each note of a removed pack that cannot be read.
     pub damaged: Vec<Error>,
     /// The numbers of generations that were removed on purpose, for example by [`Archive::gc`].
     pub removed: Vec<u64>,
-    /// The number of each removed generation whose note has the digest of the file after the
-    /// compaction, and this digest. A file with it is compacted, and not an original.
+    /// For each removed generation whose note contains the digest of the file after the compaction:
+    /// its number and this digest. A file with this digest is not an original.
     pub removed_left: Vec<(u64, Digest)>,
 }
 
@@ -147,7 +150,7 @@ impl Archive {
         PackWriter::begin(Arc::clone(&self.store), key)
     }
 
-    /// The generations of a session, by number; empty if it was never compacted.
+    /// The generations of a session, sorted by number; empty if it was never compacted.
     ///
     /// # Errors
     ///
@@ -179,7 +182,7 @@ impl Archive {
         Ok(found)
     }
 
-    /// Removed bytes, checked against their hash.
+    /// The removed bytes with the hash `hash` in generation `number`, checked against the hash.
     ///
     /// # Errors
     ///
@@ -226,7 +229,7 @@ impl Archive {
     /// # Errors
     ///
     /// `Archive` if a folder cannot be listed; `NoPermission` or `Unreadable` if no pack of a
-    /// session can be read, and at least one of them for this reason.
+    /// session can be read, and the cause is not damage but the disk for at least one of them.
     pub fn sessions(&self) -> Result<Vec<SessionKey>> {
         let Sessions { keys, unread } = self.sessions_found()?;
         match unread.into_iter().find(|err| !is_damage(err)) {
@@ -352,7 +355,7 @@ impl Archive {
         Err(Error::new(ErrorKind::Archive, what).at(&self.store.location(name)))
     }
 
-    /// The error for a missing pack: numbers have no gaps, so the pack was removed.
+    /// The error for a pack that should be in the archive and is not.
     fn lost(&self, name: &str, number: u64) -> Error {
         let what = format!("generation {number} of this session is not in the archive");
         Error::new(ErrorKind::Archive, what).at(&self.store.location(name))
@@ -404,8 +407,8 @@ pub(crate) fn is_damage(err: &Error) -> bool {
     matches!(err.kind(), ErrorKind::Archive | ErrorKind::NewerFormat | ErrorKind::NotAFile)
 }
 
-/// The first number that is missing in each gap in the numbers of packs. A gap is followed by a
-/// pack. Numbers of packs that were removed on purpose are not missing.
+/// The first missing number of each gap in the numbers of packs. The number of a pack that was
+/// removed on purpose is not missing. Packs missing after the last one cannot be noticed.
 fn missing(here: &[u64], removed: &[u64]) -> Vec<u64> {
     let mut missing = Vec::new();
     let mut last = 0;
@@ -432,7 +435,7 @@ fn removed_name(folder: &str, number: u64) -> String {
     format!("{folder}/{number:06}{REMOVED}")
 }
 
-/// The number in the name of a pack; `None` if it is another name.
+/// The number in the name of a pack; `None` if `name` is not the name of a pack.
 pub(crate) fn number_of(name: &str) -> Option<u64> {
     number_before(name, PACK)
 }
@@ -456,8 +459,8 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// The next number. It follows the highest number ever used, so that a higher number always
-    /// means a later generation.
+    /// The number for the next pack. It is greater than the numbers of all packs, also of those
+    /// that were removed on purpose, so that a higher number always means a later generation.
     pub fn next(&self) -> u64 {
         let here = self.here.last().copied().unwrap_or(0);
         let removed = self.removed.last().copied().unwrap_or(0);
@@ -467,8 +470,8 @@ impl Numbers {
 
 /// The numbers of the packs in the folder of a session.
 pub(crate) fn numbers(store: &dyn PackStore, folder: &str) -> Result<Numbers> {
-    // The order of the two listings matters: a pack is noted as removed before it is deleted, so a
-    // number that is in neither listing was never used.
+    // The order of the two listings matters: the note of a removed pack is written before the pack
+    // is deleted, so a pack that disappears after the first listing is in the second.
     let here = numbers_that_end(store, folder, PACK)?;
     let removed = numbers_that_end(store, folder, REMOVED)?;
     Ok(Numbers { here, removed })

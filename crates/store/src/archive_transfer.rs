@@ -61,8 +61,8 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// `NotFound` if the session has no packs; `Unreadable` if a pack cannot be read; the errors of
-    /// `out`.
+    /// `NotFound` if the session has no packs; `Archive` if a folder cannot be listed;
+    /// `NoPermission` or `Unreadable` if a pack cannot be read; the errors of `out`.
     pub fn export(&self, key: &SessionKey, out: &mut dyn Write) -> Result<u64> {
         let mut names = Vec::new();
         for key in self.with_parts(key)? {
@@ -95,7 +95,7 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// `Archive` if a folder cannot be listed, `Unreadable` if a pack cannot be read.
+    /// `Archive` if a folder cannot be listed. A pack that cannot be read is passed over.
     pub fn with_parts(&self, key: &SessionKey) -> Result<Vec<SessionKey>> {
         let mut parts: BTreeSet<SessionKey> = BTreeSet::new();
         for generation in self.generations(key)?.whole {
@@ -124,9 +124,10 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// `Refused` if the tar archive contains anything but whole packs, a generation whose file
-    /// after the compaction is empty, or one that would change how a session here is restored;
-    /// `NewerFormat` or `Disk` for a single pack.
+    /// `Unreadable` if `from` is not a tar archive. `Refused` if it is empty, or contains anything
+    /// but whole packs, too many packs, a generation whose file after the compaction is empty, or a
+    /// generation that would change how a session here is restored. `NewerFormat` if a newer
+    /// version of epitome wrote a pack; `Disk` if a pack cannot be written.
     pub fn import(
         &self,
         from: &mut dyn Read,
@@ -192,7 +193,8 @@ impl Archive {
         Ok(Staged { new, pack, generation, number })
     }
 
-    /// Imports those packs that are new and match a file here or a generation of the archive.
+    /// Imports those of the packs `staged` that are new and match a file on this machine or a
+    /// generation of the archive.
     fn take_in(
         &self,
         key: &SessionKey,

@@ -110,8 +110,7 @@ pub fn compress(
     after: &dyn Source,
 ) -> Result<(u64, Vec<u8>)> {
     let same = common(before, after);
-    // The last frame that ends within the common text is kept, and with it an empty frame at that
-    // end.
+    // All frames that end within the common prefix are kept, also an empty frame at its end.
     let kept = frames.0.iter().rfind(|frame| frame.plain <= same).copied().unwrap_or_default();
     if kept.plain == after.len() {
         return Ok((kept.end, Vec::new()));
@@ -152,7 +151,7 @@ fn common(one: &dyn Source, other: &dyn Source) -> u64 {
     at
 }
 
-/// Writes the output of `write` to an unnamed temporary file.
+/// Writes the output of `write` to an unnamed temporary file. Errors name the path of `named`.
 ///
 /// # Errors
 ///

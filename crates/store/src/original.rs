@@ -101,8 +101,8 @@ pub fn places(compactions: &[Generation]) -> Vec<u64> {
 /// The references in stubs that are left in a session after everything was put back: their bytes
 /// are not in the session's archive.
 pub fn stubs_left(transcript: &Transcript, source: &dyn Source) -> Vec<Ref> {
-    // The bytes are searched first, because parsing every text takes as long as reading the
-    // session.
+    // The source is first searched for the beginning of a stub, because parsing every text takes as
+    // long as reading the session.
     if is_in(source, b"[epitome k") { stubs_in(transcript, source) } else { Vec::new() }
 }
 

@@ -22,8 +22,8 @@ const LONGEST: u64 = 64 << 20;
 pub struct Reference {
     /// The path of the file.
     pub path: String,
-    /// The id that git gives to the whole file, in hexadecimal digits. Whether a repository
-    /// contains an object with this id is answered by [`GitObjects::hold`].
+    /// The id that git gives to the whole file, in hexadecimal digits. [`GitObjects::hold`] says
+    /// whether a repository contains an object with this id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blob: Option<String>,
     /// The number of the text's first line in the file, from 1; `None` if the text is the whole
@@ -49,9 +49,9 @@ pub enum FileState {
 }
 
 impl Reference {
-    /// Compares a text with the file at `path`: a reference to it if the file consists of the text,
-    /// or contains it as a range of whole lines. The last line feed of a range may be missing. If
-    /// the text occurs several times, the first position is used.
+    /// Compares a text with the file at `path`. Returns a reference to the file if it consists of
+    /// the text, or contains the text as a range of whole lines; the text need not end with the
+    /// last line feed of the range. If the text occurs several times, the first position is used.
     ///
     /// Returns `None` if the file does not contain the text, cannot be read, is longer than 64 MiB,
     /// or has a path that is not Unicode; and for an empty text, which every file contains.

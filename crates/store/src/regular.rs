@@ -72,7 +72,7 @@ pub fn find_in(folder: &Path, path: &Path) -> io::Result<PathBuf> {
     Ok(found)
 }
 
-/// At most `most` bytes of the file that [`find_in`] finds.
+/// The first bytes, at most `most`, of the file that [`find_in`] finds.
 ///
 /// # Errors
 ///

@@ -93,8 +93,9 @@ impl RestoreOutcome {
 /// `NotFound` if there are no generations, or if the wanted generation does not lead to this file.
 /// `Archive` if removed bytes are missing or damaged, if undoing a generation does not give the
 /// file before it, or if a generation is missing that may have removed more; the file right after
-/// that generation can still be the target. `Changed` if `current` returns fewer bytes than its
-/// length.
+/// that generation can still be the target. `Refused` if a record that a generation appended was
+/// changed since, or if the file restored record by record would not be a valid session. `Changed`
+/// if `current` returns fewer bytes than its length.
 pub fn restore(
     current: &dyn Source,
     generations: &[Generation],
@@ -148,8 +149,9 @@ fn restore_without(
     if let Some(number) = missing {
         return Err(unknown_before(number));
     }
-    // An older chain of generations may end with a file that another program changed before the
-    // first generation of this chain.
+    // Another program may have changed the file between the oldest undone generation and the one
+    // before it. No hash connects the two then, but edits of the older one may still be in the
+    // file.
     let older = known.iter().copied().filter(|it| it.number < began);
     continue_by_record(current, done, &newest_first(older), blobs)
 }
@@ -209,9 +211,9 @@ fn block_restored(
     Ok(Restoration { splices, outcome })
 }
 
-/// Why no further generation could be undone by the hash of the whole file.
+/// Why no further generation can be undone by the hash of the whole file.
 enum WayEnd {
-    /// The file is the wanted one.
+    /// The file is the one right after the wanted generation.
     Wanted,
     /// The file before the generation that was undone last is not the result of another generation.
     Oldest,
@@ -223,8 +225,9 @@ enum WayEnd {
 }
 
 /// Undoes generations by the hash of the whole file, the last one first. Returns the restore, and
-/// the number of the generation that made its compaction in the resulting file; 0 if the file is
-/// the wanted one already. `None` if no hash leads from the file to the target.
+/// the number of the generation that compacted the file which the restore gives; 0 if nothing is
+/// undone because the current file is the wanted one. `None` if no hash leads from the current file
+/// to the target.
 fn exact(
     current: &dyn Source,
     generations: &[&Generation],
@@ -283,8 +286,8 @@ fn exact(
     Ok(Some((Restoration { splices: view.into_splices(), outcome }, began)))
 }
 
-/// The digests of beginnings of the current state, one for the length of each file before or after
-/// one of the `open` generations. Returns an error if none of them is the file before `undone`, the
+/// The digests of prefixes of the current state, which are as long as the files before and after
+/// each of the `open` generations. Returns an error if no prefix is the file before `undone`, the
 /// generation that was undone last: then undoing it went wrong.
 fn checked_digests(
     view: &Spliced<'_>,
@@ -431,8 +434,9 @@ fn continue_by_record(
     Ok(Restoration { splices, outcome: RestoreOutcome::ByRecord { undone, restored, missing } })
 }
 
-/// The state of a file during a restore through `generations`, and the number of their edits that
-/// are not in the file.
+/// Undoes `generations` record by record. Returns the resulting state of the file, and the number
+/// of edited records that were not found in it or, with [`Damage::LeaveOut`], whose removed bytes
+/// are damaged. Records that a restore edited do not count.
 fn undone_by_record<'a>(
     current: &'a dyn Source,
     generations: &[&Generation],
@@ -462,8 +466,8 @@ fn agent_of<'g>(generations: &[&'g Generation]) -> &'g str {
     generations.first().map_or("", |generation| &generation.agent)
 }
 
-/// How far hashes lead back from a file. Its states are the file itself, and the file after each
-/// undone generation.
+/// How far hashes lead back from a file. Its *states* are the file itself, and what it becomes each
+/// time that another generation is undone.
 pub struct HashWalk {
     /// The splices over the file that lead to the last state.
     pub splices: Vec<Splice>,

@@ -40,7 +40,8 @@ pub use sqlite::{delete, vacuum};
 pub struct Rows {
     database: PathBuf,
     kind: &'static Database,
-    /// The id of the session; empty if the address has none and the database cannot be read.
+    /// The id of the session. In a build without SQLite, the name in the address, which may be
+    /// empty.
     session: String,
     document: &'static Document,
 }
@@ -72,11 +73,11 @@ pub struct StoredSession {
     pub modified: SystemTime,
     /// The total length of the session's rows as lines.
     pub size: Bytes,
-    /// The columns for a list of sessions, if a list needs no more than these.
+    /// What a list of sessions shows, if the database has columns for it.
     pub row: Option<SessionRow>,
 }
 
-/// The columns of a database that a list of sessions shows.
+/// What a list of sessions shows of a session, read from columns of the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRow {
     /// The title of the session, or the beginning of its first message.
@@ -169,7 +170,7 @@ impl Rows {
         self.kind.agent
     }
 
-    /// The addresses of the rows that belong to the session in addition to its conversation.
+    /// The addresses of [`parts`](Rows::parts); empty if the database cannot be read.
     pub fn companions(&self) -> Vec<PathBuf> {
         self.parts().unwrap_or_default().iter().map(Rows::address).collect()
     }
@@ -240,7 +241,8 @@ pub fn sessions(database: &Path) -> Result<(&'static Database, Vec<StoredSession
     sessions_of(database, &Which::All)
 }
 
-/// Splits an address at its last `#` into a database and a name.
+/// Splits an address at its last `#` into a database and a name. `None` if there is no `#`, or if
+/// the address is not Unicode.
 pub fn split(address: &Path) -> Option<(PathBuf, &str)> {
     let (database, name) = address.to_str()?.rsplit_once('#')?;
     Some((PathBuf::from(database), name))

@@ -32,8 +32,8 @@ pub fn load_at(place: &Place, path: &Path, agent: Option<&str>) -> Result<Loaded
 }
 
 /// The key of a session in the archive: the name of the agent, and the id in the session. For a
-/// sub-agent, whose file is named `agent-…`, the name of the file is added to the id. Without an
-/// id, the name of the file takes its place.
+/// sub-agent, whose file is named `agent-…`, the name of the file is added to the id. If the
+/// session has no id, the name of the file is used instead.
 pub fn key_of<S>(session: &Loaded<S>, path: &Path) -> SessionKey {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     // The file of a sub-agent contains the id of the session to which it belongs, which would not

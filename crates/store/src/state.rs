@@ -55,8 +55,8 @@ pub fn in_effect(
     if_read(source, Ok(effective(source, way, found.whole)))
 }
 
-/// Those of the `known` generations that are in effect in a session. `way` is how the session would
-/// be restored.
+/// Those of the `known` generations that are in effect in a session. `way` is the result of
+/// computing a restore to the original.
 pub(crate) fn effective(
     source: &dyn Source,
     way: Result<Restoration>,

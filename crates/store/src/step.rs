@@ -69,8 +69,8 @@ pub mod fault {
         done
     }
 
-    /// Runs `work`. Before every step of this thread, `hook` is called, and its error is the
-    /// step's.
+    /// Runs `work`. Before every step of this thread, `hook` is called; if it returns an error, the
+    /// step fails with this error.
     pub fn with<T>(
         hook: impl FnMut(DiskStep) -> io::Result<()> + 'static,
         work: impl FnOnce() -> T,

@@ -26,19 +26,19 @@ use late_appends::Carry;
 /// If the last write to a session is older than this, no process is expected to write to it soon.
 const LIVE: Duration = Duration::from_mins(10);
 
-/// How long a process may take at most, as is assumed, between resolving the path of a session
-/// whose last write is less than `LIVE` ago, and opening it. During that time it is not visible
-/// that the process is going to write to a replaced file.
+/// How long to wait, after replacing a session whose last write is less than `LIVE` ago, for a
+/// process that has resolved the path of the old file and is about to open it. Until it opens the
+/// file, nothing shows that the process is going to write to it.
 const GRACE: Duration = Duration::from_millis(20);
 
 /// How long after its last write a session counts as being written to.
 const BUSY: Duration = Duration::from_secs(2);
 
-/// The same as `GRACE`, for a session that is being written to, on a busy machine: a writer was
-/// once seen to be suspended for longer than 20 ms between the two steps.
+/// The same as `GRACE`, for a session whose last write is less than `BUSY` ago. On a busy machine,
+/// a writer was once seen to be suspended for longer than 20 ms between resolving and opening.
 const BUSY_GRACE: Duration = Duration::from_millis(250);
 
-/// Opens sessions for writing. The files of its locks are in `home`.
+/// Opens sessions for writing. Each session has a lock file, in the folder `locks`.
 #[derive(Clone, Debug)]
 pub struct Store {
     locks: PathBuf,
@@ -261,8 +261,8 @@ impl LockedSession {
     ///
     /// Bytes that were appended between the last check and the replacement are carried over to the
     /// new file. So are bytes of a process that had the file open at that moment and wrote later:
-    /// up to two seconds later on Linux, where such a process is visible, and up to some hundredths
-    /// of a second elsewhere.
+    /// up to two seconds later on Linux, where such a process is visible, and up to a quarter of a
+    /// second elsewhere.
     ///
     /// # Errors
     ///
@@ -467,8 +467,8 @@ pub fn write_over(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>)
     write_over_with(path, None, write)
 }
 
-/// Like [`write_over`], with the given permissions. After the replacement, nothing is left to do
-/// that could fail.
+/// Like [`write_over`], with the given permissions. The replacement is the last step: nothing can
+/// fail after it.
 ///
 /// # Errors
 ///

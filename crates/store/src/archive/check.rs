@@ -24,7 +24,7 @@ pub struct VerifyReport {
     /// The total length of these bytes before compression.
     #[serde(rename = "raw_bytes")]
     pub raw: Bytes,
-    /// The total length of all packs on disk.
+    /// The total length on disk of all packs that can be opened.
     #[serde(rename = "stored_bytes")]
     pub stored: Bytes,
     /// One error for each fault. The error names the pack.

@@ -17,8 +17,8 @@ use epitome_error::{Error, ErrorKind, Result};
 /// The trash folder of the archive.
 pub(super) const TRASH: &str = ".trash";
 
-/// The default grace period: how long an unneeded generation stays in the archive, and after that
-/// in the trash: 14 days each.
+/// The default grace period, 14 days: how old an unneeded generation must be to be moved to the
+/// trash, and how long its pack then stays there.
 pub const GRACE: SignedDuration = SignedDuration::from_hours(14 * 24);
 
 /// Whether a generation is needed.
@@ -50,7 +50,8 @@ pub struct UnneededGenerations {
     pub key: SessionKey,
     /// The path of the session's file, which may not exist any more.
     pub path: PathBuf,
-    /// Why the generations are not needed.
+    /// Why the generations are not needed; [`Reason::Gone`] if this applies to at least one of
+    /// them.
     pub reason: Reason,
     /// Number of generations.
     pub packs: u64,
@@ -87,7 +88,8 @@ pub struct GcReport {
 pub struct Grace {
     /// The current time.
     pub now: Timestamp,
-    /// How long unneeded generations are kept.
+    /// How old an unneeded generation must be to be moved to the trash, and how long its pack must
+    /// have been there to be deleted.
     pub period: SignedDuration,
 }
 
@@ -103,13 +105,14 @@ impl Archive {
     /// Removes what is not needed, or only reports it, depending on `mode`.
     ///
     /// - Packs of generations that `judge` proves not to be needed are moved to the trash, if they
-    ///   are older than the grace period. `judge` receives all generations of a session, and
-    ///   answers for each.
-    /// - Packs that have been in the trash for longer than the grace period are deleted.
+    ///   are at least as old as the grace period. `judge` receives all generations of a session,
+    ///   and answers for each.
+    /// - Packs that have been in the trash for at least the grace period are deleted.
     /// - Temporary files of killed processes are deleted: in the archive, in the caches next to it,
-    ///   and next to the known sessions.
+    ///   and next to the files of the sessions.
     ///
-    /// A session with a pack that cannot be read is kept: it is not known what the pack belongs to.
+    /// If a pack of a session cannot be read, all packs of that session are kept, because `judge`
+    /// needs all of its generations.
     ///
     /// # Errors
     ///
@@ -187,8 +190,8 @@ impl Archive {
         }
     }
 
-    /// Removes the pack of a generation that was just written and that nothing refers to. Only the
-    /// last pack of a session is removed.
+    /// Removes the pack of a generation that was just written and that nothing refers to. Does
+    /// nothing if it is not the last pack of its session.
     pub fn withdraw(&self, generation: &Generation) {
         let folder = generation.key().folder();
         let name = pack_name(&folder, generation.number);
@@ -318,7 +321,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Deletes packs that have been in the trash for longer than the grace period.
+    /// Deletes packs that have been in the trash for at least the grace period.
     fn empty_trash(&self, grace: Grace, mode: GcMode, report: &mut GcReport) -> Result<()> {
         for agent in self.folders_in(TRASH)? {
             for folder in self.folders_in(&agent)? {
@@ -383,7 +386,7 @@ struct RemovalNote {
 }
 
 /// When a pack was moved to the trash, read from its name there: `000001.pack.1767225600`, followed
-/// by a number if that name was taken.
+/// by a dot and a number if a pack of that name was in the trash already.
 fn trashed_at(name: &str) -> Option<Timestamp> {
     let (_, seconds) = name.rsplit_once(".pack.")?;
     let seconds = seconds.split_once('.').map_or(seconds, |(seconds, _)| seconds);

@@ -16,7 +16,8 @@ use crate::store::disk::{self, GcMode, NotPlaced, Temp};
 /// before the first write.
 ///
 /// A pack is written to a temporary file, flushed, and then linked to its name, so that a process
-/// killed at any moment leaves a whole pack or none, and two processes at once leave two.
+/// killed at any moment leaves a whole pack or none, and two processes that write at the same time
+/// leave two packs.
 #[derive(Clone, Debug)]
 pub struct FolderStore {
     root: PathBuf,
@@ -91,8 +92,8 @@ impl PackStore for FolderStore {
         let done = match fs::hard_link(&path, &to) {
             Ok(()) => fs::remove_file(&path),
             Err(err) if err.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
-            // The disk may not support hard links. `fs::rename` would replace a file: there must be
-            // none.
+            // The disk may not support hard links. `fs::rename` would replace an existing file, so
+            // it is used only if there is none.
             Err(_) if fs::symlink_metadata(&to).is_err() => fs::rename(&path, &to),
             Err(_) => return Ok(false),
         };

@@ -83,7 +83,7 @@ pub struct Draft {
     pub shared: Option<Vec<RecordHash>>,
 }
 
-/// One compaction of a session, and how to undo it.
+/// One compaction of a session, or a restore that was archived, and how to undo it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Generation {
     /// The number of the generation, from 1 within a session. It is the name of the pack and is
@@ -102,8 +102,8 @@ pub struct Generation {
     pub recipe: String,
     /// When the compaction was made.
     pub made: Timestamp,
-    /// The run of the program that made the compaction. `None` in packs of older versions, and for
-    /// restores.
+    /// The run of the program that made the compaction. `None` in packs of older versions, for
+    /// restores, and for programs that do not group their compactions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Run>,
     /// For a sub-agent's session or a log: the session that it belongs to. Older versions stored
@@ -156,7 +156,7 @@ fn is_unknown(number: &u64) -> bool {
     *number == 0
 }
 
-/// An edited record of the compacted file: one line, or several that were edited as one.
+/// An edited record of the compacted file: one line, or several lines if a replacement spans them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EditedRecord {
     /// The offset in bytes of the record in the compacted file.
@@ -222,7 +222,7 @@ impl Generation {
     /// Whether the generation is a restore: then the file before it was not an original.
     pub fn is_restore(&self) -> bool {
         // The name of the recipe alone is no proof: a user's recipe may be called `restore`. No
-        // pass is.
+        // pass has this name.
         self.recipe == "restore" && self.edits.contains_key("restore")
     }
 
@@ -290,7 +290,7 @@ fn broken(what: &str) -> Error {
 }
 
 /// Serialises a path as text, or as bytes if it is not Unicode. On Unix, the path that is read back
-/// is always the same: with another path, the session would seem to be gone.
+/// is always the same: with another path, the session would seem to have been deleted.
 mod path_text {
     use std::path::{Path, PathBuf};
 

@@ -6,8 +6,8 @@ use super::Hash;
 
 /// Identifies a session: the agent, and the id that the agent gave it.
 ///
-/// An id may be any text, because anyone may have written the file. The name of the folder that is
-/// made from it is safe.
+/// An id may be any text, because anyone may have written the session file. The name of the folder
+/// that is made from the id is safe on every system.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SessionKey {
     /// The name of the agent: `claude`.
@@ -64,7 +64,7 @@ fn is_plain(c: char) -> bool {
     matches!(c, 'a'..='z' | '0'..='9' | '-' | '_' | '.')
 }
 
-/// Whether Windows reserves a name for a device, whatever follows a dot in it.
+/// Whether Windows reserves a name for a device. Only the part before the first dot counts.
 fn is_device(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or(name);
     matches!(stem, "con" | "prn" | "aux" | "nul")

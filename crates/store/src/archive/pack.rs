@@ -21,7 +21,7 @@ const LONGEST_ABOUT: u64 = 1 << 24;
 
 const MAGIC: &[u8; 8] = b"EPITPACK";
 const END: &[u8; 8] = b"PACKEPIT";
-/// The first bytes of all tags. The first is never part of UTF-8, so that tags are rare in
+/// The bytes with which every tag begins. The first is not ASCII, so that tags are rare in
 /// payloads.
 const TAG: &[u8; 3] = b"\x89EP";
 
@@ -84,7 +84,8 @@ impl Entry {
         self.payload().is_some_and(|payload| payload.contains(&at))
     }
 
-    /// Whether a piece like this is possible in a pack of `len` bytes.
+    /// Whether the lengths are within their limits, and the piece ends within a pack of `len`
+    /// bytes.
     fn fits(&self, len: u64) -> bool {
         self.raw_len <= LONGEST
             && u64::from(self.about_len) <= LONGEST_ABOUT
@@ -293,7 +294,8 @@ impl Pack {
         })
     }
 
-    /// Whether the record that an entry of the index points to can be read, and agrees with it.
+    /// Whether the record of a piece can be read, and agrees with the entry in the table of
+    /// contents.
     pub fn has_record(&self, entry: &Entry) -> bool {
         self.about_bytes(entry).is_some()
     }

@@ -58,8 +58,8 @@ pub trait PackStore: fmt::Debug + Send + Sync {
     /// `NotFound`, `NoPermission` or `Disk` if it cannot be removed.
     fn delete(&self, name: &str) -> Result<()>;
 
-    /// Renames a pack. Returns `false`, and changes nothing, if the name is taken. The folder of
-    /// the new name must have been [made](PackStore::make_folder).
+    /// Renames the pack `name` to `to`. Returns `false`, and changes nothing, if `to` exists
+    /// already. The folder of `to` must have been [made](PackStore::make_folder).
     ///
     /// # Errors
     ///
@@ -91,8 +91,8 @@ pub trait PackStore: fmt::Debug + Send + Sync {
     /// Removes a folder and its parent, if they are empty.
     fn remove_if_empty(&self, folder: &str);
 
-    /// Finds temporary files of killed processes in a folder. With [`GcMode::Remove`] it removes
-    /// them. Returns the length of each.
+    /// Finds the temporary files of killed processes in a folder, and with [`GcMode::Remove`]
+    /// removes them. Returns the length of each.
     fn sweep(&self, folder: &str, mode: GcMode) -> Vec<Bytes>;
 
     /// The location of a pack for error messages; it is used for nothing else.

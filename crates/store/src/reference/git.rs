@@ -16,11 +16,12 @@ use crate::source::{FileSource, exactly};
 
 /// Length in bytes of an object's id.
 const ID: usize = 20;
-/// How many object folders are followed from alternate to alternate at most; git follows five.
+/// The maximum number of object folders that are searched, alternates of alternates included.
 const MOST_FOLDERS: usize = 64;
 /// The first bytes of a pack's index since version 2.
 const MAGIC: &[u8] = b"\xfftOc\0\0\0\x02";
-/// Length in bytes of the table that says how many ids begin with each byte.
+/// Length in bytes of the table that says, for each byte, how many ids begin with it or a lower
+/// one.
 const FANOUT: u64 = 256 * 4;
 
 /// The id that git gives to a file with these bytes, in hexadecimal digits (SHA-1, as `git

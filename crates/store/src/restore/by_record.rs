@@ -226,8 +226,8 @@ impl<'g> Group<'g> {
         self.lines.drain(..).zip(self.records.drain(..)).collect()
     }
 
-    /// Matches lines even with more records than lines, if all these records are undone in the same
-    /// way.
+    /// Matches lines and records by their order, if only the edits can have made their text. There
+    /// may be more records than lines if all records are undone in the same way.
     fn match_alike(&mut self) -> Vec<Match<'g>> {
         let Some(first) = self.records.first() else { return Vec::new() };
         let are_alike = self.records.iter().all(|record| record.splices == first.splices);
@@ -238,8 +238,8 @@ impl<'g> Group<'g> {
     }
 }
 
-/// Whether a line is unique: it contains the reference of what was removed from it, or is a whole
-/// record.
+/// Whether a line is unique: it contains a reference to bytes that were removed from it, or is a
+/// whole JSON object of at least `DISTINCT` bytes.
 fn is_distinct(bytes: &[u8], record: &EditedRecord) -> bool {
     let is_record = bytes.len() >= DISTINCT && bytes.starts_with(b"{") && bytes.ends_with(b"}");
     if is_record {

@@ -21,7 +21,7 @@ pub enum Damage {
     /// Refuse: the session is unchanged.
     #[default]
     Refuse,
-    /// Leave out what that part removed, and count it as missing.
+    /// Do not put back the bytes of that part, and count their edits as missing.
     LeaveOut,
 }
 
@@ -86,8 +86,9 @@ fn restored_from(
     Ok(done)
 }
 
-/// Whether `current` is longer than the result of the first undone generation. Agents append to
-/// sessions, but for some agents a compaction appends, too, and that may be the damaged part.
+/// Whether `current` is longer than the result of the first undone generation. An agent may have
+/// appended the rest; but for some agents a compaction appends as well, and its generation may be
+/// the damaged part.
 fn goes_on_behind(found: &Generations, undone: &[u64], current: &dyn Source) -> bool {
     let first = found.whole.iter().find(|it| undone.first() == Some(&it.number));
     first.is_some_and(|first| current.len() > first.after.len)

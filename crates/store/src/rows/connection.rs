@@ -25,16 +25,17 @@ const INDEX: &str = "-shm";
 /// was killed, and contains what may have to be put back.
 const JOURNAL: &str = "-journal";
 
-/// How often copying a database is repeated if the database changes in the meantime.
+/// How many times a database is copied at most, if it changes while it is copied.
 const COPIES: usize = 5;
 
-/// Opens a database and runs `work` with the connection. `work` may be run twice.
+/// Opens a database and runs `work` with the connection. If the database changes in the meantime,
+/// `work` runs again.
 ///
 /// No file is left next to a database that is not in use, although SQLite would leave two files
-/// after reading a database with a write-ahead log. So such a database is opened as immutable or,
-/// if its log is not empty, copied first. If the database did change in the meantime, it is opened
-/// again in the usual way. A database that a killed program left in the middle of a commit is
-/// recovered in a copy.
+/// after reading a database with a write-ahead log. So a database that is not in use is opened as
+/// immutable or, if its log is not empty, copied first. If it did change in the meantime, it is
+/// opened again in the usual way. A database that a killed program left in the middle of a commit
+/// is recovered in a copy.
 ///
 /// # Errors
 ///

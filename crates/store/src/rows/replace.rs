@@ -17,8 +17,8 @@ use epitome_error::{Error, ErrorKind, Result};
 impl Rows {
     /// Replaces the lines `before` by the lines `after`, in one transaction; only rows that differ
     /// are written. Lines of rows that epitome itself makes may be new or missing in `after`: their
-    /// rows are inserted or deleted. Rows that another program has added since the lines were read
-    /// stay after them.
+    /// rows are inserted or deleted. Rows that another program has added since `before` was read
+    /// stay, and follow the lines of `after`.
     ///
     /// # Errors
     ///

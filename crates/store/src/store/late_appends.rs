@@ -19,7 +19,7 @@ use epitome_error::{Error, Result};
 /// overridden the check for such processes with `--force`.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How often carrying over is repeated while an agent continues to write.
+/// How often inserting bytes is tried. A try fails if another program writes to the file during it.
 const TRIES: usize = 4;
 
 /// The hint if the disk is full. The usual hint would be wrong: the session was already replaced.
@@ -122,8 +122,8 @@ impl<'a> Carry<'a> {
     }
 
     /// Replaces the session's file by a copy of it with `late` inserted at `at`, and returns the
-    /// old file. If another program writes to the file while it is copied, nothing is replaced:
-    /// `None`.
+    /// old file. Returns `None`, and replaces nothing, if another program writes to the file while
+    /// it is copied.
     fn insert(&self, at: u64, late: &[u8]) -> Result<Option<FileSource>> {
         let failed = |err| Error::writing(err, "the session", self.path);
         let was = FileSource::open(self.path)?;

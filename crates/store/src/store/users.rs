@@ -78,8 +78,8 @@ fn has_open(process: &Path, name: &[u8], wanted: &std::fs::Metadata) -> Option<b
 
     let fds = std::fs::read_dir(process.join("fd")).ok()?.flatten();
     let ours = fds.filter(|fd| {
-        // The link is read first: that is fast, and gives the same name inside a container. For an
-        // unlinked file, text follows the name.
+        // The link is read first: that is fast, and gives the same name inside a container. For a
+        // deleted file, the system adds ` (deleted)` to the name.
         let Ok(to) = std::fs::read_link(fd.path()) else { return false };
         to.file_name().unwrap_or_default().as_bytes().starts_with(name)
             && std::fs::metadata(fd.path())
