@@ -8,16 +8,16 @@ use epitome_model::{Block, Entry, Role, Source, Transcript};
 pub(crate) enum CutPlace {
     /// Divide at this index of the context.
     At(usize),
-    /// The kept part would begin with reasoning at no index in the wanted range. This is the last
-    /// index before the range at which it would.
+    /// At no index in the wanted range would the kept part begin with reasoning. This is the last
+    /// index before that range at which it would.
     Before(usize),
 }
 
-/// Finds an index at which to divide an unfinished turn so that the kept part begins with
-/// reasoning: otherwise Anthropic refuses it in thinking mode. Returns the nearest such index from
-/// `end` down to `least`, or else the nearest from `end` up to `most`, or else the last one before
-/// `least`, as [`CutPlace::Before`]. Returns `end` if it divides no turn, or if there is no such
-/// index.
+/// Finds an index within the last turn at which the kept part would begin with reasoning. In
+/// thinking mode Anthropic refuses a request in which the kept part of an unfinished turn begins
+/// with anything else. Returns the nearest such index from `end` down to `least`, or else the
+/// nearest from `end` up to `most`, or else the last one before `least`, as [`CutPlace::Before`].
+/// Returns `end` if `end` is not within the last turn, or if there is no such index.
 pub(crate) fn with_reasoning(
     transcript: &Transcript,
     source: &dyn Source,
@@ -34,7 +34,8 @@ pub(crate) fn with_reasoning(
     with_reasoning_in(turn, transcript, source, least, end, most)
 }
 
-/// Like [`with_reasoning`], in the turn that begins at the index `turn`.
+/// Like [`with_reasoning`], except that the caller says at which index the last turn begins:
+/// `turn`.
 pub(crate) fn with_reasoning_in(
     turn: usize,
     transcript: &Transcript,
@@ -59,7 +60,8 @@ fn sent_at(transcript: &Transcript, at: usize) -> Option<&Entry> {
     transcript.items[*transcript.context.get(at)?].entry()
 }
 
-/// Whether a response begins at an index of the context, with reasoning in the API's own format.
+/// Whether a response begins at an index of the context, and its first block is reasoning in the
+/// API's own format, which is a JSON object.
 fn begins_with_reasoning(transcript: &Transcript, source: &dyn Source, at: usize) -> bool {
     let Some(entry) = sent_at(transcript, at).filter(|it| it.role == Role::Assistant) else {
         return false;
@@ -75,8 +77,8 @@ fn begins_with_reasoning(transcript: &Transcript, source: &dyn Source, at: usize
     }
 }
 
-/// The index in the context of the first user message that the model has not answered; the length
-/// of the context if there is none.
+/// The index in the context of the first of the user messages at its end, which the model has not
+/// answered. The length of the context if it does not end with a user message.
 pub(crate) fn current_request(transcript: &Transcript) -> usize {
     let context = transcript.context.iter();
     let request = context.rev().take_while(|&&item| {

@@ -118,8 +118,9 @@ struct Knowledge {
 }
 
 impl Knowledge {
-    /// Reads the calls of the whole log, and empties the index for digests: for a log that was
-    /// resumed, or whose end was removed.
+    /// Reads the calls of the whole log, and empties the index for digests. Called when a log was
+    /// resumed, when its last lines were removed, and when the context has gone back to an earlier
+    /// message.
     fn reread(&mut self, log: &ContextLog) {
         let mut calls = Calls::default();
         for (item, entry) in log.log().transcript().entries() {
@@ -130,14 +131,15 @@ impl Knowledge {
     }
 }
 
-/// A requested compaction, and the summary that is being written for it.
+/// The compaction that was requested, if any, and the summary that is being written, if any. An
+/// automatic compaction may have a summary as well.
 #[derive(Default)]
 struct Summarising {
     /// A summary that is being written.
     pending: Option<Pending>,
-    /// What the digest or the summary of the request should pay attention to.
+    /// What the digest or the summary of the requested compaction should pay attention to.
     focus: Option<String>,
-    /// What was asked and billed for all summaries so far, except the pending one.
+    /// The questions and the billed tokens of all summaries so far, except the pending one.
     spent: AskTotals,
     /// A compaction that the user, the model or a program has requested.
     request: Option<CompactionRequest>,
@@ -296,8 +298,8 @@ impl Context {
 
     /// What to send in the next request. Like [`view`](Context::view), except that a model writes
     /// summaries: `write` is called once for each question, and returns the model's answer or the
-    /// reason why there is none. Without an answer the context stays as the passes left it, and an
-    /// event reports the reason.
+    /// reason why there is none. Without an answer no summary is written, and an event reports the
+    /// reason. If the context is then larger than the window, a digest replaces its old part.
     ///
     /// ```
     /// use epitome_engine::{Context, MessagePart, Setup};
@@ -399,7 +401,7 @@ impl Context {
                 NextStep::Send => {
                     self.report_outcome()?;
                     // The model may have called the tool `compact` while another compaction was
-                    // under way: its call is answered now.
+                    // under way: that call is handled now.
                     self.notice_tool_calls()?;
                     if self.ask.request.is_some() {
                         continue;
@@ -609,8 +611,8 @@ impl Context {
         }
         self.recount();
         self.hold_after_undo();
-        // A full window is compacted before the next request nevertheless: then nothing is
-        // suspended.
+        // A full window is compacted before the next request even after an undo, so no suspension
+        // is reported for it.
         if self.machine.usable().is_none_or(|usable| self.tokens() <= usable) {
             self.machine.report_suspended(self.tokens());
         }

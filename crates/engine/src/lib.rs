@@ -1,4 +1,5 @@
-//! Keeps the context of an agent small and valid: of one that is running, and of a stored session.
+//! Keeps the context of an agent small and valid, whether the agent is running or its session is
+//! stored.
 //!
 //! A [`Context`] is the context of a running agent. It keeps every message in a log, and decides
 //! before each request what is sent: it truncates results on ingest, runs the passes of a recipe

@@ -15,7 +15,8 @@ use refusal::Refusal;
 /// A request that was too long for its model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Overflow {
-    /// The provider of the model, or another provider whose errors have the same text.
+    /// The provider to which the form of the error points; another provider may use the same form.
+    /// `any` if the error points to none.
     pub provider: &'static str,
     /// The model's limit in tokens, if the error names it.
     pub limit: Option<Tokens>,

@@ -80,9 +80,9 @@ pub fn keep_rules_of(recipe: &Recipe) -> Recipe {
     Recipe { keep: recipe.keep, ..Recipe::default() }
 }
 
-/// The context in two parts: the items that a summary replaces, and the end that is kept.
-/// Everything after the last item that is not in `kept` is kept, and no call is separated from its
-/// results.
+/// The context in two parts: the items that a summary replaces, and the end that is kept. The
+/// second part is the longest end of the context whose items are all in `kept`; it begins later if
+/// a call would otherwise be separated from its results.
 pub fn split_at_kept_end<'t>(
     transcript: &'t Transcript,
     kept: &KeptParts,
@@ -90,7 +90,7 @@ pub fn split_at_kept_end<'t>(
     let context = &transcript.context;
     let mut end =
         context.iter().rposition(|item| !kept.items.contains(item)).map_or(0, |at| at + 1);
-    // A call stays together with its results.
+    // The results of a replaced call are replaced as well.
     let places: HashMap<usize, usize> =
         context.iter().enumerate().map(|(at, &item)| (item, at)).collect();
     for unit in units(transcript) {

@@ -57,8 +57,8 @@ impl<'a> Outgoing<'a> {
     }
 
     /// The body of a request to an API (`anthropic`, `openai-chat`, `openai-responses`,
-    /// `gemini-api`), and a list of the content that this API cannot express. The body has no model
-    /// and no limits; it is empty if the context is empty.
+    /// `gemini-api`), and a list of the content that this API cannot express. The body names no
+    /// model and sets no token limits. It is empty if the context is empty.
     ///
     /// # Errors
     ///
@@ -202,8 +202,8 @@ impl Context {
         added
     }
 
-    /// Connects results with their calls in several messages, and makes the ids of calls unique. In
-    /// errors, the messages are numbered from `first` + 1 on, as messages of a list of `of`.
+    /// Connects results with their calls in several messages, and makes the ids of calls unique. An
+    /// error calls `messages[0]` message number `first` + 1 of a list of `of` messages.
     pub(super) fn tie_all(
         &self,
         messages: &mut [ParsedMessage<'_>],
@@ -277,8 +277,9 @@ impl Context {
         self.push_parsed(&parsed, None)
     }
 
-    /// The number of messages that were added in the format of an API, in this run and in earlier
-    /// ones.
+    /// The number of messages of the conversation that were added in the format of an API, in this
+    /// run and in earlier ones. It includes neither messages that [`sync`](Context::sync) removed
+    /// from the conversation nor the messages of [`push_request`](Context::push_request).
     ///
     /// ```
     /// # use epitome_engine::{Context, Setup};
@@ -330,9 +331,9 @@ impl Context {
         Ok(())
     }
 
-    /// Gives each call a unique id (some APIs have none, and some services count from one again),
-    /// and each result the id of its call. It is an error if a result names a call that does not
-    /// exist or has its result already.
+    /// Gives each call a unique id (some APIs have no ids of calls, and some services use the same
+    /// ids in every response), and each result the id of its call. It is an error if a result names
+    /// a call that does not exist or has its result already.
     fn tie(
         &self,
         parsed: &mut ParsedMessage<'_>,
@@ -392,7 +393,7 @@ fn arguments(json: &[u8]) -> String {
     }
 }
 
-/// What is known while results are connected with their calls.
+/// The calls that new results may answer, and the ids that new calls must not have.
 struct Ties {
     /// The calls that have no result so far.
     open: OpenCalls,
@@ -410,8 +411,8 @@ pub(super) struct ParsedMessage<'m> {
 }
 
 impl<'m> ParsedMessage<'m> {
-    /// Parses the messages of a list from index `first` on. In errors, each has its number in the
-    /// list.
+    /// Parses the messages of a list from index `first` on. An error gives the number of the
+    /// message in the list, from 1.
     pub(super) fn all(
         api: &Api,
         messages: &[&'m str],
@@ -498,7 +499,7 @@ fn has_half_a_character(json: &str) -> bool {
     begun
 }
 
-/// The name of an API for which the message is valid.
+/// The name of the first API for which the message is valid; `None` if there is none.
 fn elsewhere(message: &str) -> Option<&'static str> {
     if has_half_a_character(message) {
         return None;

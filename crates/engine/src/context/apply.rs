@@ -1,5 +1,5 @@
-//! Changes what is sent. Every change goes through this module, and is verified before it is
-//! written.
+//! Carries out plans, which change what is sent. Every plan is verified here before its line is
+//! written to the journal.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,8 @@ use super::log::Trial;
 /// A step of a compaction that is prepared on a copy.
 #[derive(Clone, Debug)]
 pub(super) enum PreparedStep {
-    /// Carries out a plan of this recipe. `continues` is whether an undo takes this step back
+    /// Carries out a plan. `recipe` is the name of the recipe whose passes made the plan; `None`
+    /// for a summary, a digest or a cut. `continues` is whether an undo takes this step back
     /// together with the step before it.
     Apply { plan: Box<Plan>, recipe: Option<String>, continues: bool },
     /// Takes back the last step.
@@ -26,8 +27,8 @@ pub(super) enum PreparedStep {
 
 impl Context {
     /// Carries out a plan as a step of the current attempt. The journal is flushed first: no text
-    /// leaves the context before it is on disk. `recipe` is the name of the recipe that planned the
-    /// edits of blocks.
+    /// leaves the context before it is on disk. `recipe` is the name of the recipe whose passes
+    /// made the plan; `None` for a summary, a digest or a cut.
     ///
     /// # Errors
     ///
@@ -99,8 +100,9 @@ struct Changed<'l> {
 }
 
 impl Changed<'_> {
-    /// The invariants that the line violates. Edits do not move calls and results, so only the part
-    /// of the context that the line changes is checked.
+    /// The invariants that the line violates. If the plan has only edits of blocks, which do not
+    /// move calls and results, only the part of the context that the line changes is checked;
+    /// otherwise the whole context is.
     fn violations(
         &self,
         plan: &Plan,

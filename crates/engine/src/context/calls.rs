@@ -55,7 +55,8 @@ impl OpenCalls {
 
     /// Removes the call that a result answers, and returns the id of the call. A result names its
     /// call by id, by the id that the call had before [`AGAIN`] made it unique, or, after
-    /// [`NO_CALL`], only by tool.
+    /// [`NO_CALL`], only by tool. If several calls match, the first is removed; `None` if no call
+    /// matches.
     pub fn answer(&mut self, id: &str) -> Option<Box<str>> {
         let name = id.strip_prefix(NO_CALL);
         let mut open = self.0.iter();

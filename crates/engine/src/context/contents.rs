@@ -46,7 +46,7 @@ pub struct ContentShare {
 
 impl Context {
     /// The size of each kind of content that is sent, in the order of [`Content`]. The sizes add up
-    /// to epitome's count of this context, which differs from the provider's (see
+    /// to epitome's count of this context, which may differ from the provider's (see
     /// [`usage`](Context::usage)).
     ///
     /// ```

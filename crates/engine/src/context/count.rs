@@ -21,7 +21,7 @@ pub struct Counts {
 pub struct Total {
     /// Tokens, including what the API format adds around blocks.
     pub tokens: Tokens,
-    /// How many of these tokens the API format adds.
+    /// How many of `tokens` the API format adds around blocks.
     pub frames: Tokens,
     /// Bytes, as they are in the log.
     pub bytes: u64,
@@ -31,7 +31,8 @@ pub struct Total {
     pub results: u64,
     /// Number of turns of the user.
     pub turns: u64,
-    /// Number of messages; consecutive entries of the same side count as one.
+    /// Number of messages: consecutive entries of the model count as one, and so do consecutive
+    /// entries of all other roles.
     pub messages: u64,
 }
 
@@ -74,8 +75,8 @@ impl Counts {
         self.add_to_sums(item, transcript, source);
     }
 
-    /// Replaces the sizes of an item in the sums by those of its edited version, `new`. Both are
-    /// the same number of messages, turns and results.
+    /// Replaces the sizes of an item in the sums by those of its edited version, `new`. The edited
+    /// version has as many messages, turns and results as the original.
     pub fn replace(
         &mut self,
         old: usize,

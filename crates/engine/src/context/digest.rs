@@ -12,8 +12,9 @@ use crate::boundary::current_request;
 use crate::digest::{Chosen, Digesting, saves_enough};
 
 impl Context {
-    /// Adds a digest after the passes, if the recipe has one and does not run before every request.
-    /// `by_stage` is the number of edits of each pass; the digest is added to it.
+    /// Adds a digest after the passes, if the recipe has one. It adds none if `why` is `Request`:
+    /// the recipe then runs its passes before every request. `by_stage` is the number of edits of
+    /// each pass; the digest is added to it.
     pub(super) fn digested(
         &mut self,
         why: EventReason,
@@ -43,8 +44,8 @@ impl Context {
     }
 
     /// Replaces the old part of the context by a digest, so that the context has at most `target`
-    /// tokens. Returns false and changes nothing if the context is small enough already, or if it
-    /// would hardly become smaller.
+    /// tokens. Returns false and changes nothing if the context is small enough already, if there
+    /// is no old part, or if the context would become hardly smaller.
     pub(super) fn put_digest(&mut self, rule: &DigestRule, target: Tokens) -> Result<bool> {
         // The index keeps what this digest reads, for the next digest.
         let mut index = std::mem::take(&mut self.known.index);
@@ -71,8 +72,9 @@ impl Context {
         let view = View::new(transcript, source, &*self.setup.counter)
             .with_counts(self.counts.items())
             .with_rule_files(&self.setup.recipe.rule_files);
-        // The tail is computed before blocks are removed, so that the next digest keeps the same
-        // part.
+        // The tail is measured against `target`. `budget` includes what the API format adds around
+        // the present blocks. The next digest will have fewer blocks and so a smaller budget:
+        // measured against budgets, it would keep less than this one.
         let least = rule.longest_tail(&view, target);
         // Messages that the model has not seen are digested as well if they exceed half of the
         // target: if they were kept whole, they would leave no room for the context that they refer

@@ -48,7 +48,8 @@ impl Excerpt {
     }
 }
 
-/// The end of the context that begins with the first of `items` in it.
+/// The part of the context from the first of `items` to the end. The whole context if one of
+/// `items` is not in it.
 pub fn from_first<'t>(transcript: &'t Transcript, items: &HashSet<usize>) -> &'t [usize] {
     let context = &transcript.context;
     let mut left = items.len();
@@ -60,7 +61,8 @@ pub fn from_first<'t>(transcript: &'t Transcript, items: &HashSet<usize>) -> &'t
     &context[from..]
 }
 
-/// The items that contain the calls of these results: the newest call with each id.
+/// The items with the calls that the results in the items `results` answer. If several calls have
+/// the same id, the newest counts.
 pub fn calls_of(transcript: &Transcript, results: &[usize]) -> Vec<usize> {
     let mut wanted: HashSet<&str> = results
         .iter()

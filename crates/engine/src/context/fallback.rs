@@ -10,7 +10,7 @@ use tracing::debug_span;
 
 use super::Context;
 
-/// The target of the digest, in per cent of the limit: that of the default recipe.
+/// The target of the digest, in per cent of the limit. The default recipe has the same target.
 const AIM: u64 = 45;
 /// The target if pinned rules alone exceed `AIM`, in per cent of the limit.
 const MOST: u64 = 90;

@@ -172,8 +172,9 @@ fn a_message_longer_than_the_window_stays_and_is_named() {
     }
 }
 
-/// Checks that after each request that made the context smaller, one undo restores the context
-/// before it, at once and after a resume. Returns how often a fallback was among the steps.
+/// Checks, after each request that made the context smaller, that one undo in the resumed log
+/// restores the context as it was before that request. Returns how many of these requests led to a
+/// digest.
 fn undone(recipe: &str, model: Bad) -> usize {
     let setup = || {
         let recipe = built_in(recipe).expect("a recipe");

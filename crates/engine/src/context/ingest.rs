@@ -165,8 +165,9 @@ impl Context {
         }
     }
 
-    /// Counts the edited entries again. They are the last items of the context, in the same order,
-    /// and no count of the provider includes them yet.
+    /// Counts the edited entries again. Their edited versions are the last items of the transcript,
+    /// in the order of the originals. No count of the provider includes these entries yet, so none
+    /// becomes wrong.
     fn count_shortened(&mut self, plan: &Plan) {
         let edited = plan.edits.iter().map(|planned| planned.edit.at.item());
         let edited: BTreeSet<usize> = edited.collect();

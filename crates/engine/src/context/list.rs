@@ -32,14 +32,16 @@ pub struct ListChange {
 struct Prefix {
     /// Number of messages.
     len: usize,
-    /// The text in the list of each prompt among them, by the id of its entry.
+    /// The prompts among them that have another text in the list: the id of the entry in the log,
+    /// and the text in the list.
     prompts: Vec<(Box<str>, String)>,
 }
 
 /// The result of comparing a message of a list with the message of the context at the same index.
 enum Compared {
     Same,
-    /// Both are prompts: the id of the entry, and the text of the prompt in the list.
+    /// Both are prompts, with different texts: the id of the entry in the log, and the text in the
+    /// list.
     Prompt(Box<str>, String),
     Other,
 }

@@ -218,7 +218,8 @@ fn results_without_ids_are_known_again() {
 /// An edit of a list.
 #[derive(Clone, Debug)]
 enum Edit {
-    /// The user's next message, or a call and its result.
+    /// The user's next message if `calls` is 0; otherwise this many calls, each with a result of
+    /// this many lines.
     More {
         calls: usize,
         lines: usize,
@@ -244,8 +245,8 @@ fn edit() -> impl Strategy<Value = Edit> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// The same is sent for a list as after its messages were added one by one, whatever lists were
-    /// passed before; compactions aside.
+    /// Unless a compaction is in effect, the same is sent for a list as after its messages were
+    /// added one by one, whatever lists were passed before.
     #[test]
     fn a_list_is_sent_as_if_it_were_said_message_by_message(
         edits in prop::collection::vec(edit(), 1..12),

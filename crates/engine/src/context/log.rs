@@ -26,13 +26,13 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// The number of items without the line. The line of a plan only adds items; existing items do
-    /// not change.
+    /// The number of items before the line was added. The line of a plan only adds items; existing
+    /// items do not change.
     pub fn items(&self) -> usize {
         self.items
     }
 
-    /// The context without the line.
+    /// The context before the line was added.
     pub fn sent(&self) -> &[usize] {
         &self.sent
     }

@@ -85,7 +85,7 @@ impl Context {
         if self.attempt.overflows > 1 {
             return Ok(Recovery::Final { because: self.largest() });
         }
-        // A pending question is about the context as it was before this change.
+        // A pending question is about the context as it is now, which is changed below.
         self.drop_question();
         let before = self.tokens();
         let wanted = self.fitting(&refusal);
@@ -179,7 +179,8 @@ impl Context {
     }
 
     /// Whether a refusal can be an overflow. A refusal without a message may mean anything: it
-    /// counts as an overflow only if at least half of the window is used.
+    /// counts as an overflow only if at least half of the window is used, or if the window is
+    /// unknown.
     fn may_be(&self, refusal: &Overflow) -> bool {
         let window = self.machine.usable();
         let is_full = window.is_none_or(|window| self.tokens().0 >= window.0 / 2);

@@ -61,7 +61,8 @@ pub(super) const ALL_KEPT: &str = "everything is kept: there is nothing to summa
 impl Context {
     /// Takes the answer to the last question, or the reason why there is none. A long history takes
     /// several questions: call [`step`](Context::step) for the next one. Without a summary the
-    /// context stays as the passes left it. [`view_with`](Context::view_with) does all this in a
+    /// context stays as the passes left it; if it is then larger than the window, the next step
+    /// replaces its old part by a digest. [`view_with`](Context::view_with) does all this in a
     /// loop.
     ///
     /// ```

@@ -29,7 +29,8 @@ pub struct RecallResult {
 /// A line in which a search found the text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hit {
-    /// The name by which the whole text is recalled: `#12`, `@7`, `k7f3a9c2`.
+    /// The name by which the whole text is recalled: `#12`, `@7`, `k7f3a9c2`. Empty if the text has
+    /// no name.
     #[serde(rename = "ref")]
     pub name: String,
     /// The number of the line in that text, from 1.
@@ -199,10 +200,11 @@ impl Context {
         (!lines.is_empty()).then(|| lines.join("\n\n"))
     }
 
-    /// Searches all lines in the log for a text, including those that are not sent any more. Case
-    /// is ignored. Returns at most `most` lines in order, each with the name by which the whole
-    /// text is recalled. A line that occurs several times is returned once, for its first
-    /// occurrence. Results of the recall tool are not searched.
+    /// Searches the messages, arguments and results in the log for a text, including those that are
+    /// not sent any more. Reasoning is not searched. Case is ignored. Returns at most `most` lines
+    /// in order, each with the name by which the whole text is recalled. A line that occurs several
+    /// times is returned once, for its first occurrence. Results of the recall tool are not
+    /// searched.
     ///
     /// ```
     /// # use epitome_engine::{Context, MessagePart, Setup};

@@ -128,12 +128,13 @@ pub struct WindowUse {
     /// The window without the part that is reserved for the response; `None` if the window is
     /// unknown.
     pub usable: Option<Tokens>,
-    /// `tokens` in per cent of `usable`; may be over 100.
+    /// `tokens` in per cent of `usable`; may be over 100. `None` if the window is unknown.
     pub percent: Option<u64>,
     /// Whether `tokens` is based on what the provider counted for the last response.
     pub billed: bool,
     /// The error of epitome's count when the provider last counted the same context, in thousandths
-    /// of the provider's count; negative if epitome counted fewer.
+    /// of the provider's count; negative if epitome counted fewer. `None` if the provider has
+    /// counted nothing yet.
     pub error: Option<i64>,
 }
 

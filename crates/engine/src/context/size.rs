@@ -26,8 +26,10 @@ struct Counted {
 
 impl Bill {
     /// The number of tokens that the provider is expected to count for a context in which epitome
-    /// counts `counted`: its last count plus epitome's count of what was added since. If that count
-    /// is unknown: epitome's count, scaled by the last known ratio.
+    /// counts `counted`: the provider's last count plus epitome's count of what was added since. If
+    /// the provider has not counted the context since it was last changed: `counted`, scaled by the
+    /// ratio of the provider's last count to epitome's count of the same context; unscaled if the
+    /// provider has counted nothing.
     fn expect(&self, counted: Tokens) -> Tokens {
         match (self.of_context, self.last) {
             (Some(then), _) => then.by_provider + (counted - then.by_us),
@@ -36,7 +38,8 @@ impl Bill {
         }
     }
 
-    /// The error of epitome's count, in thousandths of the provider's.
+    /// The error of epitome's count, in thousandths of the provider's; `None` if the provider has
+    /// counted nothing.
     fn error(&self) -> Option<i64> {
         let Counted { by_provider, by_us } = self.last?;
         let by_us = i64::try_from(by_us.0).unwrap_or(i64::MAX);

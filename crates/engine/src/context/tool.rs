@@ -224,7 +224,9 @@ impl Context {
     }
 
     /// Looks for calls of the tool `compact` in the last response, once all other calls of the
-    /// response have results. If the context is small already, the calls are answered at once.
+    /// response have results, and requests the compaction. If the context is small already, the
+    /// calls are answered at once instead. Does nothing while another requested compaction or a
+    /// summary is under way.
     pub(super) fn notice_tool_calls(&mut self) -> Result<()> {
         if self.ask.request.is_some() || self.ask.pending.is_some() {
             return Ok(());
@@ -297,7 +299,7 @@ impl Context {
     }
 
     /// The calls of the tool `compact` in the last response, if every other call of the response
-    /// has its result; and the focus that the first of them with one names.
+    /// has its result. The second value is the focus of the first of these calls that names one.
     fn waiting(&self) -> (Vec<Box<str>>, Option<String>) {
         let open = LastResponse::from_transcript(self.transcript()).open;
         if open.iter().any(|call| call.kind != ToolKind::Compact) {
@@ -315,8 +317,8 @@ fn is_user(transcript: &Transcript, item: usize) -> bool {
     transcript.items[item].entry().is_some_and(|entry| entry.role == Role::User)
 }
 
-/// The last response of the model, if nothing but its results follows in the context. Otherwise it
-/// has no calls and begins at the end of the context.
+/// The last response of the model, if nothing but its results follows in the context. Otherwise a
+/// response without calls that begins at the end of the context.
 pub(super) struct LastResponse<'t> {
     /// The index in the context at which the response begins.
     pub(super) begins: usize,

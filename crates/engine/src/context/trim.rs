@@ -11,8 +11,9 @@ use super::Context;
 use crate::middle::middle_cut;
 
 impl Context {
-    /// Truncates results that are too large together, and then runs the trim stage, unless the
-    /// recipe runs its stages only on request. Does nothing while a summary is being written.
+    /// Truncates results that are too large together. Then runs the trim stage, unless the recipe
+    /// runs its stages only when a compaction is requested. Does nothing while a summary is being
+    /// written.
     pub(super) fn before_request(&mut self) -> Result<()> {
         if self.ask.pending.is_some() {
             return Ok(());

@@ -34,7 +34,7 @@ impl Refusal {
         })
     }
 
-    /// Reads the error in a body; `None` if it contains none.
+    /// Reads the error in a body, or the last error in an event stream; `None` if there is none.
     pub(super) fn from_body(body: &str) -> Option<Refusal> {
         if let Ok(value) = serde_json::from_str::<Value>(body) {
             return Refusal::from_value(&value, DEEPEST);

@@ -19,12 +19,12 @@ pub fn default_way_saving(format: &Format, taken: Tokens, before: Tokens) -> Tok
 }
 
 /// Removes edits that the agent's own way cannot express, and edits of bytes that are not sent. If
-/// the rest saves no tokens, it is removed as well.
+/// the rest saves no tokens and has no middle cut, it is removed as well.
 ///
 /// # Errors
 ///
-/// `Refused` if the agent has no such record for this session, or if reasoning would be sent that
-/// is bound to removed content.
+/// `Refused` if the agent's own records cannot be used in this session, or if reasoning that is
+/// bound to removed content would still be sent.
 pub(super) fn only_what_is_reached<S: Source>(
     native: &Native,
     session: &Loaded<S>,

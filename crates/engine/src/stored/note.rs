@@ -7,7 +7,8 @@ use epitome_model::{Bytes, Tokens};
 /// A part of a recipe that was left out, and why. `Display` prints it as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// Messages are not removed from the middle: the agent has no record for that.
+    /// Messages are not removed from the middle: the agent has no record for that, or the
+    /// compaction rewrites existing records.
     NoTrim {
         /// The name of the agent.
         agent: &'static str,
