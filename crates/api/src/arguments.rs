@@ -95,18 +95,19 @@ pub struct ClassifiedCall {
 }
 
 impl ClassifiedCall {
-    /// The call with this id, name and place of its arguments.
+    /// Makes a call with this id and name. `arguments` is the span of its arguments in the source.
     pub fn into_call(self, id: Box<str>, name: Box<str>, arguments: Span) -> Call {
         let ClassifiedCall { kind, target, part, fields } = self;
         Call { id, name, kind, target, part, fields, arguments }
     }
 }
 
-/// Classifies a call by the table. A tool that is not in the table is [`ToolKind::Other`]: its
-/// bulky arguments are its strings and the strings in objects of its lists, and its target is the
-/// first of them, those outside of lists before the others.
-/// `arguments` is the range of the arguments in `line`, and `base` the offset of `line` in the
-/// source.
+/// Classifies a call by the table. `arguments` is the range of the arguments in `line`, and `base`
+/// the offset of `line` in the source.
+///
+/// A tool that is not in the table is [`ToolKind::Other`]. Its strings count as bulky arguments,
+/// and so do the strings of objects in its lists. Its target is the first string outside of lists
+/// or, if there is none, the first in a list.
 pub fn classify(
     rules: &[Rule],
     name: &str,

@@ -92,7 +92,8 @@ impl<'d> Body<'d> {
         entries.collect()
     }
 
-    /// Sets the name of the model, which the transcript's responses get, from the member `model`.
+    /// Sets the model name of the responses that are added after this. `value` is the member
+    /// `model`.
     pub fn model(&mut self, value: Option<&Value<'_>>) {
         self.model = value.and_then(Value::text).map(|name| name.as_ref().into());
     }
@@ -113,7 +114,7 @@ impl<'d> Body<'d> {
         }
     }
 
-    /// Facts about the session itself.
+    /// The head of the transcript: facts about the session itself.
     pub fn head(&mut self) -> &mut Head {
         &mut self.head
     }

@@ -20,7 +20,7 @@ pub enum LeftBehind {
     OpenCalls,
     /// Results whose call is not in the context.
     OrphanResults,
-    /// Pictures of a type that the API does not accept.
+    /// Pictures of a type that not every API accepts, or whose data is not base64.
     Pictures,
     /// Definitions of tools.
     Tools,
@@ -75,7 +75,8 @@ pub enum SummaryAs {
     /// As a user message: every API accepts this.
     #[default]
     User,
-    /// As a user message that the model acknowledges, unless a response follows anyway.
+    /// As a user message, and an acknowledgement in the role of the model after it, unless a
+    /// response of the model follows.
     Acknowledged,
     /// In the system prompt. If the conversation has no other content, as a user message.
     System,
@@ -266,7 +267,7 @@ impl<'t> Conversation<'t> {
         }
     }
 
-    /// Removes calls without results, and responses that are empty after that.
+    /// Removes calls without results, and exchanges that then have neither a response nor messages.
     fn close(&mut self) {
         let steps = std::mem::take(&mut self.steps);
         for mut step in steps {
@@ -330,7 +331,8 @@ impl<'t> Conversation<'t> {
         self.ids.given_to(call)
     }
 
-    /// The text and pictures of a tool result.
+    /// The text and pictures of a tool result, and the values in it that are sent unchanged. Blank
+    /// texts are left out.
     pub fn parts(&mut self, output: &'t Output) -> Vec<TextOrImage<'t>> {
         let mut pieces = Vec::new();
         for part in &output.parts {
@@ -344,7 +346,7 @@ impl<'t> Conversation<'t> {
         pieces
     }
 
-    /// The text and pictures of messages.
+    /// The text and pictures of messages, and the values in them that are sent unchanged.
     pub fn text_and_images(&mut self, words: &[InputBlock<'t>]) -> Vec<TextOrImage<'t>> {
         let mut pieces = Vec::new();
         for word in words {

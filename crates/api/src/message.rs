@@ -112,9 +112,8 @@ impl Replacements {
 /// One message that was read.
 #[derive(Debug)]
 pub struct Message<'m> {
-    /// The bytes that the spans of `entries` point into. These are the bytes that were given,
-    /// unless the message has values that the reader of the API supports only as text: in `source`
-    /// they are text.
+    /// The bytes that the spans of `entries` point into: the given message. If it has values that
+    /// the reader of the API supports only as text, this is a copy with text in their place.
     pub source: Cow<'m, [u8]>,
     /// The entries of the message in the order in which they are sent, each with a flag: whether it
     /// is part of the prompt.
@@ -173,7 +172,8 @@ pub fn role(message: &Value<'_>, known: &[&'static str]) -> Result<&'static str,
     }
 }
 
-/// Checks that no content of a value is under a key outside of `has_only`, and that no key repeats.
+/// Checks that no key of an object repeats, and that members whose keys are in `SAYING` but not
+/// in `has_only` are empty.
 pub fn has_only(value: &Value<'_>, has_only: &[&str]) -> CheckResult {
     let mut seen = HashSet::new();
     if let Some((key, _)) = value.members().iter().find(|(key, _)| !seen.insert(key)) {

@@ -12,8 +12,8 @@ pub enum Purpose {
 }
 
 impl Api {
-    /// The API whose endpoint has this path, whatever is before it, and what is requested there.
-    /// `path` is without a query.
+    /// The API whose endpoint a path ends with, and what is requested there. `path` has no query;
+    /// it may begin with the base path of any service.
     ///
     /// ```
     /// use epitome_api::{Api, Purpose};
@@ -46,7 +46,8 @@ impl Api {
         named.split_once(':').map(|(model, _)| model)
     }
 
-    /// What is requested at a path, if it is one of this API.
+    /// What is requested at a path; `None` if it is not a path of this API. `model` is the part
+    /// after `/models/`, if the path had one.
     fn purpose(&self, path: &str, model: Option<&str>) -> Option<Purpose> {
         if let Some((model, method)) = model.and_then(|named| named.split_once(':')) {
             let is_method = |stream| {

@@ -20,7 +20,8 @@ pub struct Response {
     pub source: Vec<u8>,
     /// Why the model stopped.
     pub stop: StopReason,
-    /// The tokens that the service counted, if it reports a number that is possible.
+    /// The tokens that the service counted; `None` if it reports no number, or an impossibly high
+    /// one.
     pub usage: Option<TokenUsage>,
     /// The ranges in `source` of the elements of its list of messages.
     elements: Vec<Range<usize>>,

@@ -13,7 +13,7 @@ pub struct Skim {
     pub members: BTreeSet<String>,
     /// The roles of these elements.
     pub roles: BTreeSet<String>,
-    /// The kinds of these elements, and of the elements of their contents.
+    /// The values of `type` in these elements, and in the elements of their `content` or `parts`.
     pub kinds: BTreeSet<String>,
     /// Keys of the elements of `tools`.
     pub tools: BTreeSet<String>,

@@ -10,7 +10,8 @@ use epitome_json::{Document, Value};
 use super::response::wrong;
 use super::{Api, BadResponse};
 
-/// What is reported while a response arrives: its next piece, or that it begins anew.
+/// What is reported while a response arrives: its next piece, that it begins again, or that the
+/// request will be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delta<'a> {
     /// The next piece of text.
@@ -87,7 +88,8 @@ pub struct Stream {
     framing: Framing,
     /// The current line, which has not ended yet.
     line: Vec<u8>,
-    /// Whether the last byte was a carriage return: a line feed right after it ends no second line.
+    /// Whether the last byte was a carriage return: a line feed right after it belongs to the same
+    /// line end.
     returned: bool,
     /// The data of the current event, which has not ended yet.
     data: Vec<u8>,

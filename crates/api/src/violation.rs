@@ -69,7 +69,7 @@ impl Violations<'_> {
         }
     }
 
-    /// Bytes of the body.
+    /// The length of the body in bytes.
     pub fn body_len(&self) -> usize {
         self.document.bytes().len()
     }

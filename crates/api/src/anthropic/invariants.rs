@@ -202,8 +202,8 @@ fn results_have_calls(found: &mut Violations<'_>, turn: &Turn<'_>, before: Optio
     }
 }
 
-/// For a request with reasoning enabled. If the last turn has results, the model's first turn after
-/// the last message of the user must begin with reasoning.
+/// Called for a request with reasoning enabled. If the last turn has tool results, the model's
+/// first turn after the last user turn without results must begin with reasoning.
 fn open_loop(found: &mut Violations<'_>, turns: &[Turn<'_>]) {
     if !turns.last().is_some_and(|turn| turn.role == Role::User && has_results(turn)) {
         return;
@@ -240,7 +240,8 @@ fn compactions(found: &mut Violations<'_>, root: &Value<'_>, messages: &[Value<'
     }
 }
 
-/// There are at most [`MARKERS`] cache markers, and those with a longer lifetime must come first.
+/// There may be at most [`MARKERS`] cache markers, and markers with a lifetime of an hour must come
+/// before those of five minutes.
 fn markers(found: &mut Violations<'_>, root: &Value<'_>, messages: &[Value<'_>]) {
     let mut marked: Vec<(String, &Value<'_>)> = Vec::new();
     let own = root.get("cache_control").filter(|marker| !marker.is_null());

@@ -5,8 +5,8 @@ use epitome_model::{Block, Entry, Output, Part, Role, Source, Span, Text, Transc
 
 use crate::{SummaryAs, UNDERSTOOD};
 
-/// The list of messages of a transcript, as JSON. The list has no system prompt: with
-/// [`SummaryAs::System`], too, a summary becomes a user message.
+/// The list of messages of a transcript, as JSON. The list has no system prompt, so a summary
+/// becomes a user message even with [`SummaryAs::System`].
 pub fn messages(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> String {
     let prompt = &transcript.head.prompt;
     let entries = transcript.context().filter(|(item, _)| !prompt.contains(item));

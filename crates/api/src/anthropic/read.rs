@@ -52,8 +52,8 @@ pub fn messages(body: &mut Body<'_>, messages: &[Value<'_>]) {
     read_messages(body, messages, false);
 }
 
-/// Reads messages. If `loops` is true, reasoning after the last message of the user that has no
-/// result is kept: the API requires it during tool use.
+/// Reads messages. If `loops` is true, reasoning after the last user message without tool results
+/// cannot be removed: the API requires it during tool use.
 fn read_messages(body: &mut Body<'_>, messages: &[Value<'_>], loops: bool) {
     let prompt = messages.iter().rposition(|it| it.is("role", "user") && !answers(it));
     for (idx, message) in messages.iter().enumerate() {

@@ -179,8 +179,8 @@ fn matching(
     }
 }
 
-/// If the first call of a content after the last message of the user has a thought signature, the
-/// first call of every such content must have one.
+/// If, of the contents after the last user content without results, one has a thought signature at
+/// its first call, all that have calls must have one there.
 fn signatures(found: &mut Violations<'_>, contents: &[Value<'_>]) {
     let prompt = contents
         .iter()

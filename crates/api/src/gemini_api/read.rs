@@ -8,7 +8,8 @@ use crate::Body;
 /// Keys under which a function returns its result as text.
 pub const TEXTS: [&str; 5] = ["output", "error", "result", "content", "text"];
 
-/// Whether the bytes begin an object with `contents` that have `parts`.
+/// Whether the bytes begin an object with `contents` that have `parts`, and without keys of other
+/// APIs and agents' files.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(seen) = crate::skim(head) else { return false };
     let other = ["messages", "sessionId", "projectHash", "input"];

@@ -12,7 +12,7 @@ pub const ENDPOINT: Endpoint = Endpoint {
     framing: Framing::Lines,
 };
 
-/// The window gets one token for this many bytes of a request body, which is more than models need.
+/// The window gets one token for every three bytes of a request body: texts have fewer tokens.
 const BYTES_OF_A_TOKEN: u64 = 3;
 
 /// Sets the window of the model large enough for the request: Ollama silently truncates what does

@@ -156,7 +156,8 @@ struct Open<'d> {
     answered: Vec<String>,
 }
 
-/// Results must directly follow the message with the calls, each once.
+/// Each call must have exactly one result, and the results must directly follow the message with
+/// the calls.
 fn pairs(found: &mut Violations<'_>, messages: &[Value<'_>]) {
     let mut open = Open { calls: HashMap::new(), answered: Vec::new() };
     for (idx, message) in messages.iter().enumerate() {

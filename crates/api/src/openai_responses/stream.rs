@@ -16,7 +16,8 @@ use crate::{BadResponse, Delta, OnDelta};
 pub struct Events {
     /// Complete items, by their index in the output.
     items: BTreeMap<u64, String>,
-    /// The members of the response except its output, and the output, if the last event has one.
+    /// From the last event: the members of the response except `output`, and `output` if it is not
+    /// empty.
     ended: Option<(Vec<String>, Option<String>)>,
 }
 
