@@ -33,8 +33,8 @@ pub use connection::Stopper;
 /// Makes the agents of sessions. An implementation needs settings, API keys and files.
 pub trait Sessions: Send + Sync + 'static {
     /// Makes an agent that works in `folder`: for the existing session `id`, or for a new session
-    /// if `id` is `None`. `servers` are the MCP servers that the editor configures. The editor
-    /// names no folders in which their programs are started, so these are empty paths.
+    /// if `id` is `None`. `servers` are the MCP servers that the editor configures. The editor does
+    /// not say in which folder the program of a server starts, so that folder is an empty path.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! Carries out the actions of the machine: requests to a model and tools, each on a thread.
+//! Carries out the actions of the machine. Each request to a model and each call of a tool runs on
+//! a thread of its own.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,7 +38,8 @@ pub trait Front {
     fn is_attended(&self) -> bool;
 }
 
-/// Makes changes outside of the machine, and the contexts of tasks.
+/// Makes the changes that the machine cannot make itself, such as another model, and makes the
+/// contexts of tasks.
 pub trait Changes: Send {
     /// Makes the context of a task, including its prompt, and the event that names the session of
     /// the task.
@@ -101,7 +103,7 @@ impl Agent {
         }
     }
 
-    /// Sets the handler of changes that the user asks for.
+    /// Sets the handler that makes changes and the contexts of tasks. Without it, both are refused.
     #[must_use]
     pub fn with_changes(mut self, changes: impl Changes + 'static) -> Agent {
         self.changes = Some(Box::new(changes));
@@ -133,7 +135,8 @@ impl Agent {
         &*self.model
     }
 
-    /// Replaces both models from the next request on.
+    /// Replaces the model that answers and the model that writes summaries, from the next request
+    /// on.
     pub fn set_models(&mut self, model: Arc<dyn Model>, summariser: Arc<dyn Model>) {
         self.model = model;
         self.summariser = summariser;
@@ -182,7 +185,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Waits for the next input, to be passed to [`Agent::take`].
+    /// Waits for the next input, to be passed to [`Agent::take`]. The agent has a sender itself, so
+    /// the channel never closes and the result is never `None`.
     pub fn wait(&self) -> Option<Input> {
         self.inputs.recv().ok()
     }
@@ -414,8 +418,8 @@ impl Report {
 /// Prepares a compaction on a thread.
 fn prepare(n: u64, mut prepared: Box<Preparation>, report: Report) {
     thread::spawn(move || {
-        // After a panic no preparation is returned, and the compaction is made again when it is
-        // due.
+        // After a panic, the input contains no preparation. The machine then makes the compaction
+        // once it is due.
         let worked = catch_unwind(AssertUnwindSafe(|| {
             prepared.work();
             prepared

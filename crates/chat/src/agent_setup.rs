@@ -27,11 +27,12 @@ use crate::tools::Workplace;
 /// The maximum number of sessions that `/resume` lists.
 const LISTED: usize = 10;
 
-/// What an agent was made from, to make another one when the user changes something.
+/// What an agent was made from. It is needed to replace the model, the recipe or the session of the
+/// agent.
 pub struct AgentSetup {
     /// The options of the chat.
     pub options: ChatOptions,
-    /// The session that the agent continues.
+    /// The file of the agent's session.
     pub session: ChatFile,
     /// The recipe of the agent's context.
     pub recipe: Recipe,
@@ -284,8 +285,8 @@ fn notice(text: String) -> Event {
 }
 
 /// The recipe that the options name, or else that of a resumed session, or else that of the
-/// settings. The event is a notice that the session's recipe cannot be used, so that another one
-/// is.
+/// settings. If the session's recipe cannot be used, the recipe of the settings is returned, with a
+/// notice that says so.
 pub(crate) fn recipe_of(options: &ChatOptions, session: &ChatFile) -> Result<(Recipe, Vec<Event>)> {
     let ChatOptions { config, settings, recipe, .. } = options;
     let of_session = session.origin().recipe.as_deref().filter(|_| recipe.is_none());
@@ -304,8 +305,9 @@ pub(crate) fn recipe_of(options: &ChatOptions, session: &ChatFile) -> Result<(Re
     }
 }
 
-/// Replaces the prompt of a session if `before`, the folder in which the session was held, is not
-/// the current one. Returns notices about that for the user.
+/// Replaces the prompt of a session if `before`, the folder in which the session was held, is known
+/// and is not the current one. Returns notices for the user: about the new folder, and about the
+/// files in the new prompt. There are none if nothing is replaced.
 pub(crate) fn renewed(
     context: &mut Context,
     before: Option<&str>,
@@ -321,7 +323,7 @@ pub(crate) fn renewed(
     Ok(events)
 }
 
-/// The first event of a session.
+/// The event that names a session, its models, its recipe and its log.
 fn session_event(session: &ChatFile, models: &ChatModels, recipe: &Recipe) -> Event {
     Event::Session {
         id: session.id().to_owned(),

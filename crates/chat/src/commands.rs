@@ -8,10 +8,10 @@ use crate::parse_dollars;
 /// A slash command.
 pub(crate) struct Command {
     pub(crate) name: &'static str,
-    /// The arguments, for the help.
+    /// The arguments as the help shows them. Empty if the command takes none.
     pub(crate) arguments: &'static str,
     pub(crate) about: &'static str,
-    /// Parses what follows the name; `None` if nothing does.
+    /// Makes the outcome from the text after the name. `None` if no text follows the name.
     make: fn(Option<&str>) -> SlashOutcome,
 }
 

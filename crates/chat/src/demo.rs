@@ -55,7 +55,7 @@ pub fn run(folder: &Path, print: &mut dyn FnMut(&Line)) -> Result<()> {
 
 const PROMPT: &str = "You are a coding agent. Recall what was shortened; do not guess it.";
 
-/// The generated project in which the tools work.
+/// Writes the project of the demo, and returns the workplace of the tools in it.
 fn place(folder: &Path) -> Result<Workplace> {
     let root = folder.join("project");
     let failed = |err: std::io::Error| {
@@ -175,7 +175,7 @@ impl Demo<'_> {
         Ok(())
     }
 
-    /// A slash command of the user.
+    /// Prints a slash command as a line of the user, and carries it out.
     fn command(&mut self, line: &str) -> Result<()> {
         (self.print)(&Line::User(line.to_owned()));
         let input = match line.split_once(' ').unwrap_or((line, "")) {

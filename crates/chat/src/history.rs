@@ -7,7 +7,9 @@ use epitome_model::{Block, Entry, Role, Source};
 
 use crate::machine::{Event, GO_ON};
 
-/// Returns all messages of a context except the prompt, as they were before anything was shortened.
+/// Returns the messages of a context as they were before anything was shortened: texts, reasoning,
+/// calls and results. The prompt, other system messages, images, and the requests to continue an
+/// answer that was cut off are left out.
 pub fn history(context: &Context) -> Vec<Event> {
     let outgoing = context.unchanged_view();
     let transcript = outgoing.transcript();

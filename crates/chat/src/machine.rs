@@ -65,8 +65,8 @@ pub enum Input {
     Checked(Box<str>, std::result::Result<Access, String>),
     /// The user's answer to whether the call with this id may run.
     Permission(Box<str>, Answer),
-    /// The user's answer to the question that the call with this id asks; `None` if there is no
-    /// user.
+    /// The user's answer to the question that the call with this id asks. `None` if no user is
+    /// present, or if the user did not answer.
     Told(Box<str>, Option<String>),
     /// The context, with its prompt, for the task that a call begins, or why there is none.
     Begun(Box<str>, std::result::Result<Box<Context>, String>),
@@ -90,7 +90,8 @@ pub enum Input {
     Change(OutsideChange),
     /// The user interrupts everything in progress.
     Cancel,
-    /// The user leaves: like [`Input::Cancel`], and no more actions follow.
+    /// The user leaves. The machine interrupts everything, as for [`Input::Cancel`], and
+    /// [`Machine::has_left`] is true from then on.
     Leave,
 }
 
@@ -136,7 +137,7 @@ pub struct Machine {
     permissions: Permissions,
     limits: Limits,
     state: State,
-    /// Messages that the user typed while the model worked.
+    /// Messages of the user that are not in the context yet.
     typed: VecDeque<String>,
     actions: Vec<Action>,
     requests: u64,
@@ -165,7 +166,8 @@ enum State {
     Answering(u64, String),
     /// A question for a summary is running.
     Summarising(u64),
-    /// The next request waits for a background compaction.
+    /// The next request waits for a background compaction. `begins_turn` says whether that request
+    /// is the first of its turn.
     Waiting { begins_turn: bool },
     /// The calls of an answer are checked and run.
     Calling(Vec<OpenCall>),
@@ -435,8 +437,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Ends the turn. If the user has already typed the next message, or requested a compaction,
-    /// the machine continues with that; otherwise it is idle.
+    /// Ends the turn. If the model answered, and the user has already typed the next message or
+    /// requested a compaction, the machine continues with that. Otherwise it becomes idle.
     fn end(&mut self, why: TurnEnd, reason: Option<String>) -> Result<()> {
         self.state = State::Idle;
         self.wanted = false;
@@ -446,7 +448,8 @@ impl Machine {
         let cost = self.cost;
         self.show(Event::Done { ended: why, reason, answer, cost });
         // If the model answered, messages that the user typed in the meantime begin the next turn,
-        // and a requested compaction is made. After any other end, both wait for the next message.
+        // and a requested compaction is made. After any other end, both wait until the user sends a
+        // message or requests a compaction.
         let is_asked = !self.typed.is_empty() || self.compaction.is_some();
         if is_asked && why == TurnEnd::Answered {
             self.continuations = 0;

@@ -74,7 +74,8 @@ pub enum ServerAddress {
     },
 }
 
-/// Whether a text can be the name of a server. The names of its tools begin with it.
+/// Whether a text can be the name of a server. The name is a part of the names of the server's
+/// tools, `mcp__SERVER__TOOL`.
 pub fn is_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 32
@@ -111,11 +112,11 @@ fn set(found: &Found, listed: ListedTools) {
 
 impl Servers {
     /// Starts servers for a project, and waits until each has listed its tools or failed. Programs
-    /// do not get the environment variables in `hidden`.
+    /// do not inherit the environment variables in `hidden`.
     ///
     /// # Errors
     ///
-    /// If no thread can be started for them.
+    /// If the thread of the servers, or its runtime, cannot be started.
     pub fn start(servers: Vec<Server>, root: &Path, hidden: &[String]) -> std::io::Result<Servers> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let mut links = Vec::new();
@@ -142,8 +143,8 @@ impl Servers {
             });
         })?;
         for told in listed {
-            // No message is ever sent: `recv` returns when the server has listed its tools and the
-            // channel is closed.
+            // No message is ever sent: `recv` returns when the channel is closed, once the server
+            // has listed its tools or failed.
             let _listed = told.recv();
         }
         Ok(Servers { links, thread: Some(thread) })

@@ -18,8 +18,8 @@ use crate::session::{Models, WINDOW};
 pub struct ChatModels {
     /// The model that answers.
     pub answers: Arc<dyn Model>,
-    /// The model that writes summaries. It is the one that answers if the recipe needs no
-    /// summaries, or if no other model can be used.
+    /// The model that writes summaries. It is the answering model if the recipe needs no summaries,
+    /// if no other model can be used, or if the choice of a model finds that one.
     pub summarises: Arc<dyn Model>,
 }
 
@@ -60,7 +60,8 @@ impl ChatModels {
 }
 
 impl ChatOptions {
-    /// The name of the model that answers, and a notice about it for the user.
+    /// The name of the model that answers. If only a model for summaries is configured, that model
+    /// answers, and a notice for the user says so.
     ///
     /// # Errors
     ///
@@ -98,8 +99,9 @@ impl ChatOptions {
     }
 
     /// The model that writes summaries: that of the settings, or else the cheapest of the same
-    /// provider whose window suffices. If a request to it fails, the answering model writes the
-    /// summary. `None` if the recipe needs no summaries, or if the choice is the answering model.
+    /// provider whose window suffices. If a request to it fails, the fallback models of the
+    /// settings write the summary, and at last the answering model. `None` if the recipe needs no
+    /// summaries, or if the choice is the answering model.
     fn summarising(
         &self,
         answers: &Arc<dyn Model>,

@@ -32,14 +32,14 @@ pub struct ChatOptions {
     pub allow: Vec<Rule>,
     /// Rules that refuse calls, in addition to those of the settings.
     pub deny: Vec<Rule>,
-    /// The amount after which no more requests are sent.
+    /// The budget of the chat: once this amount is spent, no more requests are sent.
     pub budget: Option<MicroDollars>,
 }
 
 /// What a chat waits for while it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait<'a> {
-    /// The tools of these MCP servers.
+    /// The chat waits for the tools of MCP servers. The text is their names, separated by commas.
     ForServers(&'a str),
     /// The chat waits for nothing any more.
     Over,

@@ -28,7 +28,7 @@ pub enum Access {
 }
 
 impl Access {
-    /// The single accesses that this consists of.
+    /// Splits a patch into one write for each file. Any other access is returned as it is.
     fn parts(&self) -> Vec<Access> {
         match self {
             Access::Patch(paths) => paths.iter().cloned().map(Access::Write).collect(),
@@ -284,7 +284,7 @@ impl Permissions {
         }
     }
 
-    /// Adds a rule that allows or refuses everything like this access.
+    /// Adds rules that allow or refuse this access and similar ones: one rule for each part of it.
     fn remember(&mut self, access: &Access, allow: bool) {
         let scopes: Vec<Scope> =
             access.parts().iter().filter_map(|part| self.scope(part)).collect();
@@ -367,8 +367,8 @@ impl Scope {
     }
 }
 
-/// Whether a path is a file of the project that no other program executes on its own. Files in a
-/// `.git` folder are none: git executes hooks, and programs that its settings name.
+/// Whether a path is in the project, and not in a `.git` folder. Files in such a folder can be
+/// executed without a command: git runs hooks, and programs that its settings name.
 fn is_plain_file(path: &Path, root: &Path) -> bool {
     path.strip_prefix(root).is_ok_and(|inside| {
         inside.components().all(|part| !part.as_os_str().eq_ignore_ascii_case(".git"))

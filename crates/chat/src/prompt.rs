@@ -87,8 +87,8 @@ fn rules_of(root: &Path, refused: &mut Vec<String>) -> Option<(&'static str, Fou
     None
 }
 
-/// The prompt of a session that goes on in another folder. It is made from the prompt of the
-/// project in which the session goes on; `before` is the folder in which it was held.
+/// The prompt of a session that goes on in another folder. `of_project` is the prompt of the
+/// project in that folder; `before` is the folder in which the session was held until now.
 pub fn moved_prompt(of_project: &str, before: &str) -> String {
     format!(
         "{of_project}\nUntil now this conversation was about the project in {before}. What was \

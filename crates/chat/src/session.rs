@@ -23,7 +23,7 @@ use crate::tools::{Workplace, request_tools};
 /// The prefix of the ids of chats. The time follows.
 const CHAT: &str = "chat-";
 
-/// The number of bytes at the beginning of a log that contain its origin and its prompt.
+/// The number of bytes at the beginning of a log in which its origin and its prompt are looked for.
 const HEAD: u64 = 64 << 10;
 
 /// The window that is assumed if that of a model is unknown.
@@ -118,8 +118,9 @@ impl ChatFile {
     }
 
     /// The context of the session, with a recipe, for the model that answers and the one that
-    /// writes summaries, with the tools of a workplace. The first call creates the log; later calls
-    /// append what has changed.
+    /// writes summaries, with the tools of a workplace. The first call for a new session creates
+    /// its log. Every other call opens the log, and appends the folder, the model and the recipe if
+    /// they have changed.
     ///
     /// # Errors
     ///
@@ -275,8 +276,11 @@ fn path_of(config: &Config, id: &str) -> PathBuf {
     config.logs().join(format!("{id}.jsonl"))
 }
 
-/// Returns an id that no session has. It is `id` itself if `from` is 1 and `id` is free; otherwise
-/// it is `id` with the first free number, from `from` on. The id of a task always has a number.
+/// Returns an id that no session has.
+///
+/// For a chat, it is `id` without its number, followed by the first free number from `from` on; the
+/// number 1 is left out. For a task, it is `id` with its own number, or else with the next free
+/// one.
 fn free_id(config: &Config, id: &str, from: u32) -> String {
     let (base, first) = match id.strip_prefix("task-").and_then(|rest| rest.rsplit_once('-')) {
         Some((begun, number)) => (format!("task-{begun}"), number.parse().unwrap_or(1)),

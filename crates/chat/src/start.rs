@@ -102,7 +102,7 @@ impl ChatOptions {
         Ok(StartedChat { agent, setup, notices })
     }
 
-    /// The settings files of the project, for the user.
+    /// The event that names the settings files of the project. `None` if there are none.
     fn project_settings(&self) -> Option<Event> {
         let ChatOptions { config, settings, .. } = self;
         let files = settings.files.iter().filter(|file| file.scope != Scope::User);

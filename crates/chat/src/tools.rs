@@ -214,8 +214,8 @@ impl Workplace {
         self
     }
 
-    /// Adds folders of the user's skills; each skill is a folder in one of them. If such a folder
-    /// is below `home`, links in it may lead to any file below `home`.
+    /// Sets the folders of the user's skills; each skill is a folder in one of them. If such a
+    /// folder is below `home`, links in it may lead to any file below `home`.
     #[must_use]
     pub fn with_skills(
         mut self,
@@ -234,7 +234,7 @@ impl Workplace {
         self
     }
 
-    /// Adds the tools of MCP servers.
+    /// Sets the source of the tools of MCP servers, and offers these tools.
     #[must_use]
     pub fn with_more(mut self, more: Arc<dyn MoreTools>) -> Workplace {
         self.more = Some(more);
@@ -260,7 +260,7 @@ impl Workplace {
         all
     }
 
-    /// The tool with this name of an MCP server.
+    /// The offered tool of an MCP server that has this name.
     fn more_tool(&self, name: &str) -> Option<&MoreTool> {
         self.offered.iter().find(|tool| tool.name == name)
     }
@@ -314,7 +314,7 @@ fn parsed<T: DeserializeOwned>(arguments: &str) -> Result<T, String> {
     serde_json::from_str(arguments).map_err(|err| format!("bad arguments: {err}"))
 }
 
-/// The path that was permitted.
+/// The path that was permitted. An error if the access is not to a single path.
 fn permitted(access: &Access) -> Result<&PathBuf, String> {
     match access {
         Access::Read(path) | Access::Write(path) => Ok(path),

@@ -126,7 +126,8 @@ fn files_are_read_in_parts() {
     assert!(long.ends_with("é\n[the rest of this line is left out]\n"), "{}", long.len());
 }
 
-/// The maximum number of bytes that a call returns, so a line of two-byte characters is too long.
+/// The maximum number of bytes that a call of `read` returns. A line of as many two-byte characters
+/// is too long.
 const BYTES_OF_A_LINE: usize = 100_000;
 
 #[test]

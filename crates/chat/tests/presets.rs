@@ -219,7 +219,7 @@ fn epitome_digests_what_is_old_and_recall_returns_it() {
 fn jcli_summarises_in_a_window_below_its_threshold() {
     let mut driver = begun("jcli", 60_000);
     let mut n = 0;
-    // Ten of these results, which it keeps whole, exceed the window.
+    // jcli keeps the last ten results whole, and ten of these results exceed the window.
     while driver.asked.is_empty() && n < 40 {
         reads(&mut driver, n, &file(n, 500));
         n += 1;
@@ -231,7 +231,8 @@ fn jcli_summarises_in_a_window_below_its_threshold() {
 
 #[test]
 fn one_compact_is_one_undo_whatever_it_took() {
-    // s06 keeps only three results, and pi 20,000 tokens: there must be more than that.
+    // s06 keeps only three results, and pi only 20,000 tokens: the results must be longer than
+    // that.
     for (recipe, lines) in [("s06", 400), ("jcli", 120), ("ion", 120), ("pi", 400), ("s08", 120)] {
         let mut driver = begun(recipe, 200_000);
         (0..14).for_each(|n| reads(&mut driver, n, &file(n, lines)));

@@ -60,15 +60,15 @@ struct State {
     open: HashMap<String, Open>,
     /// Whether the connection has ended, so that no session may begin.
     is_over: bool,
-    /// Each session's thread has a clone of the sender. Once the last of these clones and this
-    /// sender are dropped, the channel closes. `None` until the first session begins.
+    /// Each session's thread has a clone of the sender. No message is sent: the channel closes once
+    /// the last of these clones and this sender are dropped. `None` until the first session begins.
     threads: Option<(Sender<()>, Receiver<()>)>,
 }
 
 /// An open session.
 struct Open {
     line: Line,
-    /// The channel is closed when the session's thread has ended.
+    /// The channel closes when the agent of the session has ended.
     ended: Receiver<()>,
 }
 
@@ -264,7 +264,7 @@ impl<S: Sessions> Host<S> {
         Ok(json!({}))
     }
 
-    /// Closes a session, if it is open, and waits for the end of its thread.
+    /// Closes a session, if it is open, and waits until its agent has ended.
     fn close(&self, id: &str) {
         let Some(open) = self.state().open.remove(id) else { return };
         open.line.send(Input::Leave);

@@ -18,7 +18,7 @@ pub(super) enum Incoming {
     End,
 }
 
-/// Ends the connection from another thread, such as that of a signal.
+/// Ends the connection from another thread, such as a thread that waits for signals.
 #[derive(Clone)]
 pub struct Stopper(Sender<Incoming>);
 
@@ -110,14 +110,16 @@ impl Client {
         id
     }
 
-    /// Cancels a request, unless it has an answer already.
+    /// Asks the editor to cancel a request to it, unless the editor has answered the request
+    /// already.
     pub(super) fn cancel(&self, request: u64) {
         if self.lock_pending().open.contains_key(&request) {
             self.notify("$/cancel_request", json!({"requestId": request}));
         }
     }
 
-    /// Handles the answer to a request.
+    /// Passes the editor's answer to the callback of the request. An answer to no open request is
+    /// ignored.
     pub(super) fn answered(&self, id: &Value, answer: Message) {
         let open = id.as_u64().and_then(|id| self.lock_pending().open.remove(&id));
         let Some(then) = open else { return };

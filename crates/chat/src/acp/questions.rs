@@ -7,7 +7,8 @@ use crate::permissions::Answer;
 /// The name of the only field of a form.
 const ANSWER: &str = "answer";
 
-/// The choices for whether a call may run. `always` says what "always" and "never" would apply to.
+/// The choices of the user when a call needs permission. `always` describes the calls to which
+/// "always" and "never" would apply.
 pub(super) fn options(always: &str) -> Value {
     json!([
         {"optionId": "once", "name": "Allow", "kind": "allow_once"},
@@ -17,9 +18,9 @@ pub(super) fn options(always: &str) -> Value {
     ])
 }
 
-/// The user's answer to whether a call may run. If the request failed, no user is present. If the
-/// user cancels, only this call is refused; the notification that the editor then sends ends the
-/// turn.
+/// The user's answer to whether a call may run. [`Answer::Unattended`] if the request to the editor
+/// failed. If the user cancels, only this call is refused; the notification that the editor then
+/// sends ends the turn.
 pub(super) fn answer(response: Result<Value, Value>) -> Answer {
     let Ok(response) = response else { return Answer::Unattended };
     match response["outcome"]["optionId"].as_str() {

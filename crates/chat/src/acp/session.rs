@@ -169,8 +169,8 @@ struct Editor {
     /// about: the id of the call that began its task (`None` outside of a task), and its own id.
     asked: HashMap<(Option<String>, String), u64>,
     waiting: Vec<Waiting>,
-    /// How the last turn ended, with the reason in words; `None` once a request is answered with
-    /// it.
+    /// How the last turn ended, and the reason in words if there is one. `None` before a turn has
+    /// ended, and once the requests that waited for the end are answered.
     ended: Option<(TurnEnd, Option<String>)>,
 }
 
@@ -204,8 +204,8 @@ impl Front for Editor {
     }
 
     fn permit(&mut self, _: &ResponseCall, _: &Access) -> Option<Answer> {
-        // `show` has asked the user for the event of this call. The answer comes later, as an
-        // input.
+        // `show` has asked the user already, when it received [`Event::Permission`] for this call.
+        // The answer comes later, as an input.
         None
     }
 

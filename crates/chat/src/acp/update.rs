@@ -61,7 +61,8 @@ pub(super) struct Call {
     pub(super) id: String,
     tool: String,
     arguments: String,
-    /// The members of the call's `tool_call` update; a to-do list is not sent as one.
+    /// The members of the call's `tool_call` update. For a call that sets the to-do list, no such
+    /// update is sent.
     pub(super) value: Value,
 }
 
@@ -159,7 +160,8 @@ impl Updates {
         vec![update]
     }
 
-    /// The next chunk of a message. If the speaker has changed, it begins a new message.
+    /// The next chunk of a message. It begins a new message if the speaker is another one, or if a
+    /// call, a result or a notice came after the previous chunk.
     fn chunk(&mut self, speaker: Speaker, text: &str) -> Value {
         if self.speaks != Some(speaker) {
             self.messages += 1;
@@ -266,7 +268,8 @@ impl Updates {
         vec![update("tool_call_update", value)]
     }
 
-    /// The files that a call reads or writes. Empty for commands, and for tools of MCP servers.
+    /// The files that a call reads or writes. Empty for a command, for a tool of an MCP server, for
+    /// a tool that accesses no files, and if the arguments are invalid.
     fn locations(&self, tool: &str, arguments: &str) -> Vec<Value> {
         let called = ResponseCall {
             id: "".into(),

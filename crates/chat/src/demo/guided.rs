@@ -25,7 +25,7 @@ const TOOL: u64 = 1_000;
 pub struct ScriptLine {
     /// An explanation that is shown before the line is typed.
     pub about: String,
-    /// The line; empty at the end.
+    /// The line. It is empty in the last item, which only explains.
     pub line: String,
 }
 

@@ -34,7 +34,7 @@ Read the files one by one.
 ## Next steps
 Fix src/pricing.rs.";
 
-/// The answer to messages that are not in the script.
+/// The answer to a message that is not in the script, if the demo is watched.
 const ASIDE: &str = "I only follow a script: send the line that is typed for you.";
 
 /// One answer of the model.
@@ -214,7 +214,8 @@ fn texts(request: &Request<'_>) -> Vec<String> {
     texts.collect()
 }
 
-/// The reference in the first stub of a text; `None` if there is no stub or it names none.
+/// The reference in the first stub of a text. `None` if there is no stub, or if that stub contains
+/// no reference.
 fn reference(text: &str) -> Option<&str> {
     let rest = text.split_once("[epitome ")?.1;
     let end = rest.find(|c: char| !c.is_ascii_alphanumeric())?;

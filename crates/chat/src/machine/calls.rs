@@ -21,7 +21,7 @@ const KILLED: &str = "There is no result: the program ended while this ran. It m
 /// The maximum number of lines of a running call's output that are shown.
 const SHOWN: usize = 40;
 
-/// The result of a question if there is no user.
+/// The result of a question that the user does not answer.
 const NO_USER: &str = "No user is present. Decide yourself, and say what you assumed.";
 
 /// A call of the last answer.
@@ -31,7 +31,8 @@ pub(super) struct OpenCall {
     state: CallState,
     /// The last lines of the call's output while the call runs.
     progress: String,
-    /// The machine of the task that the call began.
+    /// The machine of the task that the call began. `None` for other calls, before the task begins,
+    /// and after it ends.
     pub(super) task: Option<Box<Machine>>,
 }
 
@@ -65,8 +66,8 @@ impl Machine {
             let tool = called.name.to_string();
             let arguments = called.arguments.clone();
             self.show(Event::Call { id, tool, arguments });
-            // The engine gives results to calls of its own tool, `compact`, after all others have
-            // theirs.
+            // The engine gives results to calls of its own tool, `compact`, after all other calls
+            // have theirs.
             if called.kind == ToolKind::Compact {
                 self.compacts.push(called.id.clone());
                 continue;
@@ -278,7 +279,7 @@ impl Machine {
         self.show(Event::Progress { id: id.to_owned(), seconds, text: shown });
     }
 
-    /// A running call.
+    /// The call with this id, if it is running.
     pub(super) fn running(&mut self, id: &str) -> Option<&mut OpenCall> {
         self.find(id, CallState::Running)
     }

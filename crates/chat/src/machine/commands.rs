@@ -91,7 +91,7 @@ impl Machine {
         }
     }
 
-    /// Interrupts everything in progress; no more actions follow.
+    /// Interrupts everything in progress, and notes that the user has left.
     pub(super) fn leave(&mut self) -> Result<()> {
         self.cancel()?;
         self.has_left = true;

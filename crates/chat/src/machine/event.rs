@@ -8,7 +8,7 @@ use serde::Serialize;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
-    /// A session begins or is resumed.
+    /// A session begins or is resumed, or its model or recipe changes.
     Session {
         /// The id of the session, for `--resume`.
         id: String,
@@ -18,7 +18,8 @@ pub enum Event {
         recipe: String,
         /// The file of the session's log.
         log: String,
-        /// The model that writes summaries, if it is another one and the recipe has summaries.
+        /// The model that writes summaries, if it is not the model that answers. Also `None` if the
+        /// recipe has a digest, which rarely needs a summary.
         #[serde(skip_serializing_if = "Option::is_none")]
         summaries: Option<String>,
     },
@@ -122,7 +123,7 @@ pub enum Event {
     },
     /// How full the window is, and the cost so far.
     Usage {
-        /// The window.
+        /// How full the window is.
         #[serde(flatten)]
         usage: WindowUse,
         /// The cost so far.
@@ -130,7 +131,7 @@ pub enum Event {
     },
     /// The contents of the window, on the user's request.
     Window {
-        /// The window.
+        /// How full the window is.
         #[serde(flatten)]
         usage: WindowUse,
         /// The contents of a request, by kind.
@@ -188,7 +189,7 @@ impl std::fmt::Display for Retrying {
 pub struct LoadedFile {
     /// The kind of the file.
     pub kind: LoadedKind,
-    /// The name of a skill; of another file, its path.
+    /// The name of a skill, or the path of any other file.
     pub name: String,
     /// The path of the file, if it differs from the name.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -224,12 +225,12 @@ pub enum TurnEnd {
 /// The usage since the program began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Cost {
-    /// The number of requests, including those for summaries.
+    /// The number of requests that were answered, and of requests for summaries, answered or not.
     pub requests: u64,
     /// Tokens that were billed.
     pub used: TokenUsage,
     /// The cost at list prices, as far as these are known.
     pub cost: MicroDollars,
-    /// The number of requests of unknown cost.
+    /// The number of these requests whose cost is unknown.
     pub unpriced: u64,
 }

@@ -6,11 +6,12 @@ use serde::Deserialize;
 
 use super::Machine;
 
-/// The default for the maximum number of lines that a call returns.
+/// The maximum number of lines that a call without a `limit` returns, and that a search in one
+/// recalled text returns in any case.
 const LINES: usize = 400;
 /// The maximum number of lines that a search of the whole log returns.
 const HITS: usize = 100;
-/// The maximum number of characters of a returned line.
+/// The maximum number of characters of a line that a search of the whole log returns.
 const WIDTH: usize = 300;
 
 #[derive(Deserialize)]
@@ -72,10 +73,14 @@ impl Machine {
     }
 }
 
-/// The part of a recalled text that the arguments ask for: the lines that contain `search`, or else
-/// the lines from `offset` on. Lines that are left out before or after it are reported. The texts
-/// that the model wrote with the call come first; the lines of the call's result are numbered
-/// without them.
+/// The part of a recalled text that the arguments ask for.
+///
+/// With `search`, these are the lines that contain it, with their numbers, at most [`LINES`]. Lines
+/// of the texts that the model wrote with the call come first, and are numbered separately.
+///
+/// Otherwise these are `limit` lines from `offset` on. If lines before or after them are left out,
+/// a last line says which lines are returned. If `offset` is 1, the texts that the model wrote with
+/// the call come before them.
 fn excerpt(recalled: &RecallResult, arguments: &Arguments) -> String {
     let RecallResult { text, response_texts: said } = recalled;
     let lines: Vec<&str> = text.lines().collect();

@@ -60,7 +60,8 @@ impl Machine {
         }
     }
 
-    /// Asks the model to continue its answer that was cut off.
+    /// Asks the model to continue its answer that was cut off. Ends the turn if it was asked so
+    /// [`CONTINUATIONS`] times in a row.
     fn go_on(&mut self) -> Result<()> {
         if self.continuations == CONTINUATIONS {
             return self.fail("the answer was cut off at the limit of its length several times");
@@ -78,8 +79,8 @@ impl Machine {
             self.show(Event::Restart);
         }
         if let Failure::TooLong { message, .. } = &failure {
-            // Only the service's message is passed on. It contains the status; the rest of the
-            // failure's text is epitome's own.
+            // Only the service's message is passed on, because the engine searches the text for
+            // token counts. The rest of the failure's text consists of epitome's own words.
             return self.refused(message);
         }
         self.fail(&failure.to_string())

@@ -18,14 +18,15 @@ impl Machine {
         call.task.as_ref().map(|task| &task.context)
     }
 
-    /// Why a task does not have a tool: no user can answer in it, and tasks cannot be nested.
-    /// `None` if it has the tool.
+    /// The error for a call of a tool that a task does not have: no user can answer questions in a
+    /// task, and tasks cannot be nested. `None` for other tools, and outside of a task.
     pub(super) fn missing_in_task(&self, tool: &str) -> Option<String> {
         let is_missing = self.is_task && [TASK, ASK].contains(&tool);
         is_missing.then(|| format!("there is no tool `{tool}` in a task"))
     }
 
-    /// Starts the task of a call with this context, or fails the call.
+    /// Starts the task of a call with this context. The call fails if there is no context, or if
+    /// its arguments are invalid.
     pub(super) fn begun(
         &mut self,
         id: &str,

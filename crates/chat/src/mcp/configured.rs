@@ -13,9 +13,10 @@ use crate::machine::Event;
 use crate::options::{ChatOptions, Wait};
 use crate::tools::Workplace;
 
-/// Adds the tools of MCP servers to a workplace: those of the settings, and those of `more` whose
-/// names the settings do not use. Programs do not get the environment variables in `hidden`. The
-/// events name the servers without tools. `waits` is called before and after servers start.
+/// Adds the tools of MCP servers to a workplace: the servers of the settings, and those of `more`
+/// whose names no started server of the settings has. Programs do not inherit the environment
+/// variables in `hidden`. The events name the servers without tools. `waits` is called before and
+/// after servers start.
 pub(crate) fn with_servers(
     options: &ChatOptions,
     place: Workplace,
@@ -28,7 +29,8 @@ pub(crate) fn with_servers(
     let mut events = Vec::new();
     for (name, set) in settings.values.chat.mcp.iter().flatten() {
         let server = server(config, settings, name, set)?;
-        // A server whose key is missing is left out, like one that cannot be started.
+        // A server is left out if a variable that it needs is not set, like one that cannot be
+        // started.
         match unset(config, set) {
             None => servers.push(server),
             Some(variable) => {

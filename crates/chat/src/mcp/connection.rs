@@ -22,9 +22,9 @@ use super::process::Process;
 use super::tool::clean;
 use super::{Found, Server, ServerAddress, set};
 
-/// The time limit for listing the tools.
+/// The time limit for connecting to a server and listing its tools.
 const START: Duration = Duration::from_secs(30);
-/// The time limit for ending a server.
+/// The time limit for closing the connection, and the one for the end of the program after that.
 const END: Duration = Duration::from_millis(500);
 
 /// A call of a tool.
@@ -70,7 +70,7 @@ pub(super) async fn serve(
             let _gone = tell.send(result.map_err(|why| format!("MCP server {name}: {why}")));
         });
     }
-    // First the program is asked to end, then it is killed.
+    // Closing the connection asks the program to end. If it does not end in time, it is killed.
     let _ended = timeout(END, running.cancel()).await;
     if let Some(process) = process {
         process.end(END).await;

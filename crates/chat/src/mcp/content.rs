@@ -50,7 +50,7 @@ fn decoded_size(base64: &str) -> usize {
     base64.len() / 4 * 3
 }
 
-/// Removes the middle of a long text.
+/// Removes the middle of a text that is longer than twice [`KEPT`].
 fn cut(text: String) -> String {
     if text.len() <= 2 * KEPT {
         return text;

@@ -14,7 +14,8 @@ use super::tool::clean;
 /// The maximum number of bytes that are kept of the end of a program's standard error.
 const KEPT: usize = 2 << 10;
 
-/// How long to wait for the last output of a program that has ended.
+/// How long to wait for the end of a program that failed. A quarter of this time is then left for
+/// its last output to arrive.
 const WORDS: Duration = Duration::from_millis(200);
 
 /// A program, and all processes of its process group.
@@ -78,7 +79,8 @@ impl Process {
         clean(&text, 500)
     }
 
-    /// Waits for at most `at_most` until the program ends. If it has not ended then, it is killed.
+    /// Waits for at most `at_most` until the program ends. Then all processes of its group that are
+    /// left are killed.
     pub(super) async fn end(mut self, at_most: Duration) {
         let _ended = timeout(at_most, self.child.wait()).await;
     }

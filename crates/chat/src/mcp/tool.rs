@@ -45,8 +45,8 @@ fn name(server: &str, tool: &str) -> String {
     name[..name.len().min(NAME)].to_owned()
 }
 
-/// Truncates a name to the maximum length, with a number at its end if it would be in `taken`. Adds
-/// the result to `taken`.
+/// Returns a name that is not in `taken`, and adds it to `taken`. It is `name`, truncated to the
+/// maximum length; if that is taken already, it ends with the first free number from 2 on.
 fn free(name: &str, taken: &mut HashSet<String>) -> String {
     let mut names = (1..).map(|n| {
         let end = if n == 1 { String::new() } else { format!("_{n}") };
@@ -78,8 +78,9 @@ fn cleaned(value: &mut Value) {
     }
 }
 
-/// Removes control characters from a text of a server, and characters that hide, reverse or tag
-/// text. Truncates it to `longest` characters.
+/// Removes control characters from a text of a server, except line feeds and tabs, and characters
+/// that hide, reverse or tag text. Truncates the text to `longest` characters, followed by `…` if
+/// it was longer.
 pub(super) fn clean(text: &str, longest: usize) -> String {
     let mut seen = text.chars().filter(|c| {
         let hides = matches!(*c,

@@ -48,7 +48,7 @@ pub struct Question {
 ///
 /// # Errors
 ///
-/// Why it is invalid, for the model.
+/// Why the question is invalid, for the model.
 pub fn question(arguments: &str) -> Result<Question, String> {
     let question: Question = parsed(arguments)?;
     if question.question.trim().is_empty() {

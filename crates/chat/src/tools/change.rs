@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use super::{Workplace, find_tool};
 
-/// The maximum number of bytes of a text that is displayed.
+/// The maximum number of bytes that a file may have, before and after a change, for the change to
+/// be shown.
 const LONGEST: usize = 1 << 20;
 
 /// A change of one file.

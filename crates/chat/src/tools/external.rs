@@ -6,7 +6,7 @@ use epitome_llm::Stop;
 
 use super::Outcome;
 
-/// A tool of a server.
+/// A tool of an MCP server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MoreTool {
     /// The name that the model sees: `mcp__SERVER__TOOL`.

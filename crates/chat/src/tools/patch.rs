@@ -90,7 +90,8 @@ fn planned(place: &Workplace, arguments: &str) -> Result<Vec<FileChange>, String
     changes(place, &files(arguments)?, &paths)
 }
 
-/// The change of each file. `paths` are the resolved paths of the patch, in its order.
+/// The changes of the files: one for each, and two for a file that is renamed. `paths` are the
+/// resolved paths of the patch, in its order.
 fn changes(
     place: &Workplace,
     files: &[FilePatch],

@@ -44,7 +44,8 @@ impl Workplace {
         Ok(found)
     }
 
-    /// A path as it is shown to the model: relative to the project's folder if it is inside it.
+    /// A path as it is shown to the model: relative to the project's folder if the path is inside
+    /// that folder.
     pub(super) fn display(&self, path: &Path) -> String {
         let inside = path.strip_prefix(&self.root).ok();
         let inside = inside.map(|path| if path == Path::new("") { Path::new(".") } else { path });

@@ -1,5 +1,5 @@
 //! `shell`: runs a command line in a terminal of its own, with a limit of time and one of output.
-//! At the end all processes of the command are killed.
+//! At the end, the processes of that terminal are killed.
 
 #[cfg(not(unix))]
 mod pipe;
@@ -68,7 +68,8 @@ const SETTLE: Duration = Duration::from_millis(50);
 /// The maximum time to read output after a command has ended, in case a process that could not be
 /// killed continues to write.
 const LEFT: Duration = Duration::from_secs(1);
-/// How long to wait for the end of a command that has closed its output.
+/// How long to pause before the next look at a command that has closed its output but has not
+/// ended.
 const SHORT: Duration = Duration::from_millis(2);
 /// The minimum time between two reports of output, and the maximum number of bytes of one report.
 const TELL: Duration = Duration::from_millis(200);
@@ -164,12 +165,14 @@ fn wait(
 struct Progress<'p> {
     place: &'p Workplace,
     begun: Instant,
-    /// When something was last shown, and how many seconds were shown then.
+    /// When something was last shown, and how many seconds were shown then. `None` before the first
+    /// time.
     last_report: Option<(Instant, u64)>,
 }
 
 impl Progress<'_> {
-    /// Reports new output, at most once per interval, and the time every second.
+    /// Reports new output, at most once per [`TELL`]. Without new output, reports the time once a
+    /// second.
     fn report(&mut self, output: &mut Output) {
         let Some(on_progress) = &self.place.progress else { return };
         let (last, second) = self.last_report.unwrap_or((self.begun, 0));
@@ -227,8 +230,8 @@ impl Output {
         let (head, rest) = bytes.split_at(room.min(bytes.len()));
         self.head.extend_from_slice(head);
         self.tail.extend_from_slice(rest);
-        // The buffer may grow to twice the size before it is cut, so that each byte is moved at
-        // most once.
+        // `tail` may grow to twice the size before it is cut, so that each byte is moved at most
+        // once.
         if self.tail.len() > 2 * KEPT {
             let over = self.tail.len() - KEPT;
             self.tail.drain(..over);
@@ -252,7 +255,7 @@ impl Output {
         text
     }
 
-    /// The whole text; empty, or ending with a line feed.
+    /// The whole text, without its middle if it is too long. It is empty, or ends with a line feed.
     fn text(mut self) -> String {
         let rest = std::mem::replace(&mut self.plain, Plain::new()).end();
         self.push(rest.as_bytes());

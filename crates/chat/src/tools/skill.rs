@@ -115,8 +115,9 @@ impl Workplace {
     }
 }
 
-/// The skills in a folder. The file of each must be in `inside` after links are resolved. `refuse`
-/// is called for every other file that exists, and for files that cannot be read.
+/// The skills in a folder: one for each folder in it with a file [`FILE`]. That file must be in
+/// `inside` after links are resolved. `refuse` is called for each such file that is elsewhere or
+/// cannot be read.
 fn found(
     folder: &Path,
     inside: &Path,

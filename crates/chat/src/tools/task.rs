@@ -43,7 +43,7 @@ pub struct Task {
 ///
 /// # Errors
 ///
-/// Why it is invalid, for the model.
+/// Why the task is invalid, for the model.
 pub fn task(arguments: &str) -> Result<Task, String> {
     let task: Task = parsed(arguments)?;
     if task.prompt.trim().is_empty() {

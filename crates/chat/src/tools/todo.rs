@@ -60,7 +60,7 @@ pub enum TodoState {
 ///
 /// # Errors
 ///
-/// Why it is invalid, for the model.
+/// Why the list is invalid, for the model.
 pub fn todo(arguments: &str) -> Result<Vec<Todo>, String> {
     let Arguments { items } = parsed(arguments)?;
     Ok(items)

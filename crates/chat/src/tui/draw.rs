@@ -113,8 +113,9 @@ impl State {
         Below { lines, cursor }
     }
 
-    /// A line that says what the agent is doing, and for how long. A pending Ctrl-C or hidden lines
-    /// below take precedence. `None` if the agent is idle.
+    /// A line that says what the agent is doing, and for how long. A notice about a pending Ctrl-C
+    /// or about hidden lines below takes precedence. `None` if there is no such notice and the
+    /// agent is idle.
     fn activity(&self) -> Option<Line<'static>> {
         if self.armed.is_some() {
             let text = cut("press Ctrl-C again to leave", self.width());
@@ -148,7 +149,8 @@ impl State {
         format!("{what} {time}")
     }
 
-    /// Messages that are not in the context yet.
+    /// A line for each of the first messages that are not in the context yet, and the number of the
+    /// others.
     fn waiting(&self) -> Vec<Line<'static>> {
         let style = self.theme.dim();
         let shown = self.queued.iter().take(WAITING).map(|text| {

@@ -16,8 +16,8 @@ pub(super) struct Editor {
     /// The position of the cursor in bytes, between two graphemes.
     cursor: usize,
     history: Vec<String>,
-    /// The index of the entry of the history that is shown, and the text that was typed before it
-    /// was; `None` if no entry of the history is shown.
+    /// The index of the entry of the history that is shown, and the text that the user had typed
+    /// before. `None` if no entry of the history is shown.
     recalled: Option<(usize, String)>,
 }
 

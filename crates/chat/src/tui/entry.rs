@@ -23,7 +23,7 @@ const FOLDED_MESSAGE: usize = 20;
 const FOLDED: usize = 4;
 /// The maximum number of lines of a folded diff.
 const FOLDED_CHANGE: usize = 16;
-/// The maximum number of lines of any text. For longer ones there are pagers.
+/// The maximum number of lines of a text that is not folded. For longer ones there are pagers.
 const MOST: usize = 2_000;
 
 /// An entry of the conversation.
@@ -38,7 +38,7 @@ pub(super) enum Entry {
     Call(Card),
     /// A notice of the program.
     Note(Tone, String),
-    /// The contents of the window.
+    /// How full the window is, its contents, and its whole size.
     Window(WindowUse, Vec<ContentShare>, Option<Tokens>),
     /// The help: keys and commands.
     Help,
@@ -99,7 +99,7 @@ impl Answer {
     }
 }
 
-/// Adds a block after an empty line.
+/// Adds a block, after an empty line if there are lines before it.
 fn append(lines: &mut Vec<Line<'static>>, block: Vec<Line<'static>>) {
     if !lines.is_empty() && !block.is_empty() {
         lines.push(Line::default());

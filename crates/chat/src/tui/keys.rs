@@ -93,8 +93,8 @@ impl State {
         Some(Vec::new())
     }
 
-    /// Answers the current question. Keys are no answer while the user is typing, so that a letter
-    /// within a text does not answer it.
+    /// Handles a key while the user is asked whether a call may run. Keys are no answer while the
+    /// user is typing, so that a letter within a text does not answer the question.
     fn answer(&mut self, key: KeyEvent, control: bool) -> Vec<Effect> {
         let Some(ask) = self.asks.front_mut() else { return Vec::new() };
         let answer = match key.code {
@@ -116,7 +116,7 @@ impl State {
         vec![Effect::Input(ask.input(input))]
     }
 
-    /// Answers the model's question.
+    /// Answers the model's question with the typed text, or with the choice whose number was typed.
     fn answer_question(&mut self, typed: String) -> Vec<Effect> {
         let Some(ask) = self.answered() else { return Vec::new() };
         let answer = match &ask.what {

@@ -28,7 +28,7 @@ impl State {
         seen
     }
 
-    /// The first line of the last screenful.
+    /// Where the last screenful begins: the index of the entry, and of the line in it.
     fn last_screen(&self, height: usize) -> (usize, usize) {
         let mut left = height;
         for entry in (0..self.entries.len()).rev() {

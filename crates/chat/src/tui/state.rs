@@ -91,11 +91,12 @@ pub(super) struct SessionNames {
 /// A call that waits for the user.
 pub(super) struct Ask {
     pub(super) id: String,
-    /// The call that began the task of this call.
+    /// The id of the call that began the task of this call. `None` outside of a task.
     pub(super) task: Option<String>,
     pub(super) what: OpenQuestion,
     /// When the question appeared on the screen, or when a key was last typed into the input after
-    /// that. Only a key that is pressed some time later answers the question.
+    /// that. Only a key that is pressed 400 ms later or more answers the question. `None` until the
+    /// question is on the screen.
     pub(super) shown: Option<Duration>,
 }
 
@@ -163,7 +164,7 @@ impl State {
         }
     }
 
-    /// Whether something on the screen moves.
+    /// Whether the screen changes with time, without an event.
     pub fn is_moving(&self) -> bool {
         self.busy.is_some() || self.armed.is_some()
     }
@@ -226,7 +227,7 @@ impl State {
         self.editor.set(&line);
     }
 
-    /// Notes that the screen has shown this state since `now`.
+    /// Notes that the screen shows the first open question since `now`, unless it did before.
     pub fn drawn(&mut self, now: Duration) {
         if let Some(ask) = self.asks.front_mut() {
             ask.shown.get_or_insert(now);

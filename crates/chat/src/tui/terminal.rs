@@ -40,7 +40,7 @@ const FRAME: Duration = Duration::from_millis(16);
 /// The time between two frames while only the spinner moves.
 const SPIN: Duration = Duration::from_millis(100);
 
-/// Ends the interface from another thread, such as that of a signal.
+/// Ends the interface from another thread, such as a thread that waits for signals.
 #[derive(Clone)]
 pub struct Stopper(Sender<Happening>);
 
@@ -133,7 +133,7 @@ impl Inputs {
     }
 }
 
-/// Reads keys on a thread, until the program ends.
+/// Reads events of the terminal on a thread, until the program ends.
 fn read_terminal(tell: Sender<Happening>, begin: Instant) {
     thread::spawn(move || {
         loop {
@@ -205,7 +205,8 @@ impl Front for Teller {
     }
 
     fn permit(&mut self, _: &ResponseCall, _: &Access) -> Option<Answer> {
-        // `show` asks the user for the event of this call. The answer comes later, as an input.
+        // `show` asks the user when it receives [`Event::Permission`] for this call. The answer
+        // comes later, as an input.
         None
     }
 

@@ -21,7 +21,7 @@ pub struct Driver {
     pub shown: Vec<Event>,
     /// The questions for summaries.
     pub asked: Vec<Ask>,
-    /// Whether a model answers them.
+    /// Whether a model answers the questions for summaries.
     pub writes: bool,
     /// The tokens of the largest request.
     pub largest: Tokens,
@@ -44,13 +44,13 @@ impl Driver {
                     assert_eq!(ended, TurnEnd::Answered, "{reason:?}");
                 }
                 Action::Show(event) => self.shown.push(event),
-                // Prepared before anything else happens.
+                // The compaction is prepared before anything else happens.
                 Action::Prepare(n, mut prepared) => {
                     prepared.work();
                     self.input(Input::Prepared(n, Some(prepared)));
                 }
                 Action::Send(_) => {
-                    // Open calls are what services refuse first of all.
+                    // Services refuse a request with open calls.
                     assert_eq!(self.machine.context().open_calls(), Vec::new());
                     self.largest = self.largest.max(self.machine.context().usage().tokens);
                     self.actions.push(action);

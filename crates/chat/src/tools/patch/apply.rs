@@ -46,13 +46,15 @@ fn place(lines: &mut Vec<String>, from: usize, hunk: &Hunk, end: &str) -> Result
     Ok(behind)
 }
 
-/// The only place at or after `from` where the lines match: exactly, or else without regard to
-/// trailing white space.
+/// The index of the first line of the only place, at or after `from`, where the lines `old` are.
+/// They are compared exactly, except for a carriage return at the end; if they are nowhere, they
+/// are compared again without trailing white space.
 fn find(lines: &[String], from: usize, old: &[&str], hunk: &Hunk) -> Result<usize, String> {
     let is_last_empty = lines.last().is_some_and(String::is_empty);
     let last = lines.len() - usize::from(is_last_empty);
     if old.is_empty() {
-        // A hunk without context lines is placed after the named line, or at the end.
+        // A hunk that only adds lines is placed after the line that it names, or at the end if it
+        // names none.
         return Ok(if hunk.below.is_some() { from } else { last });
     }
     let exact: fn(&str) -> &str = |line| line.strip_suffix('\r').unwrap_or(line);

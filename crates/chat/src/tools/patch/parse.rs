@@ -30,7 +30,7 @@ pub(super) enum Operation {
 /// One hunk: a change in a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Hunk {
-    /// A line somewhere above the change.
+    /// The line that the hunk names after `@@`. It is somewhere above the change.
     pub(super) below: Option<String>,
     pub(super) lines: Vec<(Kind, String)>,
     /// Whether the hunk is at the end of the file.
@@ -45,7 +45,7 @@ pub(super) enum Kind {
 }
 
 impl FilePatch {
-    /// The paths that the patch accesses.
+    /// The path of the file, and its new path if it is renamed.
     pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
         let to = match &self.operation {
             Operation::Update { to, .. } => to.as_deref(),

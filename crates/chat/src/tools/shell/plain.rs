@@ -15,8 +15,8 @@ pub(super) const HEIGHT: usize = 50;
 /// The maximum number of characters of a row that can be overwritten. A longer row is final.
 const LONGEST: usize = 16 << 10;
 
-/// The maximum length of an escape sequence in bytes. A longer one is treated as text, because it
-/// must come from a binary file.
+/// The maximum length of an escape sequence in bytes. After a longer one, the next bytes are
+/// treated as text, because the sequence must come from a binary file.
 const SEQUENCE: usize = 4 << 10;
 
 /// Converts terminal output to plain text.
@@ -55,7 +55,7 @@ impl Plain {
         text
     }
 
-    /// The rest of the text.
+    /// Makes all rows final, and returns the text that [`Plain::push`] has not returned yet.
     pub(super) fn end(mut self) -> String {
         self.screen.clear();
         self.screen.done

@@ -44,7 +44,7 @@ impl Running {
         Ok(Running { child, written: reader.into() })
     }
 
-    /// Reads output. Waits for it for up to `wait`.
+    /// Reads output. Waits for it for up to `wait`, which must be less than a second.
     pub(super) fn read(&mut self, wait: Duration, buffer: &mut [u8]) -> ReadResult {
         let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()) };
         let mut all = [PollFd::new(&self.written, PollFlags::IN)];
@@ -62,7 +62,8 @@ impl Running {
         }
     }
 
-    /// Kills all processes of this terminal, including those in other process groups.
+    /// Kills all processes of this terminal, including those in other process groups. On systems
+    /// other than Linux, only the process group of the command is killed.
     pub(super) fn kill(&mut self) {
         if let Some(leader) = Pid::from_raw(self.child.id().cast_signed()) {
             // Errors are ignored: they mean that no process is left.
@@ -93,7 +94,8 @@ impl Drop for Running {
 /// The maximum number of times that remaining processes are looked for.
 const ROUNDS: usize = 8;
 
-/// The process groups of a session that have not ended.
+/// The process groups that have running processes and belong to the session, in the sense of
+/// `setsid`, that the process `session` leads.
 #[cfg(target_os = "linux")]
 fn groups(session: Pid) -> Vec<Pid> {
     let Ok(all) = std::fs::read_dir("/proc") else { return Vec::new() };
