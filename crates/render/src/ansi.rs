@@ -10,7 +10,7 @@ pub(crate) struct Run {
 /// The style of a run. A page has a CSS class for each part of a style.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Style {
-    /// One of 16 colours.
+    /// The number of a colour, from 0 to 15; `None` for the default colour.
     pub(crate) colour: Option<u8>,
     pub(crate) bold: bool,
     pub(crate) dim: bool,

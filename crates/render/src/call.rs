@@ -21,12 +21,12 @@ const COMPARED: usize = 128 << 10;
 
 /// A change that a call makes to a file.
 pub(crate) enum FileChange {
-    /// The lines that are removed and added.
+    /// The lines of a diff: removed and added ones, and up to three unchanged ones around them.
     Lines(Vec<Line>),
     /// The text of a patch.
     Patch(String),
-    /// The old and the new text, if they are too long to compare, or if one of them is what a
-    /// recipe left in its place.
+    /// The old and the new text, if they are too long to compare, or if a recipe replaced one of
+    /// them by a shorter text.
     Becomes(String, String),
     /// The content of a whole file.
     Content(String),
@@ -52,7 +52,8 @@ pub(crate) fn target(call: &Call, cwd: Option<&str>, source: &dyn Source) -> Opt
     Some(one_line(below.unwrap_or(&target)))
 }
 
-/// The arguments of a call as JSON, if they are an object or a list, and not too long.
+/// The arguments of a call as JSON, if they are an object, a list, or a string with an object in
+/// it, and are not too long.
 pub(crate) fn arguments(call: &Call, source: &dyn Source) -> Option<Value> {
     if call.arguments.is_empty() || call.arguments.len() > ARGUMENTS {
         return None;

@@ -18,7 +18,7 @@ pub struct Changes {
     pub added: u64,
     /// Lines removed.
     pub removed: u64,
-    /// Files.
+    /// The number of files that the calls name as their targets.
     pub files: u64,
 }
 

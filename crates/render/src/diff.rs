@@ -24,9 +24,9 @@ pub enum DiffLine {
     Hidden(LineChange, usize),
 }
 
-/// Returns all lines of two texts. Of a run of removed, added or equal lines that is more than one
-/// line longer than `most`, it returns only `most` lines: the first and the last ones. A last line
-/// with and without a line feed counts as the same.
+/// Returns all lines of two texts. If a run of removed, added or equal lines is more than one line
+/// longer than `most`, only `most` of them are returned, the first and the last ones, with a
+/// [`DiffLine::Hidden`] between them. A last line with and without a line feed counts as the same.
 pub fn diff_lines(before: &str, after: &str, most: usize) -> Vec<DiffLine> {
     let before = ended(before);
     let after = ended(after);

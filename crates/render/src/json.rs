@@ -23,7 +23,8 @@ pub struct Document {
     pub agent: String,
     /// The transcript, without the records that no model sees.
     pub transcript: Transcript,
-    /// The bytes that are not prose: arguments, images, unknown blocks.
+    /// The bytes that the spans of `transcript` point into: arguments, reasoning, results, images,
+    /// unknown blocks.
     pub source: Vec<u8>,
     /// The sessions of the session's sub-agents.
     pub sub_agents: Vec<Document>,
@@ -40,8 +41,8 @@ pub enum JsonError {
     Newer(u64),
 }
 
-/// A session with its sub-agents as JSON. It includes everything that a model sees or saw,
-/// regardless of the level of detail; [`from_json`] parses it.
+/// A session with its sub-agents as JSON. It includes everything that a model sees or saw in the
+/// turns of `story`, regardless of the level of detail. [`from_json`] parses it.
 pub fn json(story: &Story<'_>, sub_agents: &[Story<'_>]) -> String {
     let written = document(story, sub_agents);
     let text = serde_json::to_string(&written).expect("texts and numbers always serialise");

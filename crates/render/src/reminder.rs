@@ -6,8 +6,8 @@ use std::ops::Range;
 const BEGIN: &str = "<system-reminder>";
 const END: &str = "</system-reminder>";
 
-/// A text without its reminders, and the reminders. The tags of a reminder begin and end lines;
-/// other tags are text.
+/// A text without its reminders, and the reminders. A reminder begins at the start of a line and
+/// ends at the end of one; in other places its tags are text.
 pub(crate) fn without_reminders(text: &str) -> (Cow<'_, str>, Vec<&str>) {
     let mut kept = String::new();
     let mut reminders = Vec::new();
@@ -31,7 +31,7 @@ fn without_last_line_feed(text: &str) -> &str {
     text.strip_suffix('\n').unwrap_or(text)
 }
 
-/// The range of the first reminder.
+/// The range of the first reminder, with its tags.
 fn reminder(text: &str) -> Option<Range<usize>> {
     let begins = text.match_indices(BEGIN).map(|(at, _)| at);
     let mut lines = begins.filter(|at| *at == 0 || text.as_bytes()[at - 1] == b'\n');

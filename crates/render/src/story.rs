@@ -46,7 +46,8 @@ impl<'a> StorySession<'a> {
 pub enum Detail {
     /// The messages of the user and the final answer of each turn.
     Conversation,
-    /// In addition, what the agent wrote between, summaries, and each call of a tool on one line.
+    /// In addition, what the agent wrote before the final answer, summaries, and each call of a
+    /// tool on one line.
     Calls,
     /// In addition, system messages, reasoning, arguments and results; long ones are shortened.
     Steps,
@@ -84,7 +85,7 @@ pub struct Turn {
     pub title: String,
     /// When the turn began, as written in the session.
     pub time: Option<Box<str>>,
-    /// The items of the transcript in it.
+    /// The range of the transcript's items that belong to the turn.
     pub(crate) items: Range<usize>,
     /// The range of the turn's pieces.
     pub(crate) pieces: Range<usize>,
@@ -184,8 +185,8 @@ impl<'a> Story<'a> {
         story
     }
 
-    /// The session with only those turns whose numbers are in this range. Figures of the whole
-    /// session stay.
+    /// The session with only those turns whose numbers are in this range. Totals, such as costs,
+    /// stay those of the whole session.
     #[must_use]
     pub fn select_turns(&self, numbers: RangeInclusive<usize>) -> Story<'a> {
         let last = self.turns.last().map_or(0, |turn| turn.number);

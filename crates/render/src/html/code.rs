@@ -24,7 +24,8 @@ impl Budget {
 }
 
 /// A text highlighted in a language, which is given by its name, a file extension, or a path. The
-/// text stays plain if the language is unknown or the budget is spent.
+/// text stays plain if [`highlight`] cannot split it, or if the rest of the budget is too small for
+/// it.
 pub(crate) fn coloured(text: &str, language: &str, budget: &Budget) -> Markup {
     if !is_coloured(text, language) || !budget.take(text.len()) {
         return plain(text);

@@ -75,7 +75,7 @@ struct Writer {
     lists: Vec<Option<u64>>,
     inline: Vec<Span>,
     styles: Vec<Style>,
-    /// The addresses of open links, and where their texts begin.
+    /// The address of each open link, and the index in `inline` at which its text begins.
     links: Vec<(String, usize)>,
     /// The language and the text of an open code block.
     code: Option<(String, String)>,
@@ -230,7 +230,8 @@ impl Writer {
         }
     }
 
-    /// Adds an empty line before a block, except before the first of an item.
+    /// Adds an empty line before a block, except before the first block of the text or of a list
+    /// item.
     fn gap(&mut self) {
         let is_first =
             matches!(self.containers.last(), Some(Container::Item { is_used: false, .. }));
@@ -360,7 +361,7 @@ impl Writer {
 }
 
 /// The widths of columns that fit into `room`: narrow ones get what they need, wide ones share the
-/// rest. `None` if there are too many columns.
+/// rest. `None` if a column would become narrower than `NARROWEST_COLUMN` and than its widest cell.
 fn column_widths(wanted: &[usize], room: usize) -> Option<Vec<usize>> {
     let mut left = room.checked_sub(BETWEEN * wanted.len().saturating_sub(1))?;
     let mut narrow_first: Vec<usize> = (0..wanted.len()).collect();

@@ -20,7 +20,7 @@ pub struct Run<S> {
 /// Where a line may be broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Breaks {
-    /// Between words, if the words fit.
+    /// Between words. A word that is longer than a line is broken anywhere.
     Words,
     /// Anywhere; white space is kept.
     Anywhere,
@@ -53,7 +53,8 @@ pub fn width_of(text: &str) -> usize {
     text.graphemes(true).map(columns).sum()
 }
 
-/// The width of a grapheme in columns. A half-width Japanese sound mark has its own column.
+/// The width of a grapheme in columns; 0 if it contains a control character. A half-width Japanese
+/// sound mark has its own column.
 pub fn columns(grapheme: &str) -> usize {
     let marks = grapheme.chars().filter(|c| matches!(c, '\u{ff9e}' | '\u{ff9f}'));
     match grapheme.contains(char::is_control) {

@@ -176,7 +176,7 @@ fn cost(spent: &Spent) -> Option<Markup> {
     Some(html! { span title=(floor) { "at least " (floor.micro_dollars) } })
 }
 
-/// A part in per cent of a whole, rounded down; `None` if that is zero, or if the whole is zero.
+/// A part in per cent of a whole, rounded down; `None` if the result or the whole is zero.
 fn percent(part: Tokens, of: Tokens) -> Option<u64> {
     (part.0 * 100).checked_div(of.0).filter(|percent| *percent > 0)
 }
