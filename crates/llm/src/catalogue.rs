@@ -107,8 +107,8 @@ impl Catalogue {
         self.models.iter()
     }
 
-    /// Looks a model up by its provider and its name, which may end in a date or `latest` and may
-    /// have hyphens in place of dots.
+    /// Looks a model up by its provider and its name. The name may end in a date or `latest`; a
+    /// name without such an end may have hyphens in place of dots.
     pub fn look_up(&self, name: &ModelName) -> Option<&ListedModel> {
         let mut models = self.models.iter();
         models.find(|known| {
@@ -167,7 +167,7 @@ impl Price {
 
 /// Whether `name` means the model that the table calls `known`. A date or `latest` may follow the
 /// name: `claude-haiku-4-5-20251001` is `claude-haiku-4-5`. Bedrock and others write hyphens for
-/// dots.
+/// dots; a date after such a name is not recognised.
 fn is_called(known: &str, name: &str) -> bool {
     let Some(rest) = name.strip_prefix(known) else {
         return known.replace('.', "-") == name;
@@ -211,7 +211,8 @@ struct Above {
     price: Price,
 }
 
-/// Dollars per million tokens, as written in the table.
+/// Dollars per million tokens, as written in the table. If the price of cached or of written input
+/// is missing, it is that of other input.
 #[derive(Deserialize)]
 struct Dollars {
     input: f64,

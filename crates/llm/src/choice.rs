@@ -12,7 +12,7 @@ use crate::name::{ModelName, NameError, Provider};
 pub struct ModelNeeds<'a> {
     /// The user's setting: `provider/model`, or the name of a model in the table.
     pub configured: Option<&'a str>,
-    /// The provider to use, if it is not the one of the session's model.
+    /// The provider to use. `None` means the provider of the session's model.
     pub provider: Option<Provider>,
     /// The session's model, as the session names it.
     pub session: Option<&'a str>,
@@ -52,8 +52,8 @@ pub enum NoModel {
     /// Neither a model nor a provider is set, and the session names no model that can be used.
     #[error("no model is set, and the session does not name one that can be used")]
     Unsaid,
-    /// A provider is set. The table has no suitable model of it, and the session's model is unknown
-    /// or belongs to another provider.
+    /// A provider is set, the table has no suitable model of it, and the session names no model, or
+    /// one of another provider.
     #[error("no model of {0} in the model table is suitable")]
     NoneOf(Provider),
 }

@@ -266,7 +266,8 @@ impl Client {
         }
     }
 
-    /// Runs the request on a runtime of its own, so that async tasks may call this.
+    /// Runs the request on a runtime of its own. [`Model::send`] calls this on a new thread,
+    /// because a thread that runs async tasks cannot start a second runtime.
     fn wait(
         &self,
         request: &Request<'_>,
@@ -357,7 +358,8 @@ fn wrong_address(what: &str) -> Failure {
     Failure::Setup(format!("invalid service address: {what}"))
 }
 
-/// Makes TLS work in this process, for clients of the crate `reqwest`.
+/// Installs the TLS implementation that clients of the crate `reqwest` use in this process. Later
+/// calls do nothing.
 pub fn prepare_tls() {
     static PROVIDER: Once = Once::new();
     PROVIDER.call_once(|| {
@@ -398,7 +400,7 @@ impl Auth for KeyHeader {
     }
 }
 
-/// Bytes of all texts that are sent, those of results included.
+/// Bytes of the texts, summaries and results that are sent. Calls and reasoning are not counted.
 fn text_bytes(outgoing: &Outgoing<'_>) -> u64 {
     let mut bytes = 0;
     for block in outgoing.transcript.context().flat_map(|(_, entry)| &entry.blocks) {

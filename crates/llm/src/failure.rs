@@ -9,7 +9,7 @@ use serde::Serialize;
 /// Why there is no response. Messages of services are shortened, and contain no key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// There is no key.
+    /// The provider with this name needs a key, and none is set.
     #[error("there is no key for {0}")]
     NoKey(String),
     /// The model cannot be called with these settings.
@@ -30,9 +30,10 @@ pub enum Failure {
     /// The request is longer than the model accepts.
     #[error("the request is too long{limit}: {message}", limit = limited(*.limit))]
     TooLong {
-        /// The maximum tokens of a request, if the service states it.
+        /// The maximum tokens of a request, if the service states it, or else the number of tokens
+        /// that it read, if it read only a part of the request.
         limit: Option<Tokens>,
-        /// The service's message.
+        /// The service's message, or the statement that it read only a part of the request.
         message: String,
         /// Tokens that were billed nevertheless.
         used: Option<TokenUsage>,

@@ -65,7 +65,7 @@ pub struct Request<'a> {
     pub outgoing: Outgoing<'a>,
     /// Tools that the model may call.
     pub tools: &'a [Tool<'a>],
-    /// Tokens that the response may have, without reasoning.
+    /// The maximum number of tokens of the response, not counting reasoning.
     pub max_tokens: u64,
 }
 

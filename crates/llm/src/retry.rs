@@ -18,7 +18,7 @@ use crate::{Model, Request, Sink};
 /// The number of tries, and how long to wait between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Tries per model.
+    /// The maximum number of tries per model, the first one included.
     pub tries: u32,
     /// The backoff after the first failure; it doubles after each further one.
     pub first: Duration,
@@ -56,7 +56,7 @@ impl Clock for RealClock {
     }
 }
 
-/// One call of a model. A call that was stopped before it was sent is one, too.
+/// One call of a model. A call that the caller stopped before it was sent also has an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
     /// The model.
@@ -74,15 +74,15 @@ pub struct Attempt {
 pub struct CallTotals {
     /// Calls of a service. Calls that were not sent, or that the caller stopped, do not count.
     pub calls: u64,
-    /// Calls without a response.
+    /// Calls of a service that failed.
     pub failed: u64,
-    /// Calls without a reported usage, including failed ones.
+    /// Calls of a service without a reported usage, including failed ones.
     pub unsaid: u64,
     /// Tokens of the calls that reported usage.
     pub used: TokenUsage,
     /// The cost of these tokens at list prices, as far as prices are known.
     pub cost: MicroDollars,
-    /// Calls with tokens that have no known price.
+    /// Calls that reported usage, but whose price is unknown.
     pub unpriced: u64,
 }
 

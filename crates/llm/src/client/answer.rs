@@ -1,5 +1,5 @@
-//! Turns a service's HTTP response into a [`Response`] or a [`Failure`]. No text in them contains
-//! the key.
+//! Turns a service's HTTP response into a [`Response`] or a [`Failure`]. Neither contains the key
+//! in any of its texts.
 
 use std::error::Error as _;
 use std::time::Duration;
