@@ -32,9 +32,9 @@ pub trait Agent: Sync {
     /// All sessions of the agent, without sub-agents' sessions that belong to one of them.
     fn sessions(&self, environment: &Environment, unread: &mut UnreadErrors) -> Vec<SessionFile>;
 
-    /// Sub-agents' sessions that have files of their own in a folder of sessions; other sessions
-    /// may be among them. [`find_session`](crate::find_session) looks at them only if it finds no
-    /// other session.
+    /// Sessions of sub-agents in files that the agent keeps among those of its sessions. The result
+    /// may contain other sessions, too. [`find_session`](crate::find_session) searches it only if
+    /// no session of [`sessions`](Agent::sessions) matches.
     fn sub_agent_sessions(&self, _: &Environment, _: &mut UnreadErrors) -> Vec<SessionFile> {
         Vec::new()
     }
@@ -58,8 +58,8 @@ pub trait Agent: Sync {
     /// The id that the archive uses for a file that a sub-agent of a session wrote.
     fn part_id(&self, session: &str, part: &Path) -> String {
         let name = stem(part);
-        // Such a file contains the id of the session that started it, and no id of its own.
-        // `epitome_store::session::key_of` makes the same id.
+        // A file `agent-…` contains the id of the session that started the sub-agent, and no id of
+        // its own. `epitome_store::session::key_of` makes the same id.
         if name.starts_with("agent-") { format!("{session}.{name}") } else { name.into_owned() }
     }
 
@@ -68,7 +68,8 @@ pub trait Agent: Sync {
         Vec::new()
     }
 
-    /// Takes the agent's own lock against other writers of a session, if it has one.
+    /// Takes the agent's own lock against other writers of a session. `None` if the agent has no
+    /// such lock, or if its file cannot be opened or locked for another reason than a holder.
     ///
     /// # Errors
     ///

@@ -69,7 +69,7 @@ impl Census {
         census.unread.extend(found.unread.into_iter().filter(is_there));
         census.by_id = by_name(found.sessions);
         let mut files: Vec<PathBuf> = census.by_id.values().flatten().cloned().collect();
-        // The sessions of sub-agents that have files of their own.
+        // Sub-agents' sessions in files of their own are read as well.
         let unread = &mut UnreadErrors::default();
         let parts = AGENTS.iter().flat_map(|agent| agent.sub_agent_sessions(environment, unread));
         files.extend(parts.map(|it| it.path));

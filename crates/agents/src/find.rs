@@ -259,7 +259,8 @@ pub fn forget(environment: &Environment, session: &Path) -> Result<()> {
     AGENTS.iter().try_for_each(|agent| agent.forget(environment, session))
 }
 
-/// Refuses a change of a session from byte `from` on if another session refers to offsets after it.
+/// Refuses a change of a session from byte `from` on if another session refers to offsets after
+/// that byte.
 ///
 /// # Errors
 ///
@@ -269,8 +270,8 @@ pub fn check_places(session: &Path, from: u64) -> Result<()> {
     agent_of(session).map_or(Ok(()), |agent| agent.check_places(session, from))
 }
 
-/// Takes the agent's own lock against other writers of a session, if it has one. The agent does not
-/// open the session until the result is dropped.
+/// Takes the agent's own lock against other writers of a session, if there is one that can be
+/// taken. The agent does not open the session until the result is dropped.
 ///
 /// # Errors
 ///
@@ -287,7 +288,7 @@ pub fn lock(
     Ok(None)
 }
 
-/// The agent with a name, or all agents.
+/// The agent with this name, or all agents if `agent` is `None`.
 fn chosen(agent: Option<&str>) -> impl Iterator<Item = &'static dyn Agent> {
     AGENTS.iter().copied().filter(move |it| agent.is_none_or(|agent| agent == it.name()))
 }

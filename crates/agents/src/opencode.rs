@@ -88,7 +88,7 @@ impl OpenCode {
 }
 
 /// The databases of OpenCode or of a fork: the one that this variable names, or else all in the
-/// agent's folder, because each release channel has its own.
+/// agent's folder, because each release channel has its own. The name `:memory:` counts as none.
 pub(crate) fn databases(
     agent: &dyn Agent,
     variable: &str,

@@ -23,7 +23,7 @@ pub fn resume_line(agent: &str, id: &str, cwd: Option<&str>) -> Option<String> {
     })
 }
 
-/// A word quoted for a shell.
+/// A word, quoted for a shell if it contains characters that a shell may interpret.
 ///
 /// ```
 /// use epitome_agents::shell_word;

@@ -22,13 +22,14 @@ pub struct SessionFile {
     pub modified: SystemTime,
     /// The size of the session on disk.
     pub size: Bytes,
-    /// The session's row in a database, if that has all that a list shows. The session is not read
-    /// for the list then.
+    /// The row of the session in its database, if the row contains everything that a list of
+    /// sessions shows. A list then does not read the session.
     pub row: Option<SessionRow>,
 }
 
 impl SessionFile {
-    /// The name of the file without its extension; empty for a session in a database.
+    /// The name of the file without its extension. Empty if the path is not that of a file, as for
+    /// a session in a database.
     pub(crate) fn stem(&self) -> Cow<'_, str> {
         if self.path.is_file() { stem(&self.path) } else { "".into() }
     }
@@ -47,7 +48,8 @@ impl SessionFile {
         found.collect()
     }
 
-    /// The session in a file, if the file exists.
+    /// The session in a file. `None` if [`UnreadErrors::file`] finds that the file cannot be a
+    /// session.
     pub(crate) fn of_file(
         path: PathBuf,
         agent: &'static str,

@@ -25,7 +25,8 @@ impl UnreadErrors {
         self.0.push(err);
     }
 
-    /// The entries of a folder. Empty if it does not exist, or cannot be read, which is recorded.
+    /// The entries of a folder. Empty if there is no folder at the path, or if the folder cannot be
+    /// read; only the second case is recorded.
     pub(crate) fn files_in(&mut self, folder: &Path) -> Vec<PathBuf> {
         match fs::read_dir(folder).and_then(|entries| entries.collect::<io::Result<Vec<_>>>()) {
             Ok(entries) => entries.into_iter().map(|entry| entry.path()).collect(),
