@@ -39,7 +39,7 @@ pub struct Hit {
 /// ```
 pub struct Finder {
     rules: Vec<Ready>,
-    /// Texts that no rule may find.
+    /// Conditions under which a match of any rule is not a secret.
     allowed: Vec<Allowed>,
     /// Ids of the rules whose placeholders are recognised, sorted.
     known: Vec<String>,
@@ -156,7 +156,7 @@ impl Finder {
         self.rules.iter().map(|ready| &ready.rule)
     }
 
-    /// Whether a rule with this id has placeholders.
+    /// Whether `id` is that of a rule whose placeholders are recognised.
     pub(crate) fn is_rule(&self, id: &str) -> bool {
         self.known.binary_search_by(|known| known.as_str().cmp(id)).is_ok()
     }

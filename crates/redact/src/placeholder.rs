@@ -37,7 +37,7 @@ pub(crate) fn all<'t>(
 ) -> impl Iterator<Item = Placed<'t>> {
     memmem::find_iter(text, OPEN).filter_map(move |start| {
         let inner = &text[start + OPEN.len()..];
-        // No name and number together are longer than this.
+        // A placeholder whose name and number are longer than this is not recognised.
         let end = memchr::memchr(b']', &inner[..inner.len().min(200)])?;
         let (rule, digits) = std::str::from_utf8(&inner[..end]).ok()?.rsplit_once('-')?;
         let plain = digits.len() <= 6 && digits.bytes().all(|byte| byte.is_ascii_digit());

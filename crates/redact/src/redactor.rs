@@ -143,7 +143,8 @@ impl<'f> Redactor<'f> {
         if replaced.is_empty() { Cow::Borrowed(text) } else { applied(text, &replaced).into() }
     }
 
-    /// What was found in the last session, in the order of the session.
+    /// What was found in the last session, in the order of the session, and in the texts that were
+    /// redacted after it.
     pub fn found(&self) -> &[Found] {
         &self.found
     }

@@ -19,7 +19,7 @@ pub enum RuleFault {
     /// A regular expression does not compile.
     #[error("the expression of the rule `{rule}` cannot be used: {what}")]
     Expression {
-        /// The rule, or `allowlist`.
+        /// The id of the rule, or `allowlist` if the expression is in a global allowlist.
         rule: String,
         /// The fault.
         what: String,
@@ -86,7 +86,7 @@ impl Rule {
         if self.tags.iter().any(|tag| tag == "pii") { Kind::Personal } else { Kind::Secrets }
     }
 
-    /// The allowlists that apply to a secret.
+    /// All allowlists of the rule.
     pub(crate) fn allowed(&self) -> impl Iterator<Item = &Allowlist> {
         self.allowlist.iter().chain(&self.allowlists)
     }
