@@ -103,7 +103,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The value of the member of an object with this key.
+    /// The value of the member `key`, if this value is an object that has it.
     pub fn get(&self, key: &str) -> Option<&Value<'a>> {
         self.members().iter().rev().find(|(name, _)| name == key).map(|(_, value)| value)
     }
@@ -128,7 +128,8 @@ impl<'a> Value<'a> {
         self.text_of(key).is_some_and(|it| it == word)
     }
 
-    /// The members of an object; empty for any other value.
+    /// The members of an object; empty for any other value, and for an object below the maximum
+    /// depth.
     pub fn members(&self) -> &[(Cow<'a, str>, Value<'a>)] {
         match &self.inner {
             Inner::Object(members) => members,
@@ -136,7 +137,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The elements of an array; empty for any other value.
+    /// The elements of an array; empty for any other value, and for an array below the maximum
+    /// depth.
     pub fn list(&self) -> &[Value<'a>] {
         match &self.inner {
             Inner::List(list) => list,
