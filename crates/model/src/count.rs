@@ -22,8 +22,8 @@ pub const IMAGE: Tokens = Tokens(1_600);
 /// Tokens per page of a document: the middle of the 1,500 to 3,000 that Anthropic states for a PDF
 /// page (<https://platform.claude.com/docs/en/build-with-claude/pdf-support>).
 const PAGE: Tokens = Tokens(2_250);
-/// The number of base64 characters that counts as one page: about 55 kB of a file. The pages of a
-/// document are not looked at.
+/// The number of base64 characters that counts as one page: about 55 kB of a file. The real pages
+/// of a document are not counted.
 const PAGE_BASE64: usize = 75_000;
 /// The length in characters from which base64 is treated as a file. Shorter base64 may be an id or
 /// a hash, and is counted as text.
@@ -66,7 +66,8 @@ pub struct Weights {
     pub calls: Weight,
     /// Tool results, and pictures that tools added to them.
     pub results: Weight,
-    /// Summaries, reminders of the agent, and blocks that epitome does not understand.
+    /// Summaries, text and pictures of the agent itself, text that tools added to their results,
+    /// and blocks that epitome does not understand.
     pub other: Weight,
 }
 

@@ -54,7 +54,7 @@ impl Serialize for Ref {
 impl FromStr for Ref {
     type Err = NoRef;
 
-    /// Parses references of any length up to the whole hash, with or without the `k`.
+    /// Parses references with 4 to 64 digits (the whole hash), with or without the `k`.
     fn from_str(text: &str) -> Result<Ref, NoRef> {
         let digits = text.strip_prefix('k').unwrap_or(text);
         let known = (4..=64).contains(&digits.len())
