@@ -11,9 +11,9 @@ use crate::effect::{Effect, NewCut};
 /// Where requests come from.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Origin {
-    /// The run of the proxy.
+    /// The name of the proxy's run in the ledger.
     pub(crate) run: String,
-    /// The agent that is wrapped.
+    /// The agent whose requests these are, if it is known.
     pub(crate) agent: Option<String>,
 }
 
@@ -25,9 +25,9 @@ pub(crate) struct Finished<'r> {
     pub(crate) client: Option<String>,
     pub(crate) status: Option<u16>,
     pub(crate) end: End,
-    /// The tokens that the service counted.
+    /// The tokens that the service counted, if it reported them.
     pub(crate) usage: Option<TokenUsage>,
-    /// The removed texts that the model asks for.
+    /// The removed texts that the model asks for in its response.
     pub(crate) recalled: Vec<Hash>,
 }
 
@@ -81,9 +81,11 @@ impl Finished<'_> {
     }
 }
 
-/// The usage that the unchanged request would have had. What was saved before would have been read
-/// from the cache, what is new would have been written to it; a cut of a warm cache also made the
-/// provider write again what it would have read. Without a cache all of it would have been input.
+/// The usage that the unchanged request would have had. The tokens that earlier decisions leave out
+/// would have been read from the cache, and those that the newest decisions leave out would have
+/// been written to it. A cut while the cache was warm also made the provider write tokens again
+/// that it would have read. If the cache was cold, all of these tokens would have been written;
+/// without a cache, all would have been input.
 pub(crate) fn unchanged(effect: &Effect, usage: TokenUsage) -> TokenUsage {
     let is_cold = effect.has_cold_cut();
     let rewritten = effect.cut.filter(|cut| cut.is_warm).map_or(Tokens(0), |cut| cut.rewritten);
@@ -92,8 +94,8 @@ pub(crate) fn unchanged(effect: &Effect, usage: TokenUsage) -> TokenUsage {
     with_new(with_saved(usage, effect.saved_before, is_cold), effect.saved_now, writes)
 }
 
-/// The usage if these tokens had been read from the cache instead of written to it. Providers that
-/// report no writes count them as input.
+/// The usage if these tokens had been read from the cache instead of written to it. If the provider
+/// reports no written tokens, it has counted them as input.
 fn written_again(usage: TokenUsage, tokens: Tokens) -> TokenUsage {
     let TokenUsage { input, cached, cache_written, output } = usage;
     if cache_written > Tokens(0) {
@@ -106,8 +108,9 @@ fn written_again(usage: TokenUsage, tokens: Tokens) -> TokenUsage {
     }
 }
 
-/// The usage with tokens of messages that were sent before: in the cache, if there is one and it is
-/// warm.
+/// The usage with additional tokens of messages that were sent before. They count as read from the
+/// cache if the provider has read from it and it was warm; otherwise as tokens that the cache does
+/// not have.
 fn with_saved(usage: TokenUsage, tokens: Tokens, is_cold: bool) -> TokenUsage {
     if usage.cached == Tokens(0) || is_cold {
         return with_new(usage, tokens, usage.cache_written > Tokens(0));
@@ -115,8 +118,8 @@ fn with_saved(usage: TokenUsage, tokens: Tokens, is_cold: bool) -> TokenUsage {
     TokenUsage { cached: usage.cached + tokens, ..usage }
 }
 
-/// The usage with tokens that the cache does not have; `writes` if the provider reports what it
-/// writes to it.
+/// The usage with additional tokens that the cache does not have. They count as written to the
+/// cache if the provider reports written tokens (`writes`), and as input otherwise.
 fn with_new(usage: TokenUsage, tokens: Tokens, writes: bool) -> TokenUsage {
     if writes {
         return TokenUsage { cache_written: usage.cache_written + tokens, ..usage };

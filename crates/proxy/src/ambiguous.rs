@@ -6,7 +6,8 @@ use memchr::memmem;
 /// Levels of objects and arrays in which keys are compared: down to the parts of a result.
 const LEVELS: u8 = 8;
 
-/// Whether a message has a key twice, or a text that is not Unicode.
+/// Whether an object in a message has a key twice, a text in it is not Unicode, or the message is
+/// not valid JSON.
 pub(crate) fn is_ambiguous(message: &[u8]) -> bool {
     has_half_of_a_pair(message)
         || !matches!(has_other_keys(&mut Cursor::new(message), LEVELS), Ok(true))

@@ -3,7 +3,8 @@
 use epitome_model::{At, Block, Part, Role, Span, Transcript};
 use epitome_passes::View;
 
-/// The bytes of a block in the body.
+/// The range of a block's content in the body: of a call its arguments, of an image its data.
+/// `None` if it is empty, or if the body does not contain the block.
 pub(crate) fn span_of(block: &Block) -> Option<Span> {
     let span = match block {
         Block::Text(text) | Block::Summary(text) => text.span()?,

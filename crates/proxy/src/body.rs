@@ -39,14 +39,14 @@ pub(crate) struct Message {
 const INPUT: [&[u8]; 3] = [br#""user""#, br#""system""#, br#""developer""#];
 /// The roles of results.
 const RESULT: [&[u8]; 2] = [br#""tool""#, br#""function""#];
-/// The end of the types of items that are results.
+/// The types of items that are results end with this.
 const RESULT_TYPE: &[u8] = br#"_output""#;
-/// Bytes of JSON per token, about: for requests of which the service has counted none yet.
+/// The assumed number of bytes of JSON per token, where the service has not counted the tokens.
 pub(crate) const BYTES_PER_TOKEN: u64 = 4;
 
 impl Messages {
-    /// Finds the messages of a body in its member `list`. `None` if it is not an object with such a
-    /// list.
+    /// Finds the messages of a body in its member `list`. `None` if the body is not an object with
+    /// exactly one such list, or if the list is empty.
     pub(crate) fn find(body: &[u8], list: &str) -> Option<Messages> {
         let mut found = Messages::default();
         let mut lists = 0;
@@ -73,7 +73,8 @@ impl Messages {
         (lists == 1 && !found.all.is_empty()).then_some(found)
     }
 
-    /// The chain of each message, in order.
+    /// The chain of each message, in order: the hash of the message, of all messages before it and
+    /// of the API's name.
     pub(crate) fn chains(&self, body: &[u8], api: &str) -> Vec<Chain> {
         let mut before = Chain::compute(api.as_bytes());
         let chain = |message: &Message| {
@@ -89,7 +90,7 @@ impl Messages {
     }
 
     /// The chain by which a conversation is known: that of the messages before the first response.
-    /// Agents change results later, but not these.
+    /// An agent may change results in later requests, but not these messages.
     pub(crate) fn root(&self, chains: &[Chain]) -> Chain {
         chains[self.root_length() - 1]
     }
@@ -99,19 +100,21 @@ impl Messages {
         self.all.iter().take_while(|message| message.is_input).count().max(1)
     }
 
-    /// The number of responses: of messages of the model in a row.
+    /// The number of responses. Consecutive messages of the model are one response.
     pub(crate) fn responses(&self) -> u64 {
         let runs = self.all.chunk_by(|before, after| before.is_model == after.is_model);
         runs.filter(|run| run[0].is_model).count() as u64
     }
 
-    /// The tokens of the body outside of its list, about: the system prompt and the tools.
+    /// An estimate of the tokens of the body outside of its list: of the system prompt and the
+    /// tools.
     pub(crate) fn tokens_outside(&self, body: &[u8]) -> Tokens {
         Tokens((body.len() - self.list.len()) as u64 / BYTES_PER_TOKEN)
     }
 
-    /// The message that holds a range of the body, and the range in it without what does not count.
-    /// `None` if the range is in no message, or begins or ends in what does not count.
+    /// The index of the message that holds a range of the body, and the
+    /// [offsets](Message::offset_of) in the message at which the range begins and ends. `None` if
+    /// the range is empty or not within one message, or if its first or last byte does not count.
     pub(crate) fn place(&self, range: &Range<usize>) -> Option<(usize, usize, usize)> {
         let idx = self.index_at(range.start)?;
         let start = self.all[idx].offset_of(range.start)?;
@@ -119,7 +122,7 @@ impl Messages {
         (range.start < range.end).then_some((idx, start, last + 1))
     }
 
-    /// The index of the message that holds the byte at `offset`.
+    /// The index of the message that holds the byte at `offset`; `None` if no message does.
     pub(crate) fn index_at(&self, offset: usize) -> Option<usize> {
         let idx = self.all.partition_point(|message| message.span.end <= offset);
         self.all.get(idx).filter(|message| message.span.start <= offset).map(|_| idx)
@@ -134,8 +137,8 @@ impl Message {
         starts.zip(ends).map(|(start, end)| start..end)
     }
 
-    /// The offset of a byte of the body in the message, without what does not count. `None` if it
-    /// is outside of the message, or does not count.
+    /// The offset of a byte of the body among those bytes of the message that count when messages
+    /// are compared. `None` if the byte is outside of the message, or does not count.
     pub(crate) fn offset_of(&self, at: usize) -> Option<usize> {
         let mut before = 0;
         for range in self.counted() {
@@ -160,7 +163,7 @@ impl Message {
         (start < end).then_some(first..last + 1)
     }
 
-    /// The place in the body of the byte at an offset.
+    /// The position in the body of the byte at such an offset; `None` if the message is shorter.
     fn place_of(&self, offset: usize) -> Option<usize> {
         let mut before = 0;
         for range in self.counted() {
@@ -173,8 +176,9 @@ impl Message {
     }
 }
 
-/// The text that is the content of a message or of a result: the value itself, or the only block of
-/// an array. `None` if it has more than a text.
+/// The range of the text, a JSON string, that is the whole content of a message or of a result: the
+/// value itself, or the text of the only block in an array. `None` if the content is anything else
+/// than one text.
 pub(crate) fn sole_text(body: &[u8], value: &Range<usize>) -> Option<Range<usize>> {
     const TEXTS: [&[u8]; 3] = [br#""text""#, br#""input_text""#, br#""output_text""#];
     let mut cursor = Cursor::at(body, value);
@@ -204,7 +208,8 @@ pub(crate) fn sole_text(body: &[u8], value: &Range<usize>) -> Option<Range<usize
     Some(text)
 }
 
-/// The name of a model, fit to be printed: clients choose it.
+/// The name of a model, with at most 100 characters and without control characters, because clients
+/// choose it. `None` if the value is not a string.
 fn model_name(value: &[u8]) -> Option<String> {
     const LONGEST: usize = 100;
     let printable = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
@@ -220,7 +225,8 @@ fn message(cursor: &mut Cursor<'_>, body: &[u8]) -> Result<Message, MalformedJso
     Ok(Message { span, ignored, is_input, is_model: !is_input && !is_result })
 }
 
-/// An object, and its text if it is a block with nothing else.
+/// The range of an object and what was read in it. `text_alone` is the text of a block that has
+/// nothing but a text.
 struct Element {
     span: Range<usize>,
     text_alone: Option<Range<usize>>,
@@ -228,8 +234,8 @@ struct Element {
     is_result: bool,
 }
 
-/// Reads a message (depth 0), a block of it (1), or a part of a result (2), and notes what does not
-/// count.
+/// Reads a message (depth 0), a block of it (1), or a part of a result (2). Adds the ranges that do
+/// not count when messages are compared to `ignored`.
 fn element(
     cursor: &mut Cursor<'_>,
     body: &[u8],

@@ -51,9 +51,9 @@ impl std::fmt::Display for OverBudget {
 /// What a run has cost so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spending {
-    /// By the counts of services, at list prices.
+    /// The cost of requests whose tokens the service counted, at list prices.
     pub(crate) counted: MicroDollars,
-    /// For requests without a count, by their length.
+    /// The cost of requests whose tokens were not counted, estimated by their length.
     pub(crate) estimated: MicroDollars,
 }
 

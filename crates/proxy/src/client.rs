@@ -1,5 +1,5 @@
-//! The client that passes requests on: it adds no header but `host`, changes no path, follows no
-//! redirect and decodes no body.
+//! The client that passes requests on. It adds no header but `host`, and `proxy-authorization` for
+//! a proxy; it changes no path, follows no redirect and decodes no body.
 
 use std::error::Error as StdError;
 use std::io;
@@ -25,7 +25,8 @@ use tower_service::Service;
 
 use crate::refusal::{AnyBody, AnyError};
 
-/// Timeout of a connection. A response has none: a model may think for long.
+/// Timeout for making a connection. The wait for a response has no timeout, because a model may
+/// think for long.
 const CONNECT: Duration = Duration::from_secs(30);
 /// After this time without data, the system asks whether the other side is still there.
 const KEEPALIVE: Duration = Duration::from_secs(15);

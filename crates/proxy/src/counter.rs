@@ -7,7 +7,8 @@ use epitome_model::{Counter, Tokens};
 
 /// Texts with fewer bytes are counted again: that is as quick as to look them up.
 const LEAST: usize = 64;
-/// Texts whose counts are kept. Then all are forgotten: those still in use are counted again.
+/// The number of counts that are kept. When there are as many, all are forgotten, and the texts
+/// that are still in use are counted again.
 const MOST: usize = 200_000;
 
 /// Counts with another tokenizer, and keeps the counts.
@@ -36,7 +37,7 @@ impl Counter for CachingCounter {
         if let Some(tokens) = known().get(&hash) {
             return *tokens;
         }
-        // Other texts are counted meanwhile.
+        // The lock is not held here, so that other texts can be counted at the same time.
         let tokens = self.inner.count(text);
         let mut known = known();
         if known.len() >= MOST {

@@ -24,7 +24,7 @@ pub(crate) struct Cuttable<'r> {
     pub(crate) price: &'r Price,
 }
 
-/// A cut that is worth it: new decisions about all messages of a request. Unlike a cut of
+/// A cut that is worth its price: new decisions about all messages of a request. Unlike a cut of
 /// `epitome_model`, it need not remove messages.
 pub(crate) struct Cut {
     /// What is sent in place of each message.
@@ -35,11 +35,11 @@ pub(crate) struct Cut {
     pub(crate) rewritten: Tokens,
 }
 
-/// What became of the plan of a cut.
+/// The result of planning a cut.
 pub(crate) enum PlannedCut {
     /// It is worth its price.
     Cut(Cut),
-    /// It costs more than it saves.
+    /// It saves too little for its price.
     IsNotWorthIt,
     /// The recipe plans no such cut, or the request can have none.
     IsNotPossible,
@@ -57,8 +57,9 @@ impl Cuttable<'_> {
         is_worth(priced, CachePrices { read: cached, written: written.max(input) })
     }
 
-    /// The tokens by which each request is longer than the one before, if the last one has
-    /// `tokens`: the conversation grows as it has grown so far, by its own messages.
+    /// An estimate of the tokens by which each later request will be longer than the one before. It
+    /// is the average per response so far, if the last request has `tokens`; removed tokens count
+    /// as if they were sent.
     pub(crate) fn growth(&self, tokens: Tokens) -> Tokens {
         let removed: u64 = self.decisions.iter().map(|decision| decision.saved).sum();
         Tokens((tokens.0 + removed) / self.messages.responses().max(1))

@@ -20,7 +20,8 @@ use crate::hint::with_hint;
 use crate::memo::Memo;
 use crate::splice::{narrowed, refused, sent, text};
 
-/// Results with fewer bytes are not shortened: they are below the least number of tokens.
+/// Results with at most this many bytes are not shortened: they have so few tokens that the ingest
+/// stage leaves them whole.
 const LEAST: usize = 150;
 
 /// A request whose first messages were decided about before, and whose other messages are new.
@@ -35,9 +36,9 @@ pub(crate) struct New<'r> {
 /// What was decided about the messages that are new.
 #[derive(Debug, Default)]
 pub(crate) struct Decided {
-    /// One decision for each of them.
+    /// One decision for each new message.
     pub(crate) decisions: Vec<Decision>,
-    /// Results that are shortened, by id and text, and what is sent in place of each.
+    /// What is sent in place of each shortened result, by the hash of its call's id and its text.
     pub(crate) results: BTreeMap<Chain, String>,
     /// The texts that are no longer sent.
     pub(crate) removed: Vec<RemovedText>,
@@ -50,7 +51,7 @@ impl New<'_> {
     ///
     /// Only results that no model has seen are shortened. A result that was sent before is sent as
     /// it was: shortened, if the memo knows it, or else whole. `seen` has the lines of the results
-    /// before, to which those of the new ones are added.
+    /// in the known messages; those of the new results are added to it.
     ///
     /// # Errors
     ///
@@ -229,7 +230,8 @@ fn may_be_shortened(
     counter: &dyn Counter,
 ) -> bool {
     let Some(rule) = recipe.stages.live.ingest else { return false };
-    // The stage knows by its call which limit a result has. Here the lower limit is that of all.
+    // The stage knows the call of a result, and by it which of two limits applies. Here the lower
+    // one applies to all results.
     let rule = IngestRule { cap: rule.cap.into_iter().chain(rule.reads).min(), ..rule };
     let new = unanswered(transcript);
     let mut may = false;
@@ -283,7 +285,7 @@ fn result_key(
         return None;
     }
     let raw = source.at(output.whole);
-    // Clients move the marks around a text.
+    // Clients add and remove cache marks around a text, so only the text counts.
     let text = sole_text(&raw, &(0..raw.len())).map_or(&*raw, |text| &raw[text]);
     Some(Chain::compute(&[id, b"\0", text].concat()))
 }

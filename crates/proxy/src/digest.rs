@@ -97,8 +97,9 @@ impl Cuttable<'_> {
         Ok(Original { request, message_of, sent, now })
     }
 
-    /// The tokens of a message that an earlier digest replaces: of the digest, or 0 if it is
-    /// dropped. `None` if the message is sent.
+    /// The tokens that are sent for a message that an earlier digest replaces: those of the digest
+    /// for the first message, and 0 for the others, which are dropped. `None` if no digest replaces
+    /// the message.
     fn tokens_of_digest(&self, message: usize, counter: &dyn Counter) -> Option<Tokens> {
         let decision = self.decisions.get(message)?;
         if decision.dropped {
@@ -109,7 +110,8 @@ impl Cuttable<'_> {
         decision.patches.iter().find(is_whole).map(|patch| counter.count(&patch.with))
     }
 
-    /// The decisions so far, with `words` in place of `messages`.
+    /// The decisions so far, except that `words` is sent in place of `messages`, which saves
+    /// `saved` tokens more than the decisions so far.
     fn decisions_with(&self, messages: &[usize], words: &str, saved: Tokens) -> Vec<Decision> {
         let known = self.decisions.iter().map(|decision| Decision::clone(decision));
         let mut decisions: Vec<Decision> = known.collect();
@@ -117,7 +119,8 @@ impl Cuttable<'_> {
         let end = self.messages.all[*first].length();
         let with = message_of_user(self.api, words);
         let patches = vec![Patch { start: 0, end, with }];
-        // What earlier decisions about these messages save is in what the digest saves.
+        // A decision states all that it saves, so what the earlier decisions about these messages
+        // save is added.
         let before: u64 = messages.iter().map(|&message| self.decisions[message].saved).sum();
         decisions[*first] = Decision { patches, saved: before + saved.0, dropped: false };
         for &message in others {
@@ -126,9 +129,10 @@ impl Cuttable<'_> {
         decisions
     }
 
-    /// Reads the request with the digest, and compares it with the original: each message that
-    /// stays has its bytes and its place, and the service refuses nothing that it accepted. The
-    /// other decisions are left out of this comparison: they were verified when they were made.
+    /// Reads the request with the digest, and compares it with the original. It is an error if a
+    /// message that stays has other bytes or another place, or if an invariant of the API is
+    /// violated that the original does not violate. The other decisions are left out of this
+    /// comparison: they were verified when they were made.
     fn check(
         &self,
         request: &Loaded<Vec<u8>>,
@@ -173,11 +177,13 @@ struct Original {
     request: Loaded<Vec<u8>>,
     /// For each item, the index in the list of the message that holds it.
     message_of: Vec<Option<usize>>,
-    /// The tokens of each block of each item in the form in which it is sent, shortened or whole,
-    /// if no digest replaces its message: what the next digest chooses by.
+    /// The tokens of each block of each item, by which the next digest chooses. A shortened block
+    /// has the tokens of its shortened form. A block that an earlier digest replaces counts as
+    /// whole.
     sent: Vec<Vec<Tokens>>,
-    /// The tokens of each item as the request would be sent without the next digest: 0, or the
-    /// tokens of the digest, if an earlier digest replaces its message.
+    /// The tokens that would be sent for each item without the next digest. For the messages that
+    /// an earlier digest replaces, the first item has the tokens of that digest, and the others
+    /// have 0.
     now: Vec<Tokens>,
 }
 
@@ -196,7 +202,7 @@ impl Original {
         self.sum(|item| self.is_in(item, messages))
     }
 
-    /// The tokens of what stays behind the first of the messages.
+    /// The tokens of everything after the first of these messages that is not in one of them.
     fn tokens_behind(&self, messages: &[usize]) -> Tokens {
         self.sum(|item| self.message_of[item] > Some(messages[0]) && !self.is_in(item, messages))
     }
@@ -276,13 +282,14 @@ fn message_of_user(api: &Api, words: &str) -> String {
     messages.all.first().map(|message| made[message.span.clone()].to_owned()).unwrap_or_default()
 }
 
-/// What a digest says to a model in addition: how everything is shown that it stands for.
+/// The line that is added to a digest: it tells the model how to display everything that the digest
+/// replaces.
 fn hint(list: &RemovedText) -> String {
     let reference = list.hash.reference();
     format!("[`epitome show {reference}` lists all that this digest stands for, with references.]")
 }
 
-/// The JSON strings in a block, relative to its bytes.
+/// The ranges of the JSON strings in a block, relative to the start of `span`.
 fn texts(block: &Block, span: Span) -> Vec<(u32, u32)> {
     let spans: Vec<Span> = match block {
         Block::Text(text) | Block::Summary(text) => text.span().into_iter().collect(),

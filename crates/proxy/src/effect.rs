@@ -11,8 +11,8 @@ pub(crate) struct Effect {
     pub(crate) model: Option<String>,
     /// Bytes of the body as it is sent.
     pub(crate) bytes: u64,
-    /// Tokens that the decisions about messages which were sent before save in this request: those
-    /// of a cut that was just made, too.
+    /// Tokens that the decisions about messages which were sent before save in this request,
+    /// including the decisions of a cut that was just made.
     pub(crate) saved_before: Tokens,
     /// Tokens that the decisions about new messages save in this request.
     pub(crate) saved_now: Tokens,
@@ -24,13 +24,14 @@ pub(crate) struct Effect {
     pub(crate) cuts: Vec<(Chain, Tokens)>,
     /// The conversation, by its root.
     pub(crate) session: Option<Chain>,
-    /// Whether the conversation is changed at all.
+    /// Whether the conversation is changed where that is worth it, or held out.
     pub(crate) group: Group,
     /// What was done to the request.
     pub(crate) treatment: Treatment,
-    /// Whether the user begins a turn with it.
+    /// Whether the user begins a turn with this request.
     pub(crate) begins_turn: bool,
-    /// Why new messages are sent as they are, or a cut was not made, if that is an error.
+    /// The error because of which new messages are sent as they are or a cut was not made, if there
+    /// was one.
     pub(crate) failure: Option<String>,
 }
 
@@ -41,7 +42,7 @@ pub(crate) struct NewCut {
     pub(crate) id: Chain,
     /// Tokens that the provider has to write to its cache again.
     pub(crate) rewritten: Tokens,
-    /// Whether the provider's cache held the request as it was.
+    /// Whether the provider's cache held the request as it was before the cut.
     pub(crate) is_warm: bool,
 }
 

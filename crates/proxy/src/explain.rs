@@ -35,14 +35,15 @@ pub struct Explanation {
     pub treatment: Treatment,
     /// The number of messages at its beginning that were decided about before.
     pub known: usize,
-    /// Tokens that were not sent, by decisions about messages that were sent before: by those of a
-    /// cut that was just made, too.
+    /// Tokens that were not sent, by decisions about messages that were sent before, including the
+    /// decisions of a cut that was just made.
     pub saved_before: Tokens,
     /// Tokens that were not sent, by decisions about new messages.
     pub saved_now: Tokens,
     /// Tokens that the provider has to write to its cache again, if a cut was made.
     pub rewritten: Option<Tokens>,
-    /// The blocks of the messages that were decided about: those that are new, or in a cut all.
+    /// The blocks of the messages that were decided about for this request: of the new messages, or
+    /// of all messages if a cut was made.
     pub blocks: Vec<ExplainedBlock>,
 }
 
@@ -57,42 +58,43 @@ pub struct ExplainedBlock {
     pub before: Tokens,
     /// Tokens of what is sent.
     pub after: Tokens,
-    /// Why.
+    /// Why the block is sent in this form.
     pub reason: Reason,
-    /// The first line of the text that is sent in its place.
+    /// The first line of the stub that is sent in its place, if there is one.
     pub stub: Option<String>,
 }
 
 /// Why a block is sent as it is, or is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
-    /// A new result is longer than the recipe allows, or has lines that the context has.
+    /// A new result is longer than the recipe allows, or has lines that the context contains
+    /// already.
     Ingest,
-    /// The same result was shortened before.
+    /// The same result was shortened before: it is sent as it was then.
     AsBefore,
     /// A pass of the recipe made it smaller in a cut.
     Pass,
     /// A digest, made in a cut, is sent in place of its message and of others.
     Digested,
-    /// The text of the user, or instructions.
+    /// A text or an image of the user, or instructions: neither is changed.
     OfUser,
-    /// The text of the model.
+    /// A text or an image of the model: neither is changed.
     OfModel,
     /// Reasoning is sent exactly as it is.
     Reasoning,
     /// The block is of an unknown kind.
     Unknown,
-    /// The arguments of a call are changed in a cut alone.
+    /// The arguments of a call are changed only in a cut.
     Call,
-    /// A result with pictures or several parts is changed in a cut alone.
+    /// A result with pictures or several parts is changed only in a cut.
     SeveralParts,
-    /// A result with a text of the user.
+    /// A result that contains a text of the user is not changed.
     ResultOfUser,
-    /// A new result has fewer tokens than the recipe allows.
+    /// A new result is not longer than the recipe allows.
     Short,
     /// A result that the model has seen whole: another text would break the provider's cache.
     Seen,
-    /// The result of a rule file: it sets rules for the agent.
+    /// The result of reading a rule file, which sets rules for the agent, is not changed.
     Rules,
     /// The recipe keeps it, or no pass makes it smaller.
     Kept,
@@ -127,7 +129,7 @@ pub(crate) struct Explained<'r> {
     pub(crate) body: &'r [u8],
     pub(crate) messages: &'r Messages,
     pub(crate) splices: &'r [BodySplice<'r>],
-    /// The messages at its beginning that were decided about before.
+    /// The number of messages at its beginning that were decided about before.
     pub(crate) known: usize,
 }
 
@@ -199,7 +201,7 @@ impl Explained<'_> {
         blocks
     }
 
-    /// The replacements in a range.
+    /// The replacements that are within a range.
     fn changes_in<'s>(&'s self, range: &Range<usize>) -> impl Iterator<Item = &'s BodySplice<'s>> {
         let (start, end) = (range.start, range.end);
         self.splices.iter().filter(move |(at, _)| start <= at.start && at.end <= end)
@@ -229,8 +231,9 @@ impl Explained<'_> {
         (before, counter.count(&decode(&sent)))
     }
 
-    /// A message that is new to the proxy can have results that the model has seen: where an agent
-    /// has changed what is before it. These are sent as they were.
+    /// Why a block is changed. A message that is new to the proxy can have results that the model
+    /// has seen, if the agent has changed something before the message. Such results are sent as
+    /// they were.
     fn reason_to_change(&self, treatment: Treatment, message: usize, is_seen: bool) -> Reason {
         match treatment {
             Treatment::Cut if message < self.known => Reason::Pass,
@@ -241,7 +244,7 @@ impl Explained<'_> {
     }
 }
 
-/// `is_seen`: whether the model has answered to the block.
+/// Why a block is sent as it is. `is_seen` is whether the model has responded after the block.
 fn reason_to_leave(
     view: &View<'_>,
     treatment: Treatment,
@@ -283,7 +286,7 @@ fn result_reason(view: &View<'_>, output: &Output, is_cut: bool, is_seen: bool) 
     }
 }
 
-/// The first line of a text that is sent, if it is a stub.
+/// The first line of a text that is sent; `None` if the text is not a stub.
 fn first_line(with: &str) -> Option<String> {
     let text = decode(with.as_bytes());
     Stub::parse(&text)?;

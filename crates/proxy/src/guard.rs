@@ -1,5 +1,5 @@
-//! Access control: on an address that other machines reach, a request must have the token of this
-//! run as the first part of its path.
+//! Access control: if the proxy has a token, a request must have it as the first part of its path.
+//! On an address that other machines can reach, the proxy must have one.
 
 use std::net::IpAddr;
 
@@ -19,8 +19,8 @@ pub(crate) fn without_token<'p>(token: Option<&str>, path_and_query: &'p str) ->
     (is_same && rest.starts_with('/')).then_some(rest)
 }
 
-/// Whether a request names this machine by its address. A page of another site whose name was made
-/// to lead here names that site.
+/// Whether the `host` header of a request is an IP address or `localhost`. A web page whose site
+/// name was made to resolve to this machine (DNS rebinding) sends the name of its site instead.
 pub(crate) fn names_an_address(headers: &HeaderMap) -> bool {
     let mut hosts = headers.get_all(HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };

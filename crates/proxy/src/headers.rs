@@ -18,8 +18,8 @@ const OF_CONNECTION: [HeaderName; 9] = [
     header::UPGRADE,
 ];
 
-/// The headers of a response that are passed on, in their order: all but those of the connection,
-/// and those that it names.
+/// The headers of a message that are passed on, in their order: all but those that are about the
+/// connection, and those that the header `connection` names.
 pub(crate) fn passed_on(headers: &HeaderMap) -> HeaderMap {
     let named: Vec<HeaderName> = headers
         .get_all(header::CONNECTION)

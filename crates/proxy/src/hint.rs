@@ -1,14 +1,16 @@
-//! What the stub of a shortened result says to a model in addition: how the whole text is shown.
+//! A hint in the stub of a shortened result: it tells the model how to display the whole text.
 
 use epitome_model::Ref;
 
-/// For the agent's shell, and the name of a tool of `epitome mcp`.
+/// The hint. It is a command for the agent's shell, and it also names the tool `show` of the MCP
+/// server.
 pub(crate) const HINT: &str = "`epitome show` prints all";
 const BEGIN: &str = "\"[epitome k";
 const SHORTENED: &str = ": shortened";
 
-/// The JSON of a text that replaces a result, with the hint in its stub. A text without a stub or
-/// with the hint, or one that would have more than `most` bytes then, stays as it is.
+/// The JSON of a text that replaces a result, with the hint in its stub. The JSON stays as it is if
+/// it has no stub, if it has the hint already, or if it would have more than `most` bytes with the
+/// hint.
 pub(crate) fn with_hint(with: String, most: usize) -> String {
     let after = BEGIN.len() + Ref::DIGITS;
     let is_stub = with.starts_with(BEGIN) && !with.contains(HINT);

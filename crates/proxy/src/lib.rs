@@ -15,7 +15,7 @@
 //!   [`Decision`](epitome::wire::Decision), which says what is sent in place of the message.
 //! - `rewrite` repeats these decisions, so that the provider's cache stays valid. Messages behind
 //!   them are new: `decide` shortens their results.
-//! - When that is worth its price (`cuttable`), `rewrite` makes a cut, with new decisions about all
+//! - When a cut is worth its price (`cuttable`), `rewrite` makes it, with new decisions about all
 //!   messages: `digest` sends one message in place of the old ones, or else `priced_cut` runs the
 //!   passes of the recipe over all of them. This cut is not the one of `epitome_model`, which
 //!   removes messages from the middle.

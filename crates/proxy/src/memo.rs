@@ -1,4 +1,4 @@
-//! What was decided, in memory and on disk.
+//! Memos: what was decided about the messages of conversations, in memory and on disk.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -13,7 +13,8 @@ use epitome_store::archive::Hash;
 
 use crate::cuttable::Cut;
 
-/// Conversations whose memos are in memory at the same time. Others are read again from disk.
+/// Maximum number of memos that are in memory at the same time. Others are read from disk again
+/// when they are needed.
 const OPEN: usize = 256;
 
 /// The memos of all conversations.
@@ -35,7 +36,7 @@ pub(crate) struct Memo {
     /// The cuts, each by the chain of the last message that it is about. What a cut decided about a
     /// message takes the place of what `messages` has.
     cuts: HashMap<Chain, KnownCut>,
-    /// What is sent in place of results, by their id and text.
+    /// What is sent in place of results, by the hash of their call's id and their text.
     results: HashMap<Chain, Arc<str>>,
     /// The texts that are no longer sent.
     removed: BTreeSet<Hash>,
@@ -43,7 +44,8 @@ pub(crate) struct Memo {
     pub(crate) input: Option<Tokens>,
     /// When the conversation's last request was sent.
     pub(crate) last: Option<Instant>,
-    /// Whether another proxy has changed the conversation before.
+    /// Whether the memo was on disk when it was opened: another proxy, or an earlier run, has
+    /// changed the conversation.
     is_continued: bool,
     /// Bytes of a request below which no cut is tried again.
     next_cut: usize,
@@ -55,19 +57,19 @@ pub(crate) struct Memo {
 
 /// A cut that was planned and is not made yet.
 pub(crate) struct PreparedCut {
-    /// The last message that it is about.
+    /// The chain of the last message that it is about.
     pub(crate) last: Chain,
     pub(crate) cut: Cut,
-    /// The number of cuts of the conversation when it was planned: after another cut it would
-    /// repeat what that one did.
+    /// The number of cuts of the conversation when this one was planned. If another cut was made
+    /// since, this one is not made, because it would repeat what that one did.
     pub(crate) cuts: usize,
 }
 
 /// The lines of the results in the beginning of a conversation. They are not on disk: another proxy
-/// reads them again.
+/// reads them again from a request.
 #[derive(Default)]
 pub(crate) struct Seen {
-    /// The last message of that beginning.
+    /// The chain of the last message of that beginning.
     pub(crate) last: Option<Chain>,
     pub(crate) lines: SeenLines,
 }
@@ -118,8 +120,8 @@ impl Memos {
     }
 }
 
-/// Locks a memo. One whose last user panicked is whole: it is changed after everything that can
-/// fail.
+/// Locks a memo, even if a thread panicked while it had the lock. The memo is whole then, because
+/// it is changed only after everything that can fail.
 pub(crate) fn locked(memo: &Mutex<Memo>) -> MutexGuard<'_, Memo> {
     memo.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -147,7 +149,7 @@ impl Memo {
         !self.cuts.is_empty() || !self.messages.values().all(|decision| decision.changes_nothing())
     }
 
-    /// The texts that are no longer sent whose references are among these.
+    /// Those texts that are no longer sent to which one of these references refers.
     pub(crate) fn named_texts(&self, references: &[Ref]) -> Vec<Hash> {
         let is_named = |hash: &&Hash| references.iter().any(|reference| hash.matches(reference));
         self.removed.iter().filter(is_named).copied().collect()
@@ -163,7 +165,8 @@ impl Memo {
         !self.removed.is_empty()
     }
 
-    /// What is sent in place of a result.
+    /// What is sent in place of the result with this key; `None` if the result is sent whole or is
+    /// new.
     pub(crate) fn result(&self, key: Chain) -> Option<&Arc<str>> {
         self.results.get(&key)
     }
@@ -182,8 +185,8 @@ impl Memo {
         Ok(())
     }
 
-    /// The cut that was prepared, if it is about the beginning of a list, and no other cut was made
-    /// since it was planned.
+    /// Takes the cut that was prepared. `None` if there is none, if it is not about the beginning
+    /// of this list, or if another cut was made since it was planned.
     pub(crate) fn take_prepared(&mut self, chains: &[Chain]) -> Option<PreparedCut> {
         let prepared = self.prepared.take()?;
         let is_of_list = chains.contains(&prepared.last);
@@ -215,8 +218,9 @@ impl Memo {
         Ok(())
     }
 
-    /// Whether a cut of a request of this many bytes may be tried. Not in the first request after
-    /// another proxy: that one may have sent the same request, and found a cut not worth it.
+    /// Whether a cut of a request of this many bytes may be tried. It may not in this proxy's first
+    /// request of a conversation that another proxy has changed: that proxy may have sent the same
+    /// request, and found a cut not worth its price.
     pub(crate) fn may_cut(&self, bytes: usize) -> bool {
         let is_sent_again = self.is_continued && self.last.is_none();
         bytes >= self.next_cut && !is_sent_again
@@ -228,8 +232,8 @@ impl Memo {
         self.learn(MemoLine { messages: unchanged.collect(), ..MemoLine::default() });
     }
 
-    /// A cut of a request of this many bytes was made or was not worth it: until the conversation
-    /// has grown by a tenth, none is tried again.
+    /// Records that a cut of a request of this many bytes was made, failed or was not worth its
+    /// price: until the conversation has grown by a tenth, no cut is tried again.
     pub(crate) fn no_cut_below(&mut self, bytes: usize) {
         self.next_cut = self.next_cut.max(bytes + bytes / 10);
     }

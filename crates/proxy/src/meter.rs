@@ -37,9 +37,9 @@ const LONGEST: usize = 16 << 20;
 /// What was sent, and what it cost.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
-    /// Requests for a response of a model that were read.
+    /// Requests for a response of a model: those whose bodies were read, and those for a WebSocket.
     pub requests: u64,
-    /// The requests whose responses reported the tokens that the service counted.
+    /// The requests whose responses reported how many tokens the service counted.
     pub metered: u64,
     /// The tokens that services counted.
     pub usage: TokenUsage,
@@ -49,13 +49,15 @@ pub struct Totals {
     pub unchanged_cost: MicroDollars,
     /// Metered requests to models without a known price: they are in neither cost.
     pub without_price: u64,
-    /// Input tokens that were not sent, counted by the proxy's tokenizer, added up over requests.
+    /// Input tokens that were not sent, counted by the proxy's tokenizer, added up over metered
+    /// requests.
     pub saved: Tokens,
     /// Results that were shortened before they were first sent.
     pub shortened: u64,
-    /// Cuts between requests.
+    /// Cuts that were made.
     pub cuts: u64,
-    /// What requests without a count cost, estimated by their length; in no other cost.
+    /// What requests without a count cost, estimated by their length. It is in neither of the other
+    /// costs.
     pub estimated_cost: MicroDollars,
     /// Requests that were refused because of the budget.
     pub refused: u64,
@@ -65,7 +67,7 @@ pub struct Totals {
     pub websockets: u64,
     /// Spans that no collector of OpenTelemetry took.
     pub dropped_spans: u64,
-    /// Requests that passed unchanged because of an error of epitome.
+    /// Requests in which something passed unchanged because of an error of epitome.
     pub failures: u64,
     /// The last such error.
     pub last_failure: Option<String>,
@@ -78,7 +80,7 @@ pub(crate) struct Meter {
     /// Where finished requests are written; `None` in a dry run.
     ledger: Option<Ledger>,
     totals: Mutex<Totals>,
-    /// Finished requests by what they have in common.
+    /// Sums over the finished requests that have the same labels.
     sums: Mutex<BTreeMap<Labels, RequestSum>>,
     /// What the run may cost.
     budget: Option<MicroDollars>,
@@ -92,12 +94,12 @@ impl Meter {
         Meter { prices, origin, ledger, totals, sums, budget: None, telemetry: None }
     }
 
-    /// Keeps a budget, if there is one.
+    /// Sets the budget, if there is one.
     pub(crate) fn with_budget(self, budget: Option<MicroDollars>) -> Meter {
         Meter { budget, ..self }
     }
 
-    /// Reports finished requests, if there is a collector.
+    /// Sets where the spans of finished requests go, if there is a collector.
     pub(crate) fn with_telemetry(self, telemetry: Option<Telemetry>) -> Meter {
         Meter { telemetry, ..self }
     }
@@ -113,7 +115,7 @@ impl Meter {
     ///
     /// # Errors
     ///
-    /// [`OverBudget::Spent`]; such a request is counted.
+    /// [`OverBudget::Spent`]; the request is then counted as refused.
     pub(crate) fn check_budget(&self) -> Result<(), OverBudget> {
         let Some(budget) = self.budget else { return Ok(()) };
         let Totals { cost: counted, estimated_cost: estimated, .. } = self.totals();
@@ -125,7 +127,7 @@ impl Meter {
     ///
     /// # Errors
     ///
-    /// [`OverBudget::NoPrice`]; such a request is counted.
+    /// [`OverBudget::NoPrice`]; the request is then counted as refused.
     pub(crate) fn check_price(&self, model: Option<&str>) -> Result<(), OverBudget> {
         let checked = self.budget.map_or(Ok(()), |_| check_price(&self.prices, model));
         checked.inspect_err(|_| self.change(|totals| totals.refused += 1))
@@ -147,7 +149,7 @@ impl Meter {
         change(&mut self.totals.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Estimates what a request cost that was answered without a count of tokens.
+    /// Adds the estimated cost of a request that was answered without a count of tokens.
     fn add_uncounted(&self, effect: &Effect) {
         let input = Tokens(effect.bytes / BYTES_PER_TOKEN);
         let usage = TokenUsage { input, ..TokenUsage::default() };
@@ -155,7 +157,7 @@ impl Meter {
         self.change(|totals| totals.estimated_cost += cost.unwrap_or_default());
     }
 
-    /// Counts a request that passes unchanged because of an error.
+    /// Counts an error because of which something passes unchanged.
     pub(crate) fn add_failure(&self, failure: String) {
         self.change(|totals| {
             totals.failures += 1;
@@ -163,7 +165,7 @@ impl Meter {
         });
     }
 
-    /// Counts a request that is about to be sent.
+    /// Counts a request that is about to be sent, and returns what reads the response to it.
     pub(crate) fn begin(
         self: &Arc<Self>,
         api: &'static Api,
@@ -193,7 +195,7 @@ impl Meter {
         self.change(|totals| totals.websockets += 1);
     }
 
-    /// Whether all that is sent has to be counted.
+    /// Whether the run has a budget, so that every request has to be counted.
     pub(crate) fn has_budget(&self) -> bool {
         self.budget.is_some()
     }
@@ -247,8 +249,8 @@ enum Received {
 }
 
 impl Observer {
-    /// Prepares for a response with these headers. One with an error reports no usage, and one of
-    /// an unknown encoding cannot be read.
+    /// Prepares for a response with this status and these headers. Two kinds of responses are not
+    /// read: those with an error status, which report no usage, and those of an unknown encoding.
     pub(crate) fn of_response(mut self, status: StatusCode, headers: &HeaderMap) -> Observer {
         self.status = Some(status);
         self.end = End::Interrupted;
@@ -292,7 +294,7 @@ impl Observer {
 }
 
 impl Drop for Observer {
-    /// The response is at its end, or its client has gone.
+    /// Counts the request: the response is at its end, or the client has gone.
     fn drop(&mut self) {
         let body = match std::mem::replace(&mut self.received, Received::Nothing) {
             Received::Whole(whole) => Some(whole).filter(|whole| !whole.is_empty()),
@@ -360,7 +362,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Observed<B> {
                     observer.push(data);
                 }
                 if is_last {
-                    // A body of a declared length is not polled again.
+                    // A body of a declared length is not polled again after its last frame.
                     self.finish();
                 }
             }

@@ -135,7 +135,8 @@ fn dollars(amount: MicroDollars) -> String {
     format!("{}.{:06}", amount.0 / 1_000_000, amount.0 % 1_000_000)
 }
 
-/// The value of a label: a client chooses the name of the model.
+/// A text with escapes, as the value of a label. Clients choose the name of the model, so it may
+/// contain any character.
 fn escaped(text: &str) -> String {
     text.replace('\\', r"\\").replace('"', r#"\""#).replace('\n', r"\n")
 }

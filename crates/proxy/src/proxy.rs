@@ -36,8 +36,8 @@ use crate::telemetry::{Exporter, Telemetry, TelemetrySettings};
 use crate::upstream::{Route, Upstream};
 use crate::websocket;
 
-/// Maximum bytes of a body that is read at once; services take 32 MB. A longer one passes
-/// unchanged as it arrives.
+/// Maximum bytes of a body that is read at once; services take 32 MB. A body whose declared length
+/// is larger passes unread; a larger body without a declared length is refused.
 const LONGEST: usize = 48 << 20;
 
 /// How long the memo of a conversation is kept after something was added to it.
@@ -46,8 +46,8 @@ const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// The settings of a proxy.
 #[derive(Clone)]
 pub struct Options {
-    /// The service that all requests go to. Without one it is the provider that the path of a
-    /// request names.
+    /// The service that all requests go to. Without one it is the provider that the path or the
+    /// headers of a request name.
     pub upstream: Option<Upstream>,
     /// The token that a request needs as the first part of its path.
     pub token: Option<String>,
@@ -57,7 +57,7 @@ pub struct Options {
     pub counter: &'static dyn Counter,
     /// The folder of decisions and removed texts.
     pub folder: PathBuf,
-    /// Whether requests are changed, or only what would be changed is counted.
+    /// Whether all requests pass unchanged, and what would be changed is only counted.
     pub dry_run: bool,
     /// The prices of models.
     pub prices: Catalogue,
@@ -69,7 +69,8 @@ pub struct Options {
     pub holdout: Holdout,
     /// What the run may cost at list prices. Requests are refused once it is spent.
     pub budget: Option<MicroDollars>,
-    /// Whether WebSockets of model APIs pass, unread, instead of being refused.
+    /// Whether WebSockets of model APIs pass unread instead of being refused. With a budget they
+    /// are refused in any case.
     pub websockets: bool,
     /// Takes the explanations of changed requests, if they are wanted.
     pub explainer: Option<Explainer>,
@@ -200,7 +201,8 @@ impl Proxy {
         let request_head = RequestHead::new(&head.headers, &url);
         let mut request = Request::new(());
         *request.headers_mut() = headers::of_request(&head.headers);
-        // How the names of headers are spelt.
+        // The extensions hold the upper and lower case in which the client wrote the names of
+        // headers.
         *request.extensions_mut() = head.extensions;
         let mut observer = None;
         let body = match readable {
@@ -231,8 +233,9 @@ impl Proxy {
         sent.map_err(|err| Refusal::Unreachable { address, why: describe(&err) })
     }
 
-    /// Passes a WebSocket on. One of a model API is refused, unless it is asked for: agents then
-    /// send their requests over HTTP, where they are shortened and counted.
+    /// Passes a WebSocket on. A WebSocket of a model API is refused unless the options or a header
+    /// of the request allow it, and always if there is a budget. After a refusal agents send their
+    /// requests over HTTP, where they are shortened and counted.
     async fn pass_websocket(
         &self,
         path: &str,
@@ -276,7 +279,8 @@ impl Proxy {
         Ok(text_response(metrics::MEDIA_TYPE, self.meter.metrics()))
     }
 
-    /// Counts a request that is about to be sent, unless its cost cannot be known and has to be.
+    /// Counts a request that is about to be sent. Refuses it if there is a budget and the model's
+    /// price is unknown.
     fn begin(
         &self,
         api: &'static Api,
@@ -326,7 +330,7 @@ impl Proxy {
         };
         self.report(api, failure.clone());
         let bytes = original.len() as u64;
-        // The budget has to know it.
+        // The budget needs the price of the model.
         let model = Messages::find(&original, api.list).and_then(|messages| messages.model);
         let effect = Effect { bytes, model, failure: Some(failure), ..Effect::default() };
         (original, Rewritten { effect, ..Rewritten::default() })
@@ -351,7 +355,8 @@ fn remove_old_memos(folder: &Path) {
 }
 
 /// The API of a request whose body is read, and what the request asks for. `None` if it passes
-/// unread: it is of another kind, is compressed, is too long, or the client says so.
+/// unread: it is no POST to the API of a model, its body is compressed or too long, or it has the
+/// header [`BYPASS`].
 fn readable(method: &Method, path: &str, headers: &HeaderMap) -> Option<(&'static Api, Purpose)> {
     let is_short = headers::content_length(headers).is_none_or(|length| length <= LONGEST as u64);
     let is_wanted = !headers.contains_key(BYPASS);
@@ -373,8 +378,8 @@ async fn whole(mut body: Incoming) -> Result<Bytes, Refusal> {
     Ok(bytes.freeze())
 }
 
-/// The response of a service, without the headers of its connection. What it reports of the tokens
-/// it counted is read as it passes.
+/// The response of a service, without the headers about the connection to the service. `observer`
+/// reads the body as it passes.
 fn passed_on(response: Response<Incoming>, observer: Option<Observer>) -> Response<AnyBody> {
     let (mut head, body) = response.into_parts();
     head.headers = headers::passed_on(&head.headers);
@@ -383,7 +388,7 @@ fn passed_on(response: Response<Incoming>, observer: Option<Observer>) -> Respon
     Response::from_parts(head, body.map_err(Into::into).boxed_unsync())
 }
 
-/// The scheme, the name and the port of a URL: its query may contain a key.
+/// The scheme, the name and the port of a URL, without its query, which may contain a key.
 fn address(url: &Uri) -> String {
     let scheme = url.scheme_str().unwrap_or_default();
     let authority = url.authority().map_or("", |authority| authority.as_str());

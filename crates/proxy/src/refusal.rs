@@ -22,17 +22,18 @@ pub(crate) type AnyBody = UnsyncBoxBody<Bytes, AnyError>;
 pub(crate) enum Refusal {
     /// The request does not have the token.
     Token,
-    /// The request names another machine.
+    /// The `host` header of the request names this machine neither by its address nor as
+    /// `localhost`.
     Host,
     /// The request asks for a WebSocket, in which nothing would be shortened or counted.
     WebSocket,
-    /// Nothing says for which service the request is.
+    /// Neither the path nor the headers of the request name a service.
     NoService,
     /// The body is too long to be read at once, and has no declared length.
     TooLong,
     /// The client sent less than it announced.
     Incomplete,
-    /// No service has such a URL.
+    /// The path of the request does not make a valid URL of a service.
     BadUrl,
     /// The service cannot be reached.
     Unreachable {
@@ -55,7 +56,7 @@ impl Refusal {
             Refusal::TooLong => StatusCode::PAYLOAD_TOO_LARGE,
             Refusal::Incomplete | Refusal::BadUrl => StatusCode::BAD_REQUEST,
             Refusal::Unreachable { .. } => StatusCode::BAD_GATEWAY,
-            // Clients do not try again.
+            // After this status, clients do not try again.
             Refusal::Budget(_) => StatusCode::PAYMENT_REQUIRED,
         }
     }

@@ -1,4 +1,5 @@
-//! The body of a request as it is sent: what is known is repeated, what is new is decided once.
+//! The body of a request as it is sent: decisions about known messages are repeated, and new
+//! messages are decided about once.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -146,8 +147,8 @@ impl Rewriter {
         Ok(Rewritten { body, effect, conversation, explanation, is_cut_near })
     }
 
-    /// Decides about the messages that are new, and keeps that. Returns the number of results that
-    /// are shortened.
+    /// Decides about the messages that are new, and keeps the decisions in the memo. Returns the
+    /// number of results that are shortened.
     fn decide(
         &self,
         request: &Request<'_>,
@@ -203,7 +204,8 @@ impl Rewriter {
             None if memo.last.is_some() && is_warm => return Ok(None),
             None => {
                 let cut = cuttable.cut(&self.recipe, &self.counter);
-                // Whatever became of it, an error included: planning takes long.
+                // Whatever the result is, even an error, no cut is planned again soon, because
+                // planning takes long.
                 memo.no_cut_below(body.len());
                 match (cut?, chains.last()) {
                     (Some(cut), Some(last)) => (*last, cut),
@@ -225,9 +227,9 @@ impl Rewriter {
         Ok(Some(NewCut { id: last, rewritten, is_warm }))
     }
 
-    /// Whether a cut is due in a conversation with `more` tokens than its last request: it is so
-    /// long that the recipe compacts it, or that a compaction to the recipe's target is worth its
-    /// price.
+    /// Whether a cut is due if the conversation has `more` tokens in addition to those of its last
+    /// request: the memo allows a cut, and the conversation is so long that the recipe compacts it,
+    /// or that a compaction to the recipe's target is worth its price.
     fn is_due(
         &self,
         request: &Request<'_>,

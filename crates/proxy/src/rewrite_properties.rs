@@ -1,5 +1,6 @@
-//! What holds of any conversations: generated ones, sent as agents send them: growing, rewound,
-//! edited, two at a time, before proxies that end and begin.
+//! Properties that hold for all conversations. They are tested with generated conversations that
+//! are sent as agents send them: growing, rewound, edited, two at a time, and through proxies that
+//! end and begin again.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -151,7 +152,7 @@ impl Talk {
 /// What an agent does before its next request.
 #[derive(Clone, Debug)]
 enum Step {
-    /// It goes on by so many settled places.
+    /// It adds messages until every call has its result, this many times.
     Grow(usize),
     /// It goes back to an earlier message, and on from there with another question.
     Rewind(Index),
@@ -178,7 +179,7 @@ fn steps() -> impl Strategy<Value = Vec<(bool, Step)>> {
 struct Agent {
     source: Talk,
     now: Talk,
-    /// The messages of the source that were sent.
+    /// The number of messages of the source that were sent.
     at: usize,
     questions: usize,
 }

@@ -19,7 +19,7 @@ use crate::telemetry::Exporter;
 
 /// How long the head of a request may take, and how long a connection may be idle.
 const HEAD: Duration = Duration::from_secs(120);
-/// How long the end may take.
+/// How long requests that are cut off at the end may take to finish.
 const END: Duration = Duration::from_secs(1);
 /// The pause after the system refused a connection for lack of descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -33,7 +33,7 @@ const LEAST_TOKEN: usize = 16;
 pub enum BindError {
     /// An address that other machines can reach needs a token of at least 16 characters.
     NoToken(SocketAddr),
-    /// The system refused.
+    /// The system refused the address, or has no certificates.
     System(io::Error),
 }
 

@@ -198,7 +198,7 @@ fn of_conventions(line: &LedgerLine, head: &RequestHead) -> Vec<Attribute> {
     let mut attributes = vec![
         Attribute::text("gen_ai.operation.name", operation(&line.api)),
         Attribute::text("gen_ai.provider.name", provider),
-        // The older name.
+        // The older name of the attribute above.
         Attribute::text("gen_ai.system", provider),
         Attribute::text("server.address", head.server.as_str()),
     ];
@@ -231,7 +231,7 @@ fn of_conventions(line: &LedgerLine, head: &RequestHead) -> Vec<Attribute> {
     attributes
 }
 
-/// What the proxy did.
+/// The attributes for what the proxy did, for which the conventions have no names.
 fn of_epitome(line: &LedgerLine) -> Vec<Attribute> {
     let treatment = match line.treatment {
         Treatment::Passed => "passed",

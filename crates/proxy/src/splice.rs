@@ -67,8 +67,9 @@ pub(crate) fn sent(
     Spliced::with_owned_base(body.to_vec(), splices)
 }
 
-/// The replacement of a value, or of the text in it if both are no more than a text, alone or in an
-/// array: the array stays, with the cache marks in it.
+/// Narrows the replacement of a value, if the value and `with` are each one text, alone or in an
+/// array: only the text is replaced, so that an array around it stays, with the cache marks in it.
+/// Any other replacement is returned as it is.
 pub(crate) fn narrowed(body: &[u8], value: Range<usize>, with: String) -> (Range<usize>, String) {
     let Some(text) = sole_text(with.as_bytes(), &(0..with.len())) else { return (value, with) };
     match sole_text(body, &value) {
@@ -77,7 +78,7 @@ pub(crate) fn narrowed(body: &[u8], value: Range<usize>, with: String) -> (Range
     }
 }
 
-/// The text of JSON that is kept.
+/// JSON that is going to be kept, as text.
 ///
 /// # Errors
 ///

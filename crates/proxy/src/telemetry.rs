@@ -20,7 +20,7 @@ use crate::client::{Client, describe};
 use crate::span::{Attribute, Span};
 use crate::upstream::{Route, Upstream};
 
-/// Spans that wait to be sent. More are dropped.
+/// Maximum number of spans that wait to be sent. Further spans are dropped.
 const WAITING: usize = 2048;
 /// The most spans in a batch.
 const BATCH: usize = 512;
@@ -28,7 +28,7 @@ const BATCH: usize = 512;
 const DELAY: Duration = Duration::from_secs(5);
 /// How long the collector may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How long it may take for the last batch, which the end of the proxy waits for.
+/// How long the collector may take for the last batch: the end of the proxy waits for it.
 const LAST: Duration = Duration::from_secs(1);
 
 /// Where spans are sent, by the standard variables of OpenTelemetry.
@@ -37,7 +37,7 @@ pub struct TelemetrySettings {
     upstream: Upstream,
     url: Uri,
     headers: HeaderMap,
-    /// What is said about this process.
+    /// The attributes of this process, which are sent with the spans.
     resource: Vec<(String, String)>,
 }
 
@@ -155,7 +155,7 @@ impl Dropped {
 }
 
 impl Telemetry {
-    /// Takes spans, and the exporter that sends them on.
+    /// Makes the value that takes spans, and the exporter that sends them on.
     pub(crate) fn new(settings: TelemetrySettings) -> (Telemetry, Exporter) {
         let (spans, waiting) = channel(WAITING);
         let dropped = Arc::<Dropped>::default();
@@ -176,7 +176,7 @@ impl Telemetry {
 
     /// Has the exporter send what it has, and end.
     pub(crate) fn end(&self) {
-        // If the queue is full, it ends when it has sent a batch.
+        // If the queue is full, this waits until the exporter takes spans from it.
         self.spans.blocking_send(Message::End).ok();
     }
 }

@@ -36,7 +36,8 @@ impl Upstream {
     ///
     /// # Errors
     ///
-    /// If it is not one of `http` or `https` with nothing after its path.
+    /// If `address` is not a URL of `http` or `https`, contains a user name or a password, or has
+    /// anything after its path.
     pub fn parse(address: &str) -> Result<Upstream, BadUpstream> {
         let url = Url::parse(address).map_err(|_| BadUpstream("it is not a URL"))?;
         if !matches!(url.scheme(), "http" | "https") {
@@ -113,7 +114,8 @@ impl Route {
     }
 }
 
-/// The provider that a request is for: its path names the API, or else its headers do.
+/// The provider that a request is for: its path names the API, or else its headers do. `None` if
+/// neither does.
 fn provider(path: &str, headers: &HeaderMap) -> Option<Provider> {
     let known = [Provider::Anthropic, Provider::OpenAi, Provider::Google];
     if let Some((api, _)) = Api::from_path(path) {

@@ -9,7 +9,8 @@ use tokio::io::copy_bidirectional;
 
 use crate::meter::Observer;
 
-/// Whether a request asks for a WebSocket. A server may ignore what else a client would change to.
+/// Whether a request asks for a WebSocket. Other protocols that it asks for are ignored, as a
+/// server may do.
 pub(crate) fn is_wanted(headers: &HeaderMap) -> bool {
     let protocols = headers.get_all(UPGRADE).iter().filter_map(|value| value.to_str().ok());
     let mut names = protocols.flat_map(|value| value.split(','));

@@ -274,7 +274,7 @@ pub fn gate() -> (Sender<()>, Mutex<Receiver<()>>) {
     (open, Mutex::new(opened))
 }
 
-/// A small read of what is left on a connection; empty once the other side has closed it.
+/// Everything that is left on a connection, read until the other side closes it.
 pub fn rest(client: &mut Client) -> Vec<u8> {
     let mut rest = Vec::new();
     client.reader.read_to_end(&mut rest).ok();

@@ -36,7 +36,7 @@ fn attribute(key: &str, kind: &str, value: impl Into<Value>) -> Value {
     json!({"key": key, "value": {kind: value.into()}})
 }
 
-/// Takes an attribute, or a member, whose value differs from run to run.
+/// Returns the value of an attribute that differs from run to run, and puts `varies` in its place.
 fn take_value(attributes: &mut Value, key: &str) -> Value {
     let all = attributes.as_array_mut().expect("a list");
     let found = all.iter_mut().find(|attribute| attribute["key"] == key).expect("it is there");
