@@ -36,7 +36,7 @@ pub const PAIRING: RecordInvariants =
 /// Every call must have one result after it, before the next user message; every result must have a
 /// call.
 ///
-/// Calls of the last response may have no result yet, if no user message follows.
+/// Calls after the last user message may have no result yet.
 pub fn violations(transcript: &Transcript) -> Vec<Violation> {
     let mut violations = Vec::new();
     let mut calls: HashMap<&str, Seen> = HashMap::new();

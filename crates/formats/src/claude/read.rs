@@ -243,9 +243,10 @@ impl Reader {
         last
     }
 
-    /// The items that a resume from `leaf` sends: the path to it (a missing parent is replaced by
-    /// the record before); the other records of the responses on the path; and the results of their
-    /// calls (those of parallel calls are leaves). Of a file of a sub-agent, only the path.
+    /// The items that a resume from `leaf` sends: the records on the path to it (a missing parent
+    /// is replaced by the record before in the file); the other records of the responses on the
+    /// path; and the results of the calls of these responses, which are not on the path if the
+    /// calls were parallel. For a file of a sub-agent, only the records on the path.
     fn context(&self, session: &SessionReader<'_>, leaf: usize) -> Vec<usize> {
         let nodes = &session.nodes;
         let path = tree::path(nodes, leaf, Orphan::ContinuesAbove);

@@ -154,7 +154,8 @@ impl Nth {
         Nth { before }
     }
 
-    /// The JSON of an item as a separate value; `None` if Codex could not read it.
+    /// Where the JSON of an item is, so that it can be written again as a separate value; `None` if
+    /// Codex could not read it.
     pub fn place(&self, source: &dyn Source, item: usize, entry: &Entry) -> Option<HistoryItem> {
         let record = entry.record.span;
         let line = source.at(record);

@@ -20,7 +20,8 @@ fields! {
     else record_member {
         /// The members of a message, if the record is one: then it has an id.
         message: Message,
-        /// The name of an operation on the log, if the record is one.
+        /// The last key of the record that begins with `$` and is not declared above: an unknown
+        /// operation on the log.
         operation: Option<Box<str>>,
     }
 

@@ -278,8 +278,8 @@ fn is_repeated(log: &Log, all: &[Message], messages: &Range<usize>) -> bool {
 }
 
 /// Restores results that were converted as repeated ones: the first result of each call, and later
-/// ones with other content. A picture in a later one is kept, because without it the contents might
-/// be equal.
+/// ones whose content differs or, because a recipe shortened it, may differ. A picture in a later
+/// one is kept, because without it the contents might be equal.
 fn first_times(transcript: &mut Transcript, source: &dyn Source) {
     let mut order = transcript.context.clone();
     let mut sent = vec![false; transcript.items.len()];

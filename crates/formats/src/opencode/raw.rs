@@ -170,7 +170,8 @@ impl Message {
 }
 
 impl State {
-    /// Whether OpenCode pruned the output. As in JavaScript, any value counts that is truthy.
+    /// Whether OpenCode pruned the output: `time.compacted` is there, and is not 0, `null` or
+    /// `false`.
     pub fn is_compacted(&self, bytes: &[u8]) -> bool {
         let compacted = self.time.as_ref().and_then(|time| time.compacted.clone());
         compacted.is_some_and(|place| !matches!(&bytes[place], b"0" | b"null" | b"false"))

@@ -210,7 +210,8 @@ impl Reader {
         self.edited(session, &path)
     }
 
-    /// The path with the newest edit of each entry in the position of the entry, and with its role.
+    /// The items that are sent for a path: each entry, or in its position its newest edit, which
+    /// gets the role of the entry. An entry that an edit omits is not sent.
     fn edited(&self, session: &mut SessionReader<'_>, path: &[usize]) -> Vec<usize> {
         let SessionReader { nodes, transcript, .. } = session;
         let mut edits: HashMap<&str, (usize, Option<Span>)> = HashMap::new();
