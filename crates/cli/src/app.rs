@@ -170,7 +170,8 @@ impl App {
         }
     }
 
-    /// Prints on standard output; styles are removed if it is not a terminal.
+    /// Prints on standard output. Whether styles are printed is decided by `--color`; by default
+    /// they are removed if standard output is not a terminal.
     pub fn print(&self, text: &str) -> Result<()> {
         if let Some(captured) = &self.captured {
             locked(captured).print(keep_styles(text).as_bytes());
@@ -182,7 +183,8 @@ impl App {
         Ok(out.flush()?)
     }
 
-    /// A text as it would be printed: without styles if colours are off.
+    /// A text as it would be printed: without styles if colours are off, or if standard output is
+    /// not a terminal.
     pub fn styled(&self, text: &str) -> Vec<u8> {
         let choice = match self.global.color.choice() {
             ColorChoice::Auto => AutoStream::choice(&std::io::stdout()),
@@ -256,7 +258,8 @@ impl App {
         Ok(out.flush()?)
     }
 
-    /// Warns, before a session is replaced, that other programs can write to it.
+    /// Warns, before a session is replaced, about programs that have its files open and can write
+    /// to them.
     pub fn warn_of_writers(&self, session: &OpenSession<'_>) {
         for users in session.users_by_file() {
             self.warn(Failure::force_warning(&users).as_deref());
@@ -305,7 +308,8 @@ impl App {
         }
     }
 
-    /// A progress bar on standard error. It is hidden if there is no terminal, or with `--json`.
+    /// A progress bar on standard error. It is hidden with `--json`, if the output is captured, or
+    /// if there is no terminal.
     pub fn bar(&self, template: &str, len: usize) -> ProgressBar {
         let target = if self.global.json || self.captured.is_some() {
             ProgressDrawTarget::hidden()

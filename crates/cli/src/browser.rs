@@ -1,7 +1,7 @@
 //! The session browser: what `epitome` alone shows on a terminal.
 //!
-//! Each key runs a command of the program and shows its output: the browser can do nothing that a
-//! command cannot.
+//! A key that works on a session runs a command of the program and shows its output, so the browser
+//! can do nothing to a session that a command cannot.
 
 mod draw;
 mod menu;

@@ -113,7 +113,8 @@ impl Failure {
         self
     }
 
-    /// Replaces `worst` by this failure if this one is worse.
+    /// Replaces `worst` by this failure if this one has a higher exit status, or if there is none
+    /// yet.
     pub fn add_to(self, worst: &mut Option<Failure>) {
         if worst.as_ref().is_none_or(|it| it.status < self.status) {
             *worst = Some(self);

@@ -3,8 +3,8 @@
 use epitome_render::{Breaks, Run, wrap};
 
 /// Wraps lines that are longer than `columns` between words. A continuation line has the style of
-/// its line. It is indented like its line, or like the text after the label of its line. Only
-/// blanks at a break are dropped.
+/// the line that it continues. It is indented like that line, or like the text after that line's
+/// label. Only blanks at a break are dropped.
 pub fn fold_lines(text: &str, columns: usize) -> String {
     text.split_inclusive('\n').map(|line| folded_line(line, columns)).collect()
 }

@@ -11,7 +11,7 @@ use crate::text::{BOLD, DIM, YELLOW, field, one_line, path};
 
 /// The maximum number of removed texts of each kind that are displayed.
 const SHOWN: usize = 3;
-/// The maximum width of a removed text's name, in columns.
+/// The maximum number of characters of a removed text's name.
 const NAME: usize = 64;
 
 /// The whole report. If `all`, every removed text is listed.

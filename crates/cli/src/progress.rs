@@ -22,7 +22,7 @@ impl Progress {
         self.done.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The number of steps done, and of all steps; `None` unless there are several.
+    /// The number of steps done, and of all steps. `None` if there is only one step, or none.
     pub fn so_far(&self) -> Option<(usize, usize)> {
         let done = self.done.load(Ordering::Relaxed);
         let of = self.of.load(Ordering::Relaxed);

@@ -289,7 +289,8 @@ fn price(file: &CompactedFile) -> Vec<String> {
     vec![quote.next_request(), balance]
 }
 
-/// Says what is kept, and why: everything if the recipe does not start.
+/// Says what is kept, and why. Everything is kept if the recipe's trigger is not reached, or if the
+/// recipe would save too little.
 fn kept(file: &CompactedFile) -> Vec<String> {
     if let Some(trigger) = file.not_reached {
         let mut waits = Vec::new();

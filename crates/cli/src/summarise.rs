@@ -44,7 +44,7 @@ impl Account {
     }
 }
 
-/// Describes the estimate for people.
+/// Describes which model would be asked for a summary, and the estimated cost.
 pub fn render(would_ask: &WouldAsk) -> String {
     let Questions { model, because, forecast, cost, prices_of } = &would_ask.would_ask;
     let Forecast { questions, input, output } = forecast;

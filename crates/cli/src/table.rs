@@ -108,8 +108,8 @@ impl Table {
         text
     }
 
-    /// The width of each column for a table of at most `most` columns; `None` for a column that is
-    /// left out.
+    /// The width of each column for a table of at most `most` columns of the screen. `None` for a
+    /// column that is empty or left out.
     fn widths(&self, most: usize) -> Vec<Option<usize>> {
         let natural = (0..self.sides.len()).map(|column| {
             let cells = self.rows.iter().filter_map(|(_, cells)| cells.get(column));

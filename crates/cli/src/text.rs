@@ -76,7 +76,8 @@ pub fn bar(part: u64, whole: u64) -> String {
     bar_of(part, whole)
 }
 
-/// The saved share as a bar of ten columns with a shaded rest; empty if nothing was saved.
+/// The saved share as a bar of ten columns with a shaded rest. Empty if nothing was saved, or if
+/// there is no terminal.
 pub fn saved_bar(after: u64, before: u64) -> String {
     if after >= before || width().is_none() {
         return String::new();

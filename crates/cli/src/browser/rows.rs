@@ -56,8 +56,9 @@ pub fn state(listed: &ListedSession) -> &'static str {
     }
 }
 
-/// The indices of the rows that match a filter, the best match first. Rows that match much worse
-/// than the best one are left out. Without a filter, all rows in the order of `sort`.
+/// The indices of the rows that match a filter, the best match first. Rows with less than two
+/// thirds of the best match's score are left out. Without a filter, all rows in the order of
+/// `sort`.
 pub fn found(rows: &[Row], filter: &str, sort: Sort) -> Vec<usize> {
     let mut order: Vec<(usize, &Row)> = rows.iter().enumerate().collect();
     sort.order(&mut order, |(_, row)| (&row.listed.file, Some(&row.listed)));

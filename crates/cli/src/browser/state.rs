@@ -26,13 +26,13 @@ pub struct Browser {
     pub shown: Vec<usize>,
     /// The index of the current row in `shown`.
     pub at: usize,
-    /// The first row on the screen.
+    /// The index in `shown` of the first row on the screen.
     pub top: usize,
     pub chosen: BTreeSet<PathBuf>,
     pub sort: Sort,
     pub filter: String,
     pub mode: Mode,
-    /// The text of the last line, until the next key.
+    /// A note in the last line of the screen, which is shown until the next key is pressed.
     pub note: Option<Note>,
     pub work: Option<Work>,
     pub now: Timestamp,
@@ -130,7 +130,8 @@ impl Browser {
             TaskResult::Printed { commands, text, failed } => {
                 let Commands { title, lines, kind } = commands;
                 if lines.iter().flatten().any(|word| word == "restore") && !failed {
-                    // After the command, keys act on the current session again.
+                    // The command restored the selected sessions, so keys act on the current
+                    // session again.
                     self.chosen.clear();
                 }
                 let width = usize::from(self.size.0);
@@ -155,7 +156,8 @@ impl Browser {
         self.work.is_none() && matches!(self.mode, Mode::List)
     }
 
-    /// Sets new rows. The current session stays the current one if it still exists.
+    /// Sets new rows. The current session stays the current one if it is still shown; otherwise the
+    /// first session becomes the current one.
     fn take(&mut self, listed: Vec<ListedSession>) {
         let path = self.current().map(|row| row.listed.file.path.clone());
         self.rows = Row::all(listed);
@@ -307,7 +309,7 @@ impl Browser {
             .iter()
             .map(|row| vec!["restore".into(), row.listed.file.path.clone().into()])
             .collect();
-        // `epitome restore` takes one session.
+        // `epitome restore` takes one session, so each session has a command of its own.
         let title = rows.iter().map(|row| format!("epitome restore {}", row.short));
         let title = title.collect::<Vec<_>>().join("; ");
         let text = vec![
@@ -469,13 +471,13 @@ impl Browser {
         usize::from(self.size.1).saturating_sub(2 + self.lines_of_foot()).max(1)
     }
 
-    /// The number of lines below the list. On a low screen, only the last line, with the keys, is
-    /// left.
+    /// The number of lines below the list. On a low screen, the first of these lines are left out,
+    /// but never the last, with the keys.
     pub fn lines_of_foot(&self) -> usize {
         FOOT.min(usize::from(self.size.1).saturating_sub(3)).max(1)
     }
 
-    /// The number of lines of a text: all except its title and the keys.
+    /// The number of lines for a text that fills the screen: all except its title and the keys.
     pub fn lines_of_view(&self) -> usize {
         usize::from(self.size.1).saturating_sub(2).max(1)
     }

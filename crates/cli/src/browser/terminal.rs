@@ -100,7 +100,8 @@ fn finish(app: &App, told: &Receiver<Told>, interrupt: &Interrupt) -> Result<()>
     }
 }
 
-/// The output of a command. Of a long one only the last lines, which are the summary.
+/// The end of a command's output. Of more than 24 lines, these are only the last four, which are
+/// the summary.
 fn end_of(text: &str) -> String {
     const MOST: usize = 24;
     const SHOWN: usize = 4;
@@ -148,7 +149,7 @@ impl Loop<'_> {
         is_new
     }
 
-    /// Runs until the user leaves. Returns what is still in progress.
+    /// Runs until the user leaves. Returns whether a command is still writing.
     fn run(self, terminal: &mut DefaultTerminal) -> std::io::Result<Left> {
         let choice = match self.app.global.color.choice() {
             ColorChoice::Auto => AutoStream::choice(&stdout()),

@@ -15,7 +15,7 @@ pub struct View {
     pub lines: Vec<Line<'static>>,
     /// The first line that is shown.
     pub top: usize,
-    /// The search text, and whether it is being typed.
+    /// The search text. `is_typing` says whether the user is typing it.
     pub search: String,
     pub is_typing: bool,
     /// The text that `y` copies.
@@ -68,8 +68,8 @@ impl View {
         false
     }
 
-    /// Goes to the next line that contains the search text, or to the previous one. Returns whether
-    /// there is one.
+    /// Goes to the next line that contains the search text, or to the previous one; the search
+    /// continues at the other end of the text. Returns whether any line contains it.
     pub fn find(&mut self, forward: bool, height: usize) -> bool {
         let wanted = self.search.to_lowercase();
         let has = |at: &usize| text_of(&self.lines[*at]).to_lowercase().contains(&wanted);

@@ -23,7 +23,7 @@ pub enum Task {
     Refresh,
     /// Runs commands, one after the other, and shows what they print.
     Run(Commands),
-    /// Writes a session to a new file in this folder.
+    /// Writes a session to a new file in the current folder.
     Export { session: PathBuf, short: String, form: Form },
     /// Opens the page of a session in the web browser.
     Open(PathBuf),
@@ -42,7 +42,7 @@ impl Task {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commands {
-    /// The name of the commands on the screen.
+    /// The title under which the screen shows the output of the commands.
     pub title: String,
     /// The arguments of each command.
     pub lines: Vec<Vec<OsString>>,
@@ -113,8 +113,8 @@ pub struct Worker {
 /// The viewer, which runs as long as the program.
 struct Viewer {
     root: String,
-    /// The files that were opened in web browsers. They contain the token, so they are deleted with
-    /// this.
+    /// The files that were opened in web browsers. They contain the viewer's secret token, so they
+    /// are deleted together with this value.
     opened: Vec<NamedTempFile>,
 }
 

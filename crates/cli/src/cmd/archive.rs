@@ -359,8 +359,8 @@ fn export(app: &App, session: &str, out: Option<&Path>) -> Result<()> {
     }
 }
 
-/// The failure of an export to standard output. If the reader closed the output, the failure is
-/// quiet.
+/// The failure of an export to standard output. If the reader closed the output, it is a failure
+/// for which nothing is printed.
 fn stdout(err: epitome::Error) -> Failure {
     let is_closed = causes(&err).any(|cause| {
         let io = cause.downcast_ref::<std::io::Error>();

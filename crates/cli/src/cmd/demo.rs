@@ -34,7 +34,7 @@ pub fn run(app: &App, _: &Args) -> Result<()> {
     let folder = tempfile::Builder::new().prefix("epitome-demo-").tempdir()?;
     let session = folder.path().join(NAME);
     fs::write(&session, SESSION)?;
-    // The commands name the session as a user does who is in that folder.
+    // The commands below name the session relative to the folder that it is in.
     env::set_current_dir(folder.path())?;
     let size = Bytes(SESSION.len() as u64);
     app.print(&lines(&format!(

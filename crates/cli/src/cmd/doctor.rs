@@ -74,7 +74,7 @@ fn agent(shown: &mut String, state: &AgentState) {
     shown.push('\n');
 }
 
-/// What a proxy would change for an agent.
+/// Adds a line that says what the proxy would set for an agent, or which setting takes precedence.
 fn proxy(shown: &mut String, state: &ProxyState) {
     let ProxyState { command, sets, overridden_by } = state;
     let sets = sets.join(", ");

@@ -154,7 +154,7 @@ fn model(app: &App, args: &Args, recipe: &Recipe, window: u64) -> Result<Option<
     Ok(Some(named_models(&app.config, &naming)?))
 }
 
-/// The provider of an API format, if it has only one.
+/// The only provider of an API format. An error if several providers offer it.
 fn of_wire(wire: &str) -> Result<Provider> {
     match wire {
         "anthropic" => Ok(Provider::Anthropic),

@@ -61,7 +61,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
 /// The maximum number of violations that are printed. JSON has all of them.
 const SHOWN: usize = 20;
 
-/// The price of the request after a compaction, as it was quoted and as it was recorded.
+/// The price of the first request after a compaction, as it was quoted and as it was recorded.
+/// `None` if it was not quoted.
 fn price(it: &CompactionPrice) -> Option<String> {
     let quote = it.quote.as_ref()?;
     let input = quote.input_tokens.after;

@@ -104,7 +104,7 @@ impl Args {
     }
 }
 
-/// The addition whose option was given, of `install` and of `uninstall`.
+/// The kind of addition whose option was given. `install` and `uninstall` have the same options.
 pub fn chosen_addition(mcp: bool, statusline: bool, command: bool) -> Option<AdditionKind> {
     let mut options = AdditionKind::ALL.into_iter().zip([mcp, statusline, command]);
     options.find(|(_, is_given)| *is_given).map(|(kind, _)| kind)
@@ -162,7 +162,8 @@ fn install_hook(app: &App, args: &Args) -> Result<()> {
 }
 
 /// The path by which agents call this program: the path by which the user called it, if that leads
-/// here. A link like `~/.local/bin/epitome` stays valid when an upgrade moves its target.
+/// to the program's own file, and otherwise the path of that file. A link like
+/// `~/.local/bin/epitome` stays valid when an upgrade moves its target.
 fn program() -> std::io::Result<PathBuf> {
     let own = std::env::current_exe()?;
     let called = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();

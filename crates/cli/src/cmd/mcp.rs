@@ -30,7 +30,7 @@ pub struct Args {
 }
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
-    // Only an option turns redaction off, not a setting: that would open sessions to models
+    // Only an option turns redaction off. A setting that did so would show secrets to models
     // unnoticed.
     let finder = match args.redaction.no_redact {
         true => None,

@@ -129,7 +129,7 @@ pub struct Shortening {
     pub websockets: bool,
 }
 
-/// Reads an amount like `2.50` or `$2.50`.
+/// Parses an amount like `2.50` or `$2.50`. It must be more than zero.
 fn parse_dollars(text: &str) -> std::result::Result<MicroDollars, String> {
     let wrong = || "an amount in dollars, like 2.50".to_owned();
     let amount = text.strip_prefix('$').unwrap_or(text);
@@ -281,7 +281,7 @@ fn requests(totals: &Totals) -> String {
     format!("{requests}{metered}, {input} input tokens ({cached} from a cache)")
 }
 
-/// Binds an address.
+/// Makes a proxy that listens on an address.
 pub fn bind(listen: SocketAddr, options: Options) -> Result<Server> {
     Server::bind(listen, options).map_err(|err| match err {
         BindError::NoToken(_) => Failure::usage(err.to_string()).hint("give one with --token"),
@@ -293,7 +293,7 @@ pub fn bind(listen: SocketAddr, options: Options) -> Result<Server> {
     })
 }
 
-/// The failure of a server.
+/// The failure of a proxy whose server ended with an error.
 pub fn failed(err: std::io::Error) -> Failure {
     Failure::new(Status::Disk, "disk", "the proxy failed").because(&err)
 }

@@ -96,7 +96,8 @@ pub struct Args {
 const NO_THINKING: &str = "no-thinking";
 
 impl Args {
-    /// How the session is compacted. A value that is a separate word was parsed as a session.
+    /// How sessions are compacted, if `--compact` is given. If its value is a separate word, clap
+    /// has parsed that word as a session.
     fn compact(&self) -> Option<Compact> {
         let is_said = self.sessions.iter().any(|name| name == NO_THINKING);
         self.compact.map(|given| if is_said { Compact::NoThinking } else { given })

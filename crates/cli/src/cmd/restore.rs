@@ -145,7 +145,7 @@ fn is_no_session(err: &epitome::Error) -> bool {
     matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotAFile | ErrorKind::UnknownFormat)
 }
 
-/// The run whose id begins with `id`.
+/// The only run whose id begins with `id`. An error if there is none, or if there are several.
 pub fn find_run(log: RunLog, id: &str) -> Result<LoggedRun> {
     match log.find(id) {
         RunMatch::Run(run) => Ok(*run),

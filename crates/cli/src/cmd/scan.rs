@@ -117,7 +117,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
 }
 
-/// The number of places found in a session; `None` if the session is not of the project.
+/// The number of places found in a session. `None` if the session was not run in the requested
+/// project.
 fn session(app: &App, finder: &Finder, name: &OsStr, args: &Args) -> Result<Option<u64>> {
     let input = Input::find(app, name)?;
     let shows_all = !args.sessions.is_empty();

@@ -27,7 +27,7 @@ Examples:
 
 /// The minimum number of columns for the snippet on a line.
 const ROOM: usize = 20;
-/// The time after which an update shows its progress.
+/// The time after which an update of the index shows its progress.
 const PATIENCE: Duration = Duration::from_millis(700);
 
 /// Search all sessions of this machine

@@ -58,8 +58,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     };
     let line = status_line(&app.config, &status)?;
     if let Some(session) = status.session.as_deref().filter(|_| line.is_outdated) {
-        // If no process can be started, the line does not say what compacting would give back. That
-        // is not an error.
+        // If no process can be started, the line does not say how many tokens compacting would
+        // free. That is not an error.
         begin_refresh(args.home.as_deref(), session.as_ref()).ok();
     }
     if app.global.json {
@@ -68,7 +68,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     app.print(&format!("{}\n", render(&line)))
 }
 
-/// Starts a process that computes what compacting would give back, and does not wait for it, so
+/// Starts a process that computes how many tokens compacting would free. Does not wait for it, so
 /// that the line is printed at once.
 fn begin_refresh(home: Option<&Path>, session: &Path) -> std::io::Result<()> {
     let mut command = Command::new(std::env::current_exe()?);

@@ -166,8 +166,8 @@ impl Reports<'_> {
     fn ask(&mut self, watch: &Watch<'_>) -> Result<()> {
         let Args { once, existing, dry_run, yes, .. } = self.args;
         let begins_at_once = *once || *existing;
-        // Without a terminal, no answer is needed for a single scan, as a timer runs it, nor for a
-        // watch that leaves sessions alone that have already ended.
+        // Without a terminal, the user is not asked about a single scan, which is how a timer runs
+        // this, nor about a watch that skips sessions that have already ended.
         if *dry_run || *yes || (!can_ask() && (*once || !begins_at_once)) {
             return Ok(());
         }
@@ -202,7 +202,7 @@ impl Reports<'_> {
             Ok(report) if report.is_below_minimum => self.sum.too_little += 1,
             Ok(report) => {
                 self.sum.add(&report);
-                // A scan that only prepares the question is not listed.
+                // The results of a scan that only prepares the question are not printed one by one.
                 if dry_run == self.args.dry_run {
                     if self.app.global.json {
                         self.app.print_json(&report)?

@@ -23,7 +23,7 @@ Examples:
   epitome wrap claude -- --continue
   epitome wrap codex --dry-run -- exec 'run the tests'";
 
-/// The variables with which a user sends requests through a proxy.
+/// The variables that name the proxies through which programs send their requests.
 const PROXIES: [&str; 6] =
     ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 /// The variables that list hosts for which no proxy is used.
@@ -88,8 +88,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     if status.success() { Ok(()) } else { std::process::exit(code(status)) }
 }
 
-/// The service that requests go to, if it is not the agent's usual one, and the path of the base
-/// URL that the agent is given.
+/// The model service to which requests are passed on, and the path of the base URL that the agent
+/// is given. `None` for the agent's usual service.
 fn upstream(app: &App, args: &Args, address: &ModelAddress) -> Result<(Option<Upstream>, String)> {
     let set = address.variable.and_then(|name| app.config.agents.variables.get(name));
     let upstream = match (&args.upstream, set) {
@@ -142,8 +142,9 @@ fn command(
     command
 }
 
-/// Gives the agent what its model needs to read what was shortened: this program in the search
-/// path, and its tools, if the agent takes a server by an option. A dry run shortens nothing.
+/// Gives the agent what its model needs to read what was shortened: the folder of this program in
+/// the search path, and, if the agent takes an MCP server by an option, the tools of `epitome mcp`.
+/// A dry run shortens nothing, so nothing is given.
 fn give_recall(app: &App, args: &Args, address: &ModelAddress, command: &mut Command) {
     let Ok(program) = std::env::current_exe() else { return };
     if args.shortening.dry_run {

@@ -28,7 +28,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Makes agents from the options and the settings of a folder.
+/// Makes the agents of an editor's sessions, from the options of the program and the settings of
+/// each session's folder.
 struct Folders {
     app: App,
     args: Args,

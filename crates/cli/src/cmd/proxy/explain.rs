@@ -15,9 +15,9 @@ use crate::app::App;
 use crate::failure::{Failure, Result, Status};
 use crate::text::{count, one_line};
 
-/// The most characters of a description.
+/// The maximum number of characters of a block's description.
 const WHAT: usize = 60;
-/// The most characters of what is sent in place of a block.
+/// The maximum number of characters of the text that is sent in place of a block.
 const STUB: usize = 100;
 
 /// Writes explanations to a file, which is appended to, or to standard error for `-`.
@@ -87,7 +87,8 @@ fn describe(treatment: Treatment, explanation: &Explanation) -> String {
     }
 }
 
-/// Whether two blocks share a line: both are sent as they came, for the same reason.
+/// Whether two blocks share a line: if both are sent unchanged, for the same reason. A block shares
+/// a line with itself.
 fn is_alike(one: &ExplainedBlock, other: &ExplainedBlock) -> bool {
     std::ptr::eq(one, other)
         || one.stub.is_none()
@@ -97,7 +98,8 @@ fn is_alike(one: &ExplainedBlock, other: &ExplainedBlock) -> bool {
             && one.reason == other.reason
 }
 
-/// `  #3  result of Bash make: 24.0k → 8.0k tokens, ingest: …`, for blocks that are alike.
+/// The line for blocks that are alike, such as `  #3  result of Bash make: 24.0k → 8.0k tokens,
+/// ingest: …`.
 fn line(group: &[ExplainedBlock], screen: &Screen) -> String {
     let [first, ..] = group else { return String::new() };
     let last = group.last().map_or(first.message, |block| block.message);

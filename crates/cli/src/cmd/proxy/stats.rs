@@ -7,9 +7,9 @@ use epitome_model::MicroDollars;
 use crate::table::{Side, Table};
 use crate::text::{BOLD, DIM, PLAIN, change, count, one_line};
 
-/// The most cuts that are listed.
+/// The maximum number of cuts that are listed.
 const CUTS: usize = 10;
-/// The most characters of a model.
+/// The maximum number of characters of the name of a model.
 const NAME: usize = 40;
 
 /// The report as tables, with `prices_of` as the date of the list prices.
@@ -58,7 +58,7 @@ fn cells(name: String, sum: &RequestSum) -> Vec<String> {
     ]
 }
 
-/// What the numbers are, and what is not in them.
+/// Notes on what the numbers of the table mean, and on requests that they do not contain.
 fn notes(total: &RequestSum, skipped: u64, prices_of: &str) -> String {
     let mut notes = vec![format!(
         "tokens: what the services counted, and about {} less than unchanged; cost: list prices \

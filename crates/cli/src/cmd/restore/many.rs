@@ -177,8 +177,9 @@ impl<'a> Many<'a> {
             .print(&format!("{would}{BOLD}{done}{BOLD:#}  {}  {disk}{note}\n", text::path(path)))
     }
 
-    /// Reports a damaged part of the archive that may belong to one of the sessions. It is not a
-    /// failure: the damage is permanent, and the part most often belongs to another session.
+    /// Reports an error of the archive, which may concern one of the sessions. Damage in the
+    /// archive is only a warning, because it is permanent and most often concerns another session.
+    /// Any other error counts as a session that is left unchanged.
     fn leave_unread(&mut self, err: Error) -> Result<()> {
         if err.kind() == ErrorKind::Archive {
             self.app.warn(Some(&Failure::from(err).one_line()));
