@@ -140,8 +140,8 @@ impl Connection {
 struct Open(Mutex<Vec<Arc<Connection>>>);
 
 impl Open {
-    /// Adds a connection. If there is no room, closes the oldest connection that has not shown the
-    /// token. `None` if all have shown it: the new one is then refused.
+    /// Adds a connection. If there is no room, closes the oldest connection of which no request had
+    /// the token. `None` if there is no such connection: the new one is then refused.
     fn add(&self, most: usize) -> Option<Arc<Connection>> {
         let mut all = self.all();
         if all.len() >= most {
@@ -165,7 +165,7 @@ impl Open {
     }
 }
 
-/// Closes the oldest connection that has not shown the token. `None` if there is none.
+/// Closes the oldest connection of which no request had the token. `None` if there is none.
 fn close_oldest(all: &mut Vec<Arc<Connection>>) -> Option<()> {
     let at = all.iter().position(|it| !it.is_known.load(Ordering::Relaxed))?;
     all.remove(at).closed.notify_one();

@@ -22,13 +22,13 @@ use crate::session::page_of;
 use crate::session_cache::CachedSession;
 use crate::viewer::Viewer;
 
-/// The tooltip of a hit that a compaction removed.
+/// The tooltip of a hit in a text that a compaction removed from what is sent.
 const UNSENT: &str = "A compaction took it, or a part of it, out of what a resume sends; the page \
                       of the session shows it";
 
 /// The number of hits of a session that are displayed at first; the others are folded.
 const OPEN: usize = 3;
-/// The maximum number of characters of a title, and of the text that a page marks.
+/// The maximum number of characters of a title, and of the words that are marked on a page.
 const TITLE: usize = 120;
 const MARKED: usize = 200;
 

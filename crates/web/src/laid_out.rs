@@ -30,7 +30,8 @@ pub(crate) struct ToldSheet {
 /// The rendered pages of a session and its sub-agents. Of a long session only some are kept.
 #[derive(Default)]
 pub(crate) struct LaidOut {
-    /// The last item on each page, by part: the session itself, then its sub-agents.
+    /// The index of the last transcript item on each page. The outer list is by part: the session
+    /// itself, then its sub-agents.
     last_items: Vec<Vec<usize>>,
     /// The pages, by part and page number.
     pub(crate) sheets: HashMap<(usize, usize), Arc<ToldSheet>>,
@@ -71,8 +72,8 @@ impl LaidOut {
         LaidOut { last_items, sheets }
     }
 
-    /// The number of the page that shows an item. If none does: that of the last page, or 0 if
-    /// there is no such part.
+    /// The index of the page, from 0, that shows an item of a part. If no page shows it, that of
+    /// the last page, or 0 if there is no such part.
     pub(crate) fn page_of(&self, part: usize, item: usize) -> usize {
         let Some(last_items) = self.last_items.get(part) else { return 0 };
         let found = last_items.iter().position(|last| item <= *last);

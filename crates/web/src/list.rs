@@ -152,8 +152,8 @@ fn find(asked: &ListQuery, kept: Vec<CachedSession>, today: Date) -> Found {
     }
 }
 
-/// The usage of the sessions by day, or by month if that is a long time, over the shortest period
-/// with a request.
+/// The usage of the sessions over the shortest period that contains a request: by day, or by month
+/// if the period is long.
 fn slots(sessions: &[CachedSession], today: Date) -> Vec<Slot> {
     let used: Vec<Used<'_>> = sessions.iter().filter_map(CachedSession::used).collect();
     let period = Period::fitting(used.iter().flat_map(|it| it.usage), today);

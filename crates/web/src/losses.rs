@@ -19,9 +19,9 @@ use crate::page::{Here, UP, bar, page as frame, run_blocking};
 use crate::problem::Problem;
 use crate::viewer::{Viewer, name};
 
-/// The maximum number of removed texts that are shown of each group, and of facts.
+/// The maximum number of removed texts, facts or files that are shown of each group.
 const SHOWN: usize = 100;
-/// The maximum number of characters of a name.
+/// The maximum number of characters of a text of the session, such as a name.
 const WIDTH: usize = 200;
 
 /// Redacts and escapes a text of the session for display.
@@ -228,7 +228,7 @@ fn put_back(piece: &Piece, name: &str) -> Markup {
     }
 }
 
-/// Says what can be put back.
+/// Says whether single pieces can be put back, and how.
 fn how(it: &CompactionLosses) -> Markup {
     html! {
         @match it.recovery_command() {

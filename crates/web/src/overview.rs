@@ -23,7 +23,7 @@ use crate::viewer::Viewer;
 
 /// The maximum number of rows of a table, and of sessions in a list.
 const ROWS: usize = 8;
-/// The share of the window, in per cent, at which a session counts as nearly full.
+/// The share of the window, in per cent, from which on a session counts as nearly full.
 const NEARLY: u64 = 70;
 /// The maximum number of characters of a title.
 const TITLE: usize = 100;
@@ -246,7 +246,8 @@ fn table<'n>(
     }
 }
 
-/// A name, such as a path. It is shortened at its beginning, because its end says most.
+/// A name, such as a path, in two parts: the browser may shorten the front part, but not the end,
+/// which says most.
 fn ended(name: &str) -> Markup {
     let name = epitome_model::short(name, 200);
     let (front, back) = match name.char_indices().rev().filter(|(_, c)| *c == '/').nth(1) {

@@ -116,8 +116,8 @@ pub(crate) fn message(viewer: &Viewer, problem: &Problem) -> Markup {
     }
 }
 
-/// Runs blocking work (reading files, computing) on a thread of its own, and turns an error into a
-/// page.
+/// Runs blocking work (reading files, computing) on a thread for such work, and turns an error into
+/// a page.
 pub(crate) async fn run_blocking<T: Send + 'static>(
     viewer: Arc<Viewer>,
     work: impl FnOnce(&Viewer) -> Result<T, Problem> + Send + 'static,

@@ -28,8 +28,8 @@ pub(crate) struct PageCache(Mutex<Vec<(Key, Arc<LaidOut>)>>);
 
 impl PageCache {
     /// Returns what `wanted` finds in the cached pages of a session, or else in those that `read`
-    /// renders. `None` if it finds nothing in either. The newly rendered pages replace the cached
-    /// ones of the session.
+    /// renders. `None` if `wanted` finds nothing in the rendered pages either. The rendered pages
+    /// replace the cached ones of the session.
     pub(crate) fn get<T, E>(
         &self,
         key: Key,

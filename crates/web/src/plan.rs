@@ -28,7 +28,8 @@ use crate::viewer::{Viewer, name};
 const SAVINGS: usize = 6;
 /// The maximum number of edits that are shown of each file.
 const EDITS: usize = 200;
-/// The maximum number of lines in a run of changes, and of characters in a line.
+/// The maximum number of lines that are shown of consecutive lines with the same change, and of
+/// characters that are shown of a line.
 const RUN: usize = 12;
 const WIDTH: usize = 400;
 

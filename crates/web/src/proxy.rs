@@ -297,7 +297,8 @@ fn cuts(viewer: &Viewer, cuts: &[CutSum]) -> Markup {
     }
 }
 
-/// A table that compares the conversations held out with the others.
+/// A table that compares the conversations that the proxy deliberately left unchanged with the
+/// others.
 fn groups(comparison: &Comparison) -> Markup {
     html! {
         section.block {

@@ -13,7 +13,7 @@ pub(crate) struct ListQuery {
     /// Words to find in messages, and in titles, projects, ids and agents.
     pub(crate) q: String,
     pub(crate) agent: String,
-    /// The [`key`] of the folder.
+    /// The [`key`] of the project's folder.
     pub(crate) project: String,
     pub(crate) state: State,
     #[serde(deserialize_with = "sort_or_best")]
@@ -36,7 +36,7 @@ pub(crate) enum State {
     Whole,
 }
 
-/// The value of the order "best match first".
+/// The value of the parameter `sort` for the order "best match first".
 pub(crate) const BEST: &str = "best";
 
 /// Parses an order; `None` is the best match first.

@@ -38,7 +38,7 @@ pub(crate) struct Seeker {
 struct Inside {
     search: Option<Arc<Search>>,
     is_updating: bool,
-    /// Whether another update was requested in the meantime.
+    /// Whether another update was requested while one is running.
     is_wanted: bool,
     /// The result of the last update.
     last: Option<IndexState>,

@@ -53,8 +53,8 @@ impl Server {
         self.guard.root()
     }
 
-    /// The address of the list, filtered by an agent or by words. The folder of a project is such a
-    /// word.
+    /// The address of the list, filtered by an agent or by words. To filter by a project, the words
+    /// are the path of its folder.
     pub fn address_of(&self, agent: Option<&str>, words: Option<&str>) -> String {
         let asked: Vec<String> = [("agent", agent), ("q", words)]
             .into_iter()

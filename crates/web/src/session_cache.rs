@@ -40,7 +40,8 @@ impl CachedSession {
         self.seen.as_ref().and_then(|listed| listed.seen.as_ref().ok())
     }
 
-    /// The length of the session. Before it is read, the size that the system reports.
+    /// The size of the session on disk. Before the session is read, the size that the system
+    /// reports for its file.
     pub(crate) fn size(&self) -> Bytes {
         self.seen.as_ref().map_or(self.file.size, |listed| listed.size())
     }
@@ -133,7 +134,7 @@ impl SessionCache {
         waited.unwrap_or_else(PoisonError::into_inner).0.kept.clone()
     }
 
-    /// The session with a key.
+    /// The session with this key in URLs. `None` if the list has no such session.
     pub(crate) fn file(&self, key: &str) -> Option<SessionFile> {
         let inside = self.inside();
         inside.by_key.get(key).map(|&at| inside.kept[at].file.clone())
@@ -162,7 +163,8 @@ impl SessionCache {
         }
     }
 
-    /// Returns at most this many unread sessions. If there are none, marks that reading has ended.
+    /// Returns the files of at most `n` unread sessions. If there are none, notes that reading has
+    /// ended.
     fn unread(&self, n: usize) -> Vec<SessionFile> {
         let mut inside = self.inside();
         let unread = inside.kept.iter().filter(|kept| kept.seen.is_none());

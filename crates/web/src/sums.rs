@@ -10,8 +10,8 @@ use serde::Deserialize;
 
 /// Times of requests before this day are wrong, because agents did not exist yet.
 const FIRST: Date = date(2020, 1, 1);
-/// A period of more days than this has a bar for each month, and a shorter one has a bar for each
-/// day.
+/// If the first day of a period is more than this many days before today, the period has a bar for
+/// each month; otherwise it has one for each day.
 const DAYS: i32 = 100;
 
 /// The period over which requests are summed.

@@ -34,7 +34,8 @@ pub(crate) struct Viewer {
     pub(crate) pages: PageCache,
     /// How many times a session was read for display.
     pub(crate) reads: AtomicUsize,
-    /// The ids in sessions whose files are named differently. The archive uses these ids.
+    /// The ids that sessions contain, by path, if the sessions' files are named differently. The
+    /// archive uses these ids.
     ids: Mutex<HashMap<PathBuf, String>>,
 }
 
@@ -175,7 +176,7 @@ pub(crate) fn name(part: usize) -> PageName {
     }
 }
 
-/// The part and page number of a file name: the inverse of [`name`].
+/// The part and page number of a file name: the inverse of [`name`]. `None` for other file names.
 pub(crate) fn part_and_page(file: &str) -> Option<(usize, usize)> {
     let stem = file.strip_suffix(".html")?;
     let (stem, page) = match stem.split_once('-') {
