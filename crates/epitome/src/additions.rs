@@ -114,17 +114,19 @@ pub struct InstalledAddition {
     pub agent: String,
     /// What was added.
     pub kind: AdditionKind,
-    /// The file.
+    /// The file that was changed or created.
     pub file: PathBuf,
-    /// Whether the file still contains the addition, unchanged.
+    /// Whether the file still contains the addition as it was added.
     pub is_there: bool,
 }
 
-/// All recorded additions to agents' settings, in the order in which they were made.
+/// All additions to agents' settings that epitome has recorded, in the order in which they were
+/// made.
 ///
 /// # Errors
 ///
-/// `Unreadable`, `NewerFormat`, and errors of reading the settings.
+/// `Unreadable` if epitome's record cannot be parsed; `NewerFormat` if a newer epitome wrote it;
+/// the errors of reading the record or an agent's settings.
 pub fn list_installed(config: &Config) -> Result<Vec<InstalledAddition>> {
     let record = Record::load(config)?;
     let installed = record.added.iter().map(|added| {
@@ -144,8 +146,8 @@ impl Add {
     ///
     /// `Refused` if the agent is unknown or has no place for an addition of this kind; `Exists` if
     /// its settings already have one that epitome did not add or that the user changed since;
-    /// `Unreadable` if the settings or epitome's record cannot be parsed; `NewerFormat` from the
-    /// record.
+    /// `Unreadable` if the settings or epitome's record cannot be parsed; `NewerFormat` if a newer
+    /// epitome wrote the record.
     pub fn plan(config: &Config, agent: &str, kind: AdditionKind, program: &Path) -> Result<Add> {
         let Some(AdditionTarget { addition, settings }) = kind.target(agent) else {
             let what = format!("no {} can be added to the settings of {agent}", kind.name());
@@ -158,7 +160,8 @@ impl Add {
         let file = real(&settings(&config.agents).join(addition.file));
         let before = read(&file)?;
         let known = record.added.iter().find(|it| it.agent == agent && it.kind == kind);
-        // An earlier addition of this kind is removed first, so that there is at most one.
+        // An earlier addition of this kind is removed from the text first, so that there is at most
+        // one.
         let base = match known.filter(|it| it.file == file).map(back).transpose()? {
             Some(FileChange::Text { after, .. }) => Some(after),
             Some(FileChange::Gone { .. }) => None,
@@ -220,13 +223,14 @@ impl Add {
 
 impl Remove {
     /// Plans to remove what was added to the settings of one agent (`None`: of all agents), of one
-    /// kind (`None`: of all kinds). The last addition comes first: if they are removed in this
-    /// order, the settings become what they were before. Each removal changes its file, so plan
-    /// again before the next one in the same file.
+    /// kind (`None`: of all kinds). The latest addition is planned first: if the additions are
+    /// removed in this order, the settings become what they were before. Each removal changes its
+    /// file, so plan again before the next removal from the same file.
     ///
     /// # Errors
     ///
-    /// `Unreadable`, `NewerFormat`.
+    /// `Unreadable` if epitome's record cannot be parsed; `NewerFormat` if a newer epitome wrote
+    /// it; the errors of reading the record or an agent's settings.
     pub fn plan(
         config: &Config,
         agent: Option<&str>,
@@ -244,7 +248,7 @@ impl Remove {
         removed.collect()
     }
 
-    /// Writes the settings and the record.
+    /// Writes the settings and the record. Does nothing if the addition is not recorded any more.
     ///
     /// # Errors
     ///
@@ -270,8 +274,8 @@ impl Remove {
             FileChange::Kept { .. } | FileChange::Nothing { .. } => {}
         }
         record.store(config)?;
-        // Epitome's folder is removed if nothing else is in it. An error means that it is not
-        // empty.
+        // Epitome's folder is removed if it is empty. An error is ignored: usually the folder is
+        // not empty.
         fs::remove_dir(&config.home).ok();
         Ok(())
     }
@@ -294,8 +298,9 @@ fn own_file(before: Option<&str>, text: String) -> Result<(String, usize)> {
     }
 }
 
-/// The change that removes an addition: [`FileChange::Kept`] if the user changed the addition,
-/// [`FileChange::Nothing`] if it is not there any more.
+/// The change that removes an addition. [`FileChange::Kept`] if the addition cannot be removed
+/// exactly, for example because the user changed it; [`FileChange::Nothing`] if it is not there any
+/// more, if the file is missing, or if JSON settings cannot be parsed.
 fn back(added: &Added) -> Result<FileChange> {
     let file = added.file.clone();
     let Some(now) = read(&file)? else { return Ok(FileChange::Nothing { file }) };

@@ -18,9 +18,9 @@ pub enum PartKind {
     User,
     /// Text of the model.
     Assistant,
-    /// Reasoning.
+    /// Reasoning of the model.
     Thinking,
-    /// Arguments of calls.
+    /// Arguments of tool calls.
     CallArguments,
     /// Tool results.
     Results,
@@ -111,8 +111,8 @@ pub struct LargeBlock {
     pub line: u64,
     /// The kind of the block.
     pub kind: PartKind,
-    /// A short description: of a call or a result, the call; of a text, its beginning; otherwise
-    /// the kind.
+    /// A short description: for a call or a result, the tool and its target; for a text, its
+    /// beginning; for an image, its media type; otherwise the name of the kind.
     pub what: String,
     /// The tokens of the block; `None` if a resume does not send it.
     pub context_tokens: Option<Tokens>,

@@ -21,8 +21,9 @@ pub enum BackupPlace {
     Beside,
 }
 
-/// Copies a session unchanged to `NAME.uncompressed.jsonl`. If that file exists, it is kept, and
-/// the copy is named `NAME.uncompressed.2.jsonl`, and so on. Returns the path of the copy.
+/// Copies a session unchanged to `NAME.uncompressed.jsonl`, where `NAME` is the name of the
+/// session's file or, for a session in a database, its id. If that file exists, it is kept, and the
+/// copy is named `NAME.uncompressed.2.jsonl`, and so on. Returns the path of the copy.
 ///
 /// # Errors
 ///

@@ -19,9 +19,9 @@ use crate::restore::{Damage, RestoreOutcome, RestoreTarget, restore_from};
 use crate::session::Loaded;
 use crate::source::Spliced;
 
-/// How the tokens that `counter` counts in the messages of `session` (stored at `path`) are
-/// converted to those that the provider bills for a request. `None` if the session records too few
-/// requests, or if the session before its compactions is not known exactly.
+/// Returns how the tokens that `counter` counts in the messages of `session` (stored at `path`) are
+/// converted to the tokens that the provider bills for a request. `None` if the session records too
+/// few requests, or if the session before its compactions is not known exactly.
 ///
 /// Requests that were recorded before a compaction belong to the uncompacted session. So for a
 /// compacted session, the requests before the first compaction are compared with the messages in
@@ -35,8 +35,8 @@ pub fn calibration<S: Source>(
     calibration_knowing(session, &BTreeMap::new(), config, path, counter)
 }
 
-/// Like [`calibration`], for a session that is going to be compacted. The counts of the plan are
-/// used again, so `counter` must be the one that the plan was made with.
+/// Like [`calibration`], for a session that is going to be compacted. The token counts of the plan
+/// are used again, so `counter` must be the counter with which the plan was made.
 pub(crate) fn calibration_of_plan<S: Source>(
     planned: &PreparedCompaction<'_, S>,
     config: &Config,

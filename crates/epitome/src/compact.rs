@@ -56,7 +56,8 @@ pub fn apply(
 ///
 /// # Errors
 ///
-/// The errors of [`apply`]; `Disk` if the copy cannot be written.
+/// The errors of [`apply`]; `Exists` if there is a file at `to`; `Disk` or `NoPermission` if the
+/// copy cannot be written.
 pub fn apply_to(
     planned: &PreparedCompaction<'_, impl Source>,
     to: &Path,
@@ -85,7 +86,8 @@ pub fn removed_pieces<S: Source>(
     pieces.map(|(span, at)| (*span, describe(&view, *at, *span))).collect()
 }
 
-/// Writes the removed bytes to the archive and proves that they can be restored.
+/// Writes the removed bytes to the archive and proves that they can be restored. If a read of the
+/// session failed, that error is returned.
 pub(crate) fn archive_generation<S: Source>(
     planned: &PreparedCompaction<'_, S>,
     path: &Path,
@@ -96,8 +98,8 @@ pub(crate) fn archive_generation<S: Source>(
     if_read(&planned.session.source, archive_and_prove(planned, path, archive, counter, info))
 }
 
-/// Like [`archive_generation`], but if a read of the session failed, the returned error may be only
-/// a consequence of that.
+/// Like [`archive_generation`], but after a failed read of the session another error may be
+/// returned, which is only a consequence of the failed read.
 fn archive_and_prove<S: Source>(
     planned: &PreparedCompaction<'_, S>,
     path: &Path,
@@ -186,8 +188,8 @@ fn put_all<S: Source>(
     Ok(())
 }
 
-/// The description of removed bytes, which `epitome show` prints: what they were, their line, and
-/// where the texts in them are.
+/// The description of removed bytes, which `epitome show` prints: what they were, their line in the
+/// session, and where in these bytes the texts are.
 fn describe(view: &View<'_>, at: At, span: Span) -> About {
     let item = &view.transcript.items[at.item()];
     let mut spans: Vec<Span> = Vec::new();

@@ -61,10 +61,11 @@ pub struct Config {
     pub user: PathBuf,
     /// The folder in which epitome was started.
     pub here: PathBuf,
-    /// The variables of the environment that begin with `EPITOME_`.
+    /// The variables of the environment that begin with `EPITOME_`, except `EPITOME_API_KEY`, which
+    /// is a key.
     pub variables: BTreeMap<String, String>,
-    /// The variables of the environment that begin with `OTEL_`: they say where a proxy reports its
-    /// requests.
+    /// The variables of the environment that begin with `OTEL_`: they configure where
+    /// `epitome proxy` reports its requests.
     pub telemetry: BTreeMap<String, String>,
     /// The API keys of model providers, as far as the environment contains them.
     pub keys: BTreeMap<Provider, Key>,
@@ -209,8 +210,8 @@ impl Config {
         }
     }
 
-    /// The current time. A clock before the year -9999 or after 9999 is read as the first or the
-    /// last time that can be written.
+    /// The fixed time if `EPITOME_NOW` is set, otherwise the current time. If the system's clock is
+    /// before the year -9999 or after 9999, the first or the last possible timestamp is returned.
     pub fn now(&self) -> Timestamp {
         self.now.unwrap_or_else(|| timestamp_of(SystemTime::now()))
     }
@@ -235,26 +236,28 @@ impl Config {
 
     /// Removes the keys of providers from the environment of this program, by starting the program
     /// again without them. After that, neither programs that it runs nor programs that read its
-    /// files in `/proc` can find the keys. Call this before anything else. It returns if there are
-    /// no keys to remove, or if the system is not Unix.
+    /// files in `/proc` can find the keys. Call this before anything else. It returns `Ok` only if
+    /// there are no keys to remove, or if the system is not Unix.
     ///
     /// # Errors
     ///
-    /// The errors of the operating system. The environment is unchanged then.
+    /// The errors of the operating system; an error if the keys are together longer than 4 KiB. The
+    /// environment is unchanged then.
     pub fn take_keys_from_environment() -> std::io::Result<()> {
         let names = Provider::ALL.into_iter().flat_map(Config::key_variables);
         handover::take_from_environment(&names.copied().collect::<Vec<_>>())
     }
 
-    /// The names of the variables that hold keys of providers or lead to them. They are removed
-    /// from the environment of every program that a model starts.
+    /// The names of the variables that contain keys of providers, and of the variable that names
+    /// the pipe from which the keys are read. They are removed from the environment of every
+    /// program that a model starts.
     pub fn hidden_variables() -> impl Iterator<Item = &'static str> {
         let names = Provider::ALL.into_iter().flat_map(Config::key_variables);
         names.copied().chain([handover::VARIABLE])
     }
 
-    /// The value of an environment variable, even if it held a key and was removed. `None` if it is
-    /// not set or not Unicode.
+    /// The value of an environment variable. A key is returned even if its variable was removed
+    /// from the environment. `None` if the variable is not set or not Unicode.
     pub fn variable(&self, name: &str) -> Option<String> {
         let key = self.keyed.get(name).map(|key| key.reveal().to_owned());
         key.or_else(|| std::env::var(name).ok())
@@ -314,7 +317,7 @@ impl Config {
         self.settings.join("rules.toml")
     }
 
-    /// The folder with the record of installed hooks and their log.
+    /// The folder that contains the record of installed hooks, and the log that hooks write.
     pub(crate) fn hooks(&self) -> PathBuf {
         self.home.join("hooks")
     }

@@ -40,11 +40,11 @@ pub enum CostBy {
 }
 
 impl CostBy {
-    /// All kinds of rows.
+    /// All ways to group requests.
     pub const ALL: [CostBy; 5] =
         [CostBy::Day, CostBy::Week, CostBy::Project, CostBy::Model, CostBy::Agent];
 
-    /// The name of the kind in options and JSON.
+    /// The name of the grouping in options and JSON.
     pub fn name(self) -> &'static str {
         match self {
             CostBy::Day => "day",
@@ -65,7 +65,8 @@ impl CostBy {
         }
     }
 
-    /// Whether the rows are in the order of their names. If not, the most expensive row is first.
+    /// Whether the rows are sorted by their names, which are dates. If not, they are sorted by
+    /// cost, the most expensive row first.
     fn is_of_time(self) -> bool {
         match self {
             CostBy::Day | CostBy::Week => true,
@@ -107,13 +108,13 @@ pub struct CostSum {
     pub sessions: u64,
     /// The number of requests.
     pub requests: u64,
-    /// Input that was neither read from a cache nor written to one.
+    /// Input tokens that were neither read from a cache nor written to one.
     pub input_tokens: Tokens,
-    /// Input that was read from a cache.
+    /// Input tokens that were read from a cache.
     pub cached_tokens: Tokens,
-    /// Input that was written to a cache.
+    /// Input tokens that were written to a cache.
     pub cache_written_tokens: Tokens,
-    /// Output.
+    /// Output tokens.
     pub output_tokens: Tokens,
     /// What the requests cost, in millionths of a dollar: as a session records it, or else at list
     /// prices.
@@ -123,7 +124,7 @@ pub struct CostSum {
 }
 
 impl CostSum {
-    /// All tokens.
+    /// All input and output tokens.
     pub fn tokens(&self) -> Tokens {
         self.input_tokens + self.cached_tokens + self.cache_written_tokens + self.output_tokens
     }

@@ -52,7 +52,7 @@ pub struct AgentState {
     /// What a proxy would change. `None` if epitome cannot make the agent use a proxy.
     pub proxy: Option<ProxyState>,
     /// What deserves attention: first about sessions that are deleted, then about what epitome
-    /// installed, then about the MCP server.
+    /// installed, then about a missing MCP server.
     pub findings: Vec<Finding>,
 }
 
@@ -106,10 +106,11 @@ pub struct Finding {
 pub enum FindingKind {
     /// The agent deletes sessions within the next seven days.
     DeletesSoon,
-    /// The agent deletes sessions that were not used for less than a year, and no hook keeps a page
-    /// of them.
+    /// The agent deletes sessions after less than a year without use, and no hook keeps a page of
+    /// them. No session is deleted within the next seven days.
     Deletes,
-    /// What epitome installed was changed or removed since.
+    /// Something that epitome installed was later changed or removed by another program or the
+    /// user.
     Changed,
     /// The agent is installed, and its settings can hold epitome's MCP server, which searches past
     /// sessions, but do not.
@@ -139,7 +140,7 @@ impl Checkup {
 ///
 /// # Errors
 ///
-/// The errors of reading the record of what was installed, and agents' settings.
+/// The errors of reading agents' settings and the records of what was installed in them.
 pub fn checkup(config: &Config) -> Result<Checkup> {
     checkup_with(config, version)
 }
@@ -259,8 +260,9 @@ fn overriding_setting(config: &Config, agent: &dyn Agent) -> Option<OverridingSe
     Some(OverridingSetting { setting, file })
 }
 
-/// The finding that the agent deletes sessions soon, or else that it deletes them in less than a
-/// year and no hook keeps a page of them. `None` if neither is so.
+/// [`FindingKind::DeletesSoon`] if the agent deletes at least one session within [`SOON`] days;
+/// otherwise [`FindingKind::Deletes`] if it deletes sessions after less than a year without use and
+/// no hook keeps a page of them (`is_kept` is false); otherwise `None`.
 fn deletions(
     config: &Config,
     agent: &dyn Agent,
@@ -297,8 +299,9 @@ fn deletions(
     (days < 365 && !is_kept).then_some(Finding { kind: FindingKind::Deletes, what, mend })
 }
 
-/// The first line with text that the program of an agent prints for `--version`, shortened. `None`
-/// if there is no such program, it fails, prints nothing, or takes too long.
+/// The first line with text that the program of an agent prints for `--version`, shortened to 60
+/// characters. `None` if the agent has no program, or if it cannot be started, fails, prints
+/// nothing, or takes longer than ten seconds.
 fn version(agent: &dyn Agent) -> Option<String> {
     let program = agent.program()?;
     let mut child = Command::new(program)

@@ -1,4 +1,4 @@
-//! Writes summaries of stored sessions with the configured model.
+//! Has the configured model write summaries of stored sessions.
 
 mod model_choice;
 
@@ -47,11 +47,11 @@ pub fn summary_writer_of(name: &ModelName, window: Option<Tokens>) -> Writer {
 /// the maximum, later questions are shorter, too, because they contain earlier answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Forecast {
-    /// Number of questions.
+    /// The number of questions that the model is asked.
     pub questions: u64,
-    /// Tokens of all questions, as OpenAI's models count them.
+    /// The tokens of all questions together, as OpenAI's models count them.
     pub input: Tokens,
-    /// Maximum tokens of all answers.
+    /// The maximum number of tokens of all answers together.
     pub output: Tokens,
 }
 
@@ -62,8 +62,8 @@ pub struct SummaryJob {
 }
 
 impl SummaryJob {
-    /// Prepares the summary of a session: of everything except the end that the recipe keeps.
-    /// `None` if there is nothing to summarise. Calls no model.
+    /// Prepares the summary of a session. It covers everything except the end of the session, which
+    /// the recipe keeps. `None` if there is nothing to summarise. Calls no model.
     ///
     /// # Errors
     ///
@@ -107,7 +107,8 @@ impl SummaryJob {
         (counter.count(&ask.system) + counter.count(&ask.prompt), Tokens(ask.max_tokens))
     }
 
-    /// Estimates the number of questions and the tokens of the summary. Calls no model.
+    /// Computes the maximum number of questions, and the tokens of all questions and answers. Calls
+    /// no model.
     pub fn forecast(self) -> Forecast {
         let counter = O200k::new();
         let mut estimate = Forecast::default();

@@ -29,9 +29,9 @@ const MOST_WORK: u64 = 1 << 36;
 /// them, as `mode` says. See [`Archive::gc`].
 ///
 /// A generation is removed only if it is older than `grace` and proved not to be needed. It is not
-/// needed if its session contains all bytes that it removed, or if its session is gone and no other
-/// session refers to what it removed. If any folder, file or database that could contain a session
-/// cannot be read, nothing is removed, and the report names it.
+/// needed if no other session refers to the bytes in it, and its own session either contains all
+/// these bytes again or does not exist any more. If any folder, file or database that could contain
+/// a session cannot be read, nothing is removed, and the report names it.
 ///
 /// ```
 /// use epitome::archive::{GRACE, GcMode, collect_garbage};
@@ -140,7 +140,7 @@ impl Judge<'_> {
         Ok(restored)
     }
 
-    /// Locks a file against changes by other processes, if generations are going to be removed.
+    /// Locks a file against other epitome processes, if generations are going to be removed.
     fn hold(&self, file: &Path) -> Result<()> {
         if self.mode == GcMode::Remove {
             let session = Store::new(&self.config.home).open_for_edit(file)?;
@@ -149,9 +149,9 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// Judges the generations of a session. The session itself does not need those whose numbers
-    /// are in `restored`. Such a generation is still needed if the stub of another session refers
-    /// to bytes that it has and no kept generation has.
+    /// Decides for each generation of a session whether it is needed. The session itself does not
+    /// need the generations whose numbers are in `restored`. Such a generation is still needed if
+    /// the stub of another session refers to bytes that it has and no kept generation has.
     fn needs_of_others(&self, restored: &BTreeSet<u64>, generations: &[Generation]) -> Vec<Need> {
         let kept = generations.iter().filter(|it| !restored.contains(&it.number));
         let kept: HashSet<Ref> =
@@ -197,14 +197,15 @@ pub(crate) fn unneeded(
     let mut open = Vec::new();
     let (undone, others): (Vec<&Generation>, Vec<&Generation>) =
         compactions.iter().partition(|it| walked.undone.contains(&it.number));
-    // A generation is a duplicate if the walk used an equal one: either of them can restore the
-    // bytes.
+    // A generation that the walk did not use is a duplicate if the walk used one that can restore
+    // the same bytes.
     let twins = others
         .into_iter()
         .filter(|other| undone.iter().any(|undone| restores_as_well(undone, other)));
     unneeded.extend(twins.map(|it| it.number));
     for generation in compactions.iter().filter(|it| !walked.left.contains(&it.number)) {
-        // The records that the agent appended may still be there in another form.
+        // A generation is kept if the session may still contain the record that its compaction
+        // appended, changed by another program since.
         if goes_on_as_appended(&restored, generation)? {
             continue;
         }
@@ -231,7 +232,8 @@ pub(crate) fn unneeded(
         it.before.len > 0 && digests.contains(&it.before) && !digests.contains(&it.after)
     });
     unneeded.extend(is_before.map(|it| it.number));
-    // The generation of a restore is needed only as long as that of a compaction is.
+    // The generations of restores are needed only as long as the generation of a compaction is
+    // needed.
     if compactions.iter().all(|it| unneeded.contains(&it.number)) {
         unneeded.extend(generations.iter().map(|it| it.number));
     }
@@ -241,7 +243,8 @@ pub(crate) fn unneeded(
 /// Whether the generation `one` can restore all that `other` can.
 fn restores_as_well(one: &Generation, other: &Generation) -> bool {
     let blobs: HashSet<_> = one.blobs().collect();
-    // A file outside of the agents' folders can only be found again by the path in its generation.
+    // The paths must be equal, because a file outside of the agents' folders can be found again
+    // only by the path in its generation.
     one.path == other.path
         && one.before == other.before
         && one.after == other.after
@@ -249,7 +252,8 @@ fn restores_as_well(one: &Generation, other: &Generation) -> bool {
 }
 
 /// Whether a file contains all bytes that a compaction removed, and no stub or record that the
-/// compaction wrote. False also if the search would take more than [`MOST_WORK`].
+/// compaction wrote. Also false if the compaction left a record empty, because that cannot be
+/// searched for, or if the search would take more than [`MOST_WORK`].
 fn has_all(
     bytes: &[u8],
     lines: &HashSet<RecordHash>,

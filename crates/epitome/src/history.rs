@@ -2,7 +2,7 @@
 //!
 //! Everything that shows, searches, counts or redacts a session reads it through this module: the
 //! stored bytes, with the archived ones put back in memory. Nothing is written. Code that is about
-//! a resume (plans, compactions, how full a window is) reads the stored session itself.
+//! what a resume sends (plans, compactions, how full a window is) reads the stored session itself.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
@@ -80,7 +80,7 @@ impl Source for ShownSource {
 pub struct PastCompaction {
     /// The number of the generation in the archive.
     pub generation: u64,
-    /// The name of the recipe.
+    /// The name of the recipe that the compaction was made with.
     pub recipe: String,
     /// When the compaction was made.
     pub made: Timestamp,
@@ -121,7 +121,7 @@ pub struct History {
     pub version: Version,
     /// The compactions that are in effect in the stored session, oldest first.
     pub compactions: Vec<PastCompaction>,
-    /// What could not be put back, each as a sentence.
+    /// What could not be put back from the archive, each as a sentence.
     pub missing: Vec<String>,
     /// The blocks whose text a resume does not send any more, by item and block index. Empty for a
     /// session that was read as it is sent.
@@ -312,8 +312,9 @@ fn sentence(err: &Error) -> String {
 }
 
 /// The archived bytes for stubs of this session that were not put back. Such a stub was usually
-/// written in another session: a fork has the stubs of the session from which it was made. Adds to
-/// `missing` a sentence about the stubs whose bytes are in the archive, and one about the others.
+/// written in another session: a fork has the stubs of the session from which it was made. Adds up
+/// to two sentences to `missing`: one about the stubs whose bytes the archive has, and one about
+/// the stubs whose bytes it does not have.
 fn elsewhere(
     archive: &Archive,
     session: &Loaded<ShownSource>,

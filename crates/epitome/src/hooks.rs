@@ -37,7 +37,7 @@ use record::{Installed, Record, difference, hash, lock, missing};
 use settings::put;
 use uninstall::back;
 
-/// What the user wants to be kept, as given on the command line.
+/// Which sessions are kept when they end, and how: the options of the command line.
 #[derive(Clone, Debug, Default)]
 pub struct HookRequest {
     /// Only sessions that are run in this folder or below it. `None`: all sessions.
@@ -50,7 +50,8 @@ pub struct HookRequest {
     pub out: Option<PathBuf>,
     /// The branch of the project's repository to commit to. `None`: nothing is committed.
     pub branch: Option<String>,
-    /// The recipe with which transcripts are shortened before they are written.
+    /// The recipe with which transcripts are shortened before they are written. `None`: they are
+    /// written whole.
     pub compact: Option<String>,
     /// Whether the session itself is compacted when it has ended.
     pub shrink: bool,
@@ -67,7 +68,7 @@ pub struct Install {
     pub after: String,
     /// The rule that says which sessions are kept, and where.
     pub rule: Rule,
-    /// What the user still has to do afterwards, as a sentence.
+    /// What the user still has to do after the installation, as a sentence. `None`: nothing.
     pub afterwards: Option<&'static str>,
     installed: Installed,
 }
@@ -77,7 +78,7 @@ pub fn agents() -> impl Iterator<Item = &'static str> {
     agents_with_hooks().map(|(agent, _)| agent.name())
 }
 
-/// The rules that are installed.
+/// The rules that are installed, each of which says which sessions of an agent are kept, and where.
 ///
 /// # Errors
 ///
@@ -101,7 +102,8 @@ pub struct InstalledHook {
 ///
 /// # Errors
 ///
-/// `Unreadable`, `NewerFormat`, and errors of reading the settings.
+/// `Unreadable` if the record of installed hooks cannot be parsed; `NewerFormat` if a newer epitome
+/// wrote it; the errors of reading the record or an agent's settings.
 pub fn list_installed(config: &Config) -> Result<Vec<InstalledHook>> {
     let record = Record::load(config)?;
     let installed = record.installed.iter().map(|it| {
@@ -119,7 +121,7 @@ impl Install {
     /// `Refused` if the agent is unknown or has no such hook, if the branch cannot be used, or if
     /// the folder for the transcripts is a link that leads out of the project; `Unreadable` if the
     /// agent's settings cannot be parsed; `Exists` if there is a file of another program where
-    /// epitome's would be.
+    /// epitome's would be; the errors of reading the record of installed hooks.
     pub fn plan(
         config: &Config,
         agent: &str,
@@ -191,8 +193,9 @@ impl Install {
         Ok(self.rule)
     }
 
-    /// Creates the output folder, or checks the branch out into it. Adds the line that makes git
-    /// ignore the folder, if there is one and it is not the last line already.
+    /// Creates the output folder, or checks the branch out into it. If the rule has a line that
+    /// makes git ignore the folder, appends it to git's file of ignore patterns, unless the file
+    /// ends with that line already.
     fn prepare(&mut self) -> Result<()> {
         let rule = &self.rule;
         match &rule.branch {
@@ -210,8 +213,8 @@ impl Install {
 
 /// Returns the text of a settings file without epitome's hook (`None` if the file would not exist),
 /// the record of the hook, and the text of the file with the hook. `now` is the current text, and
-/// `known` the record of an earlier installation. The caller fills in the change of the text in the
-/// record.
+/// `known` the record of an earlier installation. The record does not describe the change of the
+/// text yet: the caller adds that.
 fn plan_file(
     agent: &str,
     hook: &Hook,
@@ -232,7 +235,7 @@ fn plan_file(
         inserted: String::new(),
         after: String::new(),
     };
-    // An earlier installation is removed first, so that there is at most one hook.
+    // An earlier installation is removed from the text first, so that there is at most one hook.
     let base = match known.map(back).transpose()? {
         Some(FileChange::Text { after, .. }) => Some(after),
         Some(FileChange::Gone { .. }) => None,
@@ -287,8 +290,8 @@ fn rule(config: &Config, agent: &str, wish: &HookRequest, record: &Record) -> Re
         return Err(err.with_hint("name where it leads with --out"));
     }
     crate::render::ours(&out)?;
-    // The branch, the folders and the ignore line that an earlier installation created are taken
-    // over, so that they are removed together with this one.
+    // The branch, the folders and the ignore line that an earlier installation created become part
+    // of this rule, so that they are removed together with it.
     let mut all = record.rules.iter().chain(&record.replaced);
     let earlier = all.find(|rule| rule.out == out);
     let branch = branch.map(|branch| Branch {
@@ -319,7 +322,7 @@ fn rule(config: &Config, agent: &str, wish: &HookRequest, record: &Record) -> Re
 }
 
 /// The line that makes git ignore an output folder inside the project's working tree. `None` if the
-/// folder is elsewhere, or git ignores it already.
+/// folder is not inside it, is its top folder or in git's own folder, or if git ignores it already.
 fn left_out(repository: &Path, out: &Path) -> Option<LeftOut> {
     let common = branch::common(repository).ok()?;
     let inside = real(out).strip_prefix(real(repository)).ok()?.to_str()?.to_owned();
@@ -391,8 +394,8 @@ pub(crate) fn unchanged(file: &Path, before: &str) -> Result<()> {
     }
 }
 
-/// Replaces the content of a file and keeps its mode. Temporary files of killed processes next to
-/// it are removed.
+/// Replaces the content of a file and keeps its mode. A file that does not exist is created.
+/// Temporary files of killed processes in the same folder are removed.
 ///
 /// # Errors
 ///

@@ -83,7 +83,7 @@ pub enum KeyPlace {
     Variable(&'static str),
     /// In the keyring.
     Keyring,
-    /// There is no key. If the keyring could not be read, this has the reason.
+    /// No key was found. If the keyring could not be read, this contains the reason.
     Nowhere(Option<NoKeyring>),
     /// The provider needs no key.
     Unneeded,
@@ -110,7 +110,8 @@ pub fn key_of(config: &Config, provider: Provider, ring: &dyn Keyring) -> (Optio
     }
 }
 
-/// The keyring to use: the platform's, unless `EPITOME_KEYRING=off`.
+/// The keyring to use: the platform's, or one that returns only errors if `EPITOME_KEYRING` is
+/// `off`.
 pub fn keyring(config: &Config) -> &'static dyn Keyring {
     let is_off = config.variables.get("EPITOME_KEYRING").is_some_and(|it| it == "off");
     if is_off { &Off } else { &PlatformKeyring }
@@ -119,7 +120,8 @@ pub fn keyring(config: &Config) -> &'static dyn Keyring {
 /// The message for a stored password that is not text. It does not contain the password.
 const NOT_TEXT: &str = "the stored password is not text";
 
-/// The key in a stored password; `None` if the text is not a valid key.
+/// The key that a keyring stores as a password; `None` if the text is not a valid key. An error if
+/// the password is not Unicode.
 fn key(password: Vec<u8>) -> Result<Option<Key>, NoKeyring> {
     match String::from_utf8(password) {
         Ok(text) => Ok(Key::new(text)),

@@ -43,14 +43,15 @@ pub use usage::DayUsage;
 pub struct ListedSession {
     /// The file of the session, or its rows in a database.
     pub file: SessionFile,
-    /// What was read of the session, or the reason why it cannot be read.
+    /// What is known about the session, or the reason why it cannot be read.
     pub seen: std::result::Result<SessionInfo, String>,
-    /// The number of the session's generations in the archive; 0 if the session cannot be read.
+    /// The number of the session's generations in the archive; 0 if the session cannot be read, or
+    /// was listed from its row in a database.
     pub compactions: u64,
 }
 
 impl ListedSession {
-    /// Whether a compaction is in effect.
+    /// Whether a compaction by epitome is in effect in the session.
     pub fn is_compacted(&self) -> bool {
         self.seen.as_ref().is_ok_and(|seen| seen.in_effect > 0)
     }
@@ -116,7 +117,8 @@ pub struct SessionInfo {
     pub model: Option<String>,
     /// The context window of that model in tokens, if the table of models has it.
     pub window: Option<Tokens>,
-    /// What the compactions that are in effect have saved; `None` if none is.
+    /// What the compactions that are in effect have saved; `None` if none is in effect, or if the
+    /// archive cannot be listed.
     pub saved: Option<SavedAmounts>,
     /// The length of the session, if it was read.
     size: Option<Bytes>,
@@ -160,9 +162,9 @@ impl<'a> ListContext<'a> {
     }
 }
 
-/// Reads `files`, on all cores, and calls `looked` after each. A session in the cache is not read
-/// again, unless the file or its packs have changed, or the recipe, the rules for secrets, the
-/// table of models or the version of epitome. The result is in the order of `files`.
+/// Reads the sessions `files` on all cores, and calls `looked` after each of them. A session in the
+/// cache is not read again, unless the file or its packs have changed, or the recipe, the rules for
+/// secrets, the table of models or the version of epitome. The result is in the order of `files`.
 ///
 /// ```
 /// use epitome::{agents, list};
@@ -213,8 +215,8 @@ pub fn list(
     listed
 }
 
-/// The cached entries of `files`, none of which is read. `None` for a file that [`list`] would read
-/// again. The result is in the order of `files`.
+/// The entries of `files` that the cache has. No session is read. `None` for a session that
+/// [`list`] would read again. The result is in the order of `files`.
 pub fn cached_entries(
     config: &Config,
     files: &[SessionFile],
@@ -226,7 +228,8 @@ pub fn cached_entries(
 }
 
 /// The entry of a file: made from its row in a database, or cached, or else made by reading the
-/// session. Only in the last case, the second value is returned: what to add to the cache.
+/// session. The second value is what to add to the cache; it is `Some` only if the session was
+/// read.
 fn look_unless_known(
     cache: &Cache,
     looking: &ListContext<'_>,
@@ -296,7 +299,8 @@ fn look(looking: &ListContext<'_>, path: &Path) -> std::result::Result<SessionIn
     })
 }
 
-/// The tokens of the context, and how many of them compacting would save.
+/// The tokens of the context, and how many of them compacting would save: 0 if the session is never
+/// written.
 fn planned(session: &Loaded, path: &Path, recipe: &Recipe) -> (Tokens, Tokens) {
     let Loaded { format, source, transcript, .. } = session;
     let counter = Estimate::new();
@@ -312,7 +316,8 @@ fn planned(session: &Loaded, path: &Path, recipe: &Recipe) -> (Tokens, Tokens) {
         counted: &[],
     };
     let planned = compact(transcript, source, recipe, &options);
-    // The result is counted again, because the counts of the edits do not include everything.
+    // The compacted context is counted again, because the counts of the edits do not include
+    // everything.
     let after = EditedTranscript::new(transcript, source, &planned.edits());
     let after = weigh(&after.transcript, &after.source, &counter).total();
     let before = planned.tokens_before;
@@ -391,8 +396,8 @@ fn course(sizes: &[Tokens]) -> Vec<Tokens> {
     largest.collect()
 }
 
-/// The message of the innermost cause. The other messages name the file, which the list shows
-/// anyway.
+/// The message of the innermost cause of an error, without the path at its end. The other messages
+/// name the file, which the list shows anyway.
 fn reason(err: &crate::error::Error) -> String {
     let deepest = causes(err).last().unwrap_or(err);
     let path = err.path().map(|path| format!(": {}", path.display())).unwrap_or_default();
@@ -426,7 +431,8 @@ struct CachedListing {
     seen: std::result::Result<SessionInfo, String>,
 }
 
-/// The cached entries by path, for one recipe and one version of epitome.
+/// The cached entries by path. They are valid for one version of epitome, one recipe, one set of
+/// rules for secrets and one table of models.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Cache {
     epitome: String,
@@ -435,7 +441,8 @@ struct Cache {
     /// epitome wrote.
     #[serde(default)]
     rules: String,
-    /// Identifies the table of prices that was used; empty in older versions.
+    /// Identifies the table of models that was used for prices; empty in a cache that an older
+    /// epitome wrote.
     #[serde(default)]
     models: String,
     seen: HashMap<String, CachedListing>,
@@ -477,8 +484,8 @@ impl Cache {
         ours.unwrap_or(empty)
     }
 
-    /// Writes the cache to a temporary file and renames that: if two processes write at the same
-    /// time, one of the files is kept whole.
+    /// Writes the cache, without sessions that no longer exist. It is written to a temporary file
+    /// and renamed: if two processes write at the same time, one of the two caches is kept whole.
     fn store(mut self, path: &Path) -> Result<()> {
         self.seen.retain(|path, _| {
             let path = Path::new(path);

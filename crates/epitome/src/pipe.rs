@@ -27,7 +27,7 @@ pub use logs::Logs;
 use request::{Begin, Call, Force, Open, Recall, Request, usage, window};
 use sent::Sent;
 
-/// The default for the maximum number of lines that a search returns.
+/// The maximum number of lines that a search returns, unless the request sets another.
 const HITS: usize = 100;
 /// The version of the protocol.
 const PROTOCOL: u64 = 1;
@@ -66,7 +66,8 @@ impl Size {
     ///
     /// # Errors
     ///
-    /// `Usage` if there is none.
+    /// `Usage` if the window has no tokens, has more than 10^12 tokens, or is filled by the
+    /// overhead.
     pub fn check(&self) -> Result<()> {
         window("window", Some(self.window))?;
         if self.overhead < self.window {
@@ -112,7 +113,7 @@ struct Session {
     /// The request that waits for a summary.
     pending: Option<PendingOp>,
     path: Option<PathBuf>,
-    /// The lock of the session's log.
+    /// The lock of the session's log; `None` if the session has no log.
     hold: Option<FileLock>,
 }
 
@@ -144,7 +145,8 @@ impl Server {
         Server { options, size, session: None }
     }
 
-    /// The answer to a request, as one line of JSON: `{"error": …}` if the request is refused.
+    /// The answer to a request, as one line of JSON: `{"error": …}` if the request fails or is
+    /// refused.
     pub fn answer(&mut self, line: Vec<u8>) -> String {
         self.answer_or_refuse(line)
             .unwrap_or_else(|err| json!({ "error": refusal(&err) }).to_string())
@@ -219,10 +221,9 @@ impl Server {
         self.go_on(pending)
     }
 
-    /// Continues a request until the engine needs nothing more. Questions for summaries are asked
-    /// of the model in the options; without a model, the client is asked the next question if it
-    /// writes summaries, and the request is answered when no question is left. Otherwise no summary
-    /// is written.
+    /// Continues a request. If a summary is needed, the model in the options writes it. Without
+    /// such a model, if the client writes summaries, the answer is a question to the client, and
+    /// the request is answered after the last question. Otherwise no summary is written.
     fn go_on(&mut self, pending: PendingOp) -> Result<String> {
         let summaries = self.size.summaries;
         let model = self.options.model.clone();
@@ -414,8 +415,8 @@ impl Session {
     }
 }
 
-/// Refuses a request while a question for a summary is open, if it would replace that question's
-/// request: the answer would be lost.
+/// Refuses a request that would change the context while the client has not answered a question for
+/// a summary, because the answer would then be lost.
 fn answered_first(pending: &PendingOp, asked: &Request<'_>) -> Result<()> {
     match asked {
         Request::Hello(_)
@@ -491,7 +492,7 @@ fn log_state(path: &Path, session: &str, context: &Context) -> Value {
     })
 }
 
-/// An error as JSON.
+/// An error as JSON: its kind, its message, its causes and its hints.
 fn refusal(err: &Error) -> Value {
     let mut refusal = json!({ "kind": err.kind().name(), "message": err.to_string() });
     let causes: Vec<String> = causes(err).map(ToString::to_string).collect();
@@ -523,7 +524,7 @@ fn recalled(context: &Context, name: &str) -> Result<RecallResult> {
     })
 }
 
-/// The lines that contain `search`, in the texts that a name refers to.
+/// The first `limit` lines that contain `search`, in the texts that a name refers to.
 fn hits(name: &str, recalled: &RecallResult, search: &str, limit: usize) -> Vec<Hit> {
     let texts_found =
         recalled.response_texts.iter().map(|it| (response_name(it.response), &it.text));

@@ -31,7 +31,7 @@ pub struct PortedSession {
     pub id: String,
     /// The folder in which the session will be run.
     pub cwd: PathBuf,
-    /// The content of the session, and what could not be ported.
+    /// The content of the new session, and what could not be ported.
     pub made: RequestBody,
     time: Zoned,
 }
@@ -151,7 +151,8 @@ impl PortedSession {
     }
 }
 
-/// A folder without symbolic links, as a program that runs in it sees the path.
+/// The path of the folder `cwd` (`None`: of the current folder) without symbolic links, as a
+/// program that runs in the folder sees it.
 fn folder(cwd: Option<&Path>) -> Result<PathBuf> {
     let cwd = match cwd {
         Some(cwd) => std::path::absolute(cwd),

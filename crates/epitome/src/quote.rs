@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use crate::ops::Change;
 
-/// For how many seconds a provider caches a request. The price of cache writes in the table of
-/// models is that for this time.
+/// For how many seconds a provider is assumed to cache a request. The table of models has the price
+/// of cache writes for this time.
 pub const CACHED_FOR: i64 = 300;
 
 /// Whether the last request of a session is still in the provider's cache.
@@ -135,8 +135,9 @@ fn more(cost: Change<MicroDollars>) -> i64 {
     i64::try_from(cost.after.0).unwrap_or(i64::MAX) - before
 }
 
-/// The number of requests after which the savings are at least the cost. `once` is the added cost
-/// of the next request, `saved` what each later request saves.
+/// The number of requests, from the next one on, after which the savings are at least the cost.
+/// `once` is the added cost of the next request; `saved` is what each later request saves. `None`
+/// if that is never so, or if later requests cost more.
 fn pays_after(once: i64, saved: i64) -> Option<u64> {
     if once <= 0 {
         return (saved >= 0).then_some(1);

@@ -18,11 +18,12 @@ pub struct KnownRecipe {
     pub name: String,
     /// The user's file; `None` for a built-in recipe.
     pub file: Option<PathBuf>,
-    /// The text of the recipe, in TOML.
+    /// The text of the recipe, in TOML; empty if the user's file cannot be read.
     pub text: String,
 }
 
-/// All recipes: the built-in ones, then the user's own by file name.
+/// All recipes: the built-in ones, then the user's own by file name. A file of the user with the
+/// name of a built-in recipe is left out.
 pub fn all(config: &Config) -> Vec<KnownRecipe> {
     let of_program = BUILT_IN.iter().map(|(name, text)| KnownRecipe {
         name: (*name).to_owned(),
@@ -44,8 +45,8 @@ pub fn all(config: &Config) -> Vec<KnownRecipe> {
     known
 }
 
-/// The recipe with this name, without changes by settings: a built-in one, one of the user's own,
-/// or a file.
+/// The recipe with this name, without changes by settings: a built-in recipe, or else one of the
+/// user's own. A name that ends with `.toml` or has several path components is the path of a file.
 ///
 /// ```
 /// use epitome::{Config, ErrorKind, recipes};

@@ -55,7 +55,8 @@ pub fn rules(config: &Config, files: &[PathBuf]) -> Result<Rules> {
 ///
 /// # Errors
 ///
-/// `Usage` if the rules cannot be used, or if no rule has one of the names.
+/// `Usage` if the rules cannot be used, or if one of the names is neither that of a kind nor that
+/// of a rule.
 pub fn finder(
     config: &Config,
     settings: &Settings,
@@ -81,8 +82,8 @@ pub fn finder(
     })
 }
 
-/// The user's own rules must be a regular file. A file that is named on the command line may be a
-/// pipe.
+/// The text of a file of rules. The user's own rules (`is_own`) must be a regular file. A file that
+/// is named on the command line may be a pipe.
 #[cfg_attr(
     not(test),
     expect(clippy::disallowed_methods, reason = "a person names it: it may be a pipe")
@@ -91,7 +92,7 @@ fn text_of(path: &Path, is_own: bool) -> std::io::Result<String> {
     if is_own { regular::read_to_string(path) } else { fs::read_to_string(path) }
 }
 
-/// Hides secrets in short texts of sessions that are shown on this machine: titles, folders,
+/// Hides secrets in short texts of sessions that are displayed on this machine: titles, folders,
 /// descriptions of edits. Personal data are shown, because the reader is their owner.
 ///
 /// ```
@@ -210,13 +211,15 @@ impl SessionScreen<'_> {
     }
 }
 
-/// Removes the last word of a text if it was cut and may be the beginning of a token. Titles and
-/// descriptions are shortened before secrets are looked for, and no rule matches half a token.
+/// Removes the last word of a shortened text (one that ends with `…`) if the word may be the
+/// beginning of an access token. Titles and descriptions are shortened before secrets are looked
+/// for, and no rule matches half an access token.
 fn without_cut_token(text: &str) -> Cow<'_, str> {
-    /// The minimum length of a word with digits that is removed. A shorter beginning of a token is
-    /// useless to an attacker.
+    /// A word with digits is removed from this length on, in bytes. A shorter beginning of an
+    /// access token is useless to an attacker.
     const LEAST: usize = 6;
-    /// A word that is longer than this is removed, because it is a word of no language.
+    /// Any word that is longer than this, in bytes, is removed, because it is a word of no
+    /// language.
     const WORD: usize = 24;
     let Some(body) = text.strip_suffix('…') else { return text.into() };
     let start =

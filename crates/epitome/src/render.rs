@@ -48,7 +48,7 @@ pub struct RenderSource {
 pub struct Member {
     /// The path of the session; `None` if it is not a file.
     pub path: Option<PathBuf>,
-    /// The session, with what was removed from it.
+    /// The history of the session, in the state in which it was opened.
     pub history: History,
 }
 
@@ -66,7 +66,8 @@ pub struct RenderOptions<'a> {
     pub redact: Option<&'a Finder>,
     /// The recipe with which the redacted session is compacted; `None` leaves it as it is.
     pub compact: Option<&'a Recipe>,
-    /// The archive, which records the length of texts that earlier compactions removed.
+    /// The archive, from which the number of lines of texts is read that earlier compactions
+    /// removed.
     pub archive: &'a Archive,
     /// The prices of requests; `None` shows no costs.
     pub prices: Option<&'a ListPrices>,
@@ -163,9 +164,10 @@ impl RenderSource {
         members.find_map(|member| member.history.failure())
     }
 
-    /// Redacts and then compacts the sessions in memory, and calls `show` with the story of each:
-    /// of the session first, then of its sub-agents in their order. `address` returns the address
-    /// of a sub-agent's page by its number. Returns the result of `show`, and what was redacted.
+    /// Redacts and then compacts the sessions in memory, and calls `show` once with all stories:
+    /// that of the session first, then those of its sub-agents in their order. `address` returns
+    /// the address of a sub-agent's page by its number, from 0. Returns the result of `show`, and
+    /// what was redacted.
     ///
     /// # Errors
     ///
@@ -375,7 +377,7 @@ impl Seen<'_> {
     }
 }
 
-/// The number of lines of the archived text with a reference.
+/// The number of lines of the archived text with a reference. `None` if it is not in the archive.
 fn lines_in_archive(archive: &Archive, reference: &Ref) -> Option<Lines> {
     let found = archive.find(reference).ok()?.into_iter().next()?;
     let raw = archive.read(&found.key, found.generation, &found.hash).ok()?;

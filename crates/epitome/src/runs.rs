@@ -20,13 +20,15 @@ use epitome_agents as agents;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunState {
-    /// All compactions of the run are in effect.
+    /// All compactions of the run are in effect, apart from those in files that cannot be read any
+    /// more.
     InEffect,
     /// Some compactions of the run were undone.
     PartlyUndone,
-    /// All compactions of the run were undone.
+    /// All compactions of the run were undone, apart from those in files that cannot be read any
+    /// more.
     Undone,
-    /// None of the run's sessions can be read any more.
+    /// None of the files that the run compacted can be read any more.
     Gone,
 }
 
@@ -43,11 +45,12 @@ pub struct LoggedRun {
     pub at: Timestamp,
     /// The names of the recipes that the run used.
     pub recipes: BTreeSet<String>,
-    /// The tokens of the contexts of all the run's sessions, before and after.
+    /// The tokens of the contexts of all the run's sessions before and after the run's compactions,
+    /// in sum.
     pub context_tokens: Change<Tokens>,
-    /// The length of all the run's files, before and after.
+    /// The length of all the run's files before and after the run's compactions, in sum.
     pub disk_bytes: Change<Bytes>,
-    /// Whether the compactions of the run are in effect.
+    /// Whether the compactions of the run are still in effect.
     pub state: RunState,
     /// The sessions that the run compacted.
     pub sessions: Vec<RunSession>,
@@ -64,23 +67,24 @@ pub struct RunSession {
     pub agent: String,
     /// The id of the session in the archive.
     pub id: String,
-    /// The files that were compacted.
+    /// The files of the session that the run compacted.
     #[serde(skip)]
     pub files: Vec<PathBuf>,
-    /// The tokens of the contexts of all the session's files, before and after.
+    /// The tokens of the contexts of all the session's files before and after the run's
+    /// compactions, in sum.
     pub context_tokens: Change<Tokens>,
-    /// The length of the session's files, before and after.
+    /// The length of the session's files before and after the run's compactions, in sum.
     pub disk_bytes: Change<Bytes>,
-    /// Whether the compactions are in effect.
+    /// Whether the run's compactions of this session are still in effect.
     pub state: RunState,
 }
 
-/// All runs, and the number of compactions by older versions, which recorded no run.
+/// All runs in the archive, and what could not be assigned to a run.
 #[derive(Clone, Debug, Default)]
 pub struct RunLog {
     /// All runs, the newest first.
     pub runs: Vec<LoggedRun>,
-    /// The number of compactions that belong to no run.
+    /// The number of compactions that belong to no run: older versions of epitome recorded none.
     pub without_run: u64,
     /// The errors of parts of the archive that are damaged or cannot be read: they may belong to
     /// any run, or to one that is not listed.
@@ -95,7 +99,7 @@ pub struct RunLog {
 pub enum RunMatch {
     /// Exactly one run.
     Run(Box<LoggedRun>),
-    /// Several runs whose ids begin with the text.
+    /// Several runs whose ids begin with the text, or all runs if the text is empty.
     AnyOf(Vec<LoggedRun>),
     /// No run.
     Nothing,
@@ -268,7 +272,7 @@ fn logged(run: Run, generations: Vec<Generation>, known: &mut Known<'_>) -> Logg
 /// A generation, and the current path of its file.
 type Made = (Generation, PathBuf);
 
-/// The generations of a run, grouped by session. Copies of a session are separate.
+/// The generations of a run, grouped by session. Each copy of a session is a group of its own.
 fn families(made: Vec<Generation>, known: &mut Known<'_>) -> Vec<(SessionKey, Vec<Made>)> {
     let mut made: Vec<Made> = made
         .into_iter()
@@ -322,7 +326,7 @@ fn session(key: SessionKey, made: &[Made], known: &mut Known<'_>) -> RunSession 
 
 /// The state of several parts together.
 fn together(parts: impl Iterator<Item = RunState>) -> RunState {
-    // Files that cannot be read are ignored if others can be read.
+    // Parts that cannot be read are ignored if another part can be read.
     let known: Vec<RunState> = parts.filter(|part| *part != RunState::Gone).collect();
     match known.first() {
         None => RunState::Gone,
@@ -336,8 +340,8 @@ fn together(parts: impl Iterator<Item = RunState>) -> RunState {
 pub struct ArchivedSessions {
     /// The paths of the sessions.
     pub paths: Vec<PathBuf>,
-    /// The errors of damaged or unreadable parts of the archive that do not belong to these
-    /// sessions. They may belong to sessions that should be among these.
+    /// The errors of damaged or unreadable parts of the archive that do not belong to the sessions
+    /// in `paths`. They may belong to sessions that `paths` should contain.
     pub unread: Vec<Error>,
 }
 

@@ -1,5 +1,6 @@
-//! Settings: from the user's file, a project's file, the environment and the command line; later
-//! ones have priority. See `docs/config.md`.
+//! Settings: from the user's file, a project's file, the environment and the command line. If
+//! several of these set the same key, the last of them in this order has priority. See
+//! `docs/config.md`.
 //!
 //! A project's file is not the user's own: it comes with any repository that the user clones. A
 //! setting that could harm the user (see [`Key::user_only`]) is accepted there only if the user's
@@ -42,7 +43,7 @@ pub struct Settings {
     pub set: BTreeMap<String, Vec<SetValue>>,
     /// The files that were read.
     pub files: Vec<SettingsFile>,
-    /// What was ignored, and why: sentences for the user.
+    /// What was ignored, and why, as sentences for the user.
     pub notes: Vec<String>,
 }
 
@@ -116,7 +117,8 @@ impl Settings {
         }
         let project = trust::project_file(&config.here, &config.user, &mut settings.notes);
         if let Some(path) = project {
-            // Only the user's own file was read so far, so nothing else can trust a project.
+            // Only the user's own file was read so far, so only that file can make a project
+            // trusted.
             let scope = trust::scope_of(&path, &settings.effective_values()?.trust);
             settings.take_file(config, &path, scope)?;
         }
@@ -171,7 +173,8 @@ impl Settings {
         let folder = path.parent().unwrap_or(Path::new("."));
         let ground = Ground { folder, home: &config.user, scope };
         let mut found = file::read(path)?;
-        // Of two values for one key, the later one is in effect: epitome's own name comes last.
+        // Of two values for one key, the later one is in effect. So settings under epitome's own
+        // names are sorted last: they have priority over names of other programs.
         found.sort_by_key(|(_, set)| set.by.is_none());
         for (key, mut set) in found {
             if scope == Scope::Project && key.user_only {
@@ -201,7 +204,8 @@ impl Settings {
         self.add(config, key, set)
     }
 
-    /// Checks a value, and puts it in front of those that it overrides.
+    /// Checks a value, and adds it in front of the earlier values for the same key, which it
+    /// overrides.
     fn add(&mut self, config: &Config, key: &Key, set: SetValue) -> Result<()> {
         sanity::alone(config, key, &set)?;
         self.set.entry(key.name.clone()).or_default().insert(0, set);
@@ -257,7 +261,7 @@ fn wrong(place: &SettingSource, what: &str) -> Error {
     Error::new(ErrorKind::Settings, format!("{place}: {what}"))
 }
 
-/// Inserts a value into nested tables: the name has dots.
+/// Inserts a value into nested tables: each dot in the name separates two levels.
 fn put(table: &mut Table, name: &str, value: Value) {
     match name.split_once('.') {
         None => {

@@ -152,7 +152,7 @@ struct Job<'j> {
 }
 
 impl Job<'_> {
-    /// The cost of a bill at list prices.
+    /// The cost in dollars of a bill in tokens, at list prices.
     fn dollars(&self, bill: &epitome_measure::Bill) -> MicroDollars {
         let epitome_measure::Bill { cached, written, output } = *bill;
         let cached = self.billed(cached);
@@ -190,5 +190,5 @@ impl Job<'_> {
     }
 }
 
-/// The measured blocks of a context.
+/// The measured blocks of a context, in order.
 type Pieces = Vec<Arc<epitome_measure::MeasuredBlock>>;

@@ -1,10 +1,10 @@
-//! The status line of an agent that is running: how full its context is, what compacting would give
-//! back, and what was spent today.
+//! The status line of an agent that is running: how full its context is, how many tokens compacting
+//! would save, and what was spent today.
 //!
 //! An agent runs the status line after each response, so it must be fast. It reads only what was
 //! appended to sessions since the last call, and, if the agent does not say how full the context
-//! is, the end of its session. What compacting would give back is computed by another process
-//! ([`refresh`]) and then read from a file.
+//! is, the end of its session. The tokens that compacting would save are computed by another
+//! process ([`refresh`]), which stores them in a file for the status line.
 
 mod today;
 
@@ -26,30 +26,30 @@ use crate::store::disk;
 
 /// The number of bytes at the end of a session that are read to find its last request.
 const TAIL: u64 = 256 << 10;
-/// What compacting would give back is computed again when the size of a session has changed by more
-/// than 1/20.
+/// What compacting would save is computed again when the size of a session has changed by more than
+/// one part in this many.
 const GROWN: u64 = 20;
 
-/// What the line says. Everything is left out that is not known.
+/// What the status line displays. A value is `None` if it is not known.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StatusLine {
     /// The tokens of the last request and its response.
     pub context_tokens: Option<Tokens>,
     /// The context window of the model.
     pub window: Option<Tokens>,
-    /// The tokens that compacting would remove, when that was last computed.
+    /// The tokens that compacting would remove from the context, as of the last [`refresh`].
     pub saving_tokens: Option<Tokens>,
     /// What requests cost since midnight UTC, in millionths of a dollar.
     pub today: Option<MicroDollars>,
-    /// Whether `today` is only what was read so far.
+    /// Whether `today` is too low, because not all sessions have been read yet.
     pub is_partial: bool,
-    /// Whether what compacting would give back should be computed again: see [`refresh`].
+    /// Whether `saving_tokens` should be computed again: see [`refresh`].
     #[serde(skip)]
     pub is_outdated: bool,
 }
 
 impl StatusLine {
-    /// How full the context is, in per cent of the window.
+    /// How full the context is, in per cent of the window. `None` if either is not known.
     pub fn percent(&self) -> Option<u64> {
         let context = self.context_tokens?;
         let window = self.window?;
@@ -85,11 +85,13 @@ pub fn status_line(config: &Config, status: &Status) -> Result<StatusLine> {
     })
 }
 
-/// Computes what compacting a session would give back, and stores it for the next status lines.
+/// Computes how many tokens compacting a session would save, and stores the number for the next
+/// status lines.
 ///
 /// # Errors
 ///
-/// `Recipe` for a recipe of the settings that cannot be used; `Disk`, `NoPermission`.
+/// `Recipe` if the recipe of the settings cannot be used; `Disk` or `NoPermission` if the result
+/// cannot be stored.
 pub fn refresh(config: &Config, settings: &Settings, session: &Path) -> Result<()> {
     let size = std::fs::metadata(session).map_or(0, |meta| meta.len());
     // The size is stored at once, so that status lines do not start the same computation meanwhile.
@@ -99,7 +101,9 @@ pub fn refresh(config: &Config, settings: &Settings, session: &Path) -> Result<(
     Saved { size, saving: saving(session, &recipe) }.store(config, session)
 }
 
-/// What compacting a session would give back, as computed when it had this size.
+/// The tokens that compacting a session would save, and the size that the session had when they
+/// were computed. Without tokens, the session could not be read, or the first computation is still
+/// running.
 #[derive(Debug, Serialize, Deserialize)]
 struct Saved {
     size: u64,

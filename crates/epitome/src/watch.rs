@@ -1,4 +1,4 @@
-//! Finds sessions that are over and can be compacted before their agent runs again.
+//! Finds sessions that are probably over and can be compacted before their agent continues them.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ impl Share {
 #[derive(Clone, Debug)]
 pub struct Watch<'a> {
     config: &'a Config,
-    /// The conditions for a session.
+    /// The conditions that a session must meet to be compacted.
     pub trigger: Trigger,
     /// The minimum share of the context that must be removed; otherwise a session is skipped.
     pub least: Share,
@@ -108,7 +108,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// What is known about a session at a moment.
+/// What is known about a session when it is decided whether to compact it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// The number of turns in the session; `None` as long as it has not been read.
@@ -121,7 +121,7 @@ pub struct Facts {
     pub in_use: bool,
 }
 
-/// The decision about a session.
+/// What [`Trigger::judge`] decides about a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The session is compacted.
@@ -139,8 +139,8 @@ pub enum Verdict {
 }
 
 impl Trigger {
-    /// Whether a session is compacted now. If `project` is given, only if it was run in that folder
-    /// or below it. The session is read only if its turns or its folder must be known.
+    /// Whether a session meets the conditions now and, if `project` is given, was run in that
+    /// folder or below it. The session is read only if its turns or its folder must be known.
     fn is_due(&self, config: &Config, file: &SessionFile, project: Option<&Path>) -> bool {
         let now = SystemTime::from(config.now());
         let facts = Facts {

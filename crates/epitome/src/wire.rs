@@ -1,10 +1,10 @@
 //! The memo of `epitome proxy`: what was decided for requests on their way to a model, on disk.
 //!
-//! The memo of a conversation is a file of JSON lines that is only appended to. A line says what is
-//! sent in place of messages. A message is identified by its [`Chain`], the hash of the message and
-//! all before it. Texts that are no longer sent are in the same line, so that they are on disk
+//! The memo of a conversation is a file of JSON lines that is only appended to. A line records what
+//! is sent in place of messages. A message is identified by its [`Chain`], the hash of the message
+//! and all before it. Texts that are no longer sent are in the same line, so that they are on disk
 //! before the shortened message is sent, and `epitome show` finds them. An incomplete last line,
-//! which the machine was writing when it went down, is dropped.
+//! which was being written when the machine went down, is removed.
 //!
 //! [`ledger`] records what each request cost, [`stats`] sums that up, and [`comparison`] compares
 //! conversations that pass unchanged with the others.
@@ -52,7 +52,7 @@ pub struct Decision {
     /// The replacements in the message, in order; empty if it is sent as it is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patches: Vec<Patch>,
-    /// Tokens that this saves in each request.
+    /// The tokens that this decision saves in each request.
     #[serde(default)]
     pub saved: u64,
     /// Whether the message is not sent at all, because an earlier message is replaced by a digest
@@ -109,7 +109,7 @@ pub struct MemoLine {
     /// the call and the text of the result.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub results: BTreeMap<Chain, String>,
-    /// The texts that are no longer sent.
+    /// The texts that are no longer sent because of the decisions in this line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<RemovedText>,
 }
@@ -147,7 +147,7 @@ impl MemoFile {
     ///
     /// # Errors
     ///
-    /// `NoPermission`, `Disk` if it exists and cannot be opened and read.
+    /// `NoPermission` or `Disk` if the memo exists and cannot be opened and read.
     pub fn open(folder: &Path, root: Chain) -> Result<(MemoFile, Vec<MemoLine>)> {
         let path = folder.join(format!("{root}.jsonl"));
         let mut memo = MemoFile { path, file: None, known: 0 };
@@ -155,11 +155,12 @@ impl MemoFile {
         Ok((memo, lines))
     }
 
-    /// The lines that other processes have appended since the memo was read.
+    /// The lines that were appended since the memo was last read: those of other processes, and a
+    /// line of this process if other processes had appended lines before it.
     ///
     /// # Errors
     ///
-    /// `NoPermission`, `Disk` if it exists and cannot be opened and read.
+    /// `NoPermission` or `Disk` if the memo exists and cannot be opened and read.
     pub fn new_lines(&mut self) -> Result<Vec<MemoLine>> {
         let lines = match self.opened(false) {
             Ok(()) => self.read(),
@@ -210,7 +211,7 @@ impl MemoFile {
     ///
     /// # Errors
     ///
-    /// `Disk` if it cannot be written.
+    /// `Disk` or `NoPermission` if the line cannot be written.
     pub fn append(&mut self, line: &MemoLine) -> Result<()> {
         self.try_append(line).map_err(|err| self.failed(err))
     }
@@ -267,7 +268,7 @@ pub fn remove_old_memos(folder: &Path, before: SystemTime) -> Result<u64> {
         }
         match fs::remove_file(&path) {
             Ok(()) => removed += 1,
-            // Another proxy that starts has removed it.
+            // Another proxy has removed the memo meanwhile.
             Err(err) if err.kind() == io::ErrorKind::NotFound => {}
             Err(err) => return Err(Error::writing(err, "the memo of the proxy", &path)),
         }
@@ -275,8 +276,8 @@ pub fn remove_old_memos(folder: &Path, before: SystemTime) -> Result<u64> {
     Ok(removed)
 }
 
-/// The removed texts whose reference begins with `reference`, from all memos of a folder, each with
-/// the name of its conversation.
+/// The removed texts whose reference begins with `reference`, from all memos in a folder. Each is
+/// returned with the name of its conversation.
 ///
 /// # Errors
 ///
@@ -304,7 +305,8 @@ pub(crate) fn removed_texts(folder: &Path, reference: &Ref) -> Result<Vec<(Strin
     Ok(found)
 }
 
-/// The lines that can be read. A damaged line is left out: its messages are sent as they are.
+/// The lines that can be read. A line that is damaged or has a higher version is left out: its
+/// messages are sent as they are.
 fn lines(bytes: &[u8]) -> Vec<MemoLine> {
     let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let parsed = lines.filter_map(|line| serde_json::from_slice::<MemoLine>(line).ok());

@@ -12,14 +12,15 @@ use crate::hooks::settings::{Unfit, input, parse, property, value};
 pub(super) enum Removed {
     /// The text without the addition.
     Out(String),
-    /// The user changed the addition, or nothing else can be kept exactly if it is removed.
+    /// The addition cannot be removed: the user changed it, its removal would change other
+    /// settings, or the settings are not valid TOML.
     Changed,
     /// The addition is not there, or the settings are not valid JSON.
     Missing,
 }
 
-/// Adds a member with this value at the path `keys`. Returns the new text, and how many of the
-/// objects around the member were added.
+/// Adds a member with the value `added` at the path `keys`. Returns the new text, and how many of
+/// the objects around the member were added.
 ///
 /// # Errors
 ///
@@ -56,7 +57,7 @@ pub(super) fn put(text: &str, keys: &[&str], added: &Value) -> Result<(String, u
     if is_so { Ok((after, made)) } else { Err(other(last)) }
 }
 
-/// Removes the member at the path `keys` if it has this value. Of the objects around it, the
+/// Removes the member at the path `keys` if its value is `added`. Of the objects around it, the
 /// innermost `made` were added with it: those that are empty now are removed too. `moved` is the
 /// text with the recorded insertion undone, if that was possible.
 pub(super) fn take(

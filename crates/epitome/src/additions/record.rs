@@ -36,9 +36,9 @@ pub(super) struct Added {
     pub made: bool,
     /// Folders that were made for the file, the outermost first.
     pub folders: Vec<PathBuf>,
-    /// The path of epitome and the arguments that the addition contains.
+    /// The path of epitome and the arguments with which the addition calls it.
     pub words: Vec<String>,
-    /// How many of the objects around the value were added with it.
+    /// How many of the JSON objects around the added value were added together with it.
     pub keys: usize,
     pub splice: FileSplice,
 }
@@ -105,7 +105,8 @@ impl Record {
     ///
     /// # Errors
     ///
-    /// `Unreadable`; `NewerFormat`.
+    /// `Unreadable` if the record cannot be parsed; `NewerFormat` if a newer epitome wrote it; the
+    /// errors of reading the file.
     pub fn load(config: &Config) -> Result<Record> {
         let path = folder(config).join("installed.json");
         let text = match regular::read(&path) {
@@ -128,8 +129,8 @@ impl Record {
     }
 
     /// Passes on the folders that were made for an addition that is now removed. Each folder that
-    /// still exists is recorded with another addition whose file is in it, so that the folder is
-    /// removed together with that addition.
+    /// still exists is recorded with another addition whose file is in it, if there is one: the
+    /// folder is then removed together with that addition.
     pub fn pass_on_folders(&mut self, folders: &[PathBuf]) {
         for folder in folders.iter().rev().filter(|folder| folder.exists()) {
             let other = self.added.iter_mut().find(|other| other.file.starts_with(folder));
@@ -139,7 +140,7 @@ impl Record {
         }
     }
 
-    /// Writes the record. If it has no additions, its whole folder is removed instead.
+    /// Writes the record. If there are no additions, the folder of the record is removed instead.
     ///
     /// # Errors
     ///

@@ -10,10 +10,10 @@ use super::{PreparedCompaction, draft, put_all};
 use crate::archive::{CompactionInfo, Hash, PackSize, Run, UndoData};
 use crate::error::Result;
 
-/// The length of the pack that applying a plan to the session at `path` would write to the archive;
-/// 0 if there is nothing to do. Nothing is written: what would be removed is compressed in memory.
-/// The real pack will differ by a few bytes, for its time and for the names of files that are
-/// compacted with it.
+/// The length of the pack that a compaction by this plan would add to the archive; 0 if the plan
+/// changes nothing. `path` is where the session is stored. Nothing is written: the bytes that would
+/// be removed are compressed in memory. The real pack will differ by a few bytes, for its time and
+/// for the names of files that are compacted with it.
 ///
 /// # Errors
 ///

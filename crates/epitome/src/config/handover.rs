@@ -11,12 +11,14 @@ use std::io;
 /// The variable that holds the number of the pipe's file descriptor.
 pub(super) const VARIABLE: &str = "EPITOME_KEYS_FROM";
 
-/// Starts this program again if one of the variables `names` is set. Call it before threads are
-/// started or anything is read. It returns if none is set, or if the system is not Unix.
+/// Starts this program again, without the variables `names`, if one of them is set. Call it before
+/// threads are started or anything is read. It returns `Ok` only if none of the variables is set,
+/// or if the system is not Unix.
 ///
 /// # Errors
 ///
-/// The errors of the operating system. The environment is unchanged then.
+/// The errors of the operating system; an error if the names and values are together longer than 4
+/// KiB. The environment is unchanged then.
 #[cfg(unix)]
 pub fn take_from_environment(names: &[&str]) -> io::Result<()> {
     use std::io::Write as _;

@@ -44,9 +44,9 @@ pub(crate) struct RecordedRequest {
     /// Identifies the request in every file that contains it. `None` if the session gives responses
     /// no ids.
     pub key: Option<String>,
-    /// The time of the response.
+    /// The time of the response. `None` if the session does not record it.
     pub time: Option<Timestamp>,
-    /// The model.
+    /// The name of the model as it is displayed. `None` if the session does not record it.
     pub model: Option<String>,
     /// All input tokens, those read from or written to a cache included.
     input: u64,
@@ -70,7 +70,8 @@ impl RecordedRequest {
         })
     }
 
-    /// Replaces each count by that of another record of the same request, if that is larger.
+    /// Replaces each count, and the cost, by that of `other` if the latter is larger. `other` must
+    /// be another record of the same request.
     pub fn take_largest(&mut self, other: &RecordedRequest) {
         self.input = self.input.max(other.input);
         self.output = self.output.max(other.output);
@@ -205,7 +206,7 @@ struct Stamped {
 
 /// The sessions and the files of their sub-agents, each once.
 fn all_files(found: &[SessionFile]) -> Vec<Stamped> {
-    // A session that can be listed from its `row` alone holds no record of its requests.
+    // A session with a `row` is in a database that records no requests.
     let own = found.iter().filter(|file| file.row.is_none()).map(Stamped::of_session);
     let parts = found.par_iter().flat_map_iter(|file| {
         let parts = agents::companions(&file.path).into_iter();
@@ -256,8 +257,8 @@ fn read(file: &Stamped, screen: &Screen) -> Option<RecordedSession> {
     Some(RecordedSession { agent: file.agent.to_owned(), project, requests })
 }
 
-/// What was read of session files. The cache is valid only for this version of epitome, and for the
-/// rules for secrets with which the texts in it were redacted.
+/// What was read from session files. The cache is valid only for the version of epitome that wrote
+/// it, and for the rules for secrets with which its texts were redacted.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Cache {
     epitome: String,

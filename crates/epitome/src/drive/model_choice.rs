@@ -19,16 +19,17 @@ use crate::regular;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ModelSelection<'a> {
     /// The model: `provider/model`, or a name in the table of models. The name of a provider alone
-    /// means its cheapest model that is suitable for the summary, or else the model of the session.
-    /// `None` means the same for the provider of the session's model.
+    /// selects its cheapest model that can write this summary; if it has none, the session's own
+    /// model, if that is of the same provider. `None` selects in the same way among the models of
+    /// the session's provider.
     pub model: Option<&'a str>,
-    /// The address of the API, if it is not the provider's own.
+    /// The address of the API. `None`: the provider's own address.
     pub address: Option<&'a str>,
     /// The models that are called if the model fails, in this order.
     pub fallback: &'a [String],
     /// The model of the session, as the session names it.
     pub session: Option<&'a str>,
-    /// Tokens of the longest question, and of the answer to it.
+    /// The tokens of the longest question, and the maximum tokens of the answer to it.
     pub tokens: (Tokens, Tokens),
     /// The time limit for a whole answer. `None`: five minutes.
     pub timeout: Option<Duration>,
@@ -96,11 +97,11 @@ pub fn named_models(config: &Config, naming: &ModelSelection<'_>) -> Result<Retr
     Err(Error::new(ErrorKind::Unsupported, what))
 }
 
-/// The model that would be called first, and the table in which it was found. Needs no key.
+/// The model that would be called first, and the table of models. Needs no key.
 ///
 /// # Errors
 ///
-/// `Settings` if the model does not exist.
+/// `Settings` if no model fits the selection; the errors of [`catalogue`].
 pub fn chosen_model(config: &Config, naming: &ModelSelection<'_>) -> Result<(Choice, Catalogue)> {
     let catalogue = catalogue(config)?;
     let (input, output) = naming.tokens;

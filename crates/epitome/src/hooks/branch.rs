@@ -16,8 +16,8 @@ pub struct Branch {
     pub name: String,
     /// The top folder of the project's working tree.
     pub repository: PathBuf,
-    /// Whether an installation creates or created the branch. Only such a branch is deleted when
-    /// the transcripts are removed.
+    /// Whether epitome creates the branch, or created it in an earlier installation. Only such a
+    /// branch is deleted when the transcripts are removed.
     pub made: bool,
 }
 
@@ -34,12 +34,12 @@ pub(super) fn common(repository: &Path) -> Result<PathBuf> {
     Ok(PathBuf::from(common_folder))
 }
 
-/// The folder in which a branch is checked out by default.
+/// The folder, in the repository's `.git`, in which a branch is checked out by default.
 pub(super) fn usual_place(repository: &Path, name: &str) -> Result<PathBuf> {
     Ok(common(repository)?.join("epitome").join(name.replace('/', "-")))
 }
 
-/// Whether git ignores a path already.
+/// Whether git ignores a path. False if git cannot be run.
 pub(super) fn is_ignored(repository: &Path, path: &Path) -> bool {
     let asked = git(repository).args(["check-ignore", "-q", "--"]).arg(path).status();
     asked.is_ok_and(|status| status.success())
@@ -75,7 +75,7 @@ impl Branch {
     ///
     /// # Errors
     ///
-    /// The errors of git; `Exists` if something else is in that folder.
+    /// The errors of git; `Exists` if the folder `worktree` contains something else.
     pub(super) fn check_out(&self, worktree: &Path) -> Result<()> {
         if self.is_checked_out(worktree) {
             return Ok(());

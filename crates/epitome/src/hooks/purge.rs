@@ -14,14 +14,14 @@ use crate::render::rendered_in;
 pub struct Purge {
     /// The rule that wrote the transcripts.
     pub rule: Rule,
-    /// The transcripts in the rule's folder. If the rule has a branch, its whole working tree is
-    /// removed.
+    /// The transcripts in the rule's folder. If the rule has a branch, the whole working tree of
+    /// the branch is removed instead of these files.
     pub files: Vec<PathBuf>,
 }
 
 impl Purge {
-    /// Plans to remove the transcripts of `rules`, except in folders to which another installed
-    /// rule writes. Each folder is planned once.
+    /// Plans to remove the transcripts of `rules`, except in folders to which an installed rule
+    /// writes that is not among `rules`. Each folder is planned once.
     ///
     /// # Errors
     ///
@@ -60,7 +60,8 @@ impl Purge {
     }
 }
 
-/// Removes folders, the last and innermost first, up to the first that is not empty.
+/// Removes empty folders. They are removed from the last of the list, which is the innermost, to
+/// the first; the first folder that cannot be removed ends this.
 pub(crate) fn empty(folders: &[PathBuf]) {
     for folder in folders.iter().rev() {
         if fs::remove_dir(folder).is_err() && folder.exists() {

@@ -25,7 +25,8 @@ pub struct Rule {
     pub formats: Vec<RenderForm>,
     /// The folder to write to.
     pub out: PathBuf,
-    /// The recipe with which transcripts are shortened before they are written.
+    /// The recipe with which transcripts are shortened before they are written. `None`: they are
+    /// written whole.
     pub compact: Option<String>,
     /// Whether the session itself is compacted when it has ended.
     pub shrink: bool,
@@ -33,7 +34,8 @@ pub struct Rule {
     pub branch: Option<Branch>,
     /// The settings folder of the user who installed the hook.
     pub settings: PathBuf,
-    /// The line that was added to the project's ignore patterns, so that git ignores the folder.
+    /// The line that was added to the repository's ignore patterns, so that git ignores the folder.
+    /// `None` if none was needed.
     pub left_out: Option<LeftOut>,
     /// The folders that were created for the output, the outermost first.
     pub made: Vec<PathBuf>,
@@ -60,10 +62,11 @@ pub(super) struct Installed {
     pub folders: Vec<PathBuf>,
     /// The entry that was added to a list; `None` if epitome wrote the whole file.
     pub entry: Option<serde_json::Value>,
-    /// The number of keys that were added around the list.
+    /// The number of JSON keys on the path to the list that were added, including the list's own
+    /// key.
     pub keys: usize,
-    /// The offset in bytes at which the text was changed. `removed` is the text there before the
-    /// change, `inserted` the text after it.
+    /// The offset in bytes at which the text was changed. At this offset, the text `removed` was
+    /// replaced by the text `inserted`.
     pub at: usize,
     pub removed: String,
     pub inserted: String,
@@ -85,7 +88,7 @@ pub(super) struct Record {
 }
 
 impl Installed {
-    /// The text of the file before the change, if the file was not edited since.
+    /// The text of the file before the change. `None` if the file was edited since.
     pub fn before(&self, now: &str) -> Option<String> {
         if hash(now) != self.after {
             return None;
@@ -93,8 +96,8 @@ impl Installed {
         self.without(now, self.at)
     }
 
-    /// The text with the change undone, if the inserted text occurs exactly once, wherever it is
-    /// now.
+    /// The text `now` with the change undone, at whatever offset the inserted text is now. `None`
+    /// unless the inserted text occurs exactly once.
     pub fn moved_back(&self, now: &str) -> Option<String> {
         let at = now.find(&self.inserted).filter(|_| !self.inserted.is_empty())?;
         if now[at + 1..].contains(&self.inserted) { None } else { self.without(now, at) }
@@ -107,11 +110,12 @@ impl Installed {
 }
 
 impl Record {
-    /// Reads the record. Without a file it is empty.
+    /// Reads the record. If its file does not exist, the record is empty.
     ///
     /// # Errors
     ///
-    /// `Unreadable`; `NewerFormat` if a newer version of epitome wrote it.
+    /// `Unreadable` if the record cannot be parsed; `NewerFormat` if a newer version of epitome
+    /// wrote it; the errors of reading the file.
     pub fn load(config: &Config) -> Result<Record> {
         let path = path(config);
         let text = match regular::read(&path) {
@@ -133,7 +137,8 @@ impl Record {
         serde_json::from_value(value).map_err(unreadable)
     }
 
-    /// Writes the record. If nothing is installed, its folder is removed.
+    /// Writes the record. If the record is empty, the folder of the hooks is removed instead, with
+    /// everything in it.
     ///
     /// # Errors
     ///
@@ -156,7 +161,8 @@ impl Record {
     }
 }
 
-/// Prevents other processes from changing the record, until the returned file is dropped.
+/// Locks the file `name` in the folder of the hooks until the returned file is dropped. The record
+/// is changed only under the lock with the name `lock`.
 pub(super) fn lock(config: &Config, name: &str) -> Result<File> {
     lock_in(&config.hooks(), name)
 }
@@ -170,7 +176,7 @@ pub(crate) fn lock_in(folder: &Path, name: &str) -> Result<File> {
     let options = &mut File::options();
     let file = regular::open_with(options.create(true).append(true), &path).map_err(failed)?;
     match file.lock() {
-        // The file system does not support locks.
+        // The file system does not support locks: the file is returned unlocked.
         Err(err) if err.kind() == std::io::ErrorKind::Unsupported => Ok(file),
         locked => locked.map(|()| file).map_err(failed),
     }

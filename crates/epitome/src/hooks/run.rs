@@ -39,9 +39,10 @@ pub struct DeferredSession {
     pub process: Option<u32>,
 }
 
-/// The path of the session that an agent's hook event is about. `None` if the event's id fits no
-/// session or several, or if the id is that of a sub-agent's session, which is handled together
-/// with the session that started it.
+/// The path of the session that an agent's hook event is about: the file that the event names, if
+/// it exists, otherwise the session with the event's id. `None` if no session or several have this
+/// id, or if it is the id of a sub-agent's session, which is handled together with the session that
+/// started it.
 pub fn session_of(config: &Config, agent: &str, ended: &EndedSession) -> Option<PathBuf> {
     let file = ended.file.as_deref().map(PathBuf::from).filter(|file| file.is_file());
     file.or_else(|| {
@@ -56,7 +57,8 @@ pub fn session_of(config: &Config, agent: &str, ended: &EndedSession) -> Option<
     })
 }
 
-/// The rules that apply to sessions of an agent that are run in a folder.
+/// The rules that apply to sessions of an agent that are run in the folder `cwd`. If the folder is
+/// unknown (`None`), only rules for all projects apply.
 ///
 /// # Errors
 ///
@@ -75,8 +77,8 @@ pub fn rules_of(config: &Config, agent: &str, cwd: Option<&str>) -> Result<Vec<R
     Ok(rules)
 }
 
-/// Renders a session as a rule says, without the secrets that `redact` finds. If the rule has a
-/// branch, the result is committed.
+/// Renders a session into the folder and in the forms that `rule` names, without the secrets that
+/// `redact` finds. If the rule has a branch, the result is committed.
 ///
 /// # Errors
 ///
@@ -96,8 +98,8 @@ pub fn keep(config: &Config, rule: &Rule, session: &Path, redact: &Finder) -> Re
         prices: Some(&prices),
     };
     if let Some(branch) = &rule.branch {
-        // The branch is committed before anything is written, because this fails if the branch is
-        // not checked out in the folder.
+        // What is in the folder already is committed first. This fails, before anything is written,
+        // if the branch is not checked out in the folder.
         branch.commit(&rule.out, "Keep what was there")?;
     }
     let reading = RenderSource::open(config, session, Some(&rule.agent))?;
@@ -159,7 +161,8 @@ pub fn take_ready(config: &Config) -> Vec<DeferredSession> {
         .filter(|(_, later)| is_free(config, &later.session, later.process))
         .collect();
     found.sort_by(|one, other| one.0.cmp(&other.0));
-    // Several processes may do this at once: the process that removes the file owns its entry.
+    // Several processes may do this at once: only the process that has removed an entry's file
+    // returns the entry.
     found.retain(|(path, _)| fs::remove_file(path).is_ok());
     found.into_iter().map(|(_, later)| later).collect()
 }

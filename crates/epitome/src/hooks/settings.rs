@@ -8,13 +8,13 @@ use serde_json::Value;
 /// Why an entry cannot be added.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unfit {
-    /// The text is not JSON, not even with comments.
+    /// The text is not valid JSON, even if comments and trailing commas are allowed.
     #[error("not valid JSON: {0}")]
     NoJson(String),
     /// The text begins with a byte order mark, which agents do not skip.
     #[error("it begins with a byte order mark, which JSON does not allow")]
     Marked,
-    /// There is a value of another type where an object or a list is expected.
+    /// At this key, there is a value of another type where an object or a list is expected.
     #[error("`{0}` is something else")]
     Other(String),
 }
@@ -22,7 +22,7 @@ pub(crate) enum Unfit {
 /// The result of removing an entry from a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RemovedEntry {
-    /// The entry was removed: the new text.
+    /// The entry was removed. This is the new text.
     Out(String),
     /// The entry is not there, but another entry with the same command is: the user edited it.
     Changed,
@@ -68,7 +68,7 @@ fn unfit(key: &str) -> Unfit {
 }
 
 /// Removes an entry from the list at the path `list`. Then removes those of the last `made` keys on
-/// this path whose values are empty now.
+/// this path whose values are empty now, from the last key on.
 pub(crate) fn take(text: &str, list: &[&str], entry: &Value, made: usize) -> RemovedEntry {
     let Ok(root) = parse(text) else { return RemovedEntry::Missing };
     let Some(array) = list_of(&root, list) else { return RemovedEntry::Missing };
@@ -180,7 +180,8 @@ fn list_of(root: &CstRootNode, list: &[&str]) -> Option<CstArray> {
     property(root, list)?.array_value()
 }
 
-/// The strings in an entry that may be commands: they contain a path.
+/// The strings in an entry that may be commands: those with a slash or a backslash, because a
+/// command contains the path of epitome.
 fn commands(entry: &Value) -> Vec<&str> {
     match entry {
         Value::String(text) if text.contains('/') || text.contains('\\') => vec![text],

@@ -42,12 +42,13 @@ pub enum FileChange {
         /// The current text of the file.
         before: String,
     },
-    /// The file is kept as it is, because the user edited epitome's entry.
+    /// The file is kept as it is, because epitome's entry cannot be removed exactly: usually the
+    /// user edited it.
     Kept {
         /// The file.
         file: PathBuf,
     },
-    /// The file is kept as it is, because epitome's entry is not in it any more.
+    /// Nothing changes: epitome's entry is not in the file any more, or the file does not exist.
     Nothing {
         /// The file.
         file: PathBuf,
@@ -55,12 +56,13 @@ pub enum FileChange {
 }
 
 impl Uninstall {
-    /// Plans to remove hooks: of one agent or all, in one project or all, and for one output folder
-    /// or all.
+    /// Plans to remove the hooks of one agent, for one project and one output folder. `None` means
+    /// all agents, all projects or all output folders.
     ///
     /// # Errors
     ///
-    /// `Unreadable` or `NewerFormat` if the record of installed hooks cannot be read.
+    /// `Unreadable` or `NewerFormat` if the record of installed hooks cannot be read; the errors of
+    /// reading the agents' settings.
     pub fn plan(
         config: &Config,
         agent: Option<&str>,
@@ -94,7 +96,7 @@ impl Uninstall {
     /// # Errors
     ///
     /// `Changed` if the settings changed since the plan; `Disk` or `NoPermission` if they cannot be
-    /// written.
+    /// written; the errors of reading the record of installed hooks.
     pub fn carry_out(&self, config: &Config) -> Result<()> {
         let _lock = lock(config, "lock")?;
         let mut record = Record::load(config)?;
@@ -114,12 +116,14 @@ impl Uninstall {
         if let (Some(FileChange::Gone { .. }), Some(it)) = (&self.settings, installed) {
             purge::empty(&it.folders);
         }
-        // Epitome's folder is removed if nothing is in it: then the installation created it.
+        // Epitome's folder is removed if nothing else is in it. Otherwise this fails, and the error
+        // is ignored.
         fs::remove_dir(&config.home).ok();
         Ok(())
     }
 
-    /// Removes this hook from the record, and removes what was written only for its rules.
+    /// Removes the rules from the record, and the hook too if no other rule of its agent remains.
+    /// Then removes the ignore lines and the empty folders that were created only for these rules.
     fn forget(&self, config: &Config, record: &mut Record) -> Result<()> {
         if self.settings.is_some() {
             record.installed.retain(|it| it.agent != self.agent);
@@ -153,7 +157,7 @@ impl Uninstall {
     }
 }
 
-/// The change of a file that removes what was installed.
+/// The change of a file that removes the hook which was installed in it.
 pub(super) fn back(installed: &Installed) -> Result<FileChange> {
     let file = installed.file.clone();
     let Some(now) = read(&file)? else { return Ok(FileChange::Nothing { file }) };

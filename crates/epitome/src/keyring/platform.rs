@@ -74,7 +74,8 @@ mod native {
         }
     }
 
-    /// The reason of an error. Errors that contain what was stored get a fixed text instead.
+    /// The text of an error. For errors that contain the stored password, a fixed text is used
+    /// instead.
     fn reason(err: &Error) -> NoKeyring {
         NoKeyring(match err {
             Error::BadEncoding(_) | Error::BadDataFormat(..) => super::super::NOT_TEXT.to_owned(),
@@ -151,8 +152,8 @@ mod service {
         }
     }
 
-    /// The only entry of an account, unlocked. The user may be asked for the password of the
-    /// keyring.
+    /// The entry of an account, unlocked; `None` if there is none. Several entries are an error.
+    /// The system may ask the user for the password of the keyring.
     fn item<'a>(service: &'a SecretService<'_>, account: &str) -> Result<Option<Item<'a>>, Failed> {
         let found = service.search_items(attributes(account))?;
         if !found.locked.is_empty() {

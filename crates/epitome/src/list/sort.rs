@@ -37,8 +37,8 @@ impl Sort {
         }
     }
 
-    /// Sorts sessions. `session` returns the file of a session, and its entry if the session was
-    /// looked at. Among equal sessions, the newest is first. Sessions that cannot be read are last.
+    /// Sorts sessions. `session` returns the file of a session, and its entry in the list if it has
+    /// one yet. Of equal sessions, the newest is first. Sessions that cannot be read are last.
     pub fn order<T>(
         self,
         sessions: &mut [T],

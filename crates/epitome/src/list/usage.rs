@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::ops::timestamp;
 use crate::redact::Screen;
 
-/// The maximum number of models of a session that are listed separately. All others share one sum.
+/// The maximum number of models of a session that are listed separately. The usage of all other
+/// models is summed under the model `null`.
 const MODELS: usize = 16;
 /// The maximum number of characters in the name of a model.
 const NAME: usize = 80;
@@ -21,7 +22,8 @@ const NAME: usize = 80;
 pub struct DayUsage {
     /// The day in UTC; `null` if the session does not record it.
     pub day: Option<Date>,
-    /// The model; `null` if the session does not name it.
+    /// The model; `null` if the session does not name it, or if the session has more than 16 models
+    /// and this one is not among the first 16.
     pub model: Option<String>,
     /// The number of requests whose usage is recorded.
     pub requests: u64,
@@ -84,8 +86,8 @@ pub(super) fn name(model: &str, screen: &Screen) -> String {
     short(&screen.text(model), NAME)
 }
 
-/// The index of a model in `models`. A model that is not in the list is added, if there is room;
-/// otherwise `None`.
+/// The index of a model in `models`. A model that is not in `models` is added. `None` if it is not
+/// there and `models` has [`MODELS`] already.
 fn place<'t>(models: &mut Vec<&'t str>, model: &'t str) -> Option<usize> {
     let known = models.iter().position(|it| *it == model);
     known.or_else(|| {

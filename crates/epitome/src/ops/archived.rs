@@ -27,8 +27,8 @@ impl Known {
         self.found.whole.is_empty() && self.found.damaged.is_empty()
     }
 
-    /// The generations of the session that was compacted in the file of `part`. All sessions in the
-    /// archive are searched. `None` if no generation was made from this file.
+    /// The generations of the session that was stored in the file of `part` when it was compacted.
+    /// All sessions in the archive are searched. `None` if no generation was made from this file.
     pub fn of_path(config: &Config, part: &SessionPart) -> Result<Option<Known>> {
         let path = &part.real();
         for key in config.archive().sessions()? {
@@ -41,8 +41,8 @@ impl Known {
     }
 }
 
-/// The key of a session in the archive, as a restore finds it: a session that has lost its id is
-/// found by the path of its file.
+/// The key of a session in the archive. If the session has no id and its usual key has no
+/// generations, the archive is searched for the path of its file: the session may have lost its id.
 ///
 /// # Errors
 ///

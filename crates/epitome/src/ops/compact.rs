@@ -1,7 +1,7 @@
 //! Compacts a session together with the files that belong to it.
 //!
-//! [`Compact::run`] locks and reads all files, plans each, archives what goes and proves that it
-//! comes back, and then replaces the files. What is called a plan here is a
+//! [`Compact::run`] locks and reads all files, plans each, archives what will be removed and proves
+//! that it can be restored, and then replaces the files. What is called a plan here is a
 //! [`PreparedCompaction`]: it was carried out in memory, and only has to be archived and written.
 
 use std::borrow::Cow;
@@ -277,9 +277,10 @@ impl<'a> Compact<'a> {
     }
 
     /// Compacts a session and the files that belong to it in one transaction: everything is
-    /// planned, then archived and proved, then written. If one file cannot be written, none is. If
-    /// there is nothing to do, nothing is written, and the report [says
-    /// so](CompactReport::is_nothing).
+    /// planned, then archived and proved, then written. If one file cannot be written, none is
+    /// changed. Nothing is written either if there is nothing to do
+    /// ([`CompactReport::is_nothing`]), or if less than the minimum [`least`](Compact::least) would
+    /// be removed ([`CompactReport::is_below_minimum`]).
     ///
     /// # Errors
     ///
@@ -405,7 +406,8 @@ impl<'a> Compact<'a> {
             .map_err(|err| err.with_default_path(path))
     }
 
-    /// Locks each file of a session against changes by other processes.
+    /// Locks each file of a session against changes by other processes. A file that belongs to the
+    /// session but is no session itself is left out.
     fn lock_files(&self, session: &OpenSession<'_>) -> Result<Vec<LockedFile>> {
         let mut locked_files = Vec::new();
         for (n, part) in self.files(session)?.into_iter().enumerate() {
@@ -420,8 +422,8 @@ impl<'a> Compact<'a> {
         Ok(locked_files)
     }
 
-    /// The files to compact, the session's own first; only that one if a summary replaces its
-    /// history.
+    /// The files to compact, the session's own file first. If a summary replaces the session's
+    /// history, only its own file.
     fn files<'s>(&self, session: &'s OpenSession<'_>) -> Result<Vec<&'s SessionPart>> {
         if self.summary.is_some() {
             return Ok(vec![session.own()]);
@@ -559,7 +561,7 @@ impl<'a> Compact<'a> {
         for (locked, plan) in plans.iter().filter(|(_, plan)| !plan.is_empty()) {
             let splices: Vec<Splice> = plan.splices.iter().map(|(it, _)| it.clone()).collect();
             locked.file.check_comes_back(&splices)?;
-            // A rewrite gives bytes that are kept another offset in the file.
+            // A rewrite moves bytes that are kept to other offsets in the file.
             let change = locked.change(splices, plan.way == Way::Rewrite);
             changes.push(change.map_err(Error::while_writing)?);
         }

@@ -70,9 +70,10 @@ pub struct Inspection {
     pub sub_agents: u64,
     /// The session and all files that belong to it.
     pub family: Family,
-    /// The number of the session's generations in the archive, in effect or not.
+    /// The number of the session's generations in the archive, in effect or not, including damaged
+    /// ones.
     pub compactions: u64,
-    /// The number of generations whose texts are missing from the file now.
+    /// The number of generations in effect: the texts that they removed are not in the file now.
     pub compactions_in_effect: u64,
     /// The session as it was before it was compacted. `None` if it is not compacted.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,7 +86,7 @@ pub struct Inspection {
     pub kinds: BTreeMap<PartKind, PartSize>,
     /// Sizes by tool, the one with the most tokens first.
     pub tools: Vec<ToolSize>,
-    /// The largest blocks.
+    /// The largest blocks, the largest first.
     pub largest: Vec<LargeBlock>,
     /// How the token counts of the provider are computed from those of the counter. `None` if the
     /// session records too few requests, or if it is unknown which messages they contained.
@@ -93,7 +94,7 @@ pub struct Inspection {
     /// The calibration that [`calibration`](Self::calibration) describes; not serialized.
     #[serde(skip)]
     pub billed: Option<Calibration>,
-    /// What the reader did not understand.
+    /// The records that could not be fully parsed.
     pub faults: Vec<FaultFound>,
     /// The invariants of the agent's format that the session violates.
     #[serde(rename = "breaches")]
@@ -135,11 +136,12 @@ pub struct InspectionFit {
 
 impl Inspect<'_> {
     /// Inspects a session; `path` is its file, `None` for bytes that are no file. `history` is the
-    /// same session in its original state.
+    /// same session, read in its original state.
     ///
     /// # Errors
     ///
-    /// `NoPermission`, `Unreadable` if the archive cannot be listed.
+    /// `NoPermission` or `Unreadable` if the archive cannot be listed; for a compacted session, the
+    /// errors of [`compaction_prices`].
     pub fn run<S: Source>(
         &self,
         path: Option<&Path>,

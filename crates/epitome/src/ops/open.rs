@@ -102,14 +102,15 @@ impl<'c> OpenSession<'c> {
         self.own.users(self.config)
     }
 
-    /// For each file of the session that exists and is in use: the other processes that have it
-    /// open. The session's own file is first.
+    /// For each file of the session that other processes have open, the list of these processes.
+    /// The session's own file is first.
     pub fn users_by_file(&self) -> Vec<Vec<User>> {
         let users = self.found_members().map(|part| part.users(self.config));
         users.filter(|users| !users.is_empty()).collect()
     }
 
-    /// Of the addresses of the files that belong to the session, those at which there is no file.
+    /// The addresses of files that belong to the session and do not exist. Empty if the files that
+    /// belong to the session cannot be looked up.
     pub fn missing_files(&self) -> Vec<&Path> {
         let missing = self.parts().unwrap_or_default().iter().filter(|part| match part.place {
             // The rows were listed just now, so they exist.

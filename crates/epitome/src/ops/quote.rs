@@ -30,9 +30,10 @@ pub struct CompactionPrice {
     /// The number of the generation in the archive.
     pub generation: u64,
     /// The predicted cost of the requests after the compaction; `null` if the model or its price is
-    /// unknown.
+    /// unknown, or if the compaction changes no cost.
     pub quote: Option<Quote>,
-    /// The first request after the compaction; `null` if there was none before the next compaction.
+    /// The first request after the compaction whose usage is recorded; `null` if there was none
+    /// before the next compaction.
     pub recorded: Option<RecordedRequest>,
 }
 
@@ -62,13 +63,13 @@ struct Side<'s> {
 struct Counting<'c> {
     counter: &'c dyn Counter,
     /// The tokens of blocks in the context before the compaction, by item and block. A block that
-    /// is not among them is counted when its tokens are needed.
+    /// is not in the map is counted when its tokens are needed.
     counted: &'c BTreeMap<(usize, usize), Tokens>,
     fit: Option<Calibration>,
 }
 
-/// The quote for a planned compaction that is made at `now`. `None` if it does nothing, or if the
-/// price of the model is unknown.
+/// The quote for a planned compaction that is made at `now`. `None` if the compaction does nothing
+/// or changes no cost, or if the model or its price is unknown.
 pub(super) fn quote_of<S: Source>(
     prices: &Catalogue,
     plan: &PreparedCompaction<'_, S>,
@@ -160,7 +161,8 @@ impl RecordedRequest {
 }
 
 impl Counting<'_> {
-    /// The quote of the compaction from `before` to `after` that is made at `now`.
+    /// The quote of a compaction that is made at `now` and turns the context `before` into `after`.
+    /// `None` if the model or its price is unknown, or if the compaction changes no cost.
     fn quote(
         &self,
         prices: &Catalogue,

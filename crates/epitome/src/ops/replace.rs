@@ -38,9 +38,10 @@ pub(super) struct FileReplacement<'a> {
 }
 
 impl LockedFile {
-    /// Locks a file of a session that no other process uses. With `force`, another process may have
-    /// it open. `rows` are the rows of a database, if they were read already: they are compared
-    /// with those in the database when they are replaced.
+    /// Locks a file of a session. Returns an error if another process has the file open, unless
+    /// `force` is true, or if the agent holds its own lock. `rows` are the session's rows in a
+    /// database, if they were read already: when they are replaced, the database must still contain
+    /// the same rows.
     pub(super) fn lock(
         config: &Config,
         part: &SessionPart,
@@ -64,9 +65,9 @@ impl LockedFile {
         self.file.source()
     }
 
-    /// The replacement of the file by its own content with `splices` applied; [`replace_all`] makes
-    /// it. `moves` is whether bytes that are kept get another offset in the file: then it is an
-    /// error if another session refers to such an offset.
+    /// Prepares to replace the content of the file by the same content with `splices` applied;
+    /// [`replace_all`] carries it out. `moves` is whether bytes that are kept get another offset in
+    /// the file: then it is an error if another session refers to such an offset.
     pub(super) fn change(&self, splices: Vec<Splice>, moves: bool) -> Result<FileReplacement<'_>> {
         if let (Some(first), true) = (splices.first(), moves) {
             agents::check_places(&self.path, first.span.start)?;
@@ -89,7 +90,7 @@ pub(super) fn check_writable(part: &SessionPart, agent: Option<&str>) -> Result<
     };
     match format {
         Some(format) => writer(format).map(drop).map_err(|err| err.at(&part.path)),
-        // The error of reading the file says what it is.
+        // Reading the file fails, and the error says why.
         None => part.read(agent).map(drop),
     }
 }
@@ -115,8 +116,8 @@ pub(super) fn replace_all(config: &Config, changes: &[FileReplacement<'_>]) -> R
     Ok(())
 }
 
-/// Undoes replacements after the error `why`. Returns `why`, or an error that names what could not
-/// be undone.
+/// Undoes the replacements `done` after the error `why`. Returns `why` or, if a replacement could
+/// not be undone, an error that names its file.
 fn take_back(done: &[FileReplacement<'_>], why: Error) -> Error {
     let mut left = Vec::new();
     for change in done.iter().rev() {

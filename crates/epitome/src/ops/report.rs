@@ -72,8 +72,8 @@ pub struct KeptBecause {
     pub instead: Option<Tokens>,
 }
 
-/// The sizes of a context or file below which a recipe removes nothing. All that are set must be
-/// reached.
+/// The sizes of a context or file below which a recipe removes nothing. The recipe begins to remove
+/// something only when all sizes that are set are reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct UnmetTrigger {
     /// Bytes on disk.
@@ -118,7 +118,7 @@ pub struct FaultFound {
 /// A process that has a session open.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UserFound {
-    /// The id of the process.
+    /// The id of the process; 0 if it is unknown.
     pub pid: u32,
     /// The name of the process; empty if the system does not show it.
     pub name: String,
@@ -147,7 +147,7 @@ pub struct CompactedFile {
     pub id: Option<String>,
     /// What was done with the file.
     pub outcome: Outcome,
-    /// How the compaction is written, if the format has several ways.
+    /// How the compaction is written; `null` for a rewrite in a format that has no other way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub way: Option<WrittenWay>,
     /// The number of the generation in the archive; `null` if nothing was written.
@@ -163,7 +163,7 @@ pub struct CompactedFile {
     pub disk_bytes: Change<Bytes>,
     /// The length of the pack in the archive that was written, or would be written.
     pub archive_bytes: Bytes,
-    /// The calibration from which `calibration` was made, with full precision.
+    /// The same calibration as in `calibration`, with full precision.
     #[serde(skip)]
     pub billed: Option<Calibration>,
     /// Number of edits of each pass.
@@ -247,7 +247,8 @@ pub struct CompactReport {
     /// The path of the compacted copy, if one was written; the session is then unchanged.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "lossy_path_option")]
     pub out: Option<PathBuf>,
-    /// The id of the run that made the compaction, as in `epitome log`.
+    /// The id of the run that made the compaction, as in `epitome log`; `null` if nothing was
+    /// written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
     /// Whether the session was skipped because less than [`Compact::least`](super::Compact::least)

@@ -104,7 +104,7 @@ impl Restore<'_> {
     ///
     /// # Errors
     ///
-    /// The errors of [`run`](Restore::run), except that the session may be in use.
+    /// The errors of [`run_after`](Restore::run_after), except that the session may be in use.
     pub fn plan(&self, session: &OpenSession<'_>) -> Result<RestoreReport> {
         let mut done = Vec::new();
         for (part, source, known) in self.open_archived(session)? {
@@ -151,8 +151,8 @@ impl Restore<'_> {
     }
 
     /// Restores a session and the files that belong to it in one transaction: everything is planned
-    /// and proved, then written. If one file cannot be written, none is. Files that were never
-    /// compacted are skipped, even the session's own file. When everything is planned,
+    /// and proved, then written. If one file cannot be written, none is changed. Files that were
+    /// never compacted are skipped, even the session's own file. When everything is planned,
     /// `before_writing` is called with what would be restored, even if nothing is to be undone. If
     /// it returns an error, nothing is written.
     ///
@@ -184,7 +184,8 @@ impl Restore<'_> {
             done.push(back);
         }
         before_writing(&done)?;
-        // The report is made now: after the files are written, it is too late for an error.
+        // The report is made now, because it can fail: after the files are written, it is too late
+        // for an error.
         let report = RestoreReport::planned(session, done)?;
         let mut ways_back = Vec::new();
         for (n, FileReplacement { of, becomes, .. }) in &changes {
@@ -266,7 +267,7 @@ impl Restore<'_> {
                 Ok(Some(known)) => found.push((part, source, known)),
                 Ok(None) => {}
                 Err(err) if !is_session && err.kind() == ErrorKind::UnknownFormat => {}
-                // The other files are restored, although this part of the archive is damaged.
+                // The other files are restored, although the archive of this file is damaged.
                 Err(err) if self.tolerates(&err) => lost.push(err),
                 Err(err) => return Err(err),
             }
@@ -344,7 +345,8 @@ impl Restore<'_> {
         Ok(lost)
     }
 
-    /// Computes how to restore a file. Returns a report of that, and the splices over the file.
+    /// Computes how to restore a file. Returns the report of the file, and the splices that restore
+    /// the file.
     fn plan_file(
         &self,
         config: &Config,
@@ -355,7 +357,8 @@ impl Restore<'_> {
         if_read(source, self.plan_unchecked(config, path, source, known))
     }
 
-    /// Like [`plan_file`](Restore::plan_file), but a failed read of the file is not noticed.
+    /// Like [`plan_file`](Restore::plan_file), but the result may be wrong if a read of the file
+    /// failed.
     fn plan_unchecked(
         &self,
         config: &Config,
@@ -540,8 +543,8 @@ fn not_archived(session: &Path) -> Error {
 
 impl OpenSession<'_> {
     /// The generations that a restore without options would undo, the oldest first: those of the
-    /// session's own file or, if it has none, of the first file that belongs to it. Empty if
-    /// everything is as the agent wrote it, or if it cannot be restored.
+    /// session's own file or, if it has none, of the first file that belongs to it and has some. A
+    /// file is skipped if it or the archive cannot be read. Empty if no file has any.
     ///
     /// ```
     /// use epitome::ops::{Compact, OpenSession};

@@ -21,7 +21,7 @@ pub struct FileRestore {
     pub key: SessionKey,
     /// How the file was restored.
     pub outcome: RestoreOutcome,
-    /// Number of edits in the generations that were undone exactly.
+    /// The number of edited records in the generations that were undone exactly.
     pub edits: u64,
     /// The length of the file before the restore.
     pub bytes_before: Bytes,
@@ -32,10 +32,11 @@ pub struct FileRestore {
     pub generation: Option<u64>,
     /// The errors of parts of the archive that are damaged or missing.
     pub damaged: Vec<Error>,
-    /// The error, if the result is not the original because older bytes are not in the archive.
+    /// The error if the restored file is exact but not the original, because the archive does not
+    /// have older bytes; otherwise `None`.
     pub short_of: Option<Error>,
-    /// The numbers of imported generations that were used. These may insert text that was never in
-    /// the session.
+    /// The numbers of the imported generations that were used for the restore. Imported generations
+    /// may insert text that was never in the session.
     pub imported: Vec<u64>,
 }
 

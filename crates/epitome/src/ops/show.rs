@@ -16,9 +16,10 @@ pub struct ArchivedText {
     pub bytes: Vec<u8>,
 }
 
-/// The removed text with this reference; the reference may be abbreviated to its first digits. If
-/// the archive has several copies, the newest undamaged one is returned, preferably one with a
-/// description.
+/// The removed text with this reference, from the archive or, if the archive does not have it, from
+/// the texts that `epitome proxy` removed from requests. The reference may be abbreviated to its
+/// first digits. If the archive has several copies, the newest undamaged one is returned,
+/// preferably one with a description.
 ///
 /// ```
 /// use epitome::ErrorKind;
@@ -40,8 +41,8 @@ pub struct ArchivedText {
 ///
 /// # Errors
 ///
-/// `NotFound` if there is no such text, `Ambiguous` if several texts have references that begin so,
-/// `Archive` if all copies are damaged.
+/// `NotFound` if there is no such text, `Ambiguous` if the references of several texts begin with
+/// these digits, `Archive` if all copies are damaged.
 pub fn archived_text(config: &Config, reference: &Ref) -> Result<ArchivedText> {
     match in_archive(config, reference) {
         Err(err) if err.kind() == ErrorKind::NotFound => on_the_wire(config, reference)?.ok_or(err),
@@ -49,7 +50,8 @@ pub fn archived_text(config: &Config, reference: &Ref) -> Result<ArchivedText> {
     }
 }
 
-/// The text, if `epitome proxy` took it out of a request.
+/// The removed text with this reference, if `epitome proxy` removed it from a request; otherwise
+/// `None`.
 fn on_the_wire(config: &Config, reference: &Ref) -> Result<Option<ArchivedText>> {
     let removed = wire::removed_texts(&config.wire_memo(), reference)?;
     let raw_of = |hash: Hash| removed.iter().find(|(_, text)| text.hash == hash);

@@ -12,7 +12,7 @@ use super::report::{CompactReport, CompactedFile};
 pub struct SizeRow {
     /// What is measured: `messages`, `request`, `disk`, or `net`.
     pub name: &'static str,
-    /// The unit of the numbers, or what they count; may be empty.
+    /// The unit of the numbers, or a note about them, as it is displayed; may be empty.
     pub unit: String,
     /// The sizes as text, with their unit.
     pub words: Change<String>,

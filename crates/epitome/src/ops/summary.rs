@@ -46,7 +46,7 @@ pub enum ModelEvent {
     Asking {
         /// The name of the model.
         model: String,
-        /// Tokens of the first question.
+        /// The tokens of the first question.
         tokens: Tokens,
     },
     /// The model has responded, or all attempts have failed.
@@ -109,9 +109,10 @@ pub struct Questions {
 }
 
 impl ModelRequest {
-    /// The model that the option `model` names; if that is empty, the model of the settings. If
-    /// neither names one, or the name is `auto`, a model of the session's provider. `address` and
-    /// `fallback` are options, too; if `fallback` is empty, that of the settings is used.
+    /// Selects the model that the option `model` names or, if that is empty, the model that the
+    /// settings name. If neither names a model, or the name is `auto`, a model of the session's
+    /// provider is chosen. `address` and `fallback` are options, too; if `fallback` is empty, the
+    /// fallback of the settings is used.
     pub fn new(
         settings: &Settings,
         model: &str,
@@ -181,7 +182,8 @@ impl ModelRequest {
         Ok(written?.text)
     }
 
-    /// Estimates what a model would be asked. Calls no model, and needs no key.
+    /// Estimates the questions that a model would be asked, and their cost. Calls no model, and
+    /// needs no key.
     pub(super) fn forecast<S: Source>(
         &self,
         config: &Config,

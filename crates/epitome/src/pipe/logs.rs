@@ -32,7 +32,7 @@ impl Logs {
         self.path(&name, number)
     }
 
-    /// The newest log of this session.
+    /// The path of the newest log of this session. `NotFound` if it has none.
     pub(super) fn newest(&self, session: &str) -> Result<PathBuf> {
         let name = file_name(session);
         let mut numbers = self.numbers(&name);
@@ -77,7 +77,8 @@ impl Logs {
     }
 }
 
-/// The id in the first line of a log.
+/// The id of the session in the first line of a log. `None` if the file cannot be read or is no
+/// log.
 pub fn id(path: &Path) -> Option<String> {
     let mut head = Vec::new();
     regular::open(path).ok()?.take(HEAD).read_to_end(&mut head).ok()?;

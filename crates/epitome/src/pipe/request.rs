@@ -114,8 +114,9 @@ pub struct Recall {
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
-/// The tokens that a provider counted for a request: in a call or view, that of the last response
-/// among the messages; in an answer, that of the question.
+/// The tokens that a provider counted for a request to a model and its response. In a `call` or
+/// `view`, the response is the last one among the messages; in an `answer`, it is the answer to the
+/// question.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Billed {
@@ -157,8 +158,8 @@ impl<'l> Request<'l> {
         let op: String = op
             .and_then(|op| serde_json::from_str(op).ok())
             .ok_or_else(|| usage(format!("`op` says what is asked: {OPS}")))?;
-        // The member `k` is ignored: clients may number requests with it. Answers come in the order
-        // of requests.
+        // The member `k` is ignored: clients may number requests with it. Answers are returned in
+        // the order of the requests.
         said.retain(|(key, _)| *key != "k");
         let asked = match op.as_str() {
             "hello" => Request::Hello(members(&op, said)?),
@@ -242,7 +243,7 @@ impl Billed {
 }
 
 impl Answer {
-    /// The answer of a model, as the client passes it on.
+    /// The answer of a model that the client passes on, or the reason why there is none.
     fn reply(self) -> Result<std::result::Result<Reply, NoReply>> {
         let Answer { text, stopped, usage, failed, too_long } = self;
         let text = match (text, failed, too_long) {

@@ -1,4 +1,5 @@
-//! Folders of rendered sessions: the files of each, a manifest, and a page that links to them.
+//! Folders of rendered sessions. Such a folder contains the files of each session, a manifest, and
+//! a page that links to all sessions.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -24,7 +25,7 @@ use crate::store::{disk, write_over};
 const MANIFEST: &str = "manifest.json";
 /// The name of the page that links to all sessions.
 const INDEX: &str = "index.html";
-/// The files in such a folder that are not sessions.
+/// The names of the files in a folder of rendered sessions that belong to no single session.
 pub(crate) const FOLDER_FILES: [&str; 2] = [MANIFEST, INDEX];
 /// The maximum number of bytes of a page that are read to find its facts.
 const HEAD: usize = 256 << 10;
@@ -39,7 +40,8 @@ pub enum RenderForm {
     Markdown,
     /// JSON, for other programs and for epitome itself, which can read it again.
     Json,
-    /// The session's own records, as its agent writes them.
+    /// The records of the session as it is rendered (redacted and compacted, if the options say
+    /// so), in its agent's format.
     Jsonl,
 }
 
@@ -164,7 +166,8 @@ fn write(
 ///
 /// # Errors
 ///
-/// `Disk` or `NoPermission` if a file cannot be written.
+/// `Exists`, `NewerFormat` or `Unreadable` from the manifest, as for [`render_into`]; `Disk` or
+/// `NoPermission` if a file cannot be written.
 pub fn update_index(folder: &Path, new: Vec<Listing>) -> Result<Index> {
     let _lock = lock(folder)?;
     let mut sessions = ours(folder)?;
@@ -178,8 +181,9 @@ pub fn update_index(folder: &Path, new: Vec<Listing>) -> Result<Index> {
 ///
 /// # Errors
 ///
-/// `Refused` if the address is outside of the folder; `Disk` or `NoPermission` if the manifest
-/// cannot be written; the errors of reading the session.
+/// `Refused` if `href` leads out of the folder; `Exists`, `NewerFormat` or `Unreadable` from the
+/// manifest; `Disk` or `NoPermission` if the manifest cannot be written; the errors of reading the
+/// session.
 pub fn upsert(
     folder: &Path,
     reading: &RenderSource,
@@ -230,7 +234,8 @@ pub fn facts_of(reading: &RenderSource, how: &RenderOptions<'_>) -> Result<Listi
 ///
 /// # Errors
 ///
-/// `NotFound`, `Disk` or `NoPermission` if the folder cannot be read or written.
+/// `Exists` if another program wrote the folder's manifest or index; `NewerFormat` from the
+/// manifest; `NotFound`, `Disk` or `NoPermission` if the folder cannot be read or written.
 pub fn rebuild_index(folder: &Path) -> Result<Index> {
     Ok(repair(folder, &mut |_| None)?.0)
 }
@@ -242,7 +247,8 @@ pub fn rebuild_index(folder: &Path) -> Result<Index> {
 ///
 /// # Errors
 ///
-/// `NotFound`, `Disk` or `NoPermission` if the folder cannot be read or written.
+/// `Exists` if another program wrote the folder's manifest or index; `NewerFormat` from the
+/// manifest; `NotFound`, `Disk` or `NoPermission` if the folder cannot be read or written.
 pub fn repair(
     folder: &Path,
     session: &mut dyn FnMut(&str) -> Option<Listing>,
@@ -285,8 +291,8 @@ pub fn repair(
     Ok((write_index(folder, Index::new(with_parts(found)))?, left_out))
 }
 
-/// The entries of an earlier manifest whose files still exist, each sub-agent's next to that of its
-/// session.
+/// The entries of an earlier manifest whose files still exist, by name. A sub-agent's entry is
+/// taken out of the entry of its session.
 fn still_there(folder: &Path) -> BTreeMap<String, Listing> {
     let mut found = BTreeMap::new();
     let known = manifest(folder).map(|it| it.sessions).unwrap_or_default();
@@ -357,7 +363,7 @@ fn lock(_: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether an address in a manifest is a path below its folder.
+/// Whether an address in a manifest is a relative path that stays below the folder of the manifest.
 fn is_inside(file: &str) -> bool {
     let path = Path::new(file);
     let mut parts = path.components();
@@ -400,7 +406,8 @@ fn write_index(folder: &Path, index: Index) -> Result<Index> {
 ///
 /// # Errors
 ///
-/// `Exists` if another program wrote one; `NewerFormat`; `Unreadable` if the manifest is damaged.
+/// `Exists` if another program wrote one of them; `NewerFormat` if a newer epitome wrote the
+/// manifest; `Unreadable` if the manifest is damaged.
 pub(crate) fn ours(folder: &Path) -> Result<Vec<Listing>> {
     let index = folder.join(INDEX);
     let page = match regular::read(&index) {
@@ -470,7 +477,7 @@ pub(crate) fn rendered_in(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Whether a text is what follows a session's name in the name of a file: `.html`, `-2.html`,
-/// `.md`, `.json`.
+/// `.md`, `.json`, `.jsonl`.
 fn is_ending(rest: &str) -> bool {
     let Some((number, extension)) = rest.rsplit_once('.') else { return false };
     let page = number.strip_prefix('-').unwrap_or_default();

@@ -12,8 +12,8 @@ use super::{Member, RenderSource};
 use crate::archive::Hash;
 use crate::place::Place;
 
-/// The number of digits of a hash in a name, and in a session's `origin` in a manifest. They are
-/// few on purpose: a manifest is shared, and a short hash does not reveal a path.
+/// The number of digits of a hash in a name, and in a session's `origin` in a manifest. The hash is
+/// short on purpose: a manifest is shared, and a short hash does not reveal a path.
 const DIGITS: usize = 8;
 
 /// The maximum number of characters in a session's name. Names of its sub-agents begin with it and
@@ -24,7 +24,8 @@ const LONGEST: usize = 64;
 pub(super) struct Names {
     pub(super) main: PageName,
     pub(super) parts: Vec<PageName>,
-    /// Distinguishes copies of one session.
+    /// A hash of the path of the session, which distinguishes copies of one session. `None` if the
+    /// session is not a file.
     pub(super) origin: Option<String>,
 }
 

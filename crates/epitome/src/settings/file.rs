@@ -22,8 +22,8 @@ pub(super) fn read(path: &Path) -> Result<Vec<(&'static Key, SetValue)>> {
     reader.without_contradictions()
 }
 
-/// Parses a value from the environment or the command line. `8k` means 8,000, and a list may be
-/// written as texts with commas between them.
+/// Parses a value for `key` from the environment or the command line. `8k` means 8,000. A list may
+/// be written as texts with commas between them.
 pub(super) fn value_of(key: &Key, text: &str) -> Value {
     if key.words.iter().any(|word| word == text) {
         return Value::String(text.to_owned());
@@ -45,11 +45,12 @@ pub(super) fn value_of(key: &Key, text: &str) -> Value {
 }
 
 /// Converts the settings file of another program to a table for `epitome.toml`. Returns the text of
-/// the table, and the names of the settings that epitome does not have.
+/// the table, and the names of the settings to which no setting of epitome corresponds.
 ///
 /// # Errors
 ///
-/// `Settings` if the file is neither TOML nor JSON, or contains no known setting.
+/// `Settings` if the file is neither TOML nor JSON, or contains no setting of a known program; the
+/// errors of reading the file.
 #[cfg_attr(
     not(test),
     expect(clippy::disallowed_methods, reason = "a person names it: it may be a pipe")
@@ -173,7 +174,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The entries of a table with another program's names.
+    /// Reads the entries of a table that has another program's names.
     fn foreign(
         &mut self,
         foreign: &'static Foreign,

@@ -18,7 +18,7 @@ pub struct Foreign {
     pub of: String,
     /// The name of the recipe that works like that program.
     pub recipe: Option<String>,
-    /// The settings.
+    /// The settings of the program that correspond to settings of epitome.
     pub names: Vec<Name>,
     /// The keys that lead to the settings in that program's own file.
     pub at: Vec<String>,
@@ -43,15 +43,17 @@ type Keys = Vec<(String, String)>;
 pub enum To {
     /// This key gets the same value.
     Key(String),
-    /// This key gets the same number; 0 is ignored.
+    /// This key gets the same number. The number 0 sets nothing.
     Positive(String),
     /// This key gets the number, multiplied by this factor.
     Times(String, i64),
-    /// The value is a table: each name in it has a key, which gets its value.
+    /// The value is a table. For each name that may be in it, there is a key that gets the value
+    /// under this name.
     Within(Keys),
-    /// The value is `{ type, value }`, or a number of the first type: the key depends on the type.
+    /// The value is `{ type, value }`, or a number, which has the first type in the list. For each
+    /// type, there is a key that gets the number.
     Typed(Keys),
-    /// If the value is `true`, these keys get these values.
+    /// If the value is `true`, these keys get these values. The value `false` sets nothing.
     IfTrue(Vec<(String, Value)>),
     /// This key gets the first text for `true`, and the second for `false`.
     Either(String, String, String),
@@ -112,7 +114,7 @@ impl Name {
         }
     }
 
-    /// A description of the corresponding settings.
+    /// A description of the settings of epitome that correspond to this name.
     pub fn message(&self) -> String {
         match &self.to {
             To::Key(key) | To::Positive(key) | To::Either(key, ..) => key.clone(),
@@ -195,7 +197,8 @@ fn schema_of(ours: &serde_json::Value, key: &str) -> serde_json::Value {
     schema
 }
 
-/// The settings for a nested table of another program.
+/// The settings that a table sets whose names correspond to the keys in `names`; or what is wrong
+/// with the table.
 fn within<'n>(
     names: &'n [(String, String)],
     value: &Value,

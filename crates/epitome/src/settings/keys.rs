@@ -18,7 +18,7 @@ pub struct Key {
     pub default: Option<Value>,
     /// Whether a project's file may set it only if the user trusts the project.
     pub user_only: bool,
-    /// What the path may contain, if the value is a path.
+    /// What the text may be, if the value is a path or a list of paths; otherwise `None`.
     pub path: Option<PathKind>,
     /// Whether the value is a list.
     pub list: bool,
@@ -30,10 +30,10 @@ pub struct Key {
     schema: Value,
 }
 
-/// What a path setting may contain.
+/// What the text of a setting for a path may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathKind {
-    /// A path.
+    /// Only a path.
     File,
     /// A path, or the name of a recipe.
     Recipe,

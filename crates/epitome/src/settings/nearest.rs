@@ -1,6 +1,6 @@
 //! Finds the name that the user probably meant by a misspelt one.
 
-/// The most similar name, if one is similar enough.
+/// The most similar of the `known` names. `None` if none is similar enough.
 pub fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     let scored = known.map(|known| {
         // The last word of a name may be right although its table is wrong.

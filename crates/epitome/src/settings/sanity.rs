@@ -77,7 +77,7 @@ const BOUNDS: &[Bound] = &[
     Bound { less: "compaction.target", than: "compaction.trigger.tokens", or_equal: true },
 ];
 
-/// Checks values that limit each other, wherever each of them is set.
+/// Checks values that limit each other, also if they are set in different places.
 pub(super) fn together(settings: &Settings) -> Result<()> {
     for bound in BOUNDS {
         let less = settings.set.get(bound.less).and_then(|sets| sets.first());

@@ -12,9 +12,9 @@ use crate::regular;
 /// The names of a project's settings file. If a folder has both, the first is read.
 const NAMES: [&str; 2] = [".epitome.toml", "epitome.toml"];
 
-/// The nearest settings file of a project, from the folder `here` upward. The search ends at the
-/// folder of a repository, and below the user's home folder. A link to a file outside of the
-/// project is ignored and reported in `notes`.
+/// The nearest settings file of a project, from the folder `here` upward. The folder of a
+/// repository is searched last; the user's home folder and the folders above it are not searched. A
+/// link to a file outside of the project is ignored and reported in `notes`.
 pub(super) fn project_file(here: &Path, home: &Path, notes: &mut Vec<String>) -> Option<PathBuf> {
     let mut folders = here.ancestors().take_while(|it| *it != home);
     let repository = folders.find(|folder| folder.join(".git").exists());
@@ -48,8 +48,8 @@ fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// The folder to which paths are relative, the home folder that `~` stands for, and the scope of
-/// the file that contains the paths.
+/// How paths in settings are resolved: the folder to which they are relative, the home folder that
+/// `~` stands for, and the scope of the settings that contain the paths.
 #[derive(Clone, Copy)]
 pub(super) struct Ground<'a> {
     pub(super) folder: &'a Path,
@@ -57,8 +57,8 @@ pub(super) struct Ground<'a> {
     pub(super) scope: Scope,
 }
 
-/// Makes the paths in a value absolute: they are relative to the folder of their file. Paths of an
-/// untrusted project must stay in that folder.
+/// Makes the paths in a value absolute: a relative path begins in the folder of `ground`. Returns
+/// an error if a path in the file of an untrusted project leads out of that folder.
 pub(super) fn settle(set: &mut SetValue, key: &Key, ground: Ground<'_>) -> Result<()> {
     let Some(kind) = key.path else { return Ok(()) };
     let Ground { folder, home, scope } = ground;

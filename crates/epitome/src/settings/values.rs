@@ -342,8 +342,8 @@ pub struct Trust {
     pub projects: Option<Vec<PathBuf>>,
 }
 
-/// The words that a type of settings accepts, each with its description: for a command line option
-/// with the same values.
+/// The values that a type of settings accepts, each with its description. Command line options that
+/// take the same values use them.
 pub fn accepted_values<T: JsonSchema>() -> Vec<(String, String)> {
     let schema = Value::from(schemars::schema_for!(T));
     let words = schema["oneOf"].as_array().into_iter().flatten();

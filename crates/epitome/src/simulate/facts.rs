@@ -1,5 +1,5 @@
-//! The features of facts, and which facts were used later: the data that the weights of a digest
-//! are fitted to.
+//! The features of facts, and which facts were used later. The weights by which a digest ranks
+//! facts are fitted to these data.
 
 use std::collections::HashSet;
 
@@ -24,8 +24,8 @@ pub struct KnownFact {
     pub is_used: bool,
 }
 
-/// The facts of a session's context at each point at which the simulation forces a compaction,
-/// without facts that occur in any program.
+/// For each point at which the simulation forces a compaction, the facts in the session's context
+/// at that point. Facts that occur in sessions of all kinds are left out.
 ///
 /// # Errors
 ///

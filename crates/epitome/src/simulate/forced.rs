@@ -8,13 +8,13 @@ use super::view::Pool;
 use super::{Job, Pieces};
 use crate::live::Context;
 
-/// What a forced compaction kept.
+/// The measurements of one forced compaction: what it kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ForcedCut {
     /// The measured quality, by what was used later.
     pub figures: CutFigures,
-    /// Number of rule files, skills and marked texts of the user in the context before the
-    /// compaction.
+    /// The number of rule files, skills and texts between the user's pin marks in the context
+    /// before the compaction.
     pub pins: u64,
     /// How many of the `pins` have all their rules in the context after the compaction.
     pub kept_pins: u64,
@@ -28,8 +28,8 @@ impl ForcedCut {
 }
 
 impl Job<'_> {
-    /// Forces a compaction with a recipe at every point in `cuts`. A point after which nothing was
-    /// used is skipped.
+    /// Forces a compaction with a recipe at every point in `cuts`. A point is skipped if no fact
+    /// from before it was used after it.
     pub(super) fn forced(
         &self,
         recipe: &Recipe,
@@ -45,7 +45,8 @@ impl Job<'_> {
         Ok(all)
     }
 
-    /// Forces a compaction in a context. `None` if nothing from before was used later.
+    /// Forces a compaction in a context and measures it. `None` if no fact from before the
+    /// compaction was used after it.
     fn force(
         &self,
         recipe: &Recipe,

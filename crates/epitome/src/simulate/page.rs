@@ -7,7 +7,8 @@ use super::replay::LiveCall;
 use super::report::{RecipeReport, SimulateReport};
 use super::{NO_COMPACTION, SimulatedSession};
 
-/// The number of sessions whose context is plotted: those with the most calls.
+/// The maximum number of sessions whose context is plotted. These are the sessions with the most
+/// calls.
 const PLOTTED: usize = 4;
 /// The maximum number of points of a line.
 const POINTS: usize = 600;

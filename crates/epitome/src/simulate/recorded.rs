@@ -15,9 +15,10 @@ pub struct RecordedCost {
     pub requests: u64,
     /// The cost of these requests, in millionths of a dollar; `null` if no price is known.
     pub micro_dollars: Option<MicroDollars>,
-    /// Whether the real cost was higher, because an output, a price or a whole session is missing.
+    /// Whether the real cost was higher than this, because an output, a price or a whole session is
+    /// not recorded.
     pub at_least: bool,
-    /// The cost, relative to the cost of the same sessions without compaction; `null` if one of the
+    /// The cost divided by the cost of the same sessions without compaction; `null` if one of the
     /// two is not known.
     pub cost: Option<f64>,
     /// The mean number of tokens in a request.
@@ -105,14 +106,15 @@ impl RecordedCost {
         }
     }
 
-    /// The cost as text; `≥ $1.20` if the real cost was higher.
+    /// The cost as text, such as `≥ $1.20` if the real cost was higher; `None` if no price is
+    /// known.
     pub fn dollars(&self) -> Option<String> {
         let sign = if self.at_least { "≥ " } else { "" };
         self.micro_dollars.map(|dollars| format!("{sign}{dollars}"))
     }
 }
 
-/// How often the history was replaced by a summary or by a copy of a part of it.
+/// How often the history was replaced by a summary or by a copy of a part of itself.
 fn compactions(transcript: &Transcript) -> u64 {
     let replaces = |entry: &Entry| {
         entry.repeated || entry.blocks.iter().any(|it| matches!(it, Block::Summary(_)))

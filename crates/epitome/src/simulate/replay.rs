@@ -20,7 +20,8 @@ pub struct LiveCall {
     pub cost: MicroDollars,
     /// The cost of the call if only whole earlier requests are cached.
     pub cost_requests: MicroDollars,
-    /// The cost of reading again what the call's edits needed and the context did not contain.
+    /// The cost of reading those texts again that the call's edits needed and the context did not
+    /// contain.
     pub rereads: MicroDollars,
     /// The number of compactions between the previous call and this one.
     pub compactions: u64,

@@ -76,22 +76,23 @@ pub struct RecipeReport {
     pub in_line: Option<f64>,
     /// The share as in `recall`, including facts that can be recalled or read again.
     pub recoverable: Option<f64>,
-    /// The share of pins (texts that set rules) of which every line is kept.
+    /// At forced compactions: the share of pins (texts that set rules) of which every rule is kept.
     pub pins: Option<f64>,
-    /// The share of later edits for which a file must be read again.
+    /// At forced compactions: the share of later edits for which a file must be read again.
     pub rereads: Option<f64>,
     /// In the replay of all calls: the cost relative to no compaction, if any beginning of an
     /// earlier request is cached.
     pub cost: Option<f64>,
     /// The cost as in `cost`, if only whole earlier requests are cached.
     pub cost_bp: Option<f64>,
-    /// The cost as in `cost`, with the cost of reading again what edits needed.
+    /// The cost as in `cost`, plus the cost of reading those texts again that edits needed.
     pub cost_rereads: Option<f64>,
     /// The cost that `cost` is computed from, in millionths of a dollar.
     pub micro_dollars: MicroDollars,
     /// The cost that `cost_bp` is computed from, in millionths of a dollar.
     pub micro_dollars_bp: MicroDollars,
-    /// The share of the facts used by each response that its context contained.
+    /// In the replay of all calls: of the facts that a response uses, the share that its context
+    /// contained.
     pub call_recall: Option<f64>,
     /// The share as in `call_recall`, of facts that had last occurred more than ten calls before.
     pub far_recall: Option<f64>,
@@ -99,7 +100,7 @@ pub struct RecipeReport {
     pub context: Tokens,
     /// The share of calls whose request is larger than the window.
     pub over: f64,
-    /// The share of edits for which a file had to be read again.
+    /// In the replay of all calls: the share of edits for which a file had to be read again.
     pub live_rereads: Option<f64>,
     /// The number of compactions.
     pub compactions: u64,

@@ -9,7 +9,7 @@ use epitome_model::Counter;
 use super::Pieces;
 use crate::live::Outgoing;
 
-/// Blocks that have been measured, by id.
+/// A cache of measured blocks, by the id of the block and by the item that contains it.
 #[derive(Clone)]
 pub struct Pool {
     known: HashMap<u64, Arc<MeasuredBlock>>,

@@ -19,10 +19,10 @@ use crate::cost::billed_requests;
 use crate::regular;
 use crate::store::disk;
 
-/// The maximum number of bytes that one call reads. The next call continues there.
+/// The maximum number of bytes that one call reads. The next call continues where this one stopped.
 const MOST: u64 = 24 << 20;
 
-/// What is known of a day.
+/// The cost of the requests of one day, as far as sessions have been read.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Day {
     day: Option<Date>,
@@ -36,14 +36,16 @@ struct Day {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct ReadSoFar {
-    /// The offset behind the last line that was read.
+    /// The offset after the last line that was read, in bytes.
     to: u64,
-    /// The length of the file then. `modified` is the time of its last write.
+    /// The length of the file when it was read. `modified` is the time of its last write before
+    /// that, in nanoseconds since 1970.
     len: u64,
     modified: u64,
 }
 
-/// What the requests of Claude Code cost today, in UTC, and whether there is more to read.
+/// What the requests of Claude Code cost today (in UTC), and whether there may be more to read,
+/// because this call has read the maximum number of bytes.
 pub(super) fn spent(config: &Config, prices: &Catalogue) -> (MicroDollars, bool) {
     let today = config.now().to_zoned(TimeZone::UTC).date();
     let path = config.home.join("cache/status-line/today.json");

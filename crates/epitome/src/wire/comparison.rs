@@ -8,7 +8,8 @@ use serde::Serialize;
 use super::Chain;
 use super::ledger::{Group, LedgerLine};
 
-/// Conversations that each group needs before their difference is reported.
+/// The number of conversations that each group needs before a difference between the groups is
+/// reported.
 pub const LEAST: u64 = 20;
 
 /// The conversations that the proxy may change (treated), compared with those that it passes
@@ -20,7 +21,7 @@ pub struct Comparison {
     pub treated: GroupSum,
     /// The conversations that are held out.
     pub holdout: GroupSum,
-    /// Conversations that were in both groups, and are in neither sum.
+    /// The number of conversations that were in both groups. They are in neither sum.
     pub mixed: u64,
     /// How much the cost of a request of a treated conversation differs. `None` if there are too
     /// few conversations.
@@ -28,7 +29,7 @@ pub struct Comparison {
     /// How much the cost of a turn of the user differs. Requests to get removed texts back are
     /// included.
     pub turn_cost: Option<Difference>,
-    /// Conversations that each group needs.
+    /// The number of conversations that each group needs before a difference is reported.
     pub least: u64,
 }
 
@@ -39,15 +40,15 @@ pub struct ComparisonRow {
     pub title: &'static str,
     /// The value of treated conversations.
     pub treated: String,
-    /// The value of those held out.
+    /// The value of the conversations held out.
     pub holdout: String,
-    /// How much they differ: `-20.0% (-24.4 to -15.1)`. Empty in rows other than costs, and if
-    /// there are too few conversations.
+    /// How much the two values differ: `-20.0% (-24.4 to -15.1)`. Empty in rows other than costs,
+    /// and if there are too few conversations.
     pub difference: String,
 }
 
 impl Comparison {
-    /// The rows, in order.
+    /// The rows, in the order in which they are displayed.
     pub fn rows(&self) -> Vec<ComparisonRow> {
         let row =
             |title, value: fn(&GroupSum) -> String, difference: Option<Difference>| ComparisonRow {
@@ -72,7 +73,8 @@ impl Comparison {
         ]
     }
 
-    /// What the rows do not say: that there are too few conversations, or that they do not differ.
+    /// Notes on the rows, as sentences: that there are too few conversations, that the groups do
+    /// not differ by more than chance, or that conversations were in both groups.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let differences = [self.request_cost, self.turn_cost];
@@ -100,20 +102,20 @@ fn precise(amount: u64) -> String {
     format!("${}.{:04}", rounded / 10_000, rounded % 10_000)
 }
 
-/// The sum of a group.
+/// The sum of the compared requests of a group of conversations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct GroupSum {
-    /// Conversations.
+    /// The number of conversations.
     pub conversations: u64,
-    /// Turns of the user.
+    /// The number of turns of the user.
     pub turns: u64,
-    /// Requests.
+    /// The number of requests.
     pub requests: u64,
     /// All input tokens.
     pub input_tokens: Tokens,
     /// The input tokens that were read from a cache.
     pub cached_tokens: Tokens,
-    /// Output tokens.
+    /// The output tokens.
     pub output_tokens: Tokens,
     /// What the requests cost at list prices.
     pub cost: MicroDollars,

@@ -32,7 +32,7 @@ pub enum Treatment {
     /// The request was sent as it came.
     #[default]
     Passed,
-    /// The request was changed only as it was decided for earlier requests of the same
+    /// The request was changed only by decisions that were made for earlier requests of the same
     /// conversation.
     Known,
     /// New results in it were shortened.
@@ -41,7 +41,7 @@ pub enum Treatment {
     Cut,
 }
 
-/// Whether a conversation is changed at all.
+/// Whether requests of a conversation may be changed at all.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -82,7 +82,7 @@ pub enum End {
 pub struct MadeCut {
     /// The name of the cut: the chain of the last message that it covers.
     pub id: Chain,
-    /// Tokens that the provider had to write to its cache again because of it.
+    /// Tokens that the provider had to write to its cache again because of the cut.
     pub rewritten: Tokens,
     /// The list price of writing these tokens, compared with reading them from the cache. `None` if
     /// the price is not known.
@@ -111,10 +111,10 @@ pub struct LedgerLine {
     pub time: Timestamp,
     /// The id of the run of the proxy.
     pub run: String,
-    /// The agent that was wrapped, or the name by which the client calls itself.
+    /// The agent that `epitome wrap` started, or the name by which the client calls itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// The API.
+    /// The name of the API.
     pub api: String,
     /// The model that the request names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -151,7 +151,7 @@ pub struct LedgerLine {
     /// Input tokens that were not sent, counted by the proxy's tokenizer.
     #[serde(default)]
     pub saved: Tokens,
-    /// Results that were shortened for the first time.
+    /// The number of results that were shortened for the first time in this request.
     #[serde(default)]
     pub shortened: u64,
     /// The cut that was made in this request, if one was.
@@ -163,7 +163,8 @@ pub struct LedgerLine {
     /// The hashes of removed texts whose references the model names in a call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recalled: Vec<Hash>,
-    /// Whether something passed unchanged because of an error of epitome.
+    /// Whether a part of the request, or all of it, passed unchanged because of an error of
+    /// epitome.
     #[serde(default, skip_serializing_if = "is_false")]
     pub failed: bool,
 }
@@ -246,7 +247,7 @@ impl Ledger {
 impl LedgerLines {
     fn parse(&mut self, bytes: &[u8]) {
         let mut lines = bytes.split(|byte| *byte == b'\n');
-        // What is behind the last line feed is still being written, or was torn.
+        // The bytes after the last line feed are a line that is still being written or was torn.
         let torn = lines.next_back().is_some_and(|rest| !rest.is_empty());
         self.skipped += u64::from(torn);
         for line in lines.filter(|line| !line.is_empty()) {

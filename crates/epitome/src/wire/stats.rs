@@ -1,5 +1,5 @@
-//! Sums of the requests that `epitome proxy` passed on: by day, model or agent, of each cut, and of
-//! the conversations that were left out for comparison.
+//! Sums of the requests that `epitome proxy` passed on: by day, model or agent, and for each cut.
+//! Conversations that were held out for comparison are compared with the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,10 +25,10 @@ pub enum StatsBy {
 }
 
 impl StatsBy {
-    /// All choices.
+    /// All ways to group requests.
     pub const ALL: [StatsBy; 3] = [StatsBy::Day, StatsBy::Model, StatsBy::Agent];
 
-    /// The name of the choice in options and JSON.
+    /// The name of the grouping in options and JSON.
     pub fn name(self) -> &'static str {
         match self {
             StatsBy::Day => "day",
@@ -52,7 +52,7 @@ impl StatsBy {
 pub struct ProxyReport {
     /// How the requests are grouped into rows.
     pub by: StatsBy,
-    /// The rows: days in order, others the most expensive first.
+    /// The rows. Days are in order of time; models and agents begin with the most expensive.
     pub rows: Vec<StatsRow>,
     /// All rows together.
     pub total: RequestSum,
@@ -77,21 +77,21 @@ pub struct StatsRow {
 /// A sum of requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RequestSum {
-    /// Conversations.
+    /// The number of conversations.
     pub conversations: u64,
-    /// Requests.
+    /// The number of requests.
     pub requests: u64,
     /// Requests whose tokens the service counted. All tokens and costs are of these.
     pub metered: u64,
     /// Metered requests to models without a known price: they are in no cost.
     pub unpriced: u64,
-    /// Input that was neither read from a cache nor written to one.
+    /// Input tokens that were neither read from a cache nor written to one.
     pub input_tokens: Tokens,
-    /// Input that was read from a cache.
+    /// Input tokens that were read from a cache.
     pub cached_tokens: Tokens,
-    /// Input that was written to a cache.
+    /// Input tokens that were written to a cache.
     pub cache_written_tokens: Tokens,
-    /// Output.
+    /// Output tokens.
     pub output_tokens: Tokens,
     /// Input tokens that were not sent, by the proxy's own count.
     pub saved_tokens: Tokens,
@@ -101,7 +101,7 @@ pub struct RequestSum {
     pub unchanged_cost: MicroDollars,
     /// Requests that were sent as they came, for any reason.
     pub passed: u64,
-    /// Requests that were changed only as it was decided for earlier ones.
+    /// Requests that were changed only by decisions that were made for earlier requests.
     pub known: u64,
     /// Requests with results that were shortened for the first time.
     pub shortened: u64,
@@ -109,7 +109,7 @@ pub struct RequestSum {
     pub cut: u64,
     /// Requests of conversations that are held out; they are in `passed` as well.
     pub held_out: u64,
-    /// Removed texts that models asked for.
+    /// The number of removed texts to which models referred in calls.
     pub recalled: u64,
     /// Responses with a status of 400 or more.
     pub errors: u64,
@@ -162,8 +162,8 @@ impl RequestSum {
         self.output_tokens += output;
     }
 
-    /// What is not in the sums, or went wrong: numbers of requests above 0, each with words that
-    /// follow `3 requests`.
+    /// What is not in the sums, or went wrong: the numbers of such requests, if above 0, each with
+    /// the words to put after `3 requests`.
     pub fn shortfalls(&self) -> Vec<(u64, &'static str)> {
         let mut shortfalls = vec![
             (self.requests - self.metered, "without a count from the service, in no sum of tokens"),
@@ -207,7 +207,8 @@ pub struct CutSum {
     pub requests: u64,
     /// Tokens that were not sent in these requests.
     pub saved_tokens: Tokens,
-    /// What these tokens would have cost; `None` if the price of one request is not known.
+    /// What these tokens would have cost at list prices; `None` if the price of the cut or of one
+    /// of these requests is not known.
     pub saved: Option<MicroDollars>,
 }
 

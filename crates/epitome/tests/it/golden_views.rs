@@ -1,5 +1,5 @@
-//! What each recipe sends for one history. The history shows the limits of the program after which
-//! the recipe is made.
+//! What each recipe sends for one history. The history contains results just around the limits of
+//! the programs that the recipes imitate.
 
 use std::fmt::Write as _;
 

@@ -45,8 +45,8 @@ fn sessions_of_real_work_are_left_alone_by_a_second_compaction() {
     }
 }
 
-/// The beginnings of the session up to the ends of some of its turns, always including the last;
-/// empty for a read-only session.
+/// Beginnings of the session, each up to the end of one of its turns, and at most `most` of them;
+/// the first is the whole session. Empty for a read-only session.
 fn cuts(session: &[u8], most: usize) -> Vec<&[u8]> {
     let Some(read) = load(session) else { return Vec::new() };
     let mut ends = ends_of_turns(&read.transcript);
@@ -61,7 +61,7 @@ fn load(session: &[u8]) -> Option<Loaded<Vec<u8>>> {
     Some(read)
 }
 
-/// The beginnings of user messages, without the first.
+/// The offsets at which user messages begin, without the first.
 fn ends_of_turns(transcript: &Transcript) -> Vec<usize> {
     let users = transcript.entries().filter(|(_, entry)| entry.role == Role::User);
     let mut ends: Vec<usize> = users.map(|(_, it)| it.record.span.start as usize).collect();

@@ -33,8 +33,8 @@ fn claude() -> String {
     session
 }
 
-/// The invariants that break when `from` becomes `to` in the record `item`, while the edit claims
-/// to change only that record.
+/// The invariants that are violated when `from` is replaced by `to`, while the only edit claims to
+/// change the record `item`.
 fn broken(from: &str, to: &str, item: usize) -> Vec<Invariant> {
     let format = find_format("claude").expect("a known agent");
     let session = claude();

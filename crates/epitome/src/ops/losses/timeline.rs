@@ -45,8 +45,9 @@ pub(in crate::ops) struct Found {
     /// The length in bytes of the uncompacted session before the compaction, and its length
     /// including what the compaction put in place of the history.
     pub ends: (u64, u64),
-    /// The length before the compaction, without records that the agent appended as a part of it.
-    /// Only for agents that record where a compaction begins.
+    /// The length in bytes of the uncompacted session before the first record that the agent
+    /// appended as a part of the compaction. `None` if that is the record with the summary or with
+    /// the copy of the history.
     pub begins: Option<u64>,
     /// The text of the summary, for a compaction by the agent.
     pub summary: Option<String>,
@@ -142,7 +143,7 @@ impl<'a> Timeline<'a> {
         &self.whole
     }
 
-    /// All compactions, in the order in which they were made.
+    /// All compactions that were found, in the order in which they were made.
     pub fn found(&self) -> Vec<Found> {
         let mut found: Vec<Found> = self.by_epitome().chain(self.by_agent()).collect();
         found.sort_by_key(|it| it.ends.0);
@@ -358,7 +359,7 @@ fn states_of<'a, S: Source>(
     Ok(Some(states))
 }
 
-/// The note that the compactions by epitome are not reported.
+/// The note that `n` compactions by epitome are not reported, with the reason `why`.
 fn not_distinguished(n: usize, why: &str) -> String {
     let what = plural(n as u64, "compaction");
     format!("{what} of epitome cannot be told apart from the rest: {why}")

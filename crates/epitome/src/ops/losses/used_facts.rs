@@ -1,4 +1,5 @@
-//! Groups the facts that were used later, so that each file counts once.
+//! Removes shorter names of files from the facts that were used later, so that each file counts
+//! once.
 
 use epitome_passes::facts::FactKind;
 use epitome_passes::losses::UsedFact;

@@ -79,7 +79,7 @@ impl CompactionLosses {
         format!("Of {before} (paths, names, numbers) {} {gone}{later}.", facts.gone)
     }
 
-    /// The losses in groups, those that matter most first.
+    /// The losses in groups, the group that matters most first.
     pub fn groups(&self) -> Vec<LossGroup<'_>> {
         let mut groups = Vec::new();
         let rules = self.pieces_where(|it| is_one_of(it, &[LostKind::Rule, LostKind::Plan]));
@@ -105,8 +105,9 @@ impl CompactionLosses {
         groups
     }
 
-    /// The command that puts a removed text back. If no text can be put back, the command that
-    /// prints one. `None` if there is no command for any text.
+    /// The command that puts a removed text back, of the first text that can be put back. If no
+    /// text can be put back, the command that prints a text. `None` if there is no command for any
+    /// text.
     pub fn recovery_command(&self) -> Option<RecoveryCommand> {
         let mut pieces = self.pieces.iter();
         let restore = pieces.clone().find_map(|it| Some(with_ref(it.restore.as_ref()?, it)));
