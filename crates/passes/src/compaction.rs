@@ -54,7 +54,7 @@ impl Plan {
     }
 
     /// For each pass, the number of its edits; for a cut of the middle, the number of messages that
-    /// it removes. A summary is not counted.
+    /// it removes. A summary or a digest is not counted.
     pub fn by_pass(&self) -> BTreeMap<&'static str, u64> {
         let mut passes = BTreeMap::new();
         for PlannedEdit { edit, .. } in &self.edits {

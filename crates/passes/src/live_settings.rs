@@ -71,6 +71,6 @@ pub enum StageTiming {
     /// Before every request. The provider's prompt cache is then invalid from the first changed
     /// message on.
     Request,
-    /// Only on request, or after the provider refused a request as too long.
+    /// Only when a compaction is requested, or after the provider refused a request as too long.
     Asked,
 }

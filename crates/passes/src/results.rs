@@ -176,8 +176,9 @@ impl Pass for Results {
 }
 
 impl Results {
-    /// The original of a result that was truncated on ingest. In the style `cleared`, the original
-    /// of a stub with lines below it, which this pass removes.
+    /// The original of a result that was truncated on ingest. In the style `cleared`, which removes
+    /// the lines below a stub: the original of any stub with lines below it. `None` for any other
+    /// result.
     fn whole<'a>(&self, view: &View<'a>, output: &Output) -> Option<&'a Output> {
         match self.style {
             Style::Cleared => view.stub_original(output),

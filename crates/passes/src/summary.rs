@@ -45,10 +45,10 @@ pub struct ReplacedHistory<'a> {
     /// The items that the summary replaces, in the order in which they are sent.
     pub items: &'a [usize],
     /// The original versions of these items, from before they were shortened. The model reads them.
-    /// If there are no others, these are the items themselves.
+    /// An item that was not shortened is its own original.
     pub originals: &'a [usize],
     /// All original items, including those that earlier summaries replaced. The program reads facts
-    /// from them. If there are no others, these are the items themselves.
+    /// from them. If nothing was summarised before, they may be the same as `originals`.
     pub all_originals: &'a [usize],
     /// The items that follow the summary.
     pub kept: &'a [usize],

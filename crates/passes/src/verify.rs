@@ -94,8 +94,8 @@ fn added(before: &[Violation], after: Vec<Violation>) -> Vec<Violation> {
     new.collect()
 }
 
-// One check for each kind of plan. They return `None` if the records are not the original ones:
-// then nothing else can be compared.
+// One check for each kind of plan. A check returns `None` if it finds that the records are not the
+// original ones: then nothing else can be compared.
 
 /// Checks edits that are written as marks on records. A mark adds bytes to its record, and the
 /// agent must send the text of the edit for a marked result.

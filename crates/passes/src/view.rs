@@ -512,9 +512,9 @@ impl<'a> View<'a> {
         }
     }
 
-    /// An edit that replaces an argument. `None` unless the call becomes shorter in bytes and by
-    /// some tokens: a text may have more tokens next to other arguments than on its own. In a view
-    /// for reading, sizes do not matter.
+    /// An edit that replaces an argument. `None` unless the argument becomes shorter in bytes, and
+    /// by at least 4 tokens: a text may have a few more tokens next to other arguments than on its
+    /// own. In a view for reading, sizes do not matter.
     pub fn replace_argument(
         &self,
         at: At,

@@ -86,7 +86,8 @@ fn is_unspaced(c: char) -> bool {
         | '\u{20000}'..='\u{3ffff}')
 }
 
-/// A pattern for a word: a short one must match a whole word, a longer one may match a part.
+/// A pattern for a word. A short word must match a whole word. A longer word, or one in a script
+/// without spaces, may match a part of a word.
 fn pattern(word: &str) -> String {
     let is_short = word.chars().count() < PART && !word.chars().any(is_unspaced);
     if is_short { format!(r"\b{}\b", escape(word)) } else { escape(word) }

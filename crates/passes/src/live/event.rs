@@ -13,7 +13,7 @@ use crate::summary::{AskTotals, StruckCounts};
 pub enum EventReason {
     /// The recipe runs its passes before every request.
     Request,
-    /// The trigger of the recipe was reached.
+    /// The trigger of the recipe was reached, or a compaction became worth its price.
     Trigger,
     /// The trigger was near, and the compaction was prepared in the background.
     Background,
@@ -43,7 +43,7 @@ pub enum TargetExcess {
 #[serde(tag = "event", rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Event {
-    /// The window is nearly full.
+    /// The context has reached the warning level of the recipe.
     Warning {
         /// Tokens of the next request.
         tokens: Tokens,
@@ -64,9 +64,10 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         usable: Option<Tokens>,
     },
-    /// A compaction is done.
+    /// A step of a compaction is done: a middle cut, the passes, a summary, or a digest because
+    /// nothing else was enough.
     Finished {
-        /// Why the compaction was done.
+        /// Why the compaction was started.
         why: EventReason,
         /// Tokens of the next request before the compaction.
         before: Tokens,
@@ -93,11 +94,12 @@ pub enum Event {
         /// The questions that were asked for the summary, and their billed tokens.
         spent: AskTotals,
     },
-    /// Nothing was done.
+    /// Something that was due was not done: a compaction, a middle cut, a summary, or the
+    /// truncation of a result.
     Skipped {
-        /// Why a compaction was due.
+        /// Why it was due.
         why: EventReason,
-        /// Why nothing was done.
+        /// Why it was not done.
         reason: String,
         /// By how much the target is missed.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,9 +115,10 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         over_target: Option<TargetExcess>,
     },
-    /// The circuit breaker opened: no automatic compaction begins until the context has grown by 5
-    /// per cent. Compactions saved too little, failed several times, or the last one was undone.
-    /// The event occurs again only after a successful or a requested compaction.
+    /// The circuit breaker opened, because compactions saved too little or failed several times; or
+    /// a compaction was undone. No automatic compaction begins until the context has grown by 5 per
+    /// cent, except in a full window. A breaker that is open is reported again only after a
+    /// compaction that saved enough, or a requested one.
     Breaker {
         /// Tokens of the next request.
         tokens: Tokens,
@@ -125,7 +128,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// The event of a compaction in which no digest took the place of a summary.
+    /// The event of a step in which no digest took the place of a summary.
     pub(super) fn finished(
         why: EventReason,
         before: Tokens,

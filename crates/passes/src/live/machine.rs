@@ -48,8 +48,8 @@ pub struct Machine {
     warned: bool,
     /// Whether a compaction was prepared since the context was last far from its trigger.
     prepared: bool,
-    /// Whether it was already reported that a summary could not be requested. A summary that was
-    /// requested, or a requested compaction, resets this.
+    /// Whether it was already reported that no model could be asked for a summary. An answer of a
+    /// model, or a requested compaction, resets this.
     alone: bool,
     /// The target of the requested compaction. `None` if none was requested, or if the passes are
     /// to remove all that they can.
@@ -77,10 +77,10 @@ struct Growth {
     requests: u64,
 }
 
-/// What was done since the last request. This is not a stage of a recipe.
+/// How far the work before the next request has come. This is not a stage of a recipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Nothing.
+    /// Nothing was done since the last request.
     Idle,
     /// The passes have run, and a summary follows.
     Needs(Attempt),
@@ -146,7 +146,7 @@ impl Machine {
     }
 
     /// The default target of a requested compaction, in tokens: half of the target of an automatic
-    /// one, and at most a quarter of the window without the reserve.
+    /// one, and at most a quarter of the window without the reserve. `None` if both are unknown.
     pub fn target_by_hand(&self) -> Option<Tokens> {
         let half = self.target_tokens().map(|target| Tokens(target.0 / 2));
         let quarter = self.usable.map(|usable| Tokens(usable.0 / 4));
@@ -214,7 +214,7 @@ impl Machine {
         self.events.push(Event::Breaker { tokens, reason });
     }
 
-    /// Reports that a requested compaction would not be worth its cost.
+    /// Reports that something that was due is not done, and the reason.
     pub fn skip(&mut self, why: EventReason, reason: String) {
         self.events.push(Event::Skipped { why, reason, over_target: None });
     }
@@ -392,8 +392,8 @@ impl Machine {
     }
 
     /// Why the context would be compacted automatically before the next request; `None` if it would
-    /// not. If the breaker is open, a recipe with a trigger is compacted only in a full window, by
-    /// a digest.
+    /// not. If the breaker is open and the recipe runs at a trigger, only a full window is a
+    /// reason, and only a digest is made.
     pub fn due_reason(&self, gauge: &ContextSize) -> Option<EventReason> {
         let full = self.usable.is_some_and(|usable| gauge.tokens > usable);
         if !full && self.is_suspended(gauge) {
@@ -433,9 +433,9 @@ impl Machine {
     }
 
     /// Whether to prepare a compaction now: the recipe wants it, automatic compactions are allowed,
-    /// none is due yet, and the context is at the warning level or would reach the trigger if it
-    /// were a seventh larger. Returns true only once, until the context is far from its trigger
-    /// again.
+    /// none is due yet, and the context is at the warning level or would, if it were a seventh
+    /// larger, reach the trigger or be worth compacting for its price. Returns true only once,
+    /// until the context is far from its trigger again.
     pub fn should_prepare(&mut self, gauge: &ContextSize) -> bool {
         let is_near = self.percent(gauge).is_some_and(|percent| percent >= self.live.warn)
             || self.is_reached(&self.trigger, &a_seventh_larger(gauge))
@@ -511,8 +511,8 @@ impl Machine {
         self.stage = Stage::Misfits(Attempt { why, ..attempt });
     }
 
-    /// Whether the context is larger than a request may be, and a digest could still help: none has
-    /// failed since the context last grew by 5 per cent.
+    /// Whether the context is larger than a request may be, and a digest could still help: if one
+    /// has failed to make it fit, the context has grown by 5 per cent since then.
     fn misfits(&self, gauge: &ContextSize) -> bool {
         let is_over = self.limit().is_some_and(|limit| gauge.tokens > limit);
         is_over && self.misfit_at.is_none_or(|at| has_grown(at, gauge.counted))
@@ -547,7 +547,8 @@ impl Machine {
         after: &ContextSize,
         by_stage: BTreeMap<String, u64>,
     ) {
-        // A recipe that runs before every request has no target.
+        // A recipe that runs before every request may miss the target, and may find nothing to do:
+        // neither is reported.
         let sliding = why == EventReason::Request;
         let over_target = self.missed(after).filter(|_| !sliding);
         if !by_stage.is_empty() {

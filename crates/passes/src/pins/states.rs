@@ -34,7 +34,8 @@ pub struct State {
     pub source: PinSource,
     /// The text; empty if a recipe removed it.
     pub text: String,
-    /// The keys of everything of which the text is a state. A state without keys is never replaced.
+    /// The keys of the files, skill, plan or list whose content the text is. A state without keys
+    /// is never replaced.
     keys: Vec<Key>,
 }
 
@@ -208,7 +209,7 @@ fn list_of_call(name: &str) -> Key {
     Key::new(PinKind::Todo, &format!("call of {name}"))
 }
 
-/// What was found in a block: its kind, name and text, and the keys of what it is a state of.
+/// What was found in a block: the kind, the name, the text and the keys of a [`State`].
 type Found = (PinKind, String, String, Vec<Key>);
 
 /// The rule file, plan or to-do list that a call writes, if it writes one.

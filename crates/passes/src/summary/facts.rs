@@ -145,7 +145,8 @@ impl<'v> Reading<'v, '_> {
     }
 
     /// Counts an error: the first line of the output that reports a failure. A successful command
-    /// may report one, too.
+    /// may report one, too. If the output of a failed call has no such line, only the call is
+    /// named.
     fn error(&mut self, output: &Output, call: &Call, text: &str) {
         let says_so = output.error || call.kind == ToolKind::Shell;
         if !says_so || output.from_user {

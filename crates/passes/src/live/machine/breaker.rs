@@ -31,7 +31,7 @@ pub(super) enum Breaker {
 }
 
 /// The number of bad results of each kind since they were last reset: a good saving resets all
-/// three numbers, a poor one the failures, and a missing summary the failures of passes.
+/// three numbers, a poor one `unwritten` and `refused`, and a missing summary `refused`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Streaks {
     poor: u32,
