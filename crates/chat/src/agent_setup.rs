@@ -94,7 +94,8 @@ impl AgentSetup {
 
     fn set_model(&mut self, name: &str, agent: &mut Agent) -> Result<Vec<Event>> {
         let mut options = self.options.clone();
-        // The base URL belongs to the former provider.
+        // The base URL belongs to the former provider, so a model of another provider does not use
+        // it.
         if provider_of(name) != provider_of(&self.models.answers.name().to_string()) {
             options.base_url = None;
         }

@@ -47,13 +47,14 @@ pub enum Input {
     Text(u64, String),
     /// A chunk of readable reasoning of the answer to the request with this number.
     Thinking(u64, String),
-    /// The chunks of this answer are void: it is requested again.
+    /// The chunks so far of the answer to the request with this number are void: the answer is
+    /// requested again.
     Restart(u64),
-    /// This request failed, and is sent again after a while.
+    /// The request with this number failed, and is sent again after a while.
     Retry(u64, Retrying),
-    /// The complete answer to this request, with its cost if that is known.
+    /// The complete answer to the request with this number, and its cost if that is known.
     Response(u64, Box<epitome_llm::Response>, Option<MicroDollars>),
-    /// This request failed for good.
+    /// The request with this number failed for good.
     Failed(u64, Failure),
     /// The answer to the request for a summary with this number, or why there is none, and its
     /// cost.
@@ -112,7 +113,8 @@ pub enum Action {
     Question(ResponseCall, Question),
     /// Make a context for the task of a call.
     Begin(ResponseCall),
-    /// Carry out an action for the task of a call. Its context is [`Machine::task_context`].
+    /// Carry out an action for the task of a call. The context of the task is
+    /// [`Machine::task_context`].
     Task(Box<str>, Box<Action>),
     /// Run a call. The calls of one answer may run in parallel.
     Run(ResponseCall, Access),
@@ -164,7 +166,7 @@ enum State {
     Idle,
     /// A request is running. The text is that of its answer so far.
     Answering(u64, String),
-    /// A question for a summary is running.
+    /// A model answers a question for a summary, in the request with this number.
     Summarising(u64),
     /// The next request waits for a background compaction. `begins_turn` says whether that request
     /// is the first of its turn.

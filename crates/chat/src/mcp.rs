@@ -215,7 +215,7 @@ impl Drop for Servers {
             link.calls = None;
         }
         if let Some(thread) = self.thread.take() {
-            // A panic was reported already.
+            // If the thread panicked, the panic was reported already.
             let _ended = thread.join();
         }
     }

@@ -205,8 +205,8 @@ impl<S: Sessions> Host<S> {
         let host = self.clone();
         let all = self.state().threads.get_or_insert_with(channel).0.clone();
         thread::spawn(move || {
-            // `ended` closes at the end of the session. This clone is dropped at the end of the
-            // thread.
+            // The channel `ended` closes when the session ends. The channel of all threads stays
+            // open until this clone is dropped, at the end of the thread.
             let _all = all;
             let (running, ended) = channel::<()>();
             let mut session = match host.open(&wanted, ended) {
@@ -268,7 +268,8 @@ impl<S: Sessions> Host<S> {
     fn close(&self, id: &str) {
         let Some(open) = self.state().open.remove(id) else { return };
         open.line.send(Input::Leave);
-        // No message is ever sent: `recv` returns when the thread ends and the channel is closed.
+        // No message is ever sent: `recv` returns when the channel closes, once the agent has
+        // ended.
         let _ended = open.ended.recv();
     }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::permissions::Answer;
 
-/// The name of the only field of a form.
+/// The name of the only field of the form that shows a question of the model.
 const ANSWER: &str = "answer";
 
 /// The choices of the user when a call needs permission. `always` describes the calls to which

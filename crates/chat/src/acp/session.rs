@@ -19,9 +19,9 @@ use crate::permissions::{Access, Answer};
 
 /// A request of the editor that is answered once the agent is idle.
 pub(super) enum Waiting {
-    /// Answered at the end of a turn or of a command.
+    /// A prompt, which is answered when its turn or its command ends.
     Prompt(Responder),
-    /// The request is answered with the options as they are at that time.
+    /// A change of an option, which is answered with the options as they are then.
     Options(Responder),
 }
 
@@ -192,7 +192,7 @@ impl Front for Editor {
             }
             Event::Done { ended, reason, .. } if task.is_none() => {
                 self.ended = Some((*ended, reason.clone()));
-                // The response to the request contains the reason.
+                // Nothing is shown: the response to the request contains the reason.
                 if *ended == TurnEnd::Failed {
                     return;
                 }

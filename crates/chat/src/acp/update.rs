@@ -20,11 +20,11 @@ const TITLE: usize = 200;
 /// The optional features of an editor.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Abilities {
-    /// Shows compactions.
+    /// Whether the editor shows compactions.
     pub(super) compactions: bool,
-    /// Shows notices outside of the conversation.
+    /// Whether the editor shows notices outside of the conversation.
     pub(super) notices: bool,
-    /// Shows forms, for questions of the model.
+    /// Whether the editor shows forms, for questions of the model.
     pub(super) forms: bool,
 }
 

@@ -38,7 +38,7 @@ pub(super) struct OpenCall {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallState {
-    /// The tool determines what the call would access.
+    /// It is not known yet what the call would access.
     Checking,
     /// The user is asked whether the call may run.
     Asked,

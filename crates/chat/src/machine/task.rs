@@ -26,7 +26,7 @@ impl Machine {
     }
 
     /// Starts the task of a call with this context. The call fails if there is no context, or if
-    /// its arguments are invalid.
+    /// the arguments of the call are invalid.
     pub(super) fn begun(
         &mut self,
         id: &str,

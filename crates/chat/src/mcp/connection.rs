@@ -24,7 +24,7 @@ use super::{Found, Server, ServerAddress, set};
 
 /// The time limit for connecting to a server and listing its tools.
 const START: Duration = Duration::from_secs(30);
-/// The time limit for closing the connection, and the one for the end of the program after that.
+/// The time limit for closing the connection, and then again for the end of the program.
 const END: Duration = Duration::from_millis(500);
 
 /// A call of a tool.
