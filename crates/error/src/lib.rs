@@ -39,7 +39,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The file or directory does not exist.
+    /// The file, the directory or another thing that was requested does not exist.
     NotFound,
     /// The path names a directory, a pipe or a device, not a file.
     NotAFile,
@@ -59,25 +59,26 @@ pub enum ErrorKind {
     Locked,
     /// The file has several hard links: replacing one name would separate it from the others.
     HardLinked,
-    /// A file of that name exists.
+    /// A file or another thing of that name exists already, and is not replaced.
     Exists,
     /// A file could not be written: the disk is full, or failed.
     Disk,
-    /// A part of the archive is missing or damaged.
+    /// A part of the archive that is needed is missing or damaged.
     Archive,
     /// The archive has no bytes of this session, or not those that were requested.
     NotArchived,
-    /// The data were written by a newer version of epitome.
+    /// A newer version of epitome wrote the data, in a format that this version cannot read.
     NewerFormat,
     /// The request cannot be carried out safely.
     Refused,
     /// The compacted session would violate an invariant.
     Invariant,
-    /// The requested operation is not possible for sessions of this format.
+    /// The requested operation is not possible for sessions of this format, or with this build of
+    /// epitome.
     Unsupported,
     /// epitome reads sessions of this format and never writes them.
     ReadOnly,
-    /// The arguments of the command are wrong.
+    /// The arguments of a command, or the members of a request to epitome, are wrong.
     Usage,
     /// The given name is the beginning of several names.
     Ambiguous,
@@ -165,9 +166,8 @@ impl Error {
         }))
     }
 
-    /// An error that occurred while reading `path`. `what` is what was read, as the message says
-    /// it: `the session` for `cannot read the session`. An [`Error`] inside `err` is returned as it
-    /// is.
+    /// An error that occurred while reading `path`. `what` names what was read; the message is
+    /// `cannot read`, followed by this name. An [`Error`] inside `err` is returned as it is.
     pub fn reading(err: io::Error, what: &str, path: &Path) -> Error {
         let err = match Error::inside(err) {
             Ok(ours) => return ours,
@@ -177,9 +177,8 @@ impl Error {
         Error::new(kind, format!("cannot read {what}")).at(path).because(err)
     }
 
-    /// An error that occurred while writing `path`. `what` is what was written, as the message says
-    /// it: `the session` for `cannot write the session`. An [`Error`] inside `err` is returned as
-    /// it is.
+    /// An error that occurred while writing `path`. `what` names what was written; the message is
+    /// `cannot write`, followed by this name. An [`Error`] inside `err` is returned as it is.
     pub fn writing(err: io::Error, what: &str, path: &Path) -> Error {
         let err = match Error::inside(err) {
             Ok(ours) => return ours,
@@ -226,16 +225,16 @@ impl Error {
         self
     }
 
-    /// Sets the path of the file that the error is about, unless a path is set: a caller adds what
-    /// it knows and does not replace what is more precise.
+    /// Sets the path of the file that the error is about, unless it has a path already: the path
+    /// that was set where the error occurred is more precise.
     #[must_use]
     pub fn with_default_path(mut self, path: &Path) -> Error {
         self.0.path.get_or_insert_with(|| path.to_owned());
         self
     }
 
-    /// Marks that the error occurred while writing: a read that failed then is not a fault of the
-    /// session.
+    /// Marks the error as one that occurred while writing. Programs then do not report a failed
+    /// read as a fault of the session.
     #[must_use]
     pub fn while_writing(mut self) -> Error {
         self.0.while_writing = true;
@@ -258,7 +257,7 @@ impl Error {
     }
 
     /// What the user can do about the error: the hint that was set, or else the default hint of the
-    /// kind.
+    /// kind. `None` if there is neither.
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref().or(match self.0.kind {
             ErrorKind::InUse | ErrorKind::HeldByAgent => {
@@ -350,7 +349,8 @@ impl StdError for Error {
     }
 }
 
-/// Lets `?` convert an error of a writer that the caller supplied.
+/// Lets `?` convert an error of a writer. An [`Error`] inside the [`io::Error`] is returned as it
+/// is.
 impl From<io::Error> for Error {
     fn from(err: io::Error) -> Error {
         match Error::inside(err) {
