@@ -8,7 +8,7 @@ use crate::tool::{ParameterKind, Tool};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Arguments(Map<String, Value>);
 
-/// Why a call is not carried out, as a text for the model.
+/// Why a call is not carried out: its arguments are wrong. The text is for the model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct BadArguments(String);
@@ -56,17 +56,18 @@ impl Arguments {
         Ok(Arguments(taken))
     }
 
-    /// A required text.
+    /// A required text; it may be empty.
     pub(crate) fn text(&self, name: &str) -> &str {
         self.optional_text(name).unwrap_or_default()
     }
 
-    /// A text that may be left out. An empty one counts as left out.
+    /// A text that may be left out. An empty text counts as left out.
     pub(crate) fn optional_text(&self, name: &str) -> Option<&str> {
         self.0.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
     }
 
-    /// A number, at most `most`. If it is left out, `usual`.
+    /// The number with this name. A number above `most` is lowered to `most`; if the number is left
+    /// out, `usual` is returned.
     pub(crate) fn number(&self, name: &str, usual: usize, most: usize) -> usize {
         let number = self.0.get(name).and_then(Value::as_u64);
         number.map_or(usual, |number| usize::try_from(number).unwrap_or(most).min(most))

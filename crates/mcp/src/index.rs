@@ -8,10 +8,11 @@ use epitome::Config;
 use epitome::agents::SessionFile;
 use epitome_search::{Result, Scope, Search, SearchError, Update};
 
-/// How long a call waits for an update. After that, it searches what is indexed so far.
+/// How long a call of a tool waits for an update of the index. After that, it searches what is
+/// indexed so far.
 const WAIT: Duration = Duration::from_secs(10);
 
-/// The index, which the first call that needs it opens.
+/// The search index. The first call of a tool that needs it opens it.
 pub(crate) struct SessionIndex {
     config: Config,
     search: OnceLock<Arc<Search>>,
@@ -32,12 +33,13 @@ impl SessionIndex {
         SessionIndex { config, search: OnceLock::new(), update: Mutex::new(None) }
     }
 
-    /// Updates the index, and looks something up in it.
+    /// Updates the index from the sessions `files`, and calls `look` with it. `look` is called a
+    /// second time if the index was damaged.
     ///
     /// # Errors
     ///
-    /// Those of `look`, of [`Search::open`] and of [`Search::update`]. A damaged index is built
-    /// anew first.
+    /// Those of `look`, of [`Search::open`] and of [`Search::update`]. If the index is damaged, it
+    /// is built again, and an error is returned only if that fails as well.
     pub(crate) fn look<T>(
         &self,
         files: &[SessionFile],
@@ -68,7 +70,7 @@ impl SessionIndex {
         Ok(Arc::clone(self.search.get_or_init(|| search)))
     }
 
-    /// Starts an update unless one is running, and waits for it, at most [`WAIT`].
+    /// Starts an update unless one is running, and waits for its end, but not longer than [`WAIT`].
     fn update(&self, search: &Arc<Search>, files: &[SessionFile]) -> Result<Coverage> {
         let mut running = self.update.lock().unwrap_or_else(PoisonError::into_inner);
         let done = running.take().unwrap_or_else(|| {

@@ -5,8 +5,9 @@
 //! library or of the search index, whose report is laid out as text for a model.
 //!
 //! Sessions are hostile data, and the reader is a model. So each answer is quoted (see [`Page`]):
-//! what a session says is between marks that it cannot forge. Secrets and personal data are
-//! removed. A page of an answer has at most [`Page::LARGEST`] bytes of text, and a cursor with
+//! text from a session is between two marks that the session cannot forge. Secrets and personal
+//! data are removed, unless the caller of [`serve_stdio`] turns that off. A page of an answer has
+//! at most [`Page::LARGEST`] bytes of text. If there is more, the page ends with a cursor, with
 //! which the model requests the next page.
 //!
 //! # Absent
@@ -35,7 +36,8 @@ pub use page::Page;
 pub use server::Server;
 pub use tool::Tool;
 
-/// Serves on standard input and output until the client closes them.
+/// Serves on standard input and output until the client closes them. What `redact` finds is removed
+/// from answers; `None` removes nothing.
 ///
 /// # Errors
 ///

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// A part of an answer.
+/// A part of an answer, quoted.
 ///
 /// The text of the answer is between two lines that name its hash. A session cannot contain the
 /// closing line of an answer that quotes it: the hash in that line depends on all of the quoted
@@ -27,7 +27,8 @@ pub struct Page {
 /// Why there is no page for a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadCursor {
-    /// No answer has such a cursor.
+    /// The text does not have the form of a cursor, or it names an offset that this answer does not
+    /// have.
     #[error("this is no cursor of an answer")]
     Unknown,
     /// The answer has changed since the cursor was made.
@@ -38,10 +39,11 @@ pub enum BadCursor {
 impl Page {
     /// The maximum number of bytes of an answer in one page, without its marks.
     pub const LARGEST: usize = 20_000;
-    /// A page ends after a whole line if a line ends within this many bytes before the maximum.
+    /// If a line ends within this many bytes before the maximum length of a page, the page ends
+    /// after that line. Otherwise a line is divided.
     const LAST_PART: usize = 4_000;
 
-    /// The page of an answer that `cursor` names; without a cursor, the first page.
+    /// The page of an answer that begins where `cursor` says; without a cursor, the first page.
     ///
     /// # Errors
     ///

@@ -29,8 +29,8 @@ struct Inner {
 }
 
 impl Server {
-    /// A server that removes what `redact` finds from its answers. What the search index holds is
-    /// redacted in any case.
+    /// A server that removes what `redact` finds from its answers; `None` removes nothing. Texts in
+    /// the search index are redacted in any case.
     pub fn new(config: Config, settings: Settings, redact: Option<Finder>) -> Server {
         let index = SessionIndex::new(config.clone());
         let library = Library { config, settings, index };

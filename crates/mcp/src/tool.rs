@@ -8,24 +8,24 @@ use std::sync::Arc;
 use rmcp::model::{Tool as Definition, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
-/// A tool.
+/// A tool that the server offers to a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tool {
     /// Searches all sessions.
     Search,
-    /// The messages around a hit.
+    /// Shows the messages around a hit of a search.
     Around,
-    /// The text that a stub replaced.
+    /// Shows the text that a stub replaced.
     Show,
-    /// What compactions took out of a session.
+    /// Reports what compactions removed from the context of a session.
     Losses,
-    /// The sessions that touched a file.
+    /// Finds the sessions with calls that read, changed or named a file.
     Touched,
-    /// The sessions in which an error occurred, and what followed.
+    /// Finds the sessions in which an error occurred, and shows what followed.
     Failed,
-    /// The sessions of this machine.
+    /// Lists the newest sessions of this machine.
     Sessions,
-    /// What a compaction would do.
+    /// Plans a compaction, and reports what it would remove and save.
     Plan,
 }
 
@@ -57,7 +57,7 @@ const fn number(name: &'static str, about: &'static str) -> Parameter {
     Parameter { name, kind: ParameterKind::Number, is_required: false, about }
 }
 
-/// The parameter that every tool has: the cursor of the next page of an answer.
+/// The parameter that every tool has: the cursor of the page to return.
 const CURSOR: Parameter = text("cursor", "");
 
 impl Tool {

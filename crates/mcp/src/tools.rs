@@ -15,7 +15,7 @@ use crate::index::SessionIndex;
 use crate::sessions::Sessions;
 use crate::tool::Tool;
 
-/// What the tools read from.
+/// The configuration, the settings and the search index, from which the tools read.
 pub(crate) struct Library {
     pub(crate) config: Config,
     pub(crate) settings: Settings,
@@ -23,8 +23,9 @@ pub(crate) struct Library {
 }
 
 impl Library {
-    /// The answer of a tool. For [`Tool::Show`] the redactor learns the secrets of the session that
-    /// is read, so that it finds them in the answer even without the text around them.
+    /// The answer of a tool. For [`Tool::Show`], the redactor first learns the secrets of the
+    /// session that the text is from, so that it finds them in the answer even without the text
+    /// around them.
     pub(crate) fn answer(
         &self,
         tool: Tool,

@@ -81,7 +81,7 @@ impl Machine {
         Compact::new(&recipe, &O200k::new(), &run).run(&session).expect("it is compacted");
     }
 
-    /// The content of every file of the home but for epitome's caches.
+    /// The content of every file in the home folder, except epitome's caches.
     fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut files = BTreeMap::new();
         collect(&self.config.user, &self.config.home.join("cache"), &mut files);

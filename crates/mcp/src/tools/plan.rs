@@ -45,7 +45,8 @@ impl Library {
         Ok(answer)
     }
 
-    /// A recipe by name. A model may not read any file of this machine as one.
+    /// The recipe with this name; without a name, the recipe of the settings or the default. A path
+    /// is refused, because a model must not be able to read any file of this machine.
     fn recipe(&self, name: Option<&str>) -> Result<Recipe, ToolError> {
         if let Some(name) = name.filter(|name| name.contains(['/', '\\', '.'])) {
             return Err(ToolError::new(format!("`{name}` is not the name of a recipe")));

@@ -14,18 +14,19 @@ use crate::sessions::Sessions;
 const HITS: (usize, usize) = (10, 100);
 /// The default and the maximum number of messages on each side of a hit.
 const AROUND: (usize, usize) = (3, 50);
-/// The maximum number of sessions in which an error occurred.
+/// The maximum number of sessions that `failed` lists.
 const FAILED: usize = 5;
-/// The maximum number of characters of a message next to the one that was asked for.
+/// The maximum number of characters of a message before or after the message that was requested.
 const NEIGHBOUR: usize = 1_500;
 /// The maximum number of characters of a message that followed an error.
 const FOLLOWED: usize = 400;
-/// The maximum number of calls of one session that touched a file: the newest are listed.
+/// The maximum number of calls that `touched` lists for one session. These are the newest.
 const TOUCHES: usize = 12;
 /// The maximum number of characters of a title.
 const TITLE: usize = 100;
 
-/// A place in a session, as a hit names it: an item, or `SUB-AGENT:ITEM`.
+/// The position of a message, as a hit names it: `ITEM`, or `SUB-AGENT:ITEM` in the session of a
+/// sub-agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct At {
     sub_agent: Option<usize>,
@@ -230,7 +231,8 @@ fn touches(answer: &mut String, session: &TouchedBy) {
     }
 }
 
-/// The author of a text, and its kind if it is a summary or reasoning: `assistant, thinking`.
+/// The author of a message, and the kind of its text if that is a summary or reasoning:
+/// `assistant, thinking`.
 fn author(role: &str, kind: &str) -> String {
     match kind {
         "words" | "call" => role.to_owned(),

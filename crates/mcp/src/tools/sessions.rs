@@ -13,7 +13,7 @@ use crate::arguments::Arguments;
 use crate::error::ToolError;
 use crate::sessions::Sessions;
 
-/// The default and the maximum number of sessions.
+/// The default and the maximum number of sessions that are listed.
 const SESSIONS: (usize, usize) = (20, 200);
 
 impl Library {

@@ -74,7 +74,8 @@ impl Library {
     }
 }
 
-/// A range of lines, both ends included, counted from 1: `20..40`, `20..`, `..40`, `20`.
+/// Parses a range of lines, from 1, both ends included: `20..40`, `20..`, `..40` or `20`. Returns
+/// the first and the last line.
 fn parse_lines(text: &str) -> Result<(usize, usize), ToolError> {
     let wrong = || ToolError::new(format!("`{text}` is no range of lines; write 20..40"));
     let number = |digits: &str, or: usize| match digits.trim() {
