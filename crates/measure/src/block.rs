@@ -24,7 +24,7 @@ pub enum BlockKind {
     Call,
     /// The result of a call.
     Result,
-    /// An image, or an unknown block.
+    /// An image, a repeated result, or an unknown block.
     Other,
 }
 
@@ -35,14 +35,16 @@ pub struct MeasuredBlock {
     pub kind: BlockKind,
     /// Whether the model wrote the block.
     pub by_model: bool,
-    /// A hash of the content: blocks with equal content have equal ids.
+    /// A hash of the type of the block, of whether the model wrote it, and of its content: blocks
+    /// that are equal in these have equal ids.
     pub id: u64,
     /// The tokens of the block, including what an API adds around it.
     pub tokens: Tokens,
-    /// The id that links a call and its result.
+    /// The id of the call, for a call and for its result; otherwise `None`.
     pub call: Option<Box<str>>,
-    /// The file that a call names or that its command prints; for a result in a
-    /// [`History`](crate::History), the file that its call has read or printed.
+    /// For a call: the file that it reads, writes or edits, or that its command prints. For a
+    /// result in a [`History`](crate::History): the file that its call has read or printed.
+    /// Otherwise `None`.
     pub file: Option<Box<str>>,
     /// The text of the block; for a call, the values of its arguments, one per line.
     pub text: String,
@@ -51,7 +53,7 @@ pub struct MeasuredBlock {
     /// The distinct lines of the text, sorted.
     pub lines: Vec<LineId>,
     /// For each text that an edit removes from a file, the lines of that text: the model must have
-    /// known them.
+    /// known these lines.
     pub quoted: Vec<Vec<LineId>>,
 }
 
@@ -62,7 +64,8 @@ static PRINTED: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&format!("{command}{file}")).expect("a test compiles it")
 });
 
-/// Names of arguments that configure a tool: their values are left out.
+/// The names of arguments that only configure a tool. Their values are left out of the text of a
+/// call.
 const MANNER: [&str; 6] =
     ["timeout", "timeout_ms", "yield_time_ms", "max_output_tokens", "head_limit", "limit"];
 
@@ -186,7 +189,7 @@ fn push_line(text: &mut String, line: &str) {
     text.push_str(line);
 }
 
-/// The file that a call names, or that its command prints.
+/// The file that a call reads, writes or edits, or that its command prints. `None` for other calls.
 fn file(call: &Call, source: &dyn Source) -> Option<Box<str>> {
     let target = call.target.as_ref()?.read(source);
     match call.kind {
@@ -196,7 +199,7 @@ fn file(call: &Call, source: &dyn Source) -> Option<Box<str>> {
     }
 }
 
-/// The lines of each text that an edit removes: the model must have known them.
+/// The lines of each text that an edit removes: the model must have known these lines.
 fn quoted(call: &Call, text: &str, source: &dyn Source) -> Vec<Vec<LineId>> {
     let removed = call.fields.iter().filter(|field| field.role == FieldRole::Old);
     let removed = removed.map(|field| field.text.read(source).into_owned()).chain(patched(text));
@@ -204,7 +207,8 @@ fn quoted(call: &Call, text: &str, source: &dyn Source) -> Vec<Vec<LineId>> {
     lines.filter(|lines: &Vec<LineId>| !lines.is_empty()).collect()
 }
 
-/// The lines that a patch removes, and the unchanged lines around them.
+/// The lines that a patch removes, and the unchanged lines around them. `None` if the text contains
+/// no patch in Codex's grammar.
 fn patched(patch: &str) -> Option<String> {
     patch.contains(PATCH).then(|| {
         let lines = patch.split('\n');

@@ -1,4 +1,4 @@
-//! Models of a provider's prompt cache, and what requests cost with it, in tokens.
+//! Two models of how a provider caches requests, and what requests cost under each, in tokens.
 
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
@@ -21,7 +21,7 @@ pub enum CacheModel {
     Requests,
 }
 
-/// The cost of a request and its response, in tokens.
+/// The tokens of a request and its response, by how a provider bills them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bill {
     /// Input tokens that were read from the cache.
@@ -38,15 +38,15 @@ type Chains = HashSet<u64, BuildHasherDefault<IdHasher>>;
 /// The requests that a provider has cached.
 #[derive(Clone, Debug, Default)]
 pub struct Cache {
-    /// Hashes of all beginnings of requests.
+    /// Hashes of all beginnings of the cached requests.
     beginnings: Chains,
-    /// Hashes of whole requests.
+    /// Hashes of the whole cached requests.
     requests: Chains,
 }
 
 impl Cache {
-    /// Sends a request, which is in the cache after that. Returns its tokens, and how many of them
-    /// were cached by each [`CacheModel`].
+    /// Sends a request and adds it to the cache. Returns the tokens of the request, and how many of
+    /// them were in the cache before, for each [`CacheModel`].
     pub fn send<'p>(&mut self, request: impl Iterator<Item = &'p MeasuredBlock>) -> RequestTokens {
         let mut sent = RequestTokens::default();
         let mut chain = 0_u64;
@@ -79,9 +79,9 @@ impl Cache {
 /// The tokens of a request that was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestTokens {
-    /// Tokens in the longest beginning that an earlier request has, too.
+    /// The tokens in the longest beginning that this request has in common with an earlier one.
     pub prefix: Tokens,
-    /// Tokens in the longest earlier request that is a beginning of this one.
+    /// The tokens in the longest earlier request with which this request begins.
     pub requests: Tokens,
     /// All tokens of the request.
     pub all: Tokens,

@@ -1,4 +1,5 @@
-//! Measures a compaction: how many of the facts that were used later the context still contains.
+//! Measures a compaction: of the facts that were used after it, how many the compacted context
+//! still contains.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasherDefault;
@@ -13,11 +14,12 @@ use crate::history::History;
 use crate::lines::{LineId, plain_line};
 use crate::needs::{Edit, HORIZON, Needs, UsedFact};
 
-/// For each result that is not sent whole, by the id of its call: the reference with which it is
-/// recalled.
+/// The references with which results that are not sent whole can be recalled, by the id of the
+/// call.
 pub type References = HashMap<Box<str>, String>;
 
-/// The number of pieces, from the newest, that are searched for the line that contains a fact.
+/// How many of the pieces that contain a fact are searched for the lines with the fact. These are
+/// the newest.
 const LOOKED_AT: usize = 4;
 
 type Set<T> = HashSet<T, BuildHasherDefault<IdHasher>>;
@@ -36,30 +38,32 @@ pub struct ForcedCompaction<'h> {
 /// The measured quality of one compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CutFigures {
-    /// Tokens of the context before the compaction.
+    /// The tokens of the whole history before the compaction.
     pub before: Tokens,
     /// Tokens of the context after the compaction.
     pub after: Tokens,
-    /// Number of facts that the calls after the compaction used.
+    /// The number of facts from before the compaction that were used in the [`HORIZON`] calls after
+    /// it.
     pub used: usize,
-    /// The share of the used facts, by weight, that the compacted context contains (0 to 1).
+    /// Of the used facts, the share by weight that the compacted context contains (0 to 1).
     pub recall: f64,
-    /// The share of the used facts, by weight, that the context contains in a whole line of the
-    /// original text (0 to 1).
+    /// Of the used facts, the share by weight that the compacted context contains together with a
+    /// whole line in which they occurred earlier (0 to 1).
     pub in_line: f64,
-    /// The share of the used facts, by weight, that the context contains or that can be recalled by
-    /// a reference or a file name in it (0 to 1).
+    /// Of the used facts, the share by weight that the compacted context contains, or that can be
+    /// recalled by a reference or a file name in it (0 to 1).
     pub recoverable: f64,
-    /// Number of edits in the next [`HORIZON`] calls that quote content from before the compaction.
+    /// The number of edits that quote content from before the compaction, in the first call after
+    /// it and the [`HORIZON`] calls after that.
     pub edits: u64,
-    /// Number of these edits that quote a line which the context does not contain.
+    /// The number of these edits that quote a line which the compacted context does not contain.
     pub rereads: u64,
     /// Tokens of the results that would have to be read again for these edits.
     pub reread: Tokens,
 }
 
 impl<'h> ForcedCompaction<'h> {
-    /// Forces a compaction before this call.
+    /// A point at which a compaction is forced: before the call with the index `call`.
     pub fn before(call: usize, history: &'h History, needs: &'h Needs) -> ForcedCompaction<'h> {
         let first = history.calls[call].pieces.0;
         let used = needs.used_after(history, call).into_iter().map(|used| {
@@ -124,7 +128,8 @@ impl<'h> ForcedCompaction<'h> {
         }
     }
 
-    /// Whether the context names a reference or a file from which a fact can be recalled.
+    /// Whether a fact that the context does not contain can be recalled: the context contains a
+    /// reference to a piece with the fact, or the name of the file that the piece shows.
     fn is_recoverable(
         &self,
         used: &UsedFact,
@@ -139,7 +144,7 @@ impl<'h> ForcedCompaction<'h> {
     }
 }
 
-/// The lines that contain a fact, in the newest pieces that contain it.
+/// The lines that contain a fact, in the newest pieces with the fact.
 fn lines<'h>(history: &'h History, used: &UsedFact) -> Vec<&'h str> {
     let finder = memmem::Finder::new(&used.text);
     let places = used.places.iter().rev().take(LOOKED_AT);
@@ -160,7 +165,7 @@ fn lines<'h>(history: &'h History, used: &UsedFact) -> Vec<&'h str> {
     lines
 }
 
-/// The lines and texts of a context.
+/// What a context contains: its blocks, and the facts and lines in them.
 struct HeldContent<'v> {
     view: &'v [Arc<MeasuredBlock>],
     facts: Set<FactId>,
@@ -174,8 +179,8 @@ impl<'v> HeldContent<'v> {
         HeldContent { view, facts, lines }
     }
 
-    /// Whether the context contains a whole line, as a line or within one. Short lines always
-    /// count.
+    /// Whether the context contains the text of a whole line, as a line or as a part of one. True
+    /// for lines of fewer than eight characters.
     fn has_line(&self, line: &str) -> bool {
         let Some(id) = LineId::from_line(line) else { return true };
         self.lines.contains(&id) || self.says(plain_line(line))

@@ -4,7 +4,8 @@ use samples::Sample;
 use super::*;
 use crate::testing::{history, text};
 
-/// Two files are read; after the cut one fact of each is used, and one of them is edited.
+/// A file is read and a command is run. After the compaction, one fact from each result is used,
+/// and a line of the file is edited.
 fn session() -> History {
     let sample = Sample::new()
         .user("Fix it.")
@@ -33,7 +34,8 @@ fn what_a_compaction_kept_is_told_by_what_is_used_afterwards() {
             &none,
             (1.0, 1.0, 1.0, 0),
         ),
-        // Single words are no line of the file, and a line that is missing has to be read again.
+        // Single words are no whole line of the file, and the edit needs a line that is missing and
+        // has to be read again.
         ("oneFact otherFact first_line", &none, (1.0, 0.0, 1.0, 1)),
         ("nothing", &none, (0.0, 0.0, 0.0, 1)),
         // The file is named: what it held can be read again.

@@ -9,7 +9,7 @@ use epitome_model::{
 
 use crate::block::{BlockKind, MeasuredBlock};
 
-/// Stands in for a result that the session does not contain.
+/// The text of the result of a call whose result the session does not contain.
 const NO_RESULT: &str = "[no result recorded]";
 /// The user message that is added before a session that begins with the model.
 const BEGINNING: &str = "[session start]";
@@ -23,11 +23,12 @@ const BEGINNING: &str = "[session start]";
 pub struct History {
     /// The entries, in order, so that they can be replayed.
     pub entries: Vec<Entry>,
-    /// The blocks of the entries.
+    /// The measured blocks of all entries, in order.
     pub pieces: Vec<Arc<MeasuredBlock>>,
     /// The requests to the model and their responses.
     pub calls: Vec<ModelCall>,
-    /// Tokens before each piece; the last element is the sum of all.
+    /// For each piece, the tokens of all pieces before it. The last element is the sum of all
+    /// pieces.
     tokens: Vec<Tokens>,
     /// For each piece, the number of calls whose response precedes it.
     answered: Vec<usize>,
@@ -36,9 +37,9 @@ pub struct History {
 /// A request to the model and its response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelCall {
-    /// The index of the entry with the response: all earlier entries were sent.
+    /// The index of the entry with the response. All entries before it were sent in the request.
     pub entry: usize,
-    /// The range of the response's pieces.
+    /// The index of the response's first piece, and the index after its last piece.
     pub pieces: (usize, usize),
     /// The time of the response, as written in the session.
     pub time: Option<Box<str>>,
@@ -80,12 +81,12 @@ impl History {
         history
     }
 
-    /// The tokens of all content before a piece.
+    /// The tokens of all pieces before the piece with this index.
     pub fn tokens_before(&self, piece: usize) -> Tokens {
         self.tokens.get(piece).or(self.tokens.last()).copied().unwrap_or_default()
     }
 
-    /// The tokens of all content.
+    /// The tokens of all pieces.
     pub fn tokens(&self) -> Tokens {
         self.tokens.last().copied().unwrap_or_default()
     }
@@ -96,7 +97,8 @@ impl History {
         &self.pieces[first..end]
     }
 
-    /// The pieces that a request sends if nothing is compacted: all before its response.
+    /// The pieces that the request of a call sends if nothing is compacted: all pieces before the
+    /// response.
     pub fn blocks_sent(&self, call: usize) -> &[Arc<MeasuredBlock>] {
         &self.pieces[..self.calls[call].pieces.0]
     }
@@ -133,7 +135,7 @@ fn entries(transcript: &Transcript, source: &dyn Source) -> Vec<Entry> {
 #[derive(Default)]
 struct Building {
     entries: Vec<Entry>,
-    /// The response whose entries have not all been read.
+    /// The response that is being put together: more of its entries may follow.
     response: Option<Entry>,
     /// The results by the id of their call. If a call has several, the first counts.
     results: HashMap<Box<str>, Output>,
@@ -169,7 +171,7 @@ impl Building {
         if !goes_on {
             self.end_response();
         }
-        // Adjacent entries of the model are one response.
+        // Adjacent entries that the model wrote are one response.
         let open = self
             .response
             .take()
@@ -223,8 +225,8 @@ fn has_content(block: &Block, source: &dyn Source) -> bool {
 }
 
 impl MeasuredBlock {
-    /// Whether later uses of this block's facts count; reasoning does not, because it is not sent
-    /// to every model.
+    /// Whether the facts in this block count as used by the model: the model wrote the block, and
+    /// it is not reasoning. Reasoning does not count, because it is not sent to every model.
     pub(crate) fn is_used(&self) -> bool {
         self.by_model && self.kind != BlockKind::Thinking
     }

@@ -6,13 +6,13 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LineId(u64);
 
-/// The number of characters from which a line means something on its own.
+/// The minimum number of characters of a line that gets an id. Shorter lines occur in any text.
 pub(crate) const SHORTEST: usize = 8;
-/// The number of characters of a line that are compared.
+/// The maximum number of characters of a line that are compared, from its beginning.
 const LONGEST: usize = 400;
 
 impl LineId {
-    /// The id of a line, if it is long enough.
+    /// The id of a line. `None` if the line has fewer than eight characters.
     pub fn from_line(line: &str) -> Option<LineId> {
         let line = plain_line(line);
         (line.chars().nth(SHORTEST - 1).is_some()).then(|| {
@@ -32,7 +32,7 @@ pub fn line_ids(text: &str) -> Vec<LineId> {
 }
 
 /// A line without its line number, its indentation, and a mark of omitted lines before it. Of a
-/// longer line, only the first 400 characters are returned.
+/// line with more than 400 characters, only the first 400 are returned.
 ///
 /// ```
 /// use epitome_measure::plain_line;

@@ -10,15 +10,15 @@ use crate::block::{BlockKind, MeasuredBlock};
 use crate::history::History;
 use crate::lines::LineId;
 
-/// Number of calls after a compaction in which uses are counted.
+/// The number of calls after a compaction in which the uses of earlier facts are counted.
 pub const HORIZON: usize = 40;
-/// The number of calls since the last occurrence of a fact above which the fact is far.
+/// A fact is far if it last occurred more than this many calls ago.
 pub const FAR: usize = 10;
 /// Maximum number of compactions that are forced in one session.
 const CUTS: usize = 8;
 
-/// Generic facts: those in more than 15% of the open set of recorded sessions (`docs/quality.md`),
-/// and in at least three repositories.
+/// Generic facts: those that occur in more than 15% of the open set of recorded sessions
+/// (`docs/quality.md`), and in sessions of at least three repositories.
 static GENERIC: LazyLock<HashSet<FactId>> =
     LazyLock::new(|| include_str!("../generic.txt").lines().map(FactId::from_text).collect());
 
@@ -30,13 +30,14 @@ pub fn is_generic(fact: FactId) -> bool {
 /// The earlier content that the calls of a session used.
 #[derive(Clone, Debug, Default)]
 pub struct Needs {
-    /// For each call, the facts that it used.
+    /// For each call, the earlier facts that its response uses.
     pub calls: Vec<Vec<Need>>,
-    /// The edits that quote lines of the session, each list with the index of its call.
+    /// For each call with edits that quote earlier lines of the session: the index of the call, and
+    /// these edits.
     pub edits: Vec<(usize, Vec<Edit>)>,
     /// The indices of the calls before which a compaction is forced.
     pub cuts: Vec<usize>,
-    /// For each fact, the pieces that contain it, in order.
+    /// For each fact that is not generic, the indices of the pieces that contain it, in order.
     places: FactMap<Vec<usize>>,
 }
 
@@ -55,10 +56,10 @@ pub struct Need {
 /// An edit that removes a text from a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// The lines of the text that occurred before in the session, each with the last piece that
-    /// contains it.
+    /// The lines of the removed text that occurred earlier in the session, each with the index of
+    /// the last piece before the edit that contains it.
     pub lines: Vec<(LineId, usize)>,
-    /// The index of the piece that contains most of these lines.
+    /// The index of the piece that contains the most of these lines.
     pub from: usize,
 }
 
@@ -71,9 +72,9 @@ pub struct UsedFact {
     pub text: String,
     /// The weight of the fact, as in [`Need`].
     pub weight: f64,
-    /// Where the fact first occurred.
+    /// The kind of text in which the fact first occurred.
     pub origin: Origin,
-    /// Number of calls since the fact last occurred.
+    /// The number of calls between the last occurrence of the fact and the compaction.
     pub age: usize,
     /// The indices of the pieces before the compaction that contain it.
     pub places: Vec<usize>,
@@ -124,8 +125,8 @@ impl Needs {
         }
     }
 
-    /// The facts that occurred before call `cut`, that the model used in the [`HORIZON`] calls from
-    /// there on, and that no other text had brought back in between.
+    /// The facts that occurred before the call `cut` and that the model used in the [`HORIZON`]
+    /// calls from that call on, before any other text brought them back.
     pub fn used_after(&self, history: &History, cut: usize) -> Vec<UsedFact> {
         let first = history.calls[cut].pieces.0;
         let end = history.calls.get(cut + HORIZON).map(|call| call.pieces.0);
@@ -167,7 +168,8 @@ impl Needs {
     }
 }
 
-/// The number of pieces that contain a fact, and the number of calls before the last of them.
+/// How many of the pieces so far contain a fact, and how many calls are before the last of these
+/// pieces.
 #[derive(Default)]
 struct FactPlaces {
     pieces: usize,
@@ -203,8 +205,8 @@ fn origin(piece: &MeasuredBlock) -> Origin {
     }
 }
 
-/// The edits of which at least half of the quoted lines (rounded down, but at least one) occurred
-/// earlier in the session.
+/// The edits that quote earlier lines, by call. An edit is included if at least half of the lines
+/// that it quotes (rounded down, but at least one) occurred earlier in the session.
 fn edits(history: &History) -> Vec<(usize, Vec<Edit>)> {
     let mut held: HashMap<LineId, usize> = HashMap::new();
     let mut seen = 0;
@@ -237,8 +239,8 @@ fn edit(quoted: &[LineId], held: &HashMap<LineId, usize>) -> Option<Edit> {
 }
 
 /// The indices of the calls before which a compaction is forced: at most [`CUTS`], evenly
-/// distributed over the calls that have at least five calls before them, eight after them, and
-/// before them 40,000 tokens or two fifths of all, whichever is less.
+/// distributed over the calls that have at least five calls before them, at least eight calls after
+/// them, and before them at least 40,000 tokens or two fifths of all tokens, whichever is less.
 fn cuts(history: &History) -> Vec<usize> {
     let calls = history.calls.len();
     let least = Tokens(40_000.min(history.tokens().0 * 2 / 5));

@@ -5,7 +5,7 @@ use crate::testing::history;
 
 use super::*;
 
-/// A session in which each of the last calls uses something: `used` are their replies.
+/// A session that ends with one call for each text in `used`, which is the model's reply.
 fn session(used: &[&str]) -> Sample {
     let sample = Sample::new()
         .user("Fix parseLine, please.")
@@ -49,7 +49,7 @@ fn what_is_used_after_a_cut_is_what_nothing_brought_back() {
     let used = needs.used_after(&history, 2);
     let facts_used: Vec<_> =
         used.iter().map(|it| (&*it.text, it.origin, it.places.len())).collect();
-    // The number came back in the words of the user.
+    // The number is not among the used facts, because a message of the user had brought it back.
     let expect = [("maxDepth", Origin::Result, 2), ("parseLine", Origin::User, 2)];
     assert_eq!(facts_used, expect);
 }

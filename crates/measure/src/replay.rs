@@ -11,31 +11,33 @@ use crate::cache::{Bill, Cache};
 use crate::history::History;
 use crate::needs::Needs;
 
-/// Number of calls during which content that was read again is not read another time.
+/// Content that was read again is assumed to be known for this many calls after that, and is not
+/// read once more.
 const KNOWN: usize = 10;
-/// Output tokens of a call that reads a file again.
+/// The output tokens that are assumed for a call that reads a file again.
 const REREAD_OUTPUT: Tokens = Tokens(80);
-/// Number of later requests that contain the content that was read again.
+/// The number of later requests that are assumed to contain what was read again.
 const SENT_AGAIN: u64 = 8;
 
 /// A replay of a session.
 pub struct Replay<'h> {
     history: &'h History,
     needs: &'h Needs,
-    /// Tokens of everything in a request that is not a message: prompt and tools.
+    /// The tokens of everything in a request that is not a message: the system prompt and the
+    /// tools.
     overhead: Tokens,
     cache: Cache,
     view: Vec<Arc<MeasuredBlock>>,
     /// For each fact, the number of pieces in the current view that contain it.
     held: FactMap<u32>,
-    /// For each piece that was read again, the call at which it last was.
+    /// For each piece that was read again, the call in which it was last read again.
     reread: HashMap<usize, usize>,
 }
 
 /// The measured cost and quality of one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CallFigures {
-    /// The tokens of the request.
+    /// The tokens of the request, including the system prompt and the tools.
     pub context: Tokens,
     /// The cost if any beginning of an earlier request is cached.
     pub prefix: Bill,
@@ -43,14 +45,14 @@ pub struct CallFigures {
     pub requests: Bill,
     /// The cost of reading files again because an edit quotes content that the context lacks.
     pub rereads: Bill,
-    /// The share, by weight (0 to 1), of the earlier facts used in the response that the context
-    /// contains; `None` if the response used none.
+    /// Of the earlier facts that the response uses, the share by weight that the context contains
+    /// (0 to 1); `None` if the response uses none.
     pub recall: Option<f64>,
     /// Like `recall`, but only of the facts that last occurred more than ten calls ago.
     pub far: Option<f64>,
-    /// Number of edits that quote earlier content.
+    /// The number of edits in the response that quote earlier content.
     pub edits: u64,
-    /// Number of these edits for which a file must be read again.
+    /// The number of these edits for which a file must be read again.
     pub reread: u64,
 }
 
@@ -69,8 +71,9 @@ impl<'h> Replay<'h> {
         }
     }
 
-    /// Measures the next call, whose request has the messages `view`. `is_cold` empties the cache
-    /// first, as after a long pause.
+    /// Measures the call with the index `call`, whose request sends the blocks `view`. Calls must
+    /// be measured in order. If `is_cold` is true, the cache is emptied first, as after a long
+    /// pause.
     pub fn call(
         &mut self,
         call: usize,
@@ -101,7 +104,8 @@ impl<'h> Replay<'h> {
         self.edits(call, figures)
     }
 
-    /// Takes the next view, which may have the same beginning as the last one.
+    /// Replaces the current view by the next one, and updates `held`. Blocks at the beginning that
+    /// both views have in common are not counted again.
     fn look_at(&mut self, view: Vec<Arc<MeasuredBlock>>) {
         let same = self.view.iter().zip(&view).take_while(|(a, b)| a.id == b.id).count();
         for fact in self.view[same..].iter().flat_map(|piece| &piece.facts) {

@@ -6,7 +6,7 @@ use samples::Sample;
 use crate::block::MeasuredBlock;
 use crate::history::History;
 
-/// A tokenizer with one token per byte.
+/// A counter with one token per byte.
 struct Bytes;
 
 impl Counter for Bytes {
