@@ -93,7 +93,7 @@ fn a_live_context_refuses_edits_that_violate_an_invariant() {
         let expect = invariant.map(|it| it.to_string());
         assert_eq!(applied(&mut context, &line, plan), expect, "{from} → {to}");
     }
-    // An entry is removed, and no edit in the plan says so.
+    // The line removes the whole entry; the plan only drops a block of it.
     let mut context = context();
     let line = r#"{"type":"compaction","edits":[{"of":"1","blocks":[]}]}"#.to_owned() + "\n";
     assert_eq!(applied(&mut context, &line, edit(USER, Verb::Drop)).as_deref(), Some("tree"));
