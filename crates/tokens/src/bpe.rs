@@ -44,10 +44,10 @@ impl Counter for O200k {
     /// The tokens of `text`, counted on its own; 0 only when it is empty.
     ///
     /// Time is linear in the length and memory is constant for any text: a text is counted in
-    /// windows of 32 KB, cut where no token can span the cut. Only a window without such a place (a
-    /// line of a single repeated letter or mark, 32 KB of Chinese without a comma) is cut between
-    /// two characters, which may make the count wrong by a few tokens of the 4,000 or more in a
-    /// window.
+    /// windows of at most 32 KB, each of which ends where no token can span the end. Only a window
+    /// without such a place (a line of a single repeated letter or mark, 32 KB of Chinese without a
+    /// comma) is cut between any two characters, which may make the count wrong by a few tokens for
+    /// each such window.
     fn count(&self, text: &str) -> Tokens {
         if text.is_empty() {
             return Tokens(0);
@@ -91,8 +91,8 @@ const REMEMBERED: usize = 64;
 static COUNTED: Mutex<Vec<(blake3::Hash, Tokens)>> = Mutex::new(Vec::new());
 
 /// The maximum number of bytes merged at once. Merging an unbroken run of n bytes takes about 36 n
-/// bytes of memory and n log n steps: 5 MB of one letter would take 190 MB. A multiple of 128 and
-/// of 9, so that runs of one character are cut where their longest tokens end.
+/// bytes of memory and n log n steps: 5 MB of one letter would take 190 MB. The number is a
+/// multiple of 128 and of 9, so that runs of one character are cut where their longest tokens end.
 const WINDOW: usize = 28 * 128 * 9;
 
 /// Cuts `text` into pieces of at most `limit` bytes (or one character), between tokens where that
@@ -121,7 +121,8 @@ fn cut(text: &str, limit: usize) -> usize {
     (1..=end).rev().find(|at| ends_token(text, *at)).unwrap_or(end)
 }
 
-/// Whether a token ends at `at`, whatever the text around it.
+/// Whether it is certain from the characters around `at` that a token ends there, whatever the rest
+/// of the text is.
 ///
 /// This follows from the pattern that splits a text before the merging (`O200K_PATTERN`, from
 /// <https://github.com/openai/tiktoken/blob/main/tiktoken_ext/openai_public.py>): a word is an

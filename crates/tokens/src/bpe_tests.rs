@@ -143,7 +143,7 @@ fn many_threads_may_count() {
     });
 }
 
-/// Pieces that the pattern and the cuts treat differently.
+/// Random texts, put together from kinds of pieces that the pattern and the cuts treat differently.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         "[a-zA-Z]{1,5}",

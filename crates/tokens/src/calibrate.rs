@@ -25,14 +25,14 @@ use serde::{Deserialize, Serialize};
 pub struct Calibration {
     /// The provider's tokens per 1,000 of ours, from 500 to 3,000.
     pub factor: u32,
-    /// The provider's tokens of what every request contains and no session stores: system prompt
-    /// and tools. From 0 to 200,000.
+    /// The provider's tokens of the system prompt and the tools, which every request contains and
+    /// no session stores. From 0 to 200,000.
     pub fixed: Tokens,
     /// The number of requests that the calibration was fitted to; 0 for the assumed values of a
     /// family.
     pub points: usize,
-    /// The error in thousandths of the recorded value: nine of ten points are within it. At most
-    /// 200 if the calibration was fitted.
+    /// The error: for nine of ten requests, the result differs from the recorded number by at most
+    /// this many thousandths of it. At most 200 if the calibration was fitted.
     pub error: u32,
 }
 
@@ -60,7 +60,8 @@ impl Calibration {
 }
 
 impl fmt::Display for Calibration {
-    /// The basis of the calibration: `fitted to 65 requests, ±1.8%`.
+    /// The basis and the error of the calibration: `fitted to 65 requests, ±1.8%`, or `assumed of
+    /// the model's family, ±15.0%`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let whole = self.error / 10;
         let tenth = self.error % 10;
@@ -81,10 +82,9 @@ pub enum Family {
     /// Claude. Its vocabulary is not public; recorded sessions show about 1.22 tokens per token of
     /// o200k, from 1.07 to 1.45 (see `docs/tokens.md`): it differs with model and text.
     Anthropic,
-    /// Gemini, Gemma. Not measured: the factor is 1, and the error is that of an unmeasured family.
+    /// Gemini, Gemma. Not measured: the factor is assumed to be 1, and the error 30 per cent.
     Google,
-    /// All other makers. Not measured: the factor is 1, and the error is that of an unmeasured
-    /// family.
+    /// All other makers. Not measured: the factor is assumed to be 1, and the error 30 per cent.
     Other,
 }
 
@@ -120,7 +120,7 @@ fn is_openai(word: &str) -> bool {
 const MIN_POINTS: usize = 8;
 /// The least difference between the largest and the smallest context, in our tokens.
 const MIN_SPREAD: u64 = 4_000;
-/// The least difference as a share of the largest context: a fourth of it.
+/// The largest context divided by this number is also a minimum for that difference.
 const SPREAD_SHARE: u64 = 4;
 /// Maximum number of points that a line is fitted to: more points are thinned out evenly, because
 /// the work grows with the square of their number.
@@ -136,15 +136,15 @@ const MAX_ERROR: i128 = 200;
 ///
 /// A point is one request: the tokens that we count in the context it sent, and the input tokens
 /// that the provider recorded for it, cached ones included. Order does not matter; points with a
-/// zero are left out. The fit is the Theil–Sen estimator: the median of the slopes between all
-/// points that are far enough apart, so that up to a quarter of the points may be wrong (a request
-/// of another model, a compaction in between). Where `fixed` would be negative it is 0 and the
-/// factor is the median of the quotients.
+/// zero are left out. The fit is the Theil–Sen estimator: the factor is the median of the slopes
+/// between all pairs of points that are far enough apart. Therefore up to a quarter of the points
+/// may be wrong (a request of another model, a compaction in between). If `fixed` would be
+/// negative, it is 0 and the factor is the median of `recorded / ours`.
 ///
-/// `None` when there are fewer than 8 points, when the largest context is larger than the smallest
-/// by less than 4,000 tokens or less than a fourth of itself, or when the result is implausible: a
-/// factor outside 0.5 to 3, more than 200,000 fixed tokens, or more than one point in ten off by
-/// more than 20%.
+/// `None` if there are fewer than 8 points without a zero; if the difference between the largest
+/// and the smallest context is less than 4,000 tokens or less than a fourth of the largest; or if
+/// the result is implausible: a factor outside 0.5 to 3, more than 200,000 fixed tokens, or more
+/// than one point in ten off by more than 20%.
 pub fn calibrate(points: &[(Tokens, u64)]) -> Option<Calibration> {
     let mut usable: Vec<(i128, i128)> = points
         .iter()
@@ -207,7 +207,7 @@ fn thin(points: &[(i128, i128)]) -> Vec<(i128, i128)> {
 }
 
 /// The quantile of the values at `part` / `whole`: the value that this share of the values does not
-/// exceed.
+/// exceed. `None` if there are no values.
 fn quantile(mut values: Vec<i128>, part: usize, whole: usize) -> Option<i128> {
     let place = values.len().checked_sub(1)? * part / whole;
     Some(*values.select_nth_unstable(place).1)

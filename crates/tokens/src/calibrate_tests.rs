@@ -25,7 +25,7 @@ fn many_points_are_thinned_evenly() {
         range.step_by(step).map(|n| (n, 2 * n)).collect()
     };
     assert_eq!(thin(&points(0..400, 1)), points(0..400, 1));
-    // The distance is 8 at both ends, and between them: 399 * 8 = 3,192.
+    // Each eighth point is kept, from the first to the last: 399 * 8 = 3,192.
     assert_eq!(thin(&points(0..3_193, 1)), points(0..3_193, 8));
 }
 
@@ -33,7 +33,8 @@ fn many_points_are_thinned_evenly() {
 fn too_little_is_none() {
     check(&[], None);
     check(&on_line(7, 1_000, 1_220, 17_000), None);
-    // Not far enough apart, absolutely and relatively.
+    // The first contexts differ by less than 4,000 tokens, the second by less than a fourth of the
+    // largest, the third not at all.
     check(&on_line(50, 70, 1_220, 17_000), None);
     let far: Vec<_> = on_line(50, 100, 1_220, 0).iter().map(|p| (p.0 + 100_000, p.1)).collect();
     check(&far, None);

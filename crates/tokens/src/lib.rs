@@ -4,10 +4,10 @@
 //! [`Estimate`] approximates the same number without a vocabulary, three times as fast. Both
 //! implement [`Counter`](epitome_model::Counter), so that a caller chooses one.
 //!
-//! Other providers count differently, and their vocabularies are not public. [`calibrate`] compares
-//! the counts of a session with what its provider recorded, and returns a [`Calibration`] that
-//! converts one into the other. Without enough records, [`Calibration::for_family`] has the usual
-//! values for the maker of a model.
+//! Other providers count differently, and the vocabularies of Claude and Gemini are not public.
+//! [`calibrate`] compares our counts of a session with what its provider recorded, and returns a
+//! [`Calibration`] that converts our counts into the provider's. Without enough records,
+//! [`Calibration::for_family`] has assumed values for the maker of a model.
 //!
 //! ```
 //! use epitome_model::{Counter, Tokens};
@@ -22,8 +22,9 @@
 //! - Chat templates and special tokens: `<|endoftext|>` is text. What an API format adds around a
 //!   block is not counted.
 //! - Pictures and audio: providers count pixels and seconds, see [`IMAGE`](epitome_model::IMAGE).
-//! - Vocabularies of Claude and Gemini, which are not public: [`Calibration`] scales instead.
-//! - Prices: `epitome-llm`.
+//! - Vocabularies of Claude and Gemini, which are not public: [`Calibration`] converts the counts
+//!   instead.
+//! - Prices: they are in `epitome-llm`.
 
 // Pure crates do no IO: `clippy.toml` names what they must not use.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
