@@ -8,33 +8,34 @@ use super::tables::{self, MessagePlace};
 use super::text;
 use super::{Result, Search};
 
-/// A message of a session, as it is indexed: without secrets and personal data.
+/// A message of a session, as it is indexed: without secrets and personal data. One item of a
+/// transcript can have several messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// The item of the transcript.
+    /// The index of the message's item in the transcript.
     pub item: usize,
     /// The turn, from 1; 0 before the first message of the user.
     pub turn: usize,
-    /// The author: `user`, `assistant`, `tool` or `system`.
+    /// The author: `user`, `assistant` or `system`; `tool` for a call or a result.
     pub role: String,
     /// The kind of text: `words`, `summary`, `thinking` or `call`.
     pub kind: String,
-    /// The time, as the session writes it.
+    /// The time, as the session writes it. `None` if the session has none for the message.
     pub time: Option<String>,
     /// Whether a compaction removed the message, or a part of it, from what a resume sends.
     pub archived: bool,
-    /// The text; of a call, the name of the tool, the arguments and the result.
+    /// The text; for a call, the name of the tool, the arguments and the result.
     pub text: String,
 }
 
 impl Search {
     /// Returns the messages of a session, or of its sub-agent with this number, around an item of
-    /// its transcript: at most `before` messages before the item, those of the item itself, and at
+    /// the transcript: at most `before` messages before the item, those of the item itself, and at
     /// most `after` messages after it. Empty if the index has no such session.
     ///
     /// # Errors
     ///
-    /// `Damaged` when the index was damaged; `Index` and `Folder` when it cannot be read.
+    /// As [`find`](Search::find).
     pub fn around(
         &self,
         session: &Path,
@@ -76,8 +77,8 @@ impl Place {
         Ok(messages)
     }
 
-    /// Returns the messages of the session or sub-agent that meet a condition in SQL, in which `?3`
-    /// is the item; at most `most`.
+    /// Returns the messages of the session or sub-agent that meet a condition in SQL, at most
+    /// `most`. In the condition, `?3` is the item.
     fn messages_where(
         &self,
         connection: &Connection,

@@ -78,7 +78,8 @@ pub(super) fn spaced(normalized: &str) -> String {
     format!(" {normalized} ")
 }
 
-/// An expression for `MATCH`. Words consist of letters and digits only, so quotes are enough.
+/// An expression for `MATCH`. Words consist of letters and digits only, so within quotes nothing in
+/// them must be escaped.
 fn expression(clauses: &[&Clause], between: &str) -> Value {
     let all = clauses.iter().map(|clause| {
         let star = if clause.is_prefix { " *" } else { "" };

@@ -1,4 +1,4 @@
-//! Finds the results that contain the words of an error, and what followed them.
+//! Finds the calls whose arguments or result contain the words of an error, and what followed them.
 
 use super::around::{Message, Place};
 use super::found::{Hit, Hits, find_or_relax};
@@ -6,36 +6,37 @@ use super::query::{BadQuery, Query};
 use super::tables;
 use super::{Result, Search};
 
-/// The number of messages after a hit that are returned with it.
+/// The maximum number of messages after a hit that are returned with it.
 const FOLLOWED: usize = 4;
 
-/// A result that contains the words of an error, and what followed it.
+/// A call whose arguments or result contain the words of an error, and what followed it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PastFailure {
     /// The call with its result.
     pub hit: Hit,
-    /// The next messages of the session.
+    /// The next messages of the session or the sub-agent, at most four.
     pub followed: Vec<Message>,
 }
 
 /// Where an error occurred.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failures {
-    /// The best places, one of each session.
+    /// The best calls, at most one of each session; the best first.
     pub failed: Vec<PastFailure>,
-    /// Whether the results contain only some of the words of the error, because no result contains
-    /// all of them.
+    /// Whether the calls contain only some of the words of the error, because no call contains all
+    /// of them.
     pub is_relaxed: bool,
 }
 
 impl Search {
-    /// Returns the sessions in which a result contains all words of the error, at most `most`, the
-    /// best first, each with its best hit. If there is no such session, returns those that contain
-    /// the most and the rarest of the words.
+    /// Returns the sessions in which a call, with its arguments and result, contains all words of
+    /// the error, at most `most`, the best first, each with its best call. If there is no such
+    /// session, returns those with the calls that contain the most and the rarest of the words.
+    /// Considers only the `5 * most` best hits, so a session with many hits can keep others out.
     ///
     /// # Errors
     ///
-    /// `Damaged` when the index was damaged; `Index` and `Folder` when it cannot be read.
+    /// As [`find`](Search::find).
     pub fn find_failures(&self, error: &ErrorText, most: usize) -> Result<Failures> {
         self.read(|connection| {
             // Only one hit of each session is returned, so more hits than sessions are needed.
@@ -62,11 +63,12 @@ impl Search {
 pub struct ErrorText(Query);
 
 impl ErrorText {
-    /// Parses the text of an error: its words, wherever they are.
+    /// Takes the first 40 words of the text of an error. They may stand anywhere in the arguments
+    /// and the result of a call.
     ///
     /// # Errors
     ///
-    /// When it holds no word.
+    /// If the text has no word that is short enough for the index.
     pub fn parse(text: &str) -> std::result::Result<ErrorText, BadQuery> {
         Ok(ErrorText(Query::from_text(text)?.of_role("tool")))
     }

@@ -49,25 +49,25 @@ pub struct Hit {
     pub agent: String,
     /// The id of the session.
     pub id: String,
-    /// The folder in which the session was run.
+    /// The folder in which the session was run. `None` if the session does not name it.
     pub project: Option<String>,
     /// The title of the session.
     pub title: String,
     /// The number of the sub-agent that has the message, from 0, in the order of the session's
-    /// [`RenderSource`](epitome::render::RenderSource).
+    /// [`RenderSource`](epitome::render::RenderSource). `None` if the session itself has it.
     pub sub_agent: Option<usize>,
     /// The turn, from 1; 0 before the first message of the user.
     pub turn: usize,
     /// The anchor on the session's pages, without the prefix that sub-agents have there.
     pub anchor: String,
-    /// The item of the transcript.
+    /// The index of the message's item in the transcript.
     #[serde(skip)]
     pub item: usize,
-    /// The author: `user`, `assistant`, `tool` or `system`.
+    /// The author: `user`, `assistant` or `system`; `tool` for a call or a result.
     pub role: String,
     /// The kind of text: `words`, `summary`, `thinking` or `call`.
     pub kind: String,
-    /// The time, as the session writes it.
+    /// The time, as the session writes it. `None` if the session has none for the message.
     pub time: Option<String>,
     /// Whether a compaction removed the message, or a part of it, from what a resume sends.
     pub archived: bool,
@@ -102,8 +102,8 @@ pub(super) fn find(connection: &Connection, query: &Query, most: usize) -> rusql
     Ok(Hits { hits: hits.collect::<rusqlite::Result<_>>()?, all })
 }
 
-/// Like [`find`], but if no message matches, returns the hits of the relaxed query. The flag says
-/// whether the query was relaxed.
+/// Like [`find`], but if no message matches, returns the hits of the relaxed query, if there is
+/// one. The flag says whether the query was relaxed.
 pub(super) fn find_or_relax(
     connection: &Connection,
     query: &Query,

@@ -18,7 +18,8 @@ use super::{Result, SearchError, tables};
 
 const DATABASE: &str = "index.db";
 const CHECKSUM: &str = "checksum";
-/// How long a process waits while another one recovers the write-ahead log of a killed process.
+/// How long a process waits for a lock of SQLite, for example while another process recovers the
+/// write-ahead log of a killed one.
 const BUSY: Duration = Duration::from_secs(10);
 
 /// The folder for the indexes of one scope, and the version that an index must have.
@@ -27,7 +28,7 @@ pub(super) struct IndexLocation {
     /// The folder's name in the cache folder, and its path.
     name: String,
     folder: PathBuf,
-    /// Identifies the version of the tables and the rules that the index was made with.
+    /// Identifies the tables, the version of Epitome and the rules that an index is made with.
     version: String,
 }
 
@@ -62,7 +63,7 @@ impl IndexLocation {
         }
     }
 
-    /// The current index, if there is one.
+    /// The newest index of this version; `None` if there is none.
     pub(super) fn index(&self) -> Result<Option<Index>> {
         let entries = fs::read_dir(&self.folder).map_err(SearchError::Folder)?;
         let indexes = entries.flatten().filter_map(|entry| {
@@ -73,8 +74,9 @@ impl IndexLocation {
         Ok(indexes.max_by_key(|index| index.number))
     }
 
-    /// Deletes all indexes, including those of other versions, and makes an empty one. If another
-    /// process has replaced `old` already, returns the new index instead.
+    /// Deletes all indexes, including those of other versions, and makes an empty one. If there is
+    /// an index of this version that is not `old`, another process has replaced `old` already:
+    /// returns that index instead.
     pub(super) fn replace(&self, config: &Config, old: Option<&Index>) -> Result<Index> {
         let _lock = self.lock()?.ok_or(SearchError::Busy)?;
         let current = self.index()?;
@@ -110,7 +112,7 @@ impl Index {
     ///
     /// # Errors
     ///
-    /// An error that becomes [`SearchError::Damaged`] if the file is no valid index.
+    /// An error that becomes [`SearchError::Damaged`] if the file is missing or no valid index.
     pub(super) fn open(&self) -> rusqlite::Result<Connection> {
         let connection = self.connect()?;
         let sql = "SELECT 1 FROM pragma_user_version WHERE user_version = ?";
@@ -163,9 +165,9 @@ impl Index {
         Ok(sum.to_hex().to_string())
     }
 
-    /// Whether the index is undamaged, by its checksum. It has no checksum if the process that
-    /// wrote it was killed, or if another process was reading when that process finished; then
-    /// SQLite checks the database.
+    /// Whether the index is undamaged, by its checksum. Without a checksum, SQLite checks the
+    /// database. There is none before the first update, after an update that failed or was killed,
+    /// and if another process was reading when the update finished.
     pub(super) fn is_whole(&self) -> Result<bool> {
         match fs::read(self.folder.join(CHECKSUM)) {
             Ok(sealed) => Ok(sealed == self.checksum().map_err(SearchError::Folder)?.as_bytes()),
@@ -188,7 +190,7 @@ impl Index {
     }
 }
 
-/// Options to open a file that only its owner may read.
+/// Options to open a file for writing. A file that they create can be read only by its owner.
 fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true);

@@ -1,9 +1,9 @@
 //! Full-text search over the sessions of all agents, on an index that is kept on disk.
 //!
 //! [`Search::open`] opens the index of a [`Scope`]: all sessions of this machine, or those below a
-//! folder. [`Search::update`] brings it up to date: it recognises changed sessions by path, length
-//! and time, and reads only those. [`Search::find`] returns the [`Hits`] of a [`Query`], the best
-//! first.
+//! folder. [`Search::update`] brings it up to date: it recognises changed sessions by path, length,
+//! time and archive, and reads only those. [`Search::find`] returns the [`Hits`] of a [`Query`],
+//! the best first.
 //!
 //! The index contains what the pages of a session show, without secrets and personal data. It is an
 //! SQLite database with an FTS5 table; SQLite is needed anyway for agents that keep sessions in it.
@@ -97,10 +97,11 @@ impl Scope<'_> {
 /// Why a search or an update failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError {
-    /// Another process is writing an index that this one has to make, replace or check.
+    /// Another process or thread is writing an index that this one has to make, replace or check.
     #[error("another epitome is making the search index; try again in a moment")]
     Busy,
-    /// The index was damaged. It is deleted, and the next update builds it again.
+    /// The index was damaged or missing. It was replaced by an empty one, which the next update
+    /// fills.
     #[error("the search index was damaged; the next update rebuilds it")]
     Damaged,
     /// The database cannot be written or read.
@@ -121,12 +122,13 @@ pub enum SearchError {
 pub type Result<T> = std::result::Result<T, SearchError>;
 
 impl Search {
-    /// Opens the index of a scope, or makes an empty one. An index of another version, one made
-    /// with other rules for secrets, and a damaged one are deleted.
+    /// Opens the index of a scope, or makes an empty one. Deletes an index of another version, one
+    /// made with other rules for secrets, and one that is too damaged to be opened.
     ///
     /// # Errors
     ///
-    /// `Busy`, `Index`, `Folder`, and the errors of the user's rules.
+    /// `Busy`, `Index` and `Folder`; `Library` if the user's rules are invalid, or if the folder of
+    /// the index cannot be made.
     pub fn open(config: &Config, scope: Scope<'_>) -> Result<Search> {
         let rules = rules(config, &[])?;
         let made_with = format!("{} {} {rules:?}", tables::VERSION, env!("CARGO_PKG_VERSION"));
@@ -145,13 +147,16 @@ impl Search {
     ///
     /// # Errors
     ///
-    /// `Damaged` when the index was damaged; `Index` and `Folder` when it cannot be read.
+    /// `Damaged` if the index was damaged or missing, and an empty one has replaced it; `Busy` if
+    /// another process is writing when it is to be replaced; `Index` and `Folder` if it cannot be
+    /// read; `Library` if the folder of the new index cannot be made.
     pub fn find(&self, query: &Query, most: usize) -> Result<Hits> {
         self.read(|connection| found::find(connection, query, most.max(1)))
     }
 
-    /// Like [`find`](Search::find), but if no message has all words, returns the best of those that
-    /// have some of them. The flag says whether that is so.
+    /// Like [`find`](Search::find), but if no message matches and the query asks for words, returns
+    /// the best messages that have at least one of them, also with another ending. The flag says
+    /// whether the query was relaxed in this way.
     ///
     /// # Errors
     ///
@@ -160,19 +165,20 @@ impl Search {
         self.read(|connection| found::find_or_relax(connection, query, most.max(1)))
     }
 
-    /// The progress of an update that this process is running.
+    /// The progress of an update that runs on this value. `None` if none runs, or if it has done
+    /// all sessions.
     pub fn progress(&self) -> Option<Progress> {
         let of = self.of.load(Ordering::Relaxed);
         let done = self.done.load(Ordering::Relaxed);
         (done < of).then_some(Progress { done, of })
     }
 
-    /// Reads the whole index, and deletes it if it is damaged.
+    /// Reads the whole index. If it is damaged or missing, replaces it by an empty one.
     ///
     /// # Errors
     ///
-    /// `Damaged` when it was damaged; `Busy` when it is being written; `Index` and `Folder` when it
-    /// cannot be read.
+    /// `Damaged` if it was damaged or missing; `Busy` if it is being written; `Index` and `Folder`
+    /// if it cannot be read; `Library` if the folder of the new index cannot be made.
     pub fn check(&self) -> Result<()> {
         let lock = self.place.lock()?.ok_or(SearchError::Busy)?;
         let index = self.place.index()?;
@@ -181,8 +187,9 @@ impl Search {
         if is_whole { Ok(()) } else { self.delete(index.as_ref()) }
     }
 
-    /// Runs `work` on the index. If the index is damaged and another process has replaced it
-    /// meanwhile, runs `work` again on the new one.
+    /// Runs `work` on the index. If the index is damaged or missing and another process has
+    /// replaced it meanwhile, runs `work` again on the new one. Otherwise replaces a damaged or
+    /// missing index by an empty one and returns `Damaged`.
     fn read<T>(&self, work: impl Fn(&Connection) -> rusqlite::Result<T>) -> Result<T> {
         let mut damaged = None;
         loop {
@@ -198,7 +205,7 @@ impl Search {
         }
     }
 
-    /// Deletes a damaged index, and returns `Damaged`.
+    /// Replaces a damaged or missing index by an empty one, and returns `Damaged`.
     fn delete<T>(&self, damaged: Option<&Index>) -> Result<T> {
         self.place.replace(&self.config, damaged)?;
         Err(SearchError::Damaged)

@@ -17,12 +17,12 @@ const STEM: usize = 4;
 /// The values of `role:`.
 const ROLES: [&str; 4] = ["user", "assistant", "tool", "system"];
 
-/// A query: words, phrases and filters. All of them must match, or, in a relaxed query, at least
-/// one word and all filters.
+/// A query: words, phrases, excluded words and filters. A message matches if it has all words and
+/// phrases (in a relaxed query, at least one), has no excluded word, and meets all filters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     pub(super) clauses: Vec<Clause>,
-    /// Whether a message matches if it has at least one of the words.
+    /// Whether one of the words or phrases is enough.
     pub(super) is_relaxed: bool,
     pub(super) filters: Vec<(Filter, String)>,
     /// If not empty: the session must have been run in one of these folders, or below one.
@@ -34,7 +34,7 @@ pub struct Query {
 #[error("{0}")]
 pub struct BadQuery(String);
 
-/// Words that must follow each other.
+/// One word, or several words that must directly follow each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Clause {
     /// The words in lower case, at least one.
@@ -46,8 +46,10 @@ pub(super) struct Clause {
 }
 
 impl Clause {
-    /// The clause that matches a word with any ending. Phrases, excluded words, and words that are
-    /// not ASCII stay as they are, and so do words without a long enough stem.
+    /// The clause that matches a word with any ending: a prefix, namely the word without its
+    /// English ending, or the whole word if less than the minimum length would be left. Phrases,
+    /// excluded words, words that are not ASCII, and words shorter than the minimum stay as they
+    /// are.
     fn relaxed(&self) -> Clause {
         let [word] = self.words.as_slice() else { return self.clone() };
         if self.is_excluded || !word.is_ascii() {
@@ -140,7 +142,7 @@ impl Query {
     ///
     /// # Errors
     ///
-    /// When the text holds no word.
+    /// If the text has no word that is short enough for the index.
     pub fn from_text(text: &str) -> Result<Query, BadQuery> {
         let words = text_words(text);
         if words.is_empty() {
@@ -150,11 +152,12 @@ impl Query {
         Ok(Query { clauses: words.into_iter().map(clause).collect(), ..Query::default() })
     }
 
-    /// A query for the words of a text as a phrase, for example the name of a file.
+    /// A query for the words of a text as one phrase, for example the name of a file. Uses the same
+    /// words as [`from_text`](Query::from_text).
     ///
     /// # Errors
     ///
-    /// When the text holds no word.
+    /// If the text has no word that is short enough for the index.
     pub fn phrase(text: &str) -> Result<Query, BadQuery> {
         let words = text_words(text);
         if words.is_empty() {
@@ -166,7 +169,7 @@ impl Query {
 
     /// The same query for messages that have at least one of its words, also with another ending;
     /// messages with the most and the rarest of them come first. `None` if the query is relaxed
-    /// already or asks for no word.
+    /// already or asks for no word or phrase.
     pub(super) fn relaxed(&self) -> Option<Query> {
         if self.is_relaxed || self.clauses.iter().all(|clause| clause.is_excluded) {
             return None;
@@ -191,14 +194,15 @@ impl Query {
         Ok(self)
     }
 
-    /// Limits the query to sessions that were run in one of these folders or below it.
+    /// Limits the query to sessions that were run in one of these folders or below it. If there are
+    /// no folders, the query is not limited.
     #[must_use]
     pub fn with_folders(mut self, folders: Vec<PathBuf>) -> Query {
         self.folders = folders;
         self
     }
 
-    /// The words that a page marks, in lower case: all but the excluded ones.
+    /// The words that a page marks, in lower case: all words of the query but the excluded ones.
     ///
     /// ```
     /// use epitome_search::Query;
@@ -258,7 +262,7 @@ fn value(text: &str) -> Result<(&str, bool, &str), BadQuery> {
     Ok((&text[..end], false, &text[end..]))
 }
 
-/// The first words of a text, without those that are too long for the index.
+/// The first [`TEXT_WORDS`] words of a text, without those that are too long for the index.
 fn text_words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     terms::each(text, |word| {

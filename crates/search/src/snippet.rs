@@ -10,7 +10,7 @@ use super::terms::{self, Word};
 
 /// The approximate length of a snippet in bytes.
 const LENGTH: usize = 200;
-/// The bytes that are shown before the first matching word.
+/// The approximate number of bytes, at most, that are shown before the first matching word.
 const BEFORE: usize = 60;
 /// The maximum number of matches in a text that are considered.
 const PLACES: usize = 5_000;
@@ -53,8 +53,8 @@ pub(super) fn snippet(text: &str, clauses: &[Clause]) -> Vec<Run> {
     runs
 }
 
-/// The places where the clauses match, in order; of two that overlap, only the first. Each has the
-/// index of its clause.
+/// The places where the clauses match, as ranges of bytes, in order; of places that overlap, only
+/// the first, and of those that begin together the longest. Each has the index of its clause.
 fn places(text: &str, wanted: &[&Clause]) -> Vec<(usize, Range<usize>)> {
     let mut last: Vec<Word> = Vec::new();
     let longest = wanted.iter().map(|clause| clause.words.len()).max().unwrap_or(0);
@@ -94,8 +94,8 @@ fn is_met(clause: &Clause, found: &[Word]) -> bool {
     })
 }
 
-/// The index of the place after which the most different clauses match within the length of a
-/// snippet.
+/// The index of the place from which on the most different clauses match within a snippet; of
+/// several such places, the first. `None` if there is no place.
 fn best(places: &[(usize, Range<usize>)]) -> Option<usize> {
     (0..places.len()).max_by_key(|&at| {
         let start = places[at].1.start;

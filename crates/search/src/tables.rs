@@ -75,7 +75,7 @@ pub(super) struct MessagePlace {
 }
 
 impl MessagePlace {
-    /// The columns that [`MessagePlace::read`] takes.
+    /// The columns that [`MessagePlace::read`] reads, in this order.
     pub(super) const COLUMNS: &str = "role, kind, sub_agent, anchor, item, turn, time, archived";
 
     /// Reads the place of a message from the first columns of a row.
@@ -151,7 +151,7 @@ fn hash_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> i64 {
     i64::from_le_bytes(*first)
 }
 
-/// The hash of a path, of a folder or of a session.
+/// The hash of the path of a folder or a session, by which the index identifies it.
 pub(super) fn path(path: &Path) -> i64 {
     hash_of([path.as_os_str().as_encoded_bytes()])
 }

@@ -5,10 +5,11 @@ use std::ops::Range;
 /// The length in bytes of the longest word in the index. Longer ones are hashes and pictures in
 /// base64, which users do not type.
 pub(super) const LONGEST: usize = 64;
-/// A placeholder for a longer word. Its character is part of no word.
+/// The index contains this in place of a longer word, so that the words around it are not next to
+/// each other. It has no letter or digit, so no query finds it.
 const TOO_LONG: &str = "…";
 
-/// A run of letters and digits; in scripts without spaces between words, a single character.
+/// A run of letters and digits, or a single Han or kana character.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Word {
     /// The word in lower case.
@@ -50,7 +51,7 @@ pub(super) fn each(text: &str, mut take: impl FnMut(&Word)) {
 }
 
 /// The words of a text, separated by single spaces, so that the tokenizer of the index finds the
-/// same words.
+/// same words. A word that is too long for the index is replaced by a placeholder.
 pub(super) fn normalized(text: &str) -> String {
     let mut words = String::with_capacity(text.len());
     each(text, |word| {

@@ -8,10 +8,12 @@ use rusqlite::types::{FromSqlError, FromSqlResult, Value, ValueRef};
 const COMPRESSED: usize = 256;
 /// The level of zstd: a higher one makes the index slower but hardly smaller.
 const LEVEL: i32 = 1;
-/// The length in bytes of the longest text: `epitome_render` truncates longer ones.
+/// The maximum length in bytes of a decompressed text. No stored text is longer, because
+/// `epitome_render` truncates texts at 512 KiB.
 const LONGEST: usize = 16 << 20;
 
-/// A text as it is stored: plain, or compressed as bytes.
+/// A text as it is stored: as compressed bytes if it is long and compression makes it shorter;
+/// otherwise plain.
 pub(super) fn stored(text: &str) -> Value {
     if text.len() >= COMPRESSED
         && let Ok(compressed) = zstd::bulk::compress(text.as_bytes(), LEVEL)

@@ -37,9 +37,9 @@ pub struct Touch {
     /// The number of the sub-agent that made the call, from 0; `None` if the session itself made
     /// it.
     pub sub_agent: Option<usize>,
-    /// The item of the transcript.
+    /// The index of the call's item in the transcript.
     pub item: usize,
-    /// The time, as the session writes it.
+    /// The time, as the session writes it. `None` if the session has none for the call.
     pub time: Option<String>,
 }
 
@@ -48,9 +48,9 @@ pub struct Touch {
 pub enum TouchKind {
     /// The call read the file.
     Read,
-    /// The call wrote or edited the file.
+    /// The call wrote or edited the file, or is a patch that names it.
     Changed,
-    /// A command or another tool named the file.
+    /// The file is only named in the arguments of the call, for example in a command.
     Named,
 }
 
@@ -58,7 +58,7 @@ pub enum TouchKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilePath {
     path: String,
-    /// Finds the messages that contain the name of the file.
+    /// Finds the calls and results that contain the name of the file, without its folders.
     query: Query,
 }
 
@@ -67,7 +67,7 @@ impl FilePath {
     ///
     /// # Errors
     ///
-    /// When its last component holds no letters or digits.
+    /// If its last component has no word that is short enough for the index.
     pub fn parse(text: &str) -> std::result::Result<FilePath, BadQuery> {
         let text = text.trim().replace('\\', "/");
         let path = text.trim_start_matches("./").trim_end_matches('/').to_owned();
@@ -79,11 +79,11 @@ impl FilePath {
 
 impl Search {
     /// The sessions with a call that names a file, the newest first. Of the sessions that contain
-    /// the name of the file, the 50 newest are read.
+    /// the name of the file, the 50 newest are read; those that cannot be read are left out.
     ///
     /// # Errors
     ///
-    /// `Damaged` when the index was damaged; `Index` and `Folder` when it cannot be read.
+    /// As [`find`](Search::find).
     pub fn find_touches(&self, file: &FilePath) -> Result<Vec<TouchedBy>> {
         let mut sessions = self.read(|connection| candidates(connection, &file.query))?;
         sessions.iter_mut().for_each(|session| self.read_touches(&file.path, session));
@@ -157,14 +157,15 @@ fn kind_of(path: &str, call: &Call, source: &dyn Source) -> Option<TouchKind> {
     })
 }
 
-/// Whether two paths may be those of one file: one of them is the end of the other.
+/// Whether two paths may be those of one file: they are equal, or one of them is the end of the
+/// other.
 fn is_same_file(one: &str, other: &str) -> bool {
     let other = other.replace('\\', "/");
     let (one, other) = (Path::new(one), Path::new(other.trim_start_matches("./")));
     one.ends_with(other) || other.ends_with(one)
 }
 
-/// Whether a text contains a path that is not part of a longer name.
+/// Whether a text contains this path, and there not as a part of a longer name.
 fn names(text: &str, path: &str) -> bool {
     let is_of_name = |c: char| c.is_alphanumeric() || "_-".contains(c);
     text.match_indices(path).any(|(at, _)| {

@@ -51,14 +51,14 @@ pub struct Progress {
 pub enum Update {
     /// The index is up to date.
     Done(UpdateCounts),
-    /// Another process is updating the index; sessions that it has not done are not found yet.
+    /// Another process or thread is updating the index. What it has not done yet is not found.
     Elsewhere,
 }
 
 /// The counts of an update.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UpdateCounts {
-    /// Number of sessions that are new or changed.
+    /// Number of sessions that are new or changed, including those that could not be read.
     pub sessions: usize,
     /// Number of messages that were added.
     pub written: usize,
@@ -70,12 +70,14 @@ pub struct UpdateCounts {
 
 impl Search {
     /// Updates the index to these sessions and no others: all sessions of the scope must be passed.
-    /// Unchanged sessions are not read.
+    /// Unchanged sessions are not read. Calls `tell` after each of the other sessions, on any
+    /// thread.
     ///
     /// # Errors
     ///
-    /// `Damaged`, `Index`, `Folder`, `Rules`, and the errors of the user's rules. What was written
-    /// before stays.
+    /// `Damaged` if the index was damaged or missing, and an empty one has replaced it; after any
+    /// other error, what was committed before stays. `Busy`, `Index` and `Folder` as in
+    /// [`find`](Search::find); `Rules` and `Library` if the user's rules are invalid.
     pub fn update(
         &self,
         files: &[SessionFile],
@@ -236,7 +238,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Brings the index of one session up to date.
+    /// Brings one session up to date in the index. If it cannot be read, its indexed messages stay.
     fn update_session(&self, file: &SessionFile) -> rusqlite::Result<()> {
         let alone = (file.size.0 >= LARGE)
             .then(|| self.large.lock().unwrap_or_else(PoisonError::into_inner));
@@ -255,7 +257,7 @@ impl Work<'_> {
     }
 
     /// Reads the messages of a session. A file that is not a session has no messages. Returns
-    /// `None` if the session cannot be read at the moment.
+    /// `None` if the session cannot be read at the moment, or if its path is not UTF-8.
     fn read(&self, file: &SessionFile) -> Option<SessionContent> {
         let path = file.path.to_str()?;
         let stamp = stamp(&self.search.config, file, &file.id);
@@ -276,7 +278,7 @@ impl Work<'_> {
             }
             Err(_) => return None,
         };
-        // The folder is stored as a hash, and otherwise only as redacted text.
+        // The folders are stored as hashes; their names are stored only in redacted text.
         let cwd = reading.session.history.session.transcript.head.cwd.as_deref().map(Path::new);
         let folders: Vec<i64> =
             cwd.into_iter().flat_map(Path::ancestors).map(tables::path).collect();
@@ -294,8 +296,8 @@ impl Work<'_> {
             |stories| {
                 let head = &stories[0].session.transcript.head;
                 let id = head.id.as_deref().unwrap_or(&file.id);
-                // If the file is named differently, the session's id, and so its archive, is known
-                // only after reading.
+                // If the id in the session differs from that of the file, the session's archive is
+                // known only after reading.
                 let archive = archive_stamp(&self.search.config, file.agent, id).cast_signed();
                 let stamp = if id == file.id { stamp } else { (stamp.0, stamp.1, archive) };
                 let indexed = indexed(id, head.cwd.as_deref(), stories[0].title());
@@ -443,7 +445,8 @@ struct SessionContent {
     messages: Vec<(MessagePlace, String)>,
 }
 
-/// The messages of one story. The first story is the session's own.
+/// The messages of one story. The story with number 0 is that of the session itself; the others are
+/// those of its sub-agents.
 fn messages_of(story: &Story<'_>, number: usize) -> impl Iterator<Item = (MessagePlace, String)> {
     session_texts(story).map(move |said| {
         let SessionText { anchor, item, turn, role, kind, time, is_unsent, text } = said;

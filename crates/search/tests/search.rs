@@ -79,7 +79,7 @@ fn find(search: &Search, query: &str) -> Vec<Hit> {
     search.find(&query, 50).expect("hits").hits
 }
 
-/// The hits: the session, the anchor, the author, and the snippet.
+/// Describes each hit: the session, the anchor, the author, and the snippet.
 fn describe(search: &Search, query: &str) -> Vec<String> {
     let show = |hit: Hit| {
         let marked = |run: &epitome_search::Run| {
@@ -375,10 +375,11 @@ fn a_damaged_index_is_made_anew() {
     assert_eq!(find(&search, "gamma").len(), 1);
 }
 
-/// Bytes of a page of the database.
+/// The size of a page of the database, in bytes.
 const PAGE: usize = 4096;
 
-/// Opens the index, searches and checks it. Returns the number of messages that are then found.
+/// Opens the index, searches it, and checks it, which replaces a damaged one. Returns the number of
+/// messages that are found afterwards: all or none.
 fn found_after_damage(machine: &Machine, harmed: &Path) -> usize {
     let gamma = Query::parse("gamma").expect("words");
     let search = machine.open();
