@@ -72,27 +72,56 @@ fn rendition(text: &str) -> Option<(&str, &str)> {
     Some((&inner[..end], after))
 }
 
+/// The style after these codes. Codes are separated by `;`. The parameters of one code are
+/// separated by `:` (`38:5:196`), or follow as codes of their own (`38;5;196`).
 fn changed(mut style: Style, codes: &str) -> Style {
-    let mut codes = codes.split([';', ':']).map(|code| code.parse::<u16>().unwrap_or(0));
+    let mut codes = codes.split(';');
     while let Some(code) = codes.next() {
-        match code {
-            0 => style = Style::default(),
-            1 => style.bold = true,
-            2 => style.dim = true,
-            3 => style.italic = true,
-            4 => style.underlined = true,
-            22 => (style.bold, style.dim) = (false, false),
-            23 => style.italic = false,
-            24 => style.underlined = false,
-            30..=37 => style.colour = u8::try_from(code - 30).ok(),
-            90..=97 => style.colour = u8::try_from(code - 90 + 8).ok(),
-            39 => style.colour = None,
-            38 => style.colour = extended(&mut codes).or(style.colour),
-            48 => drop(extended(&mut codes)),
-            _ => {}
+        match code.split_once(':') {
+            Some((code, parameters)) => set_with_parameters(&mut style, code, parameters),
+            None => set(&mut style, number(code), &mut codes.by_ref().map(number)),
         }
     }
     style
+}
+
+/// A code as a number; an empty one is 0.
+fn number(code: &str) -> u16 {
+    code.parse().unwrap_or(0)
+}
+
+fn set_with_parameters(style: &mut Style, code: &str, parameters: &str) {
+    let mut numbers: Vec<u16> = parameters.split(':').map(number).collect();
+    // Between the 2 and the three parts of a colour there may be the number of a colour space.
+    if numbers[0] == 2 && numbers.len() > 4 {
+        numbers.remove(1);
+    }
+    match number(code) {
+        4 => style.underlined = numbers[0] > 0,
+        38 => style.colour = extended(&mut numbers.into_iter()).or(style.colour),
+        _ => {}
+    }
+}
+
+/// Sets one code; those that take parameters take them out of `after`.
+fn set(style: &mut Style, code: u16, after: &mut impl Iterator<Item = u16>) {
+    match code {
+        0 => *style = Style::default(),
+        1 => style.bold = true,
+        2 => style.dim = true,
+        3 => style.italic = true,
+        4 => style.underlined = true,
+        22 => (style.bold, style.dim) = (false, false),
+        23 => style.italic = false,
+        24 => style.underlined = false,
+        30..=37 => style.colour = u8::try_from(code - 30).ok(),
+        90..=97 => style.colour = u8::try_from(code - 90 + 8).ok(),
+        39 => style.colour = None,
+        38 => style.colour = extended(after).or(style.colour),
+        // The colours of the background and of the line below a text are not shown.
+        48 | 58 => drop(extended(after)),
+        _ => {}
+    }
 }
 
 /// A colour of the 256-colour palette or an RGB colour, as the nearest of 16.
@@ -110,9 +139,9 @@ fn extended(codes: &mut impl Iterator<Item = u16>) -> Option<u8> {
             }
         },
         2 => {
-            let red = codes.next()?;
-            let green = codes.next()?;
-            let blue = codes.next()?;
+            let red = codes.next()?.min(255);
+            let green = codes.next()?.min(255);
+            let blue = codes.next()?.min(255);
             Some(nearest(red, green, blue))
         }
         _ => None,
@@ -150,6 +179,10 @@ mod tests {
         check("\u{1b}[31mred\u{1b}[0m", &[("red", "f1")]);
         check("a\u{1b}[1;92mb\u{1b}[22mc", &[("a", ""), ("b", "f10 b"), ("c", "f10")]);
         check("\u{1b}[38;5;196mx\u{1b}[38;2;0;0;200my", &[("x", "f9"), ("y", "f12")]);
+        check("\u{1b}[38:5:196mx\u{1b}[38:2::0:0:200my", &[("x", "f9"), ("y", "f12")]);
+        check("\u{1b}[38:2:0:0:200mx\u{1b}[38:5my", &[("xy", "f12")]);
+        check("\u{1b}[4:3mx\u{1b}[4:0my\u{1b}[58;5;1mz", &[("x", "u"), ("yz", "")]);
+        check("\u{1b}[38;2;65535;0;0mx\u{1b}[99999999;1my", &[("x", "f9"), ("y", "b")]);
         check("\u{1b}[2Ka\u{1b}]0;title\u{7}", &[("\u{1b}[2Ka\u{1b}]0;title\u{7}", "")]);
         check("1%\r2%\r\nend\r", &[("1%\n2%\nend", "")]);
         check("\u{1b}[", &[("\u{1b}[", "")]);
