@@ -14,6 +14,9 @@ pub struct ModelAddress {
     pub launch: fn(url: &str) -> Launch,
     /// How the run is given an MCP server. `None` if the agent has no option for that.
     pub mcp: Option<McpArguments>,
+    /// Adds to what a run is given that the agent does not compact by itself. `None` if only its
+    /// settings can do that. The user can still ask the agent for a compaction.
+    pub hold_compaction: Option<fn(&mut Launch)>,
 }
 
 /// Returns the arguments that give a run the MCP server with this command line: a program and its
@@ -77,6 +80,9 @@ pub(crate) const CLAUDE: ModelAddress = ModelAddress {
         let server = format!(r#"{{"command":{program},"args":[{arguments}]}}"#);
         vec![format!(r#"--mcp-config={{"mcpServers":{{"epitome":{server}}}}}"#)]
     }),
+    hold_compaction: Some(|launch| {
+        launch.variables.push(("DISABLE_AUTO_COMPACT", "1".to_owned()));
+    }),
 };
 
 /// A text as a string of JSON and of TOML.
@@ -103,6 +109,10 @@ pub(crate) const CODEX: ModelAddress = ModelAddress {
         let server = format!("{{command={program},args=[{arguments}]}}");
         vec!["-c".into(), format!("mcp_servers.epitome={server}")]
     }),
+    hold_compaction: Some(|launch| {
+        let limit = format!("model_auto_compact_token_limit={NEVER}");
+        launch.arguments.extend(["-c".to_owned(), limit]);
+    }),
 };
 
 /// Gemini CLI with an API key. With a Google account it uses another service.
@@ -115,6 +125,7 @@ pub(crate) const GEMINI: ModelAddress = ModelAddress {
         ..Launch::default()
     },
     mcp: None,
+    hold_compaction: None,
 };
 
 /// Qwen Code.
@@ -127,6 +138,7 @@ pub(crate) const QWEN: ModelAddress = ModelAddress {
         ..Launch::default()
     },
     mcp: None,
+    hold_compaction: None,
 };
 
 /// OpenCode: the base URLs of Anthropic, OpenAI, and Google are settings in a variable.
@@ -143,6 +155,9 @@ pub(crate) const OPENCODE: ModelAddress = ModelAddress {
         Launch { variables: vec![("OPENCODE_CONFIG_CONTENT", settings)], ..Launch::default() }
     },
     mcp: None,
+    hold_compaction: Some(|launch| {
+        launch.variables.push(("OPENCODE_DISABLE_AUTOCOMPACT", "1".to_owned()));
+    }),
 };
 
 /// pi: an extension sets the base URLs of Anthropic, OpenAI, and Google.
@@ -166,10 +181,22 @@ pub(crate) const PI: ModelAddress = ModelAddress {
         Launch { variables, file: Some(file), ..Launch::default() }
     },
     mcp: None,
+    hold_compaction: Some(|launch| {
+        if let Some(file) = &mut launch.file {
+            file.text.insert_str(file.text.len() - "}\n".len(), PI_HOLD);
+        }
+    }),
 };
 
 /// The variable in which the extension finds the base URL.
 const PI_URL: &str = "EPITOME_PROXY";
+/// Cancels the compactions that pi begins because its context is long. After a request that was
+/// too long for the model it compacts all the same.
+const PI_HOLD: &str = r#"  pi.on("session_before_compact", (event) =>
+    event.reason === "threshold" ? { cancel: true } : undefined);
+"#;
+/// A number of tokens that no context has.
+const NEVER: u64 = 1_000_000_000;
 
 #[cfg(test)]
 mod tests {
@@ -180,10 +207,15 @@ mod tests {
         let mut written = String::new();
         for address in [CLAUDE, CODEX, GEMINI, QWEN, OPENCODE, PI] {
             let launch = (address.launch)("http://127.0.0.1:4000");
+            let mut held = launch.clone();
+            let holds = address.hold_compaction.map(|hold| hold(&mut held)).is_some();
             let names = launch.setting_names().join(", ");
             written.push_str(&format!("{}: {names}\n{launch:#?}\n", address.program));
             let command = ["C:\\bin\\epitome", "mcp", "--home", "a \"b\""];
             written.push_str(&format!("{:#?}\n", address.mcp.map(|mcp| mcp(&command))));
+            if holds {
+                written.push_str(&format!("held: {held:#?}\n"));
+            }
         }
         insta::assert_snapshot!(written);
     }

@@ -25,7 +25,9 @@ pub fn ask_to_continue(app: &App, yes: bool, question: &str) -> Result<()> {
     }
     app.note(&format!("{BOLD}{question}{BOLD:#} [y/N]"));
     let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer)?;
+    std::io::stdin().read_line(&mut answer).map_err(|err| {
+        Failure::new(Status::Unreadable, "unreadable", "cannot read the answer").because(&err)
+    })?;
     if matches!(answer.trim(), "y" | "Y" | "yes") {
         Ok(())
     } else {

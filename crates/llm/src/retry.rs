@@ -275,6 +275,6 @@ fn reborrowed<'a>(sink: &'a mut Option<Sink<'_>>) -> Option<Sink<'a>> {
 
 impl fmt::Debug for RetryingModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Patient").field("first", self.name()).finish_non_exhaustive()
+        f.debug_struct("RetryingModel").field("first", self.name()).finish_non_exhaustive()
     }
 }

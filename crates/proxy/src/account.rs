@@ -75,6 +75,7 @@ impl Finished<'_> {
             cut: effect.cut.map(made),
             cuts: effect.cuts.iter().map(saved_by).collect(),
             recalled,
+            agent_compaction: effect.has_own_compaction,
             failed: effect.failure.is_some(),
             ..LedgerLine::default()
         }

@@ -30,6 +30,8 @@ pub(crate) struct Effect {
     pub(crate) treatment: Treatment,
     /// Whether the user begins a turn with this request.
     pub(crate) begins_turn: bool,
+    /// Whether its new messages have a summary with which the agent itself has compacted.
+    pub(crate) has_own_compaction: bool,
     /// The error because of which new messages are sent as they are or a cut was not made, if there
     /// was one.
     pub(crate) failure: Option<String>,

@@ -32,6 +32,7 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod account;
+mod agent_compaction;
 mod ambiguous;
 mod block;
 mod body;

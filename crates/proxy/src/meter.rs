@@ -56,6 +56,8 @@ pub struct Totals {
     pub shortened: u64,
     /// Cuts that were made.
     pub cuts: u64,
+    /// Summaries with which agents compacted conversations by themselves.
+    pub own_compactions: u64,
     /// What requests without a count cost, estimated by their length. It is in neither of the other
     /// costs.
     pub estimated_cost: MicroDollars,
@@ -177,6 +179,7 @@ impl Meter {
             totals.requests += 1;
             totals.shortened += effect.shortened;
             totals.cuts += u64::from(effect.cut.is_some());
+            totals.own_compactions += u64::from(effect.has_own_compaction);
         });
         Observer {
             meter: Arc::clone(self),

@@ -17,7 +17,7 @@ use hyper::header::{CONTENT_LENGTH, HeaderMap};
 use hyper::http::request::Parts;
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode, Uri, Version};
-use tracing::warn;
+use tracing::{info, warn};
 
 use crate::account::Origin;
 use crate::body::Messages;
@@ -316,6 +316,9 @@ impl Proxy {
             Ok(Ok(mut rewritten)) => {
                 if let Some(failure) = &rewritten.effect.failure {
                     self.report(api, failure.clone());
+                }
+                if rewritten.effect.has_own_compaction {
+                    info!(api = api.name, "the agent has compacted this conversation by itself");
                 }
                 let body = rewritten.body.take().filter(|_| !self.is_dry_run);
                 if rewritten.is_cut_near {

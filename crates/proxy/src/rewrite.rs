@@ -14,6 +14,7 @@ use epitome_llm::{Catalogue, Price};
 use epitome_model::{Counter, Tokens};
 use epitome_passes::Recipe;
 
+use crate::agent_compaction::has_own_compaction;
 use crate::body::{BYTES_PER_TOKEN, Messages};
 use crate::counter::CachingCounter;
 use crate::cuttable::{Cut, Cuttable};
@@ -100,6 +101,7 @@ impl Rewriter {
             model: messages.model.clone(),
             session: Some(root),
             begins_turn: known < chains.len() && begins_turn(api, body, &messages),
+            has_own_compaction: has_own_compaction(api, body, &messages, known),
             ..Effect::default()
         };
         if self.holdout.has(root) && !memo.is_changed() {

@@ -55,11 +55,18 @@ impl FileTreeSession {
 
     /// The total length of the session's files.
     pub fn size(&self) -> Bytes {
-        let messages = self.messages();
-        let parts = messages.iter().flat_map(|message| self.parts(message));
-        let parts: u64 = parts.map(|path| file_len(&path)).sum();
-        let messages = messages.iter().map(|path| file_len(path)).sum::<u64>();
-        Bytes(file_len(&self.session) + messages + parts)
+        Bytes(self.files().iter().map(|path| file_len(path)).sum())
+    }
+
+    /// The files of the session: the main file, and each message followed by its parts.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let mut files = vec![self.session.clone()];
+        for message in self.messages() {
+            let parts = self.parts(&message);
+            files.push(message);
+            files.extend(parts);
+        }
+        files
     }
 
     /// The sessions that are parts of this one, recursively.

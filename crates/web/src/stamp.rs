@@ -1,7 +1,7 @@
 //! Whether a session has changed since it was last read.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use epitome::Place;
@@ -15,7 +15,7 @@ impl Stamp {
     pub(crate) fn read(session: &Path) -> Stamp {
         let files = match Place::parse(session) {
             Place::File(path) => vec![path],
-            Place::Spread(spread) => vec![spread.session().to_owned()],
+            Place::Spread(spread) => return Stamp(of_many(&spread.files())),
             Place::Rows(rows) => {
                 let database = rows.database().to_owned();
                 let mut log = database.clone().into_os_string();
@@ -44,6 +44,19 @@ impl maud::Render for Stamp {
     }
 }
 
+/// The stamp of files that may be thousands: their number, total length and last change.
+fn of_many(files: &[PathBuf]) -> String {
+    let metas = files.iter().filter_map(|file| std::fs::metadata(file).ok());
+    let mut length = 0;
+    let mut newest = UNIX_EPOCH;
+    for meta in metas {
+        length += meta.len();
+        newest = meta.modified().map_or(newest, |modified| newest.max(modified));
+    }
+    let newest = newest.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    format!("{:x}-{length:x}-{newest:x}", files.len())
+}
+
 /// The stamp of one file. A missing file differs from an empty one.
 fn one(file: &Path) -> String {
     let Ok(meta) = std::fs::metadata(file) else { return "none".to_owned() };
@@ -60,4 +73,30 @@ fn number(meta: &std::fs::Metadata) -> u64 {
 #[cfg(not(unix))]
 fn number(_: &std::fs::Metadata) -> u64 {
     0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_of_many_files_changes_with_each_of_them() {
+        let store = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, text: &str| {
+            let path = store.path().join(name);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("created");
+            std::fs::write(&path, text).expect("written");
+            path
+        };
+        let session = write("session/p/ses_a.json", r#"{"id":"ses_a"}"#);
+        write("message/ses_a/msg_1.json", r#"{"id":"msg_1"}"#);
+        write("part/msg_1/prt_1.json", r#"{"id":"prt_1"}"#);
+        let before = Stamp::read(&session);
+        assert_eq!(Stamp::read(&session), before);
+        write("part/msg_1/prt_1.json", r#"{"id":"prt_1","type":"text"}"#);
+        let after = Stamp::read(&session);
+        assert_ne!(after, before);
+        write("message/ses_a/msg_2.json", r#"{"id":"msg_2"}"#);
+        assert_ne!(Stamp::read(&session), after);
+    }
 }

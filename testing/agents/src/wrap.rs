@@ -93,7 +93,38 @@ pub fn run(agent: &'static dyn Agent, epitome: &Path) -> anyhow::Result<Report> 
     check_requests(&report, &direct, &wrapped)?;
     check_line(&report, &after[before.len()..])?;
     check_nothing_left(sandbox.home().path(), &known)?;
+    if holds_compaction(agent) {
+        check_own_compaction(agent, epitome, &[], true)?;
+        check_own_compaction(agent, epitome, &["--hold-compaction"], false)?;
+    }
     Ok(report)
+}
+
+/// Whether `wrap` can keep an agent from compacting by itself.
+fn holds_compaction(agent: &dyn Agent) -> bool {
+    ["claude", "codex", "opencode", "pi"].contains(&agent.name())
+}
+
+/// Whether an agent with a small window compacts by itself behind `wrap` with these options, and
+/// whether the line at the end says so.
+fn check_own_compaction(
+    agent: &'static dyn Agent,
+    epitome: &Path,
+    options: &[&str],
+    expect: bool,
+) -> anyhow::Result<()> {
+    let server = Server::start(Script::default())?;
+    let sandbox = Sandbox::new(agent, &server.url())?;
+    sandbox.compact_early()?;
+    fs::write(sandbox.home().project().join(LOG), log())?;
+    fs::write(sandbox.home().project().join(LONG), sums())?;
+    let archive = tempfile::tempdir()?;
+    server.play(Script { canned: Some("All of it was read.".to_owned()), ..script(&sandbox) });
+    let done = sandbox.new_wrapped_session(epitome, archive.path(), options, "Read the logs.")?;
+    ensure!(done.success(), "{options:?}: {:?} {} {}", done.status, done.stdout, done.stderr);
+    let is_said = done.stderr.contains(" by the agent itself");
+    ensure!(is_said == expect, "{options:?}: {}", done.stderr);
+    Ok(())
 }
 
 /// Whether `wrap` gives an agent the tools of `epitome mcp`.

@@ -241,6 +241,10 @@ pub fn summary(totals: &Totals, is_dry_run: bool) -> String {
         let cuts = count(totals.cuts, "cut");
         parts.push(format!("{shortened} {would}shortened, {cuts}"));
     }
+    if totals.own_compactions > 0 {
+        let compactions = count(totals.own_compactions, "compaction");
+        parts.push(format!("{compactions} by the agent itself"));
+    }
     if totals.without_price > 0 {
         let requests = count(totals.without_price, "request");
         parts.push(format!("{requests} of unknown price"));
@@ -363,6 +367,11 @@ mod tests {
             summary(&totals, true),
             "14 requests (13 counted), 412.2k input tokens (380.1k from a cache); about 61.0k \
              tokens would be fewer; $0.42 at list prices; 3 results would be shortened, 1 cut"
+        );
+        let compacted = Totals { requests: 1, own_compactions: 1, ..Totals::default() };
+        assert_eq!(
+            summary(&compacted, false),
+            "1 request, without a count of tokens from the service; 1 compaction by the agent itself"
         );
         let none = Totals { requests: 1, ..Totals::default() };
         assert_eq!(summary(&none, false), "1 request, without a count of tokens from the service");

@@ -58,6 +58,11 @@ pub struct Args {
     #[arg(long)]
     pub no_mcp: bool,
 
+    /// Keep the agent from compacting by itself during the run (Claude Code, Codex, OpenCode, pi);
+    /// its own command for that still works
+    #[arg(long)]
+    pub hold_compaction: bool,
+
     #[command(flatten)]
     pub shortening: Shortening,
 }
@@ -71,11 +76,19 @@ fn agents() -> PossibleValuesParser {
 pub fn run(app: &App, args: &Args) -> Result<()> {
     let address = find_agent(&args.agent_name).and_then(|agent| agent.model_address());
     let address = address.ok_or_else(|| Failure::usage("this agent takes no base URL"))?;
+    if args.hold_compaction && address.hold_compaction.is_none() {
+        let name = &args.agent_name;
+        let message = format!("{name} can be kept from compacting by its own settings only");
+        return Err(Failure::usage(message).hint("run it without --hold-compaction"));
+    }
     let (upstream, path) = upstream(app, args, &address)?;
     let options = args.shortening.options(app, Some(&args.agent_name))?;
     let options = Options { upstream, ..options };
     let server = bind(([127, 0, 0, 1], 0).into(), options)?;
-    let launch = (address.launch)(&format!("{}{path}", server.address()));
+    let mut launch = (address.launch)(&format!("{}{path}", server.address()));
+    if let (true, Some(hold)) = (args.hold_compaction, address.hold_compaction) {
+        hold(&mut launch);
+    }
     let file = launch.file.as_ref().map(written).transpose()?;
     let mut command = command(args, &address, &launch, file.as_ref());
     give_recall(app, args, &address, &mut command);
@@ -85,6 +98,10 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     // The file is removed here, because `exit` below drops nothing.
     drop(file);
     say(app, &proxy.totals(), args.shortening.dry_run);
+    let can_hold = address.hold_compaction.is_some() && !args.hold_compaction;
+    if proxy.totals().own_compactions > 0 && can_hold {
+        app.note(&format!("{DIM}hint: --hold-compaction keeps the agent from compacting{DIM:#}"));
+    }
     if status.success() { Ok(()) } else { std::process::exit(code(status)) }
 }
 

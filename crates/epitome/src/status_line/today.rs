@@ -93,10 +93,11 @@ impl Day {
         // A file that became shorter was replaced, and is read from its start. Requests that were
         // counted before are recognised by their keys.
         let from = if meta.len() < known.to { 0 } else { known.to };
-        let Some(bytes) = read_lines(path, from, *room) else { return false };
-        let to = from + bytes.len() as u64;
-        *room = room.saturating_sub(bytes.len() as u64);
-        let is_whole = *room > 0;
+        let Some(Lines { bytes, length, is_whole }) = read_lines(path, from, *room) else {
+            return false;
+        };
+        let to = from + length;
+        *room = if is_whole { room.saturating_sub(length) } else { 0 };
         let requests = read_billed(&bytes).requests;
         for request in billed_requests(FORMAT.name, requests, str::to_owned) {
             let day = request.time.map(|time| time.to_zoned(TimeZone::UTC).date());
@@ -116,16 +117,29 @@ impl Day {
     }
 }
 
-/// The whole lines of a file from an offset on, at most `most` bytes.
-fn read_lines(path: &Path, from: u64, most: u64) -> Option<Vec<u8>> {
+/// Lines of a file.
+struct Lines {
+    /// Whole lines.
+    bytes: Vec<u8>,
+    /// The number of bytes up to the place where reading continues.
+    length: u64,
+    /// Whether these are all whole lines up to the end of the file.
+    is_whole: bool,
+}
+
+/// Reads the whole lines of a file from an offset on, at most `most` bytes.
+fn read_lines(path: &Path, from: u64, most: u64) -> Option<Lines> {
     let mut file = regular::open(path).ok()?;
     file.seek(SeekFrom::Start(from)).ok()?;
     let mut bytes = Vec::new();
-    file.take(most).read_to_end(&mut bytes).ok()?;
+    let read = file.take(most).read_to_end(&mut bytes).ok()? as u64;
+    let is_whole = read < most;
     // A line without its end is still being written, or goes on behind what is read now.
     let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     bytes.truncate(end);
-    Some(bytes)
+    // A line that is longer than all that may be read is skipped, or the file would never be read.
+    let length = if end == 0 && !is_whole && most == MOST { read } else { end as u64 };
+    Some(Lines { bytes, length, is_whole })
 }
 
 fn modified(meta: &Metadata) -> u64 {
@@ -142,5 +156,25 @@ fn store(path: &Path, day: &Day) {
     let bytes = serde_json::to_vec(day).unwrap_or_default();
     if is_there {
         crate::store::write_over(path, |out| Ok(out.write_all(&bytes)?)).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_is_cut_is_read_by_the_next_call() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        fs::write(file.path(), "aa\nbbbb\ncc").expect("written");
+        let read = |from, most| {
+            let lines = read_lines(file.path(), from, most).expect("read");
+            (String::from_utf8(lines.bytes).expect("UTF-8"), lines.length, lines.is_whole)
+        };
+        assert_eq!(read(0, 5), ("aa\n".to_owned(), 3, false));
+        assert_eq!(read(3, 5), ("bbbb\n".to_owned(), 5, false));
+        assert_eq!(read(3, 4), (String::new(), 0, false));
+        assert_eq!(read(0, 100), ("aa\nbbbb\n".to_owned(), 8, true));
+        assert_eq!(read(8, 100), (String::new(), 0, true));
     }
 }

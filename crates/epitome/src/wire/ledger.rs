@@ -163,6 +163,9 @@ pub struct LedgerLine {
     /// The hashes of removed texts whose references the model names in a call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recalled: Vec<Hash>,
+    /// Whether it has, for the first time, a summary with which the agent itself compacted.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub agent_compaction: bool,
     /// Whether a part of the request, or all of it, passed unchanged because of an error of
     /// epitome.
     #[serde(default, skip_serializing_if = "is_false")]

@@ -40,7 +40,7 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
         // The parts of a message are read only if all of them come after its `info`.
         let Some(place) = message.info else { continue };
         let apart = message.parts.items.iter().all(|part| place.end <= part.start);
-        records.push((place, Kind::Message));
+        records.push((place, Kind::Message { has_unread_parts: !apart }));
         if apart {
             records.extend(message.parts.items.into_iter().map(|part| (part, Kind::Part)));
         }
@@ -55,7 +55,12 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
                 reader.session(&mut session, &at, &row, row.revert.as_ref());
                 RecordContent::default()
             }),
-            Kind::Message => reader.message(&mut session, &at, (&place, None)),
+            Kind::Message { has_unread_parts } => {
+                if has_unread_parts {
+                    session.fault("its parts are not read: some come before its `info`");
+                }
+                reader.message(&mut session, &at, (&place, None))
+            }
             Kind::Part => reader.part(&mut session, &at, (&place, (None, None))),
         };
         if bytes[place.start] != b'{' {
@@ -70,7 +75,7 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
 #[derive(Clone, Copy)]
 enum Kind {
     Session,
-    Message,
+    Message { has_unread_parts: bool },
     Part,
 }
 
