@@ -69,7 +69,8 @@ fn is_compaction_item(item: &[u8]) -> bool {
         kind: Cow<'i, str>,
     }
     let item = serde_json::from_slice::<Item<'_>>(item);
-    item.is_ok_and(|item| item.kind.starts_with("compaction"))
+    // A `compaction_trigger` only asks for one.
+    item.is_ok_and(|item| ["compaction", "compaction_summary"].contains(&&*item.kind))
 }
 
 #[cfg(test)]
@@ -116,6 +117,7 @@ mod tests {
         let item = json!({"type": "compaction", "encrypted_content": "QQ=="});
         check("openai-responses", &json!([hi, item]), 0, true);
         check("openai-responses", &json!([hi, item, hi]), 2, false);
+        check("openai-responses", &json!([hi, {"type": "compaction_trigger"}]), 0, false);
         let words = json!({"role": "user", "content": r#"What is "compaction"?"#});
         check("openai-responses", &json!([words]), 0, false);
     }

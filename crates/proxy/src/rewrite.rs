@@ -291,11 +291,13 @@ impl Rewriter {
         let cuttable = request.cuttable(&decisions, true, &price);
         let cut = cuttable.cut(&self.recipe, &self.counter);
         let mut memo = locked(&conversation);
-        match (cut?, chains.last()) {
-            (Some(cut), Some(&last)) => memo.prepared = Some(PreparedCut { last, cut, cuts }),
-            (None, _) | (_, None) => memo.no_cut_below(body.len()),
+        if let (Ok(Some(_)), Some(&last)) = (&cut, chains.last()) {
+            memo.prepared = cut?.map(|cut| PreparedCut { last, cut, cuts });
+            return Ok(());
         }
-        Ok(())
+        // After an error as well: the same would happen again.
+        memo.no_cut_below(body.len());
+        cut.map(drop)
     }
 
     /// The price of the model that a body names.

@@ -58,6 +58,14 @@ impl Opencode {
         Ok(Command::new(install::npm(&[self.package])?.join(program)))
     }
 
+    /// The tokens of a request after which it compacts, if it is made to compact early.
+    fn least_compacted(&self) -> u64 {
+        match self.provider {
+            Provider::Scripted => 12_000,
+            Provider::Own => 1_000,
+        }
+    }
+
     /// The model, with its provider.
     fn model(&self) -> String {
         match self.provider {
@@ -124,7 +132,10 @@ impl Agent for Opencode {
         let config = fs::read_to_string(home.path().join(self.config()))?;
         let mut config: Value = serde_json::from_str(&config)?;
         config["compaction"] = json!({ "auto": true, "prune": false });
-        config["provider"][PROVIDER]["models"][MODEL]["limit"]["context"] = json!(44_000);
+        let name = self.model();
+        let (provider, model) = name.split_once('/').context("a model has a provider")?;
+        config["provider"][provider]["models"][model]["limit"] =
+            json!({ "context": 32_000 + self.least_compacted(), "output": 32_000 });
         home.write(self.config(), config.to_string().as_bytes())?;
         Ok(())
     }

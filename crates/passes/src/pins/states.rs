@@ -9,7 +9,7 @@ use epitome_model::{
 use super::marks::own_marks;
 use super::patched::patched_rule_files;
 use super::pin_text::pinned_in;
-use super::printed::printed_rule_files;
+use super::printed::{PrintedFile, printed_rule_files};
 use super::{PinKind, PinSource};
 use crate::View;
 use crate::history::history;
@@ -256,6 +256,15 @@ fn found_in_call(view: &View<'_>, call: &Call) -> Option<Found> {
     }
 }
 
+/// The key of a rule file that a command printed.
+fn key_of_printed(view: &View<'_>, call: &Call, command: &str, file: &PrintedFile) -> Key {
+    // A relative path is below a folder that may be known only from the call.
+    let is_full = file.path.starts_with(['/', '~']);
+    let folder = if is_full { String::new() } else { folder(view, call, command) };
+    let key = Key::new(PinKind::RuleFile, &format!("{folder}{}", file.path));
+    key.of_part((!file.is_whole).then(|| command.to_owned()))
+}
+
 /// The rule file, skill, plan or list that a tool returned, with its source. The text is empty if a
 /// recipe left a stub of it.
 fn found_in_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource)> {
@@ -284,14 +293,7 @@ fn found_in_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource
         ToolKind::Shell => {
             let command = target?;
             let shown = printed_rule_files(command, files);
-            for file in &shown.files {
-                // A relative path is below a folder that may be known only from the call.
-                let is_full = file.path.starts_with(['/', '~']);
-                let folder = if is_full { String::new() } else { folder(view, call, command) };
-                let key = Key::new(PinKind::RuleFile, &format!("{folder}{}", file.path));
-                let part = (!file.is_whole).then(|| command.to_owned());
-                keys.push(key.of_part(part));
-            }
+            keys.extend(shown.files.iter().map(|file| key_of_printed(view, call, command, file)));
             let names: Vec<&str> = shown.files.iter().map(|file| file.path.as_str()).collect();
             let source = if shown.is_all { PinSource::File } else { PinSource::Command };
             (!names.is_empty()).then_some((PinKind::RuleFile, names.join(", "), source))?

@@ -21,21 +21,21 @@ impl Running {
         let child = command.spawn()?;
         // The pipe ends when the last process closes it, so this program's own copy must be closed.
         drop(command);
-        let (tell, told) = channel();
+        let (sender, chunks) = channel();
         std::thread::spawn(move || {
             let mut buffer = vec![0; super::READ];
             while let Ok(read) = reader.read(&mut buffer) {
-                if read == 0 || tell.send(buffer[..read].to_vec()).is_err() {
+                if read == 0 || sender.send(buffer[..read].to_vec()).is_err() {
                     return;
                 }
             }
         });
-        Ok(Running { child, told })
+        Ok(Running { child, chunks })
     }
 
     /// Reads output. Waits for it for up to `wait`.
     pub(super) fn read(&mut self, wait: Duration, buffer: &mut [u8]) -> ReadResult {
-        match self.told.recv_timeout(wait) {
+        match self.chunks.recv_timeout(wait) {
             Ok(bytes) => {
                 buffer[..bytes.len()].copy_from_slice(&bytes);
                 ReadResult::Bytes(bytes.len())
