@@ -28,7 +28,7 @@ const COMPACTION_ITEM: &[u8] = br#""compaction"#;
 
 /// Whether one of the messages from `first` on is the agent's own summary of a conversation.
 ///
-/// Words in the results of tools are not taken for one: somebody may read such a session.
+/// Words in the results of tools are not taken for one: the user may have such a session read.
 pub(crate) fn has_own_compaction(
     api: &Api,
     body: &[u8],

@@ -371,7 +371,8 @@ mod tests {
         let compacted = Totals { requests: 1, own_compactions: 1, ..Totals::default() };
         assert_eq!(
             summary(&compacted, false),
-            "1 request, without a count of tokens from the service; 1 compaction by the agent itself"
+            "1 request, without a count of tokens from the service; 1 compaction by the agent \
+             itself"
         );
         let none = Totals { requests: 1, ..Totals::default() };
         assert_eq!(summary(&none, false), "1 request, without a count of tokens from the service");
