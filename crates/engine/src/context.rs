@@ -123,7 +123,7 @@ impl Knowledge {
     /// message.
     fn reread(&mut self, log: &ContextLog) {
         let mut calls = Calls::default();
-        for (item, entry) in log.log().transcript().entries() {
+        for (item, entry) in log.parsed().transcript().entries() {
             calls.number_calls(item, entry, log.bytes());
         }
         self.calls = calls;
@@ -261,7 +261,7 @@ impl Context {
         };
         context.attempt.sent = context.transcript().items.len();
         context.known.reread(&context.log);
-        let transcript = context.log.log().transcript();
+        let transcript = context.log.parsed().transcript();
         let source = context.log.bytes();
         context.counts.count_all(transcript, source, &*context.setup.counter);
         context.recount();
@@ -597,13 +597,13 @@ impl Context {
     ///
     /// `Disk` if the log cannot be written.
     pub fn undo(&mut self) -> Result<bool> {
-        if self.log.log().compactions() == 0 {
+        if self.log.parsed().compactions() == 0 {
             return Ok(false);
         }
         self.drop_question();
         let from = self.log.bytes().len();
         self.log.gather();
-        let mut steps = (0..self.log.log().steps()).map(|_| undo(UndoReason::UserRequest));
+        let mut steps = (0..self.log.parsed().steps()).map(|_| undo(UndoReason::UserRequest));
         let undone = steps.try_for_each(|line| self.log.append(line.as_bytes()));
         if let Err(err) = undone.and_then(|()| self.log.write_gathered()) {
             self.log.forget(from);
@@ -632,7 +632,7 @@ impl Context {
 
     /// After an undo, keeps the context from being compacted again at once.
     fn hold_after_undo(&mut self) {
-        let Some(sent) = self.log.log().entries_at_undo() else { return };
+        let Some(sent) = self.log.parsed().entries_at_undo() else { return };
         let items = self.transcript().context.iter().take(sent);
         let then: Tokens = items.map(|&item| self.counts.item(item)).sum();
         self.machine.suspend_after_undo(self.setup.overhead + then);
@@ -669,6 +669,6 @@ impl Context {
     }
 
     fn transcript(&self) -> &Transcript {
-        self.log.log().transcript()
+        self.log.parsed().transcript()
     }
 }

@@ -25,7 +25,7 @@ use crate::splice::{narrowed, refused, sent, text};
 const LEAST: usize = 150;
 
 /// A request whose first messages were decided about before, and whose other messages are new.
-pub(crate) struct New<'r> {
+pub(crate) struct NewMessages<'r> {
     pub(crate) api: &'static Api,
     pub(crate) body: &'r [u8],
     pub(crate) messages: &'r Messages,
@@ -46,7 +46,7 @@ pub(crate) struct Decided {
     pub(crate) shortened: u64,
 }
 
-impl New<'_> {
+impl NewMessages<'_> {
     /// Decides about the messages that are not known.
     ///
     /// Only results that no model has seen are shortened. A result that was sent before is sent as
@@ -103,7 +103,7 @@ impl New<'_> {
         [self.head().as_bytes(), new, b"]}"].concat()
     }
 
-    /// What is before the messages in [`tail`](New::tail).
+    /// What is before the messages in [`tail`](NewMessages::tail).
     fn head(&self) -> String {
         format!(r#"{{"{}":["#, self.api.list)
     }

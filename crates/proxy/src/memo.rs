@@ -41,9 +41,9 @@ pub(crate) struct Memo {
     /// The texts that are no longer sent.
     removed: BTreeSet<Hash>,
     /// Input tokens of the conversation's last request, as the service counted them.
-    pub(crate) input: Option<Tokens>,
+    pub(crate) counted_input: Option<Tokens>,
     /// When the conversation's last request was sent.
-    pub(crate) last: Option<Instant>,
+    pub(crate) last_sent: Option<Instant>,
     /// Whether the memo was on disk when it was opened: another proxy, or an earlier run, has
     /// changed the conversation.
     is_continued: bool,
@@ -156,7 +156,7 @@ impl Memo {
     }
 
     /// Whether a text is among those that are no longer sent.
-    pub(crate) fn keeps(&self, text: &Hash) -> bool {
+    pub(crate) fn has_text(&self, text: &Hash) -> bool {
         self.removed.contains(text)
     }
 
@@ -222,12 +222,12 @@ impl Memo {
     /// request of a conversation that another proxy has changed: that proxy may have sent the same
     /// request, and found a cut not worth its price.
     pub(crate) fn may_cut(&self, bytes: usize) -> bool {
-        let is_sent_again = self.is_continued && self.last.is_none();
+        let is_sent_again = self.is_continued && self.last_sent.is_none();
         bytes >= self.next_cut && !is_sent_again
     }
 
     /// Leaves these messages as they are, and keeps that in memory alone.
-    pub(crate) fn leave(&mut self, chains: &[Chain]) {
+    pub(crate) fn leave_unchanged(&mut self, chains: &[Chain]) {
         let unchanged = chains.iter().map(|chain| (*chain, Decision::default()));
         self.learn(MemoLine { messages: unchanged.collect(), ..MemoLine::default() });
     }
@@ -314,7 +314,7 @@ mod tests {
         assert_eq!(saved(&before), [7, 1]);
         let mut memo = locked(&memo);
         assert!(!memo.may_cut(1_100), "the first request");
-        memo.last = Some(Instant::now());
+        memo.last_sent = Some(Instant::now());
         assert_eq!((memo.may_cut(1_099), memo.may_cut(1_100)), (false, true));
         assert_eq!(memo.cuts(&chains), [(chains[0], Tokens(6))]);
         assert!(memo.is_changed());

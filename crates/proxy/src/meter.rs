@@ -309,7 +309,7 @@ impl Drop for Observer {
         let mut recalled = Vec::new();
         if let Some(conversation) = &self.request.conversation {
             let mut memo = locked(conversation);
-            memo.input = usage.map(|usage| usage.all_input()).or(memo.input);
+            memo.counted_input = usage.map(|usage| usage.all_input()).or(memo.counted_input);
             if let Some(response) = response.filter(|_| memo.has_removed()) {
                 recalled = memo.named_texts(&named_references(&response));
             }

@@ -176,11 +176,11 @@ impl Proxy {
 
     /// Answers a request: with the response of the service, or the reason why there is none.
     pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response<AnyBody> {
-        let answered = self.pass(request).await;
+        let answered = self.forward(request).await;
         answered.unwrap_or_else(Refusal::into_response)
     }
 
-    async fn pass(&self, mut request: Request<Incoming>) -> Result<Response<AnyBody>, Refusal> {
+    async fn forward(&self, mut request: Request<Incoming>) -> Result<Response<AnyBody>, Refusal> {
         let upgrade = hyper::upgrade::on(&mut request);
         let (head, body) = request.into_parts();
         let path_and_query = head.uri.path_and_query().map_or("/", |it| it.as_str());

@@ -18,7 +18,7 @@ use crate::agent_compaction::has_own_compaction;
 use crate::body::{BYTES_PER_TOKEN, Messages};
 use crate::counter::CachingCounter;
 use crate::cuttable::{Cut, Cuttable};
-use crate::decide::New;
+use crate::decide::NewMessages;
 use crate::effect::{Effect, NewCut};
 use crate::explain::{Explained, Explanation};
 use crate::holdout::Holdout;
@@ -105,7 +105,7 @@ impl Rewriter {
             ..Effect::default()
         };
         if self.holdout.has(root) && !memo.is_changed() {
-            memo.leave(&chains[known..]);
+            memo.leave_unchanged(&chains[known..]);
             effect.group = Group::Holdout;
             return Ok(Rewritten { effect, ..Rewritten::default() });
         }
@@ -116,7 +116,7 @@ impl Rewriter {
                 Err(err) => {
                     // The new messages are sent as they are. The decisions before them stay, or the
                     // cache of the provider would be lost.
-                    memo.leave(&chains[known..]);
+                    memo.leave_unchanged(&chains[known..]);
                     decisions = memo.look_up(&chains);
                     effect.failure = Some(sentence(&err));
                 }
@@ -130,7 +130,7 @@ impl Rewriter {
                 Err(err) => effect.failure = Some(sentence(&err)),
             }
         }
-        memo.last = Some(now);
+        memo.last_sent = Some(now);
         let is_cut_near = effect.cut.is_none() && self.is_cut_near(&request, &memo, &decisions);
         // The decisions of a cut are about messages that were sent before.
         effect.saved_before = saved(&decisions) - effect.saved_now;
@@ -159,7 +159,7 @@ impl Rewriter {
     ) -> Result<u64> {
         let Request { api, body, messages, chains } = *request;
         let known = decisions.len();
-        let new = New { api, body, messages, known: decisions };
+        let new = NewMessages { api, body, messages, known: decisions };
         // The lines are taken out of the memo: after an error they are read again.
         let mut seen = std::mem::take(&mut memo.seen);
         let before = known.checked_sub(1).map(|last| chains[last]);
@@ -194,7 +194,7 @@ impl Rewriter {
     ) -> Result<Option<NewCut>> {
         let Request { body, chains, .. } = *request;
         // Unless it is known that the cache is cold, it is taken to be warm.
-        let is_warm = memo.last.is_none_or(|last| now - last < TIME_TO_LIVE);
+        let is_warm = memo.last_sent.is_none_or(|last| now - last < TIME_TO_LIVE);
         let price = self.price(request.messages);
         let cuttable = request.cuttable(decisions, is_warm, &price);
         if !self.is_due(request, memo, &cuttable, Tokens(0)) {
@@ -203,7 +203,7 @@ impl Rewriter {
         let prepared = memo.take_prepared(chains);
         let (last, cut) = match prepared {
             Some(PreparedCut { last, cut, .. }) => (last, cut),
-            None if memo.last.is_some() && is_warm => return Ok(None),
+            None if memo.last_sent.is_some() && is_warm => return Ok(None),
             None => {
                 let cut = cuttable.cut(&self.recipe, &self.counter);
                 // Whatever the result is, even an error, no cut is planned again soon, because
@@ -222,7 +222,7 @@ impl Rewriter {
         let saved = after.saturating_sub(before);
         let bytes = body.len() as u64;
         let cut = Some(CutLine { last, messages: made, bytes, saved });
-        let is_new = |text: &RemovedText| !memo.keeps(&text.hash);
+        let is_new = |text: &RemovedText| !memo.has_text(&text.hash);
         let removed = removed.into_iter().filter(is_new).collect();
         memo.keep(MemoLine { cut, removed, ..MemoLine::default() })?;
         *decisions = memo.look_up(chains);
@@ -244,7 +244,7 @@ impl Rewriter {
             return false;
         }
         // The service's own count of the request before, or a guess for the first one.
-        let tokens = memo.input.unwrap_or(Tokens(body.len() as u64 / BYTES_PER_TOKEN));
+        let tokens = memo.counted_input.unwrap_or(Tokens(body.len() as u64 / BYTES_PER_TOKEN));
         // The system prompt and the tools stay.
         let tokens = tokens + more - messages.tokens_outside(body);
         if self.recipe.live_trigger().tokens.is_some_and(|trigger| tokens >= Tokens(trigger)) {
@@ -264,7 +264,7 @@ impl Rewriter {
         let price = self.price(request.messages);
         let cuttable = request.cuttable(decisions, true, &price);
         // What the service counted last is about the request before this one.
-        let growth = cuttable.growth(memo.input.unwrap_or_default());
+        let growth = cuttable.growth(memo.counted_input.unwrap_or_default());
         self.is_due(request, memo, &cuttable, growth)
     }
 

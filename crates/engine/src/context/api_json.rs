@@ -239,7 +239,7 @@ impl Context {
         for (idx, parsed) in messages.iter().enumerate() {
             let number = self.message_count() + 1;
             self.push_parsed(parsed, Some(number))?;
-            self.known.bytes.set_last(self.log.log().message_items().len() - 1, parsed.hash);
+            self.known.bytes.set_last(self.log.parsed().message_items().len() - 1, parsed.hash);
             if let (Some(billed), true) = (billed, last == Some(idx)) {
                 self.report_billed_tokens(billed);
             }
@@ -294,7 +294,7 @@ impl Context {
     /// # Ok::<(), epitome_error::Error>(())
     /// ```
     pub fn message_count(&self) -> u64 {
-        self.log.log().messages()
+        self.log.parsed().messages()
     }
 
     /// The calls without a result, in order: the id of each, and the name of its tool.

@@ -55,7 +55,7 @@ impl Context {
     ///
     /// `Refused`, with the edit that cannot be written.
     pub(super) fn line_of(&self, plan: &Plan, what: Batch<'_>) -> Result<Vec<u8>> {
-        let transcript = self.log.log().transcript();
+        let transcript = self.log.parsed().transcript();
         let source = self.log.bytes();
         batch(transcript, source, &plan.edits(), what)
             .map_err(|err| Error::new(ErrorKind::Refused, err.why))

@@ -19,7 +19,7 @@ impl Context {
     /// Truncates the results in an entry before the entry is first sent.
     pub(super) fn truncate_on_ingest(&mut self, item: usize) -> Result<()> {
         let Some(rule) = self.setup.recipe.stages.live.ingest else { return Ok(()) };
-        let transcript = self.log.log().transcript();
+        let transcript = self.log.parsed().transcript();
         let source = self.log.bytes();
         let Some(entry) = transcript.items[item].entry() else { return Ok(()) };
         let mut edits = Vec::new();
@@ -171,7 +171,7 @@ impl Context {
     fn count_shortened(&mut self, plan: &Plan) {
         let edited = plan.edits.iter().map(|planned| planned.edit.at.item());
         let edited: BTreeSet<usize> = edited.collect();
-        let transcript = self.log.log().transcript();
+        let transcript = self.log.parsed().transcript();
         let source = self.log.bytes();
         let new = transcript.items.len() - edited.len()..transcript.items.len();
         for (old, new) in edited.into_iter().zip(new) {
@@ -189,7 +189,7 @@ impl Context {
             return;
         }
         let mut index = std::mem::take(&mut self.known.index);
-        let transcript = self.log.log().transcript();
+        let transcript = self.log.parsed().transcript();
         let source = self.log.bytes();
         let entry = transcript.items[item].entry();
         let blocks = entry.into_iter().flat_map(|entry| &entry.blocks);

@@ -111,7 +111,7 @@ impl Context {
     ) -> Result<ListChange> {
         let api = named(api)?;
         let prefix = self.known_prefix(api, messages);
-        let before = self.log.log().message_items().len();
+        let before = self.log.parsed().message_items().len();
         let known = prefix.len;
         let mut new = ParsedMessage::all(api, messages, known)?;
         self.all_or_nothing(|context| {
@@ -135,7 +135,7 @@ impl Context {
     fn known_prefix(&mut self, api: &Api, messages: &[&str]) -> Prefix {
         let mut prefix = Prefix::default();
         let mut known = std::mem::take(&mut self.known.bytes);
-        let message_items = self.log.log().message_items();
+        let message_items = self.log.parsed().message_items();
         // The calls without a result after the messages compared so far.
         let mut open = OpenCalls::default();
         let mut linked = 0;
@@ -173,7 +173,7 @@ impl Context {
             let was_prompt = transcript.head.prompt.contains(&item);
             let id = transcript.items[item].entry().and_then(|entry| entry.id.as_deref());
             // A prompt is compared with its current text, any other entry with its original text.
-            let now = id.and_then(|id| self.log.log().item(id)).filter(|_| was_prompt);
+            let now = id.and_then(|id| self.log.parsed().item(id)).filter(|_| was_prompt);
             let original_entry = transcript.items[now.unwrap_or(item)].entry();
             let (Some(original_entry), Some(id), true) =
                 (original_entry, id, was_prompt == *is_prompt)
@@ -202,10 +202,10 @@ impl Context {
     fn go_back(&mut self, messages: usize) -> Result<()> {
         self.drop_question();
         let gone = self.said_behind(messages);
-        for _ in 0..self.log.log().steps_about(&gone) {
+        for _ in 0..self.log.parsed().steps_about(&gone) {
             self.log.append(undo(UndoReason::NoGain).as_bytes())?;
         }
-        let line = rewind(self.log.log(), &gone, messages as u64)
+        let line = rewind(self.log.parsed(), &gone, messages as u64)
             .map_err(|why| Error::new(ErrorKind::Refused, why))?;
         self.log.append(line.as_bytes())?;
         self.known.reread(&self.log);
@@ -222,7 +222,7 @@ impl Context {
     /// itself gave to calls of its tool `compact` in those messages, these results are left out:
     /// they belong to calls that stay.
     fn said_behind(&self, messages: usize) -> HashSet<usize> {
-        let log = self.log.log();
+        let log = self.log.parsed();
         let mut items: Vec<usize> =
             log.message_items()[messages..].iter().flatten().copied().collect();
         items.extend(log.unnumbered());

@@ -86,7 +86,7 @@ impl ContextLog {
     }
 
     /// The log, parsed.
-    pub fn log(&self) -> &Log {
+    pub fn parsed(&self) -> &Log {
         &self.log
     }
 

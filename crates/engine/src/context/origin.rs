@@ -9,7 +9,7 @@ use super::Context;
 impl Context {
     /// The working directory, model and recipe of the conversation, as far as the log states them.
     pub fn origin(&self) -> &Origin {
-        self.log.log().origin()
+        self.log.parsed().origin()
     }
 
     /// Records in the log that the working directory, model or recipe change at this point. Fields

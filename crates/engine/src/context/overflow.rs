@@ -89,7 +89,7 @@ impl Context {
         self.drop_question();
         let before = self.tokens();
         let wanted = self.fitting(&refusal);
-        let compactions_before = self.log.log().compactions();
+        let compactions_before = self.log.parsed().compactions();
         self.machine.force(EventReason::Overflow);
         self.machine.set_limit(wanted);
         self.attempt.has_begun = false;
@@ -124,7 +124,7 @@ impl Context {
         }
         let because = self.largest();
         // Steps that did not help are taken back.
-        while self.log.log().compactions() > compactions_before {
+        while self.log.parsed().compactions() > compactions_before {
             self.take_back_step()?;
         }
         let reason = "the context cannot be made to fit".to_owned();

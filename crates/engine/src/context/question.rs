@@ -145,7 +145,7 @@ impl Context {
         let mut rule = self.setup.recipe.stages.live.summary.clone().unwrap_or_default();
         rule.focus = self.ask.focus.take().or_else(|| self.setup.focus.clone()).or(rule.focus);
         rule.protected.extend(self.setup.protected.iter().cloned());
-        let log = self.log.log();
+        let log = self.log.parsed();
         let transcript = log.transcript();
         let source = self.log.bytes();
         let format = find_format("epitome").expect("our own format is one of them");
@@ -191,7 +191,7 @@ impl Context {
         unseen: usize,
         longest: Tokens,
     ) -> usize {
-        let transcript = self.log.log().transcript();
+        let transcript = self.log.parsed().transcript();
         let source = self.log.bytes();
         let last = LastResponse::from_transcript(transcript);
         let newest = transcript.context().next_back().map(|(_, entry)| entry.role);

@@ -115,7 +115,7 @@ impl Context {
     /// # Ok::<(), epitome_error::Error>(())
     /// ```
     pub fn references(&self) -> Vec<(&str, Ref)> {
-        let log = self.log.log();
+        let log = self.log.parsed();
         let source = self.log.bytes();
         let sent = self.transcript().context().map(|(item, _)| item);
         let pairs = sent.filter(|&item| log.original_of(item) != item).flat_map(|item| {

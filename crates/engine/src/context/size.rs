@@ -136,7 +136,7 @@ impl Context {
             originals: original_tokens.values().copied().sum(),
             sent: self.counts.total().tokens,
             entries: original_tokens.len() as u64,
-            compactions: self.log.log().compactions() as u64,
+            compactions: self.log.parsed().compactions() as u64,
             log_bytes: self.log.bytes().len() as u64,
             summaries,
         }
@@ -176,7 +176,7 @@ impl Context {
 
     /// Counts a new item at the end of the context, and adds its calls.
     pub(super) fn count(&mut self, item: usize) {
-        let transcript = self.log.log().transcript();
+        let transcript = self.log.parsed().transcript();
         let source = self.log.bytes();
         self.counts.add(item, transcript, source, &*self.setup.counter);
         if let Some(entry) = transcript.items[item].entry() {
@@ -189,7 +189,7 @@ impl Context {
     /// dropped.
     pub(super) fn recount(&mut self) {
         self.bill.of_context = None;
-        let transcript = self.log.log().transcript();
+        let transcript = self.log.parsed().transcript();
         let source = self.log.bytes();
         self.counts.recount(transcript, source, &*self.setup.counter);
         self.known.calls.reopen(transcript);

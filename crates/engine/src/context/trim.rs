@@ -31,7 +31,7 @@ impl Context {
         let Some(rule) = self.setup.recipe.stages.live.trim.filter(|_| wants) else {
             return Ok(());
         };
-        let log = self.log.log();
+        let log = self.log.parsed();
         let rule = (&rule, &self.setup.recipe.rule_files);
         let counter = &*self.setup.counter;
         let cut = middle_cut(
@@ -66,7 +66,7 @@ impl Context {
 
     /// All messages that were cut out under a reference, in Anthropic's format.
     pub(super) fn recall_cut(&self, reference: &Ref) -> Option<String> {
-        let log = self.log.log();
+        let log = self.log.parsed();
         let transcript = log.transcript();
         let source = self.log.bytes();
         let item = log.cuts().find(|&item| {
