@@ -83,9 +83,9 @@ impl RedactionCounts {
     pub fn count(found: &[Found]) -> RedactionCounts {
         let different: BTreeSet<(Kind, &str, u32)> =
             found.iter().map(|it| (it.kind, &*it.rule, it.number)).collect();
-        let mut taken = RedactionCounts::default();
-        for (kind, rule, _) in different {
-            *taken.by_rule.entry(rule.to_owned()).or_default() += 1;
+        let mut taken =
+            RedactionCounts { by_rule: Found::count_by_rule(found), ..RedactionCounts::default() };
+        for (kind, ..) in different {
             match kind {
                 Kind::Secrets => taken.secrets += 1,
                 Kind::Personal => taken.personal += 1,

@@ -1,5 +1,6 @@
 //! Lists all sessions of this machine: what each used, and what compacting it would save.
 
+mod row;
 mod short;
 mod sort;
 mod usage;
@@ -34,6 +35,7 @@ use crate::store::disk;
 use epitome_agents::SessionFile;
 use epitome_engine::stored::default_way_saving;
 
+pub use row::ListedRow;
 pub use short::short_ids;
 pub use sort::Sort;
 pub use usage::DayUsage;

@@ -149,7 +149,7 @@ impl Server {
     /// refused.
     pub fn answer(&mut self, line: Vec<u8>) -> String {
         self.answer_or_refuse(line)
-            .unwrap_or_else(|err| json!({ "error": refusal(&err) }).to_string())
+            .unwrap_or_else(|err| json!({ "error": error_json(&err) }).to_string())
     }
 
     fn answer_or_refuse(&mut self, line: Vec<u8>) -> Result<String> {
@@ -176,6 +176,10 @@ impl Server {
                 drop(call);
                 drop(line);
                 self.go_on(PendingOp::Call)
+            }
+            Request::Push(push) => {
+                self.call(&push)?;
+                Ok(json!({ "ok": true }).to_string())
             }
             Request::Force(force) => self.force(&force),
             Request::Usage => self.usage(),
@@ -427,6 +431,7 @@ fn answered_first(pending: &PendingOp, asked: &Request<'_>) -> Result<()> {
         | Request::Answer(_)
         | Request::Recall(_) => Ok(()),
         Request::Call(_)
+        | Request::Push(_)
         | Request::View(_)
         | Request::Compact(_)
         | Request::Refused(_)
@@ -492,8 +497,18 @@ fn log_state(path: &Path, session: &str, context: &Context) -> Value {
     })
 }
 
-/// An error as JSON: its kind, its message, its causes and its hints.
-fn refusal(err: &Error) -> Value {
+/// An error as JSON: `kind` and `message`, and `causes` and `hints` if there are any. It is the
+/// `error` of an answer.
+///
+/// ```
+/// use epitome::ErrorKind;
+/// use epitome::pipe::error_json;
+///
+/// let err = epitome::Error::new(ErrorKind::NotFound, "no such session").with_hint("list them");
+/// let json = r#"{"hints":["list them"],"kind":"not-found","message":"no such session"}"#;
+/// assert_eq!(error_json(&err).to_string(), json);
+/// ```
+pub fn error_json(err: &Error) -> Value {
     let mut refusal = json!({ "kind": err.kind().name(), "message": err.to_string() });
     let causes: Vec<String> = causes(err).map(ToString::to_string).collect();
     let hints: Vec<&str> = err.hint().into_iter().flat_map(str::lines).collect();

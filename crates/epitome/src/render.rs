@@ -19,7 +19,9 @@ use epitome_model::{
 };
 use epitome_passes::{Recipe, edits_for_reading};
 use epitome_redact::{Finder, Found, Redactor};
-use epitome_render::{Changes, Detail, Past, PastCompaction, Prices, Story, StorySession};
+use epitome_render::{
+    Changes, Detail, Html, Past, PastCompaction, Prices, Story, StorySession, json, markdown,
+};
 
 pub use folder::{RenderForm, facts_of, rebuild_index, render_into, repair, update_index, upsert};
 pub(crate) use folder::{ours, rendered_in};
@@ -50,6 +52,20 @@ pub struct Member {
     pub path: Option<PathBuf>,
     /// The history of the session, in the state in which it was opened.
     pub history: History,
+}
+
+/// The anchor of a sub-agent's session on a page with all of them; the first has the number 0.
+pub fn sub_agent_anchor(number: usize) -> String {
+    format!("a{}", number + 1)
+}
+
+fn link_to_sub_agent(number: usize) -> String {
+    format!("#{}", sub_agent_anchor(number))
+}
+
+/// Several stories as one text.
+fn join(stories: &[Story<'_>], each: impl Fn(&Story<'_>) -> String) -> String {
+    stories.iter().map(each).collect::<Vec<_>>().join("\n")
 }
 
 impl Member {
@@ -230,6 +246,36 @@ impl RenderSource {
             .collect();
         let found = redactor.map(|redactor| redactor.found().to_vec()).unwrap_or_default();
         Ok((show(&stories), found))
+    }
+
+    /// The session with its sub-agents' sessions as one text, and what was redacted.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`with_stories`](RenderSource::with_stories), and those of reading.
+    pub fn single_text(
+        &self,
+        form: RenderForm,
+        how: &RenderOptions<'_>,
+    ) -> Result<(String, Vec<Found>)> {
+        let (text, found) = self.with_stories(how, link_to_sub_agent, |stories| match form {
+            RenderForm::Html => {
+                let [main, parts @ ..] = stories else { return String::new() };
+                let parts = parts.iter().enumerate();
+                let parts = parts.map(|(n, story)| (sub_agent_anchor(n), story)).collect();
+                Html::single_page(main, parts).page(0)
+            }
+            RenderForm::Markdown => join(stories, markdown),
+            RenderForm::Json => {
+                let [main, parts @ ..] = stories else { return String::new() };
+                json(main, parts)
+            }
+            RenderForm::Jsonl => {
+                let main = stories.first().map(Story::records).unwrap_or_default();
+                String::from_utf8_lossy(&main).into_owned()
+            }
+        })?;
+        self.failure().map_or(Ok((text, found)), Err)
     }
 
     /// The links from calls to the sub-agents that they started. A call belongs to the sub-agent

@@ -22,8 +22,12 @@ use epitome_model::{Counter, MicroDollars, Source, Tokens};
 use epitome_passes::{Recipe, TokenUsage};
 use epitome_tokens::{Calibration, Estimate, O200k};
 
+use crate::config::Config;
+use crate::drive::catalogue;
 use crate::live::Setup;
+use crate::recipes;
 use crate::session::Loaded;
+use crate::settings::Settings;
 
 use counts::Remembering;
 
@@ -40,6 +44,16 @@ pub const PRICED_AS: &str = "claude-sonnet-4-6";
 /// The tokens that are assumed for an agent's system prompt and tools, if nothing else is known.
 /// The value is typical of the sessions that record enough requests.
 pub const PROMPT: Tokens = Tokens(12_000);
+
+/// The recipes that are compared by default, in addition to the one in the settings: the default
+/// recipe, and the simplest one, which clears all results except the newest.
+const COMPARED: [&str; 2] = ["epitome", "clear-tool-uses"];
+
+/// The default context window, the same as that of `epitome engine`.
+const WINDOW: u64 = 200_000;
+
+/// The time in seconds for which a provider caches a request: Anthropic's default.
+const TTL: u64 = 300;
 
 /// The name under which the replay without compaction is reported.
 pub const NO_COMPACTION: &str = "none";
@@ -83,6 +97,47 @@ pub struct SimulatedSession {
 }
 
 impl Simulate {
+    /// The defaults of `epitome simulate`, with the user's settings. `names` are recipes by name or
+    /// file; without names, the recipe for live contexts, `epitome` and `clear-tool-uses` are
+    /// compared.
+    ///
+    /// # Errors
+    ///
+    /// `Recipe` if there is no recipe with one of the names; `Settings` if the user's table of
+    /// prices cannot be used.
+    pub fn new(config: &Config, settings: &Settings, names: &[String]) -> crate::Result<Simulate> {
+        let mut wanted: Vec<Option<&str>> = names.iter().map(|name| Some(&**name)).collect();
+        if wanted.is_empty() {
+            wanted.push(None);
+            wanted.extend(COMPARED.map(Some));
+        }
+        let mut all: Vec<(String, Recipe)> = Vec::new();
+        for name in wanted {
+            let recipe = recipes::resolve_live(config, settings, name)?;
+            let name = name.map_or_else(|| recipe.name.clone(), str::to_owned);
+            if !all.iter().any(|(known, _)| *known == name) {
+                all.push((name, recipe));
+            }
+        }
+        let live = &settings.values.live;
+        Ok(Simulate {
+            recipes: all,
+            window: Tokens(live.window.unwrap_or(WINDOW)),
+            overhead: Tokens(live.overhead.unwrap_or(0)),
+            prompt: live.overhead.map(Tokens),
+            target: None,
+            prices: catalogue(config)?,
+            model: None,
+            ttl: TTL,
+            estimate: false,
+        })
+    }
+
+    /// Sets the tokens of prompt and tools, for the engine and for the bill.
+    pub fn with_overhead(self, overhead: Tokens) -> Simulate {
+        Simulate { overhead, prompt: Some(overhead), ..self }
+    }
+
     /// Replays a session under every recipe, and without compaction.
     ///
     /// # Errors

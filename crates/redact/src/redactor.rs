@@ -1,7 +1,7 @@
 //! Goes through a session, numbers what it finds, and returns the bytes to replace.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, MatchKind};
@@ -43,6 +43,29 @@ pub struct Found {
     pub at: u64,
     /// The length of the secret in characters.
     pub chars: usize,
+}
+
+impl Found {
+    /// The number of different values by rule.
+    ///
+    /// ```
+    /// use epitome_redact::{Finder, Found, Redactor, Rules};
+    ///
+    /// let finder = Finder::new(Rules::built_in())?;
+    /// let mut redactor = Redactor::new(&finder);
+    /// let text = "DB_PASSWORD=tr0ub4dor-and-3; mysql -ptr0ub4dor-and-3";
+    /// redactor.splices(&text.as_bytes(), &[]);
+    /// assert_eq!(Found::count_by_rule(redactor.found())["password-assignment"], 1);
+    /// # Ok::<(), epitome_redact::RuleFault>(())
+    /// ```
+    pub fn count_by_rule(found: &[Found]) -> BTreeMap<String, u64> {
+        let values: BTreeSet<(&str, u32)> = found.iter().map(|it| (&*it.rule, it.number)).collect();
+        let mut counts = BTreeMap::new();
+        for (rule, _) in values {
+            *counts.entry(rule.to_owned()).or_default() += 1;
+        }
+        counts
+    }
 }
 
 /// Replaces what a [`Finder`] finds with placeholders. The same secret has the same number for the

@@ -46,8 +46,9 @@ mod update;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use epitome::Config;
+use epitome::agents::SessionFile;
 use epitome::redact::rules;
+use epitome::{Config, ErrorKind};
 use epitome_redact::RuleFault;
 use rusqlite::Connection;
 
@@ -120,6 +121,56 @@ pub enum SearchError {
 
 /// The result type of this crate.
 pub type Result<T> = std::result::Result<T, SearchError>;
+
+/// What helps if the index cannot be used.
+const WRITABLE: &str = "it is in epitome's cache, which must be writable; it can be deleted";
+
+impl From<SearchError> for epitome::Error {
+    fn from(err: SearchError) -> Self {
+        let kind = match &err {
+            SearchError::Library(_) => ErrorKind::Broken,
+            SearchError::Busy => ErrorKind::Locked,
+            SearchError::Damaged | SearchError::Index(_) | SearchError::Folder(_) => {
+                ErrorKind::Disk
+            }
+            SearchError::Rules(_) => ErrorKind::Usage,
+        };
+        let new = epitome::Error::new(kind, err.to_string());
+        match err {
+            SearchError::Library(err) => err,
+            SearchError::Busy | SearchError::Damaged => new,
+            SearchError::Index(cause) => new.because(cause).with_hint(WRITABLE),
+            SearchError::Folder(cause) => new.because(cause).with_hint(WRITABLE),
+            SearchError::Rules(cause) => new.because(cause),
+        }
+    }
+}
+
+/// Brings the index of all sessions of this machine up to date, which `files` are, and returns the
+/// best hits of `query`, at most `most`. `tell` learns of the progress. An index that turns out to
+/// be damaged is built again.
+///
+/// # Errors
+///
+/// The errors of [`Search::open`], [`Search::update`] and [`Search::find`].
+pub fn search_machine(
+    config: &Config,
+    query: &Query,
+    files: &[SessionFile],
+    most: usize,
+    tell: &(dyn Fn(Progress) + Sync),
+) -> Result<(Hits, Update)> {
+    let search = || {
+        let search = Search::open(config, Scope::Machine)?;
+        let update = search.update(files, tell)?;
+        Ok((search.find(query, most)?, update))
+    };
+    match search() {
+        // The damaged index has been deleted. The second search builds a new one.
+        Err(SearchError::Damaged) => search(),
+        done => done,
+    }
+}
 
 impl Search {
     /// Opens the index of a scope, or makes an empty one. Deletes an index of another version, one

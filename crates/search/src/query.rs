@@ -1,6 +1,6 @@
 //! Parses queries.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use epitome_formats::{FORMATS, find_format};
 
@@ -200,6 +200,17 @@ impl Query {
     pub fn with_folders(mut self, folders: Vec<PathBuf>) -> Query {
         self.folders = folders;
         self
+    }
+
+    /// Limits the query to sessions that were run in a folder or below it. A relative path is one
+    /// of the current folder; a symbolic link means its target as well.
+    #[must_use]
+    pub fn with_project(self, project: &Path) -> Query {
+        let absolute = std::path::absolute(project).unwrap_or_else(|_| project.to_owned());
+        let real = project.canonicalize().unwrap_or_else(|_| absolute.clone());
+        // `components` drops a slash at the end, which the user may have typed.
+        let folders = [absolute, real].map(|folder| folder.components().collect::<PathBuf>());
+        self.with_folders(folders.to_vec())
     }
 
     /// The words that a page marks, in lower case: all words of the query but the excluded ones.

@@ -1,18 +1,15 @@
 //! `epitome list`: the sessions of this machine.
 
 use std::fmt::Write as _;
-use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use anstyle::Style;
 use clap::Args as ClapArgs;
 use epitome::agents;
 use epitome::list::{ListedSession, SessionInfo, Sort, list};
-use epitome::ops::BillingFit;
 use epitome::recipes;
 use epitome_model::{Bytes, Tokens};
 use jiff::Timestamp;
-use serde::Serialize;
 
 use crate::app::App;
 use crate::choice::one_of;
@@ -51,30 +48,6 @@ pub struct Args {
     pub since: Option<Duration>,
 }
 
-/// A session in JSON. See `docs/json.md`.
-#[derive(Serialize)]
-struct Row<'a> {
-    #[serde(serialize_with = "epitome_model::lossy_path")]
-    session: &'a Path,
-    agent: &'a str,
-    id: &'a str,
-    project: Option<&'a str>,
-    title: Option<&'a str>,
-    modified: Option<Timestamp>,
-    disk_bytes: Bytes,
-    turns: Option<u64>,
-    context_tokens: Option<Tokens>,
-    request_tokens: Option<Tokens>,
-    calibration: Option<BillingFit>,
-    saving_tokens: Option<Tokens>,
-    compactions: u64,
-    compactions_in_effect: u64,
-    restored: bool,
-    counter: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<&'a str>,
-}
-
 pub fn run(app: &App, args: &Args) -> Result<()> {
     let settings = app.settings()?;
     let recipe = recipes::resolve(&app.config, settings, None)?;
@@ -96,7 +69,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
             .hint("the messages above say what could not be read"));
     }
     if app.global.json {
-        return listed.iter().try_for_each(|listed| app.print_json(&Row::from_listed(listed)));
+        return listed.iter().try_for_each(|listed| app.print_json(&listed.row()));
     }
     if listed.is_empty() {
         return nothing(app, args);
@@ -110,34 +83,6 @@ impl Args {
         let now = SystemTime::from(app.config.now());
         let age = now.duration_since(listed.file.modified).unwrap_or_default();
         self.since.is_none_or(|most| age <= most)
-    }
-}
-
-impl<'a> Row<'a> {
-    fn from_listed(listed: &'a ListedSession) -> Row<'a> {
-        let seen = listed.seen.as_ref().ok();
-        Row {
-            session: &listed.file.path,
-            agent: listed.file.agent,
-            id: seen.map_or(&listed.file.id, |seen| &seen.id),
-            project: seen.and_then(|seen| seen.cwd.as_deref()),
-            title: seen.and_then(|seen| seen.title.as_deref()),
-            modified: Timestamp::try_from(listed.file.modified).ok(),
-            disk_bytes: listed.size(),
-            turns: seen.and_then(|seen| seen.turns),
-            context_tokens: seen.and_then(|seen| seen.context),
-            request_tokens: seen.and_then(|seen| seen.request),
-            calibration: seen
-                .and_then(|seen| seen.calibration)
-                .as_ref()
-                .map(BillingFit::from_calibration),
-            saving_tokens: seen.map(|seen| seen.saving),
-            compactions: listed.compactions,
-            compactions_in_effect: seen.map_or(0, |seen| seen.in_effect),
-            restored: seen.is_some_and(|seen| seen.restored),
-            counter: "estimate",
-            error: listed.seen.as_ref().err().map(String::as_str),
-        }
     }
 }
 

@@ -9,7 +9,8 @@ use clap::builder::PossibleValue;
 use clap::{Args as ClapArgs, ValueEnum};
 use epitome::archive::Archive;
 use epitome::render::{
-    ListPrices, RenderForm, RenderOptions, RenderSource, render_into, update_index,
+    ListPrices, RenderForm, RenderOptions, RenderSource, render_into, sub_agent_anchor,
+    update_index,
 };
 use epitome::settings::values as settings;
 use epitome_passes::{Recipe, built_in};
@@ -379,35 +380,23 @@ fn in_one_text(
     how: &RenderOptions<'_>,
     turns: Option<RangeInclusive<usize>>,
 ) -> Result<(String, RedactionCounts)> {
-    let anchor = |number: usize| format!("a{}", number + 1);
-    let address = |number: usize| format!("#{}", anchor(number));
+    if let (Format::File(form), None) = (format, &turns) {
+        let (text, found) = reading.single_text(form, how)?;
+        return Ok((text, RedactionCounts::count(&found)));
+    }
+    let address = |number: usize| format!("#{}", sub_agent_anchor(number));
     // Used with `--turn`: whether the session has one of these turns, and the number of its last
     // turn.
     let mut chosen = (true, 0);
     let (text, found) = reading.with_stories(how, address, |stories| {
         let [main, parts @ ..] = stories else { return String::new() };
-        if let Some(turns) = &turns {
-            let is_there = main.turns.iter().any(|turn| turns.contains(&turn.number));
-            chosen = (is_there, main.turns.last().map_or(0, |turn| turn.number));
-            return told_turns(&main.select_turns(turns.clone()), parts, format, &anchor);
-        }
-        let joined = |each: &dyn Fn(&Story<'_>) -> String| {
-            let texts: Vec<String> = stories.iter().map(each).collect();
-            texts.join("\n")
+        let Some(turns) = &turns else {
+            let all = stories.iter().map(|story| terminal(story, text::columns()));
+            return all.collect::<Vec<_>>().join("\n");
         };
-        match format {
-            Format::Terminal => joined(&|story| terminal(story, text::columns())),
-            Format::File(RenderForm::Html) => {
-                let parts = parts.iter().enumerate();
-                let parts = parts.map(|(number, story)| (anchor(number), story)).collect();
-                Html::single_page(main, parts).page(0)
-            }
-            Format::File(RenderForm::Markdown) => joined(&markdown),
-            Format::File(RenderForm::Json) => json(main, parts),
-            Format::File(RenderForm::Jsonl) => {
-                String::from_utf8_lossy(&main.records()).into_owned()
-            }
-        }
+        let is_there = main.turns.iter().any(|turn| turns.contains(&turn.number));
+        chosen = (is_there, main.turns.last().map_or(0, |turn| turn.number));
+        told_turns(&main.select_turns(turns.clone()), parts, format)
     })?;
     failed(reading)?;
     if let (Some(turns), (false, last)) = (turns, chosen) {
@@ -418,17 +407,12 @@ fn in_one_text(
 }
 
 /// Renders some turns of a session. A page also contains the sub-agents that these turns started.
-fn told_turns(
-    turns: &Story<'_>,
-    parts: &[Story<'_>],
-    format: Format,
-    anchor: &dyn Fn(usize) -> String,
-) -> String {
+fn told_turns(turns: &Story<'_>, parts: &[Story<'_>], format: Format) -> String {
     match format {
         Format::Terminal => terminal(turns, text::columns()),
         Format::File(RenderForm::Html) => {
             let alone = Html::single_page(turns, Vec::new()).page(0);
-            let parts = parts.iter().enumerate().map(|(number, story)| (anchor(number), story));
+            let parts = parts.iter().enumerate().map(|(n, story)| (sub_agent_anchor(n), story));
             let sent = parts.filter(|(anchor, _)| alone.contains(&format!("href=\"#{anchor}\"")));
             let parts: Vec<_> = sent.collect();
             if parts.is_empty() { alone } else { Html::single_page(turns, parts).page(0) }

@@ -2,18 +2,17 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clap::Args as ClapArgs;
-use epitome::Config;
 use epitome::agents::{self, SessionFile};
-use epitome_search::{Hit, Hits, Progress, Query, Run, Scope, Search, SearchError, Update};
+use epitome_search::{Hit, Hits, Progress, Query, Run, Update, search_machine};
 use jiff::Timestamp;
 use unicode_width::UnicodeWidthChar as _;
 
 use crate::app::App;
-use crate::failure::{Failure, Result, Status};
+use crate::failure::{Failure, Result};
 use crate::redaction::MoreRules;
 use crate::session::Which;
 use crate::text::{self, BOLD, DIM, count, one_line};
@@ -57,12 +56,17 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let files = agents::sessions(&app.config.agents, None);
     let mut config = app.config.clone();
     config.rules = MoreRules::default().files(app)?;
-    let (hits, standing) = match look(app, &config, &query, &files, args.limit) {
-        // The index was damaged and has been deleted. The second search builds a new one.
-        Err(SearchError::Damaged) => look(app, &config, &query, &files, args.limit),
-        looked => looked,
-    }
-    .map_err(failure)?;
+    let begin = Instant::now();
+    let bar = app.bar("indexing {bar:30} {pos}/{len} sessions {elapsed}", 0);
+    let tell = |progress: Progress| {
+        if begin.elapsed() > PATIENCE {
+            bar.set_length(progress.of as u64);
+            bar.set_position(progress.done as u64);
+        }
+    };
+    let searched = search_machine(&config, &query, &files, args.limit.into(), &tell);
+    bar.finish_and_clear();
+    let (hits, standing) = searched.map_err(epitome::Error::from)?;
     if standing == Update::Elsewhere {
         let what = "another epitome is building the index: results may be incomplete";
         app.note(&format!("{DIM}{what}{DIM:#}"));
@@ -83,36 +87,11 @@ fn query(app: &App, args: &Args) -> Result<Query> {
         query = query.with_agent(agent).map_err(wrong_query)?;
     }
     let Some(project) = &args.which.project else { return Ok(query) };
-    let given = std::path::absolute(project).unwrap_or_else(|_| project.clone());
-    let real = project.canonicalize().unwrap_or_else(|_| given.clone());
-    // `components` drops a slash at the end, which the user may have typed.
-    let folders = [given, real].map(|folder| folder.components().collect::<PathBuf>());
-    Ok(query.with_folders(folders.to_vec()))
+    Ok(query.with_project(project))
 }
 
 fn wrong_query(err: epitome_search::BadQuery) -> Failure {
     Failure::usage(err.to_string()).hint("`epitome search --help` describes queries")
-}
-
-fn look(
-    app: &App,
-    config: &Config,
-    query: &Query,
-    files: &[SessionFile],
-    limit: u16,
-) -> std::result::Result<(Hits, Update), SearchError> {
-    let search = Search::open(config, Scope::Machine)?;
-    let begin = Instant::now();
-    let bar = app.bar("indexing {bar:30} {pos}/{len} sessions {elapsed}", 0);
-    let standing = search.update(files, &|progress: Progress| {
-        if begin.elapsed() > PATIENCE {
-            bar.set_length(progress.of as u64);
-            bar.set_position(progress.done as u64);
-        }
-    });
-    bar.finish_and_clear();
-    let standing = standing?;
-    Ok((search.find(query, limit.into())?, standing))
 }
 
 /// The hits of each session under its title, with the command that opens the first of them.
@@ -198,20 +177,4 @@ fn fit(snippet: &[Run], room: usize) -> String {
 
 fn width(chars: &[(char, bool)]) -> usize {
     chars.iter().map(|(c, _)| c.width().unwrap_or(0)).sum()
-}
-
-fn failure(err: SearchError) -> Failure {
-    let (status, kind) = match err {
-        SearchError::Library(err) => return err.into(),
-        SearchError::Busy => (Status::Refused, "locked"),
-        SearchError::Damaged | SearchError::Index(_) | SearchError::Folder(_) => {
-            (Status::Disk, "disk")
-        }
-        SearchError::Rules(_) => (Status::Usage, "usage"),
-    };
-    let failure = Failure::new(status, kind, err.to_string());
-    match std::error::Error::source(&err) {
-        Some(cause) => failure.because(cause),
-        None => failure,
-    }
 }

@@ -5,8 +5,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use clap::Args as ClapArgs;
-use epitome::models::catalogue;
-use epitome::recipes;
 use epitome::simulate::{Gate, RecipeReport, Simulate, SimulateReport, SimulatedSession};
 use epitome::storage::{Spliced, write_new};
 use epitome_llm::Catalogue;
@@ -27,18 +25,8 @@ Examples:
   epitome simulate --recipe digest --gate 'recall>=0.9,cost<=0.6' sessions/*.jsonl
   epitome simulate --all";
 
-/// The recipes that are compared by default, in addition to the one in the settings: the default
-/// recipe, and the simplest one, which clears all results except the newest.
-const COMPARED: [&str; 2] = ["epitome", "clear-tool-uses"];
-
 /// The number of days that `--all` looks back.
 const DAYS: u64 = 30;
-
-/// The default context window, the same as that of `epitome engine`.
-const WINDOW: u64 = 200_000;
-
-/// The time in seconds for which a provider caches a request: Anthropic's default.
-const TTL: u64 = 300;
 
 /// Replay sessions call by call under recipes: what they keep of what was used later, and cost
 ///
@@ -153,39 +141,25 @@ fn nothing(args: &Args) -> Failure {
 }
 
 fn options(app: &App, args: &Args) -> Result<Simulate> {
-    let settings = app.settings()?;
-    let mut names: Vec<Option<&str>> = args.recipe.iter().map(|name| Some(&**name)).collect();
-    if names.is_empty() {
-        names.push(None);
-        names.extend(COMPARED.map(Some));
-    }
-    let mut all: Vec<(String, epitome_passes::Recipe)> = Vec::new();
-    for name in names {
-        let recipe = recipes::resolve_live(&app.config, settings, name)?;
-        let name = name.map_or_else(|| recipe.name.clone(), str::to_owned);
-        if !all.iter().any(|(known, _)| *known == name) {
-            all.push((name, recipe));
-        }
-    }
-    let mut prices = catalogue(&app.config)?;
+    let mut simulate = Simulate::new(&app.config, app.settings()?, &args.recipe)?;
     if let Some(path) = &args.prices {
-        prices = prices.with(table_of(path)?);
+        simulate.prices = simulate.prices.with(table_of(path)?);
     }
-    if let Some(model) = args.model.as_deref().filter(|model| prices.find(model).is_none()) {
+    if let Some(model) = args.model.as_deref()
+        && simulate.prices.find(model).is_none()
+    {
         let what = format!("the price of `{}` is not known", field(model));
         return Err(Failure::usage(what).hint("--prices names a table that has it"));
     }
-    let overhead = args.overhead.or(settings.values.live.overhead);
+    if let Some(overhead) = args.overhead {
+        simulate = simulate.with_overhead(Tokens(overhead));
+    }
     Ok(Simulate {
-        recipes: all,
-        window: Tokens(args.window.or(settings.values.live.window).unwrap_or(WINDOW)),
-        overhead: Tokens(overhead.unwrap_or(0)),
-        prompt: overhead.map(Tokens),
+        window: args.window.map_or(simulate.window, Tokens),
         target: args.target.map(|percent| percent as f64 / 100.0),
-        prices,
         model: args.model.clone(),
-        ttl: TTL,
         estimate: app.global.count == Count::Estimate,
+        ..simulate
     })
 }
 

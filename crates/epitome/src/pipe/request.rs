@@ -21,6 +21,8 @@ pub enum Request<'l> {
     Reset(Begin),
     Open(Open),
     Call(Call<'l>),
+    /// Adds the messages, and does nothing that is due.
+    Push(Call<'l>),
     /// The request has the whole list of messages, not only new ones.
     View(Call<'l>),
     Force(Force<'l>),
@@ -34,7 +36,7 @@ pub enum Request<'l> {
 
 /// The names of all operations, for error messages.
 const OPS: &str =
-    "hello, reset, open, call, view, force, usage, compact, refused, answer, recall, undo";
+    "hello, reset, open, call, push, view, force, usage, compact, refused, answer, recall, undo";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -166,6 +168,7 @@ impl<'l> Request<'l> {
             "reset" => Request::Reset(members::<Begin>(&op, said)?.checked()?),
             "open" => Request::Open(members::<Open>(&op, said)?),
             "call" => Request::Call(members(&op, said)?),
+            "push" => Request::Push(members(&op, said)?),
             // An empty list removes all messages, so the member must be present.
             "view" if said.iter().all(|(key, _)| *key != "messages") => {
                 return Err(usage("`messages` of `view` is the whole list; it is missing"));

@@ -1,0 +1,28 @@
+//! Requests and answers as JSON.
+
+use epitome::pipe::error_json;
+use epitome::{Error, ErrorKind, Result};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+/// What a function returns as JSON: its result, or `{"error": …}`.
+pub fn answer<T: Serialize>(work: impl FnOnce() -> Result<T>) -> String {
+    let text = work().and_then(|result| serde_json::to_string(&result).map_err(no_json));
+    text.unwrap_or_else(|err| json!({ "error": error_json(&err) }).to_string())
+}
+
+/// A request.
+///
+/// # Errors
+///
+/// `Usage` if it is not what the function takes.
+pub fn parse<T: DeserializeOwned>(request: &[u8]) -> Result<T> {
+    serde_json::from_slice(request).map_err(|err| {
+        Error::new(ErrorKind::Usage, format!("the request is not understood: {err}"))
+    })
+}
+
+fn no_json(err: serde_json::Error) -> Error {
+    Error::new(ErrorKind::Broken, err.to_string())
+}

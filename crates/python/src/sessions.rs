@@ -1,0 +1,320 @@
+//! Stored sessions: each function is a command of the program, and returns its JSON.
+
+use std::path::{Path, PathBuf};
+
+use epitome::agents::{self, SessionMatch};
+use epitome::list::list;
+use epitome::ops::{Compact, Inspect, OpenSession, Restore, session_losses};
+use epitome::redact::{Screen, finder};
+use epitome::render::{ListPrices, RenderForm, RenderOptions, RenderSource};
+use epitome::settings::values::{Compaction, Detail, Values};
+use epitome::simulate::{Simulate, SimulateReport};
+use epitome::storage::{Damage, load};
+use epitome::{Config, Error, ErrorKind, History, Result, Settings, Version, recipes};
+use epitome_model::{Counter, Tokens};
+use epitome_passes::Target;
+use epitome_redact::{Found, Redactor};
+use epitome_search::{Query, search_machine};
+use epitome_tokens::{Estimate, O200k};
+use pyo3::prelude::*;
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::answer::{answer, parse};
+
+/// Calls the function `name` with a request, and returns its result as JSON.
+#[pyfunction]
+pub fn call(py: Python<'_>, name: &str, request: Vec<u8>) -> String {
+    py.detach(|| match name {
+        "compact" => answer(|| Machine::read()?.compact(parse(&request)?)),
+        "restore" => answer(|| Machine::read()?.restore(parse(&request)?)),
+        "inspect" => answer(|| Machine::read()?.inspect(parse(&request)?)),
+        "losses" => answer(|| Machine::read()?.losses(parse(&request)?)),
+        "search" => answer(|| Machine::read()?.search(parse(&request)?)),
+        "sessions" => answer(|| Machine::read()?.sessions(parse(&request)?)),
+        "simulate" => answer(|| Machine::read()?.simulate(parse(&request)?)),
+        "redact" => answer(|| Machine::read()?.redact(parse(&request)?)),
+        "render" => answer(|| Machine::read()?.render(parse(&request)?)),
+        _ => answer(|| {
+            let what = format!("there is no function `{name}`");
+            Err::<(), _>(Error::new(ErrorKind::Usage, what))
+        }),
+    })
+}
+
+/// A session, by path, by id, or by the beginning of its id.
+#[derive(Deserialize)]
+struct Named {
+    session: String,
+    agent: Option<String>,
+    #[serde(default)]
+    estimate: bool,
+}
+
+#[derive(Deserialize)]
+struct CompactRequest {
+    #[serde(flatten)]
+    named: Named,
+    recipe: Option<String>,
+    target: Option<u64>,
+    out: Option<PathBuf>,
+    dry_run: bool,
+    force: bool,
+}
+
+#[derive(Deserialize)]
+struct RestoreRequest {
+    #[serde(flatten)]
+    named: Named,
+    out: Option<PathBuf>,
+    dry_run: bool,
+    force: bool,
+    partial: bool,
+}
+
+#[derive(Deserialize)]
+struct SearchRequest {
+    words: String,
+    agent: Option<String>,
+    project: Option<PathBuf>,
+    limit: usize,
+}
+
+#[derive(Deserialize)]
+struct SessionsRequest {
+    agent: Option<String>,
+    project: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+struct SimulateRequest {
+    sessions: Vec<String>,
+    agent: Option<String>,
+    recipes: Vec<String>,
+    window: Option<u64>,
+    overhead: Option<u64>,
+    target: Option<f64>,
+    model: Option<String>,
+    estimate: bool,
+}
+
+#[derive(Deserialize)]
+struct RedactRequest {
+    text: String,
+    find: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct RenderRequest {
+    #[serde(flatten)]
+    named: Named,
+    form: RenderForm,
+    detail: Option<Detail>,
+    as_sent: bool,
+    redact: bool,
+}
+
+/// A text, and what was redacted in it.
+#[derive(Serialize)]
+struct RedactedText {
+    text: String,
+    redacted: std::collections::BTreeMap<String, u64>,
+}
+
+/// The folders and settings of this machine's user.
+struct Machine {
+    config: Config,
+    settings: Settings,
+}
+
+impl Machine {
+    fn read() -> Result<Machine> {
+        let config = Config::from_env()?;
+        let settings = Settings::load(&config, &[])?;
+        Ok(Machine { config, settings })
+    }
+
+    /// The configuration, with the rule files for secrets that the settings name.
+    fn with_rules(&self) -> Config {
+        let mut config = self.config.clone();
+        config.rules.extend(self.settings.values.redaction.rules.iter().flatten().cloned());
+        config
+    }
+
+    fn compact(&self, request: CompactRequest) -> Result<Box<RawValue>> {
+        let path = self.path(&request.named)?;
+        let target = request.target.map(|tokens| Target::from_tokens(Tokens(tokens)));
+        let compaction = Compaction { target, ..Compaction::default() };
+        let options = Values { compaction, ..Values::default() };
+        let name = request.recipe.as_deref();
+        let recipe = recipes::resolve_with(&self.config, &self.settings, name, &options, false)?;
+        let run = self.config.begin_run("compact");
+        let compact = Compact {
+            force: request.force,
+            out: request.out.as_deref(),
+            ..Compact::with_settings(&self.settings, &recipe, request.named.counter(), &run)
+        };
+        let session = self.open(&request.named, &path);
+        let report = match request.dry_run {
+            true => {
+                let report = compact.plan(&session, |_, _| {})?;
+                report.check()?;
+                report
+            }
+            false => compact.run(&session)?,
+        };
+        to_json(&report)
+    }
+
+    fn restore(&self, request: RestoreRequest) -> Result<Box<RawValue>> {
+        let path = self.path(&request.named)?;
+        let damage = if request.partial { Damage::LeaveOut } else { Damage::Refuse };
+        let restore = Restore { force: request.force, damage, ..Restore::default() };
+        let session = self.open(&request.named, &path);
+        let mut report = match (&request.out, request.dry_run) {
+            (_, true) => restore.plan(&session)?,
+            (Some(out), false) => restore.write_copy(&session, out, |_| Ok::<(), Error>(()))?,
+            (None, false) => restore.run(&session)?,
+        };
+        report.out = request.out;
+        to_json(&report)
+    }
+
+    fn inspect(&self, named: Named) -> Result<Box<RawValue>> {
+        let path = self.path(&named)?;
+        let screen = Screen::new(&self.with_rules());
+        let inspect = Inspect { config: &self.config, screen: &screen, counter: named.counter() };
+        let session = load(&path, named.agent.as_deref())?;
+        let agent = named.agent.as_deref();
+        let history = History::open(&self.config, &path, agent, Version::AsItWas)?;
+        let inspection = inspect.run(Some(&path), &session, &history)?;
+        session.source.failure().map_or_else(|| to_json(&inspection), Err)
+    }
+
+    fn losses(&self, named: Named) -> Result<Box<RawValue>> {
+        let path = self.path(&named)?;
+        let session = self.open(&named, &path);
+        to_json(&session_losses(&session, &self.settings, named.counter())?)
+    }
+
+    fn search(&self, request: SearchRequest) -> Result<Box<RawValue>> {
+        let mut query = Query::parse(&request.words).map_err(usage)?;
+        if let Some(agent) = &request.agent {
+            query = query.with_agent(agent).map_err(usage)?;
+        }
+        if let Some(project) = &request.project {
+            query = query.with_project(project);
+        }
+        let files = agents::sessions(&self.config.agents, None);
+        let (hits, _) = search_machine(&self.with_rules(), &query, &files, request.limit, &|_| {})?;
+        to_json(&hits.hits)
+    }
+
+    fn sessions(&self, request: SessionsRequest) -> Result<Box<RawValue>> {
+        let recipe = recipes::resolve(&self.config, &self.settings, None)?;
+        let found = agents::all(&self.config.agents, request.agent.as_deref());
+        let mut listed = list(&self.with_rules(), found.sessions, &recipe, || {});
+        if let Some(project) = &request.project {
+            listed.retain(|listed| match &listed.seen {
+                Ok(seen) => epitome::ops::is_run_in(project, seen.cwd.as_deref()),
+                Err(_) => false,
+            });
+        }
+        to_json(&listed.iter().map(|listed| listed.row()).collect::<Vec<_>>())
+    }
+
+    fn simulate(&self, request: SimulateRequest) -> Result<Box<RawValue>> {
+        let mut simulate = Simulate::new(&self.config, &self.settings, &request.recipes)?;
+        if let Some(overhead) = request.overhead {
+            simulate = simulate.with_overhead(Tokens(overhead));
+        }
+        let simulate = Simulate {
+            window: request.window.map_or(simulate.window, Tokens),
+            target: request.target,
+            model: request.model,
+            estimate: request.estimate,
+            ..simulate
+        };
+        let mut simulated = Vec::new();
+        for name in &request.sessions {
+            let path = self.path_of(name, request.agent.as_deref())?;
+            let session = load(&path, request.agent.as_deref())?;
+            let done = simulate.session(name, &session);
+            simulated.push(done.map_err(|err| err.with_default_path(&path))?);
+            session.source.failure().map_or(Ok(()), Err)?;
+        }
+        to_json(&SimulateReport::from_sessions(&simulate, &simulated))
+    }
+
+    fn redact(&self, request: RedactRequest) -> Result<RedactedText> {
+        let finder = finder(&self.config, &self.settings, &request.find, &[])?;
+        let mut redactor = Redactor::new(&finder);
+        let text = redactor.text(&request.text).into_owned();
+        Ok(RedactedText { text, redacted: Found::count_by_rule(redactor.found()) })
+    }
+
+    fn render(&self, request: RenderRequest) -> Result<RedactedText> {
+        let path = self.path(&request.named)?;
+        let version = if request.as_sent { Version::AsSent } else { Version::AsItWas };
+        let agent = request.named.agent.as_deref();
+        let source = RenderSource::open_version(&self.config, &path, agent, version)?;
+        let finder = match request.redact {
+            true => Some(finder(&self.config, &self.settings, &[], &[])?),
+            false => None,
+        };
+        let archive = self.config.archive();
+        let prices = ListPrices::from_config(&self.config)?;
+        let how = RenderOptions {
+            detail: request.detail.unwrap_or(Detail::Steps).into(),
+            redact: finder.as_ref(),
+            compact: None,
+            archive: &archive,
+            prices: Some(&prices),
+        };
+        let (text, found) = source.single_text(request.form, &how)?;
+        Ok(RedactedText { text, redacted: Found::count_by_rule(&found) })
+    }
+
+    fn open<'a>(&'a self, named: &'a Named, path: &'a Path) -> OpenSession<'a> {
+        OpenSession::with_agent(&self.config, path, named.agent.as_deref())
+    }
+
+    fn path(&self, named: &Named) -> Result<PathBuf> {
+        self.path_of(&named.session, named.agent.as_deref())
+    }
+
+    /// The file of a session that is named by path, id, or the beginning of its id.
+    fn path_of(&self, name: &str, agent: Option<&str>) -> Result<PathBuf> {
+        match agents::find_session(&self.config.agents, name, agent) {
+            SessionMatch::File(path) => Ok(path),
+            SessionMatch::AnyOf(found) => {
+                let ids: Vec<&str> = found.iter().take(10).map(|file| &*file.id).collect();
+                let what = format!("`{name}` is the beginning of several ids: {}", ids.join(", "));
+                Err(Error::new(ErrorKind::Ambiguous, what))
+            }
+            SessionMatch::Nothing => {
+                let what = format!("no session is called `{name}`");
+                Err(Error::new(ErrorKind::NotFound, what)
+                    .with_hint("`epitome.sessions()` lists them; a path works too"))
+            }
+        }
+    }
+}
+
+impl Named {
+    fn counter(&self) -> &'static dyn Counter {
+        match self.estimate {
+            true => &const { Estimate::new() },
+            false => &const { O200k::new() },
+        }
+    }
+}
+
+fn usage(err: epitome_search::BadQuery) -> Error {
+    Error::new(ErrorKind::Usage, err.to_string())
+}
+
+/// A report as JSON, its members in their order.
+fn to_json(report: &impl Serialize) -> Result<Box<RawValue>> {
+    to_raw_value(report).map_err(|err| Error::new(ErrorKind::Broken, err.to_string()))
+}
