@@ -7,6 +7,7 @@
 mod logs;
 mod request;
 mod sent;
+mod sent_before;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use crate::error::{Error, ErrorKind, Result, causes};
 pub use logs::Logs;
 use request::{Begin, Call, Force, Open, Recall, Request, usage, window};
 use sent::Sent;
+use sent_before::SentBefore;
 
 /// The maximum number of lines that a search returns, unless the request sets another.
 const HITS: usize = 100;
@@ -93,6 +95,7 @@ impl Size {
 /// last question.
 enum PendingOp {
     Call,
+    Step,
     Compact,
     Refused(Recovery),
 }
@@ -101,6 +104,7 @@ impl PendingOp {
     fn op(&self) -> &'static str {
         match self {
             PendingOp::Call => "call",
+            PendingOp::Step => "step",
             PendingOp::Compact => "compact",
             PendingOp::Refused(_) => "refused",
         }
@@ -110,6 +114,8 @@ impl PendingOp {
 /// A session that is open.
 struct Session {
     context: Context,
+    /// What the client has sent to its model.
+    sent: SentBefore,
     /// The request that waits for a summary.
     pending: Option<PendingOp>,
     path: Option<PathBuf>,
@@ -176,6 +182,12 @@ impl Server {
                 drop(call);
                 drop(line);
                 self.go_on(PendingOp::Call)
+            }
+            Request::Step(step) => {
+                self.call(&step)?;
+                drop(step);
+                drop(line);
+                self.go_on(PendingOp::Step)
             }
             Request::Push(push) => {
                 self.call(&push)?;
@@ -249,9 +261,19 @@ impl Server {
 
     fn done(&mut self, pending: PendingOp) -> Result<String> {
         let api = self.options.api.clone();
-        let context = &mut self.session()?.context;
+        let Session { context, sent, .. } = self.session()?;
         match pending {
-            PendingOp::Call => Sent::from_context(&api, context)?.line(),
+            PendingOp::Call => {
+                *sent = SentBefore::from_context(context);
+                Sent::from_context(&api, context)?.line()
+            }
+            PendingOp::Step => {
+                let now = SentBefore::from_context(context);
+                let changed = !now.only_adds_to(sent);
+                *sent = now;
+                let events = context.events();
+                Ok(json!({ "changed": changed, "events": events }).to_string())
+            }
             PendingOp::Compact => {
                 let usage = context.usage();
                 let events = context.events();
@@ -260,6 +282,7 @@ impl Server {
             }
             PendingOp::Refused(recovery) => {
                 let recovery = context.recovery_result(recovery);
+                *sent = SentBefore::from_context(context);
                 Sent::from_context(&api, context)?.after(recovery).line()
             }
         }
@@ -378,7 +401,8 @@ impl Server {
         hold: Option<FileLock>,
     ) {
         self.size = size;
-        self.session = Some(Session { context, pending: None, path, hold });
+        let sent = SentBefore::default();
+        self.session = Some(Session { context, sent, pending: None, path, hold });
     }
 
     fn setup(&self, size: Size, session: &str) -> Setup {
@@ -432,6 +456,7 @@ fn answered_first(pending: &PendingOp, asked: &Request<'_>) -> Result<()> {
         | Request::Recall(_) => Ok(()),
         Request::Call(_)
         | Request::Push(_)
+        | Request::Step(_)
         | Request::View(_)
         | Request::Compact(_)
         | Request::Refused(_)

@@ -9,8 +9,6 @@
 //! - Models: a program in Python asks its own, and passes the answer.
 //! - Decisions: they are in `epitome`.
 
-#![expect(unsafe_code, reason = "the macros of pyo3 call Python's functions in C")]
-
 mod answer;
 mod live;
 mod sessions;

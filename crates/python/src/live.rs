@@ -41,10 +41,10 @@ impl Engine {
     }
 
     /// Starts it: `{"ok":true}`, or an error.
-    fn start(&self, py: Python<'_>, options: Vec<u8>) -> String {
+    fn start(&self, py: Python<'_>, options: &[u8]) -> String {
         py.detach(|| {
             answer(|| {
-                let server = server(parse(&options)?)?;
+                let server = server(parse(options)?)?;
                 *self.server.lock().unwrap_or_else(PoisonError::into_inner) = Some(server);
                 Ok(json!({ "ok": true }))
             })
@@ -52,7 +52,8 @@ impl Engine {
     }
 
     /// The answer to a request, as `docs/engine.md` describes both.
-    fn answer(&self, py: Python<'_>, line: Vec<u8>) -> String {
+    fn answer(&self, py: Python<'_>, line: &[u8]) -> String {
+        let line = line.to_vec();
         py.detach(|| {
             let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
             match server.as_mut() {

@@ -24,17 +24,17 @@ use crate::answer::{answer, parse};
 
 /// Calls the function `name` with a request, and returns its result as JSON.
 #[pyfunction]
-pub fn call(py: Python<'_>, name: &str, request: Vec<u8>) -> String {
+pub fn call(py: Python<'_>, name: &str, request: &[u8]) -> String {
     py.detach(|| match name {
-        "compact" => answer(|| Machine::read()?.compact(parse(&request)?)),
-        "restore" => answer(|| Machine::read()?.restore(parse(&request)?)),
-        "inspect" => answer(|| Machine::read()?.inspect(parse(&request)?)),
-        "losses" => answer(|| Machine::read()?.losses(parse(&request)?)),
-        "search" => answer(|| Machine::read()?.search(parse(&request)?)),
-        "sessions" => answer(|| Machine::read()?.sessions(parse(&request)?)),
-        "simulate" => answer(|| Machine::read()?.simulate(parse(&request)?)),
-        "redact" => answer(|| Machine::read()?.redact(parse(&request)?)),
-        "render" => answer(|| Machine::read()?.render(parse(&request)?)),
+        "compact" => answer(|| Machine::read()?.compact(parse(request)?)),
+        "restore" => answer(|| Machine::read()?.restore(parse(request)?)),
+        "inspect" => answer(|| Machine::read()?.inspect(parse(request)?)),
+        "losses" => answer(|| Machine::read()?.losses(parse(request)?)),
+        "search" => answer(|| Machine::read()?.search(parse(request)?)),
+        "sessions" => answer(|| Machine::read()?.sessions(parse(request)?)),
+        "simulate" => answer(|| Machine::read()?.simulate(parse(request)?)),
+        "redact" => answer(|| Machine::read()?.redact(parse(request)?)),
+        "render" => answer(|| Machine::read()?.render(parse(request)?)),
         _ => answer(|| {
             let what = format!("there is no function `{name}`");
             Err::<(), _>(Error::new(ErrorKind::Usage, what))

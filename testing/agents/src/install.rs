@@ -131,6 +131,19 @@ pub fn python() -> anyhow::Result<PathBuf> {
     Ok(pip("python", &pins.split_whitespace().collect::<Vec<_>>())?.join("python"))
 }
 
+/// The programs of a Python environment with the frameworks that the Python package has adapters
+/// for, with type checkers, and with maturin, at the versions of `crates/python/tests/requirements.txt`.
+///
+/// # Errors
+///
+/// As [`python`].
+pub fn python_frameworks() -> anyhow::Result<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let pins = fs::read_to_string(root.join("crates/python/tests/requirements.txt"))?;
+    let pins = pins.lines().filter(|line| !line.starts_with('#'));
+    pip("python-frameworks", &pins.collect::<Vec<_>>())
+}
+
 /// The TypeScript compiler, for node, with node's types in the same `node_modules`.
 ///
 /// # Errors

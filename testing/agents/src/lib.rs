@@ -22,6 +22,7 @@ pub mod past;
 mod pi;
 mod process;
 pub mod project;
+pub mod python;
 mod qwen;
 pub mod readers;
 pub mod record;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use agents::e2e::Report;
 use agents::resume::Counts;
-use agents::{AGENTS, Agent, WRAPPED, Way, carry, command, keep, past, sdk, wrap};
+use agents::{AGENTS, Agent, WRAPPED, Way, carry, command, keep, past, python, sdk, wrap};
 use anyhow::{Context, ensure};
 
 use fixtures::skipped;
@@ -31,7 +31,7 @@ const KEPT: &str = "\nAfter `epitome install --branch kept --shrink` a session o
 /// agents, tests hooks at the end of sessions, sends views of `epitome engine` with the providers'
 /// SDKs, and tests with the real agents what the recorded sessions and the model server promise.
 /// `port`, `keep`, `mcp` (the model searches past sessions), `command` (`/epitome`), `sdk` (SDKs
-/// and clients of the engine), `tools` (other programs that read sessions), `wrap` (agents behind
+/// and clients of the engine), `python` (the Python package and its adapters), `tools` (other programs that read sessions), `wrap` (agents behind
 /// the proxy) and `viewer` (in a real Chromium) each run one of these parts. `EPITOME_PROGRAM` may
 /// name a program that is built already.
 ///
@@ -49,6 +49,7 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
         ["mcp"] => return searched(&epitome),
         ["command"] => return commanded(&epitome),
         ["sdk"] => return clients(&epitome),
+        ["python"] => return packages(),
         ["viewer"] => return viewer(&epitome),
         ["tools"] => return tools(&epitome),
         ["wrap"] => return wrapped(&epitome),
@@ -68,6 +69,7 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
         searched(&epitome)?;
         commanded(&epitome)?;
         clients(&epitome)?;
+        packages()?;
         tools(&epitome)?;
         wrapped(&epitome)?;
         let test = ["--features", "agents/real-agents", "--test", "real_agents"];
@@ -317,6 +319,24 @@ fn tools(epitome: &Path) -> anyhow::Result<()> {
     let test = ["--features", "agents/real-agents", "--test", "other_programs"];
     let line = [&["cargo", "test", "--workspace"], &test[..]].concat();
     cargo::run(&line, &[("EPITOME_PROGRAM", &epitome)])
+}
+
+/// Builds the wheel of the Python package and tests it with each version of Python, and with the
+/// frameworks that it has adapters for.
+fn packages() -> anyhow::Result<()> {
+    if !sdk::has_python() {
+        skipped("the Python package", "there is no python3 with venv");
+        return Ok(());
+    }
+    let wheel = python::Wheel::build()?;
+    for version in python::VERSIONS {
+        match wheel.test(version)? {
+            Some(printed) => print(&format!("Python {version}: {printed}")),
+            None => skipped("the Python package", &format!("there is no python{version}")),
+        }
+    }
+    print(&format!("frameworks: {}", wheel.test_frameworks()?));
+    Ok(())
 }
 
 /// Checks that the providers' SDKs can send what each recipe leaves of a conversation, through each

@@ -23,6 +23,8 @@ pub enum Request<'l> {
     Call(Call<'l>),
     /// Adds the messages, and does nothing that is due.
     Push(Call<'l>),
+    /// As `call`, but only whether the view is another one is answered.
+    Step(Call<'l>),
     /// The request has the whole list of messages, not only new ones.
     View(Call<'l>),
     Force(Force<'l>),
@@ -35,8 +37,7 @@ pub enum Request<'l> {
 }
 
 /// The names of all operations, for error messages.
-const OPS: &str =
-    "hello, reset, open, call, push, view, force, usage, compact, refused, answer, recall, undo";
+const OPS: &str = "hello, reset, open, call, push, step, view, force, usage, compact, refused, answer, recall, undo";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -169,6 +170,7 @@ impl<'l> Request<'l> {
             "open" => Request::Open(members::<Open>(&op, said)?),
             "call" => Request::Call(members(&op, said)?),
             "push" => Request::Push(members(&op, said)?),
+            "step" => Request::Step(members(&op, said)?),
             // An empty list removes all messages, so the member must be present.
             "view" if said.iter().all(|(key, _)| *key != "messages") => {
                 return Err(usage("`messages` of `view` is the whole list; it is missing"));

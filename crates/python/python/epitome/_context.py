@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypedDict, TypeVar, Union, cast
@@ -122,8 +121,10 @@ class _Base:
         self._new.extend([messages] if isinstance(messages, Mapping) else messages)
         self._usage = usage if usage is not None else self._usage
 
-    def _view(self, messages: Sequence[Message] | None) -> _Steps[dict[str, Any]]:
-        new, usage = self._new, self._usage
+    def _view(
+        self, messages: Sequence[Message] | None, usage: Mapping[str, int] | None
+    ) -> _Steps[dict[str, Any]]:
+        new, usage = self._new, usage if usage is not None else self._usage
         request: dict[str, Any] = {"op": "call", "messages": new}
         if messages is not None:
             if new:
@@ -142,6 +143,16 @@ class _Base:
 
     def _list(self, body: dict[str, Any]) -> list[dict[str, Any]]:
         return cast("list[dict[str, Any]]", body[LISTS.get(self.api, "messages")])
+
+    def _step(
+        self, messages: Message | Iterable[Message], usage: Mapping[str, int] | None
+    ) -> _Steps[bool]:
+        self.push(messages, usage)
+        request: dict[str, Any] = {"op": "step", "messages": self._new}
+        if self._usage is not None:
+            request["usage"] = dict(self._usage)
+        self._new, self._usage = [], None
+        return cast(bool, (yield from self._request(request))["changed"])
 
     def _compact(self, focus: str | None, target: int | None) -> _Steps[str | None]:
         self._push_now()
@@ -195,6 +206,12 @@ class _Base:
         self._push_now()
         return cast("dict[str, Any]", self._ask({"op": "usage"}))
 
+    @property
+    def is_changed(self) -> bool:
+        """Whether anything is sent otherwise than it was said."""
+        report = self.usage()["report"]
+        return bool(self.refs) or report["compactions"] > 0 or report["said"] != report["sent"]
+
     def open(self, log: str | os.PathLike[str]) -> dict[str, Any]:
         """Resumes a log: how many messages it has, and which calls have no result yet."""
         state = self._ask({"op": "open", "log": os.fspath(log)})
@@ -230,7 +247,8 @@ class Context(_Base):
         summaries: Summaries | None = None,
         count: Literal["o200k", "estimate"] = "o200k",
     ) -> None:
-        if asyncio.iscoroutinefunction(summaries):
+        # Modules that take long to import are imported where they are needed.
+        if summaries is not None and _is_async(summaries):
             raise Error("`summaries` is async", hints=("use `AsyncContext`",))
         self._summaries = summaries
         super().__init__(
@@ -260,17 +278,32 @@ class Context(_Base):
         except Exception as why:  # Without a summary the context stays as it is.
             return {"failed": str(why) or type(why).__name__}
 
-    def body(self, messages: Sequence[Message] | None = None) -> dict[str, Any]:
+    def body(
+        self, messages: Sequence[Message] | None = None, usage: Mapping[str, int] | None = None
+    ) -> dict[str, Any]:
         """As ``view``, as the arguments of a request: ``create(model=…, **context.body())``."""
-        return self._run(self._view(messages))
+        return self._run(self._view(messages, usage))
 
-    def view(self, messages: Sequence[Message] | None = None) -> list[dict[str, Any]]:
+    def view(
+        self, messages: Sequence[Message] | None = None, usage: Mapping[str, int] | None = None
+    ) -> list[dict[str, Any]]:
         """The messages to send now. What is due is done first.
 
         With ``messages``, the whole list of the conversation: what was said before is found again,
         and where the list differs the context goes back to that place.
         """
-        return self._list(self.body(messages))
+        return self._list(self.body(messages, usage))
+
+    def step(
+        self, messages: Message | Iterable[Message], usage: Mapping[str, int] | None = None
+    ) -> bool:
+        """Adds messages that are new and does what is due, without spelling the view.
+
+        Returns whether the view is another than that of the last call followed by these messages.
+        A program that keeps the list that it sends appends them to it as long as this is false,
+        and otherwise sends what ``view`` returns. It takes microseconds, however long the list is.
+        """
+        return self._run(self._step(messages, usage))
 
     def compact(self, focus: str | None = None, target: int | None = None) -> str | None:
         """Compacts now, and returns the outcome as a sentence.
@@ -318,6 +351,8 @@ class AsyncContext(_Base):
         )
 
     async def _run(self, steps: _Steps[T]) -> T:
+        import asyncio
+
         reply: dict[str, Any] | None = None
         while True:
             done, value = await asyncio.to_thread(_step, steps, reply)
@@ -334,13 +369,23 @@ class AsyncContext(_Base):
         except Exception as why:  # Without a summary the context stays as it is.
             return {"failed": str(why) or type(why).__name__}
 
-    async def body(self, messages: Sequence[Message] | None = None) -> dict[str, Any]:
+    async def body(
+        self, messages: Sequence[Message] | None = None, usage: Mapping[str, int] | None = None
+    ) -> dict[str, Any]:
         """See ``Context.body``."""
-        return await self._run(self._view(messages))
+        return await self._run(self._view(messages, usage))
 
-    async def view(self, messages: Sequence[Message] | None = None) -> list[dict[str, Any]]:
+    async def view(
+        self, messages: Sequence[Message] | None = None, usage: Mapping[str, int] | None = None
+    ) -> list[dict[str, Any]]:
         """See ``Context.view``."""
-        return self._list(await self.body(messages))
+        return self._list(await self.body(messages, usage))
+
+    async def step(
+        self, messages: Message | Iterable[Message], usage: Mapping[str, int] | None = None
+    ) -> bool:
+        """See ``Context.step``."""
+        return await self._run(self._step(messages, usage))
 
     async def compact(self, focus: str | None = None, target: int | None = None) -> str | None:
         """See ``Context.compact``."""
@@ -349,6 +394,12 @@ class AsyncContext(_Base):
     async def refused(self, status: int | None, body: str) -> dict[str, Any] | None:
         """See ``Context.refused``."""
         return await self._run(self._refused(status, body))
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    import inspect
+
+    return inspect.iscoroutinefunction(function)
 
 
 def _step(steps: _Steps[Any], reply: dict[str, Any] | None) -> tuple[bool, Any]:

@@ -1,0 +1,80 @@
+"""The functions on stored sessions, in a home of their own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import unittest
+from pathlib import Path
+
+import epitome
+
+ID = "01a1fbbd-1a90-75a1-9b38-7d1e8576fdb5"
+SESSIONS = Path(os.environ["TEST_SESSIONS"])
+
+
+class SessionsTest(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        home = Path(folder.name)
+        variables = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "EPITOME_"))}
+        os.environ.clear()
+        os.environ.update(variables, HOME=str(home))
+        place = home / ".pi/agent/sessions/--work--"
+        place.mkdir(parents=True)
+        self.session = place / f"2026-11-21T01-33-00-000Z_{ID}.jsonl"
+        shutil.copy(SESSIONS / "pi/pricing.jsonl", self.session)
+        self.original = self.session.read_bytes()
+
+    def test_a_session_is_compacted_and_restored(self) -> None:
+        plan = epitome.compact(self.session, dry_run=True)
+        self.assertEqual(self.session.read_bytes(), self.original)
+        report = epitome.compact(self.session, recipe="epitome")
+        context = report["context_tokens"]
+        self.assertLess(context["after"], context["before"])
+        self.assertEqual(plan["context_tokens"], context)
+        self.assertNotEqual(self.session.read_bytes(), self.original)
+        lost = epitome.losses(self.session)
+        self.assertEqual(len(lost["compactions"]), 1)
+        self.assertEqual(epitome.inspect(str(self.session))["compactions_in_effect"], 1)
+        epitome.restore(self.session)
+        self.assertEqual(self.session.read_bytes(), self.original)
+
+    def test_a_copy_is_written(self) -> None:
+        out = self.session.with_name("small.jsonl")
+        epitome.compact(self.session, out=out, target=1_000)
+        self.assertLess(out.stat().st_size, len(self.original))
+        self.assertEqual(self.session.read_bytes(), self.original)
+
+    def test_sessions_are_listed_searched_simulated_and_inspected(self) -> None:
+        [row] = epitome.sessions()
+        self.assertEqual((row["agent"], Path(row["session"])), ("pi", self.session))
+        self.assertEqual(epitome.sessions(agent="claude"), [])
+        inspected = epitome.inspect(ID[:13], count="estimate")
+        self.assertEqual(inspected["agent"], "pi")
+        hits = epitome.search("Hungary", limit=3)
+        self.assertTrue(0 < len(hits) <= 3 and hits[0]["agent"] == "pi")
+        report = epitome.simulate(self.session, recipes=["s06"], count="estimate")
+        self.assertEqual([it["recipe"] for it in report["recipes"]], ["none", "s06"])
+
+    def test_pages_are_rendered_without_secrets(self) -> None:
+        self.assertTrue(epitome.render(self.session, "html").startswith("<!"))
+        self.assertIn("Hungary", epitome.render(self.session, detail="conversation"))
+        secret = "DB_PASSWORD=tr0ub4dor-and-3"
+        redacted = "DB_PASSWORD=[REDACTED:password-assignment-1]"
+        self.assertEqual(epitome.redact(secret), redacted)
+        self.assertEqual(epitome.redact("ada@example.org", find=["secrets"]), "ada@example.org")
+
+    def test_what_is_not_there_is_an_error(self) -> None:
+        with self.assertRaises(epitome.Error) as caught:
+            epitome.inspect("no-such-session")
+        self.assertEqual(caught.exception.kind, "not-found")
+        with self.assertRaises(epitome.Error) as caught:
+            epitome.compact(self.session, recipe="no-such-recipe")
+        self.assertEqual(caught.exception.kind, "usage")
+
+
+if __name__ == "__main__":
+    unittest.main()

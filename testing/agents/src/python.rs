@@ -1,0 +1,168 @@
+//! Tests of the Python package: its wheel is built, installed into empty environments of each
+//! version of Python, and used; with the frameworks that it has adapters for, the scripted model
+//! accepts every request or reports why not.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use model_server::{Script, Server, Step, ToolCall};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::install;
+use crate::process;
+
+/// The versions of Python that the wheel is for.
+pub const VERSIONS: [&str; 4] = ["3.10", "3.11", "3.12", "3.13"];
+
+/// Longer than any test needs.
+const TIMEOUT: Duration = Duration::from_secs(1_200);
+
+/// The wheel, in a folder of its own.
+pub struct Wheel {
+    folder: TempDir,
+    path: PathBuf,
+}
+
+impl Wheel {
+    /// Builds the wheel, without optimisation. `EPITOME_WHEEL` may name one that is built already.
+    ///
+    /// # Errors
+    ///
+    /// If maturin cannot be installed, or the wheel does not build.
+    pub fn build() -> anyhow::Result<Wheel> {
+        let folder = tempfile::tempdir()?;
+        if let Some(path) = std::env::var_os("EPITOME_WHEEL") {
+            return Ok(Wheel { folder, path: path.into() });
+        }
+        let mut maturin = Command::new(install::python_frameworks()?.join("maturin"));
+        maturin
+            .args(["build", "--quiet", "--locked", "--profile", "dev", "--manifest-path"])
+            .arg(root().join("crates/python/Cargo.toml"))
+            .arg("--out")
+            .arg(folder.path());
+        let built = process::run(&mut maturin, TIMEOUT)?;
+        ensure!(built.success(), "{}{}", built.stdout, built.stderr);
+        let wheel = fs::read_dir(folder.path())?.next().context("maturin left no wheel")??;
+        let path = wheel.path();
+        Ok(Wheel { folder, path })
+    }
+
+    /// Installs the wheel into an empty environment of a version of Python and runs the tests that
+    /// need nothing else. Returns what they printed; `None` if there is no such Python.
+    ///
+    /// # Errors
+    ///
+    /// If the wheel cannot be installed or a test fails.
+    pub fn test(&self, version: &str) -> anyhow::Result<Option<String>> {
+        let Some(python) = interpreter(version) else { return Ok(None) };
+        let venv = self.folder.path().join(version);
+        checked(Command::new(python).args(["-m", "venv"]).arg(&venv))?;
+        let python = venv.join("bin/python");
+        let install = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-index"];
+        checked(Command::new(&python).args(install).arg(&self.path))?;
+        let mut tests = self.tests(&python, &["test_context", "test_sessions"])?;
+        Ok(Some(tests.run()?))
+    }
+
+    /// Checks the types of the package and of its tests, and runs the tests with the frameworks.
+    /// Returns what they printed.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be installed, a type is wrong, or a test fails.
+    pub fn test_frameworks(&self) -> anyhow::Result<String> {
+        let programs = install::python_frameworks()?;
+        let place = self.folder.path().join("installed");
+        let install = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target"];
+        let python = programs.join("python");
+        checked(Command::new(&python).args(install).arg(&place).arg(&self.path))?;
+        let tests = root().join("crates/python/tests");
+        let mut mypy = Command::new(programs.join("mypy"));
+        mypy.args(["--strict", "--cache-dir", "/dev/null"]).arg(place.join("epitome")).arg(&tests);
+        checked(mypy.env("MYPYPATH", &place).current_dir(&place))?;
+        let mut pyright = Command::new(programs.join("pyright"));
+        pyright.arg("--pythonpath").arg(&python).arg(place.join("epitome"));
+        checked(pyright.env("PYTHONPATH", &place).current_dir(&place))?;
+        let mut tests = self.tests(&python, &["test_frameworks", "test_docs"])?;
+        tests.command.env("PYTHONPATH", &place);
+        tests.run()
+    }
+
+    /// Some tests, with a home and a model of their own.
+    fn tests(&self, python: &Path, names: &[&str]) -> anyhow::Result<Tests> {
+        let home = tempfile::tempdir()?;
+        let server = Server::start(script())?;
+        let mut command = Command::new(python);
+        command
+            .args(["-m", "unittest"])
+            .args(names)
+            .env("TEST_SERVER", server.url())
+            .env("TEST_SESSIONS", root().join("testing/fixtures/sessions"))
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .env("HOME", home.path())
+            .env("EPITOME_HOME", home.path().join("epitome"))
+            .env_remove("EPITOME_WHEEL")
+            .env_remove("ANTHROPIC_API_KEY")
+            .env_remove("OPENAI_API_KEY")
+            .current_dir(root().join("crates/python/tests"));
+        Ok(Tests { command, server, home })
+    }
+}
+
+/// Tests, and what must be there while they run.
+struct Tests {
+    command: Command,
+    server: Server,
+    home: TempDir,
+}
+
+impl Tests {
+    fn run(&mut self) -> anyhow::Result<String> {
+        let finished = process::run(&mut self.command, TIMEOUT)?;
+        ensure!(finished.success(), "{}{}", finished.stdout, finished.stderr);
+        ensure!(self.home.path().exists(), "a test removed its home");
+        let requests = self.server.exchanges().len();
+        let line = finished.stderr.lines().find(|line| line.starts_with("Ran "));
+        Ok(format!("{}, {requests} requests", line.unwrap_or("no test").to_owned()))
+    }
+}
+
+/// A program of a version of Python: the one on the path, or pyenv's.
+fn interpreter(version: &str) -> Option<PathBuf> {
+    let name = format!("python{version}");
+    let print = "import sys, venv; print(sys.executable)";
+    let find = |pyenv: Option<&str>| {
+        let mut python = Command::new(&name);
+        python.args(["-c", print]).stderr(Stdio::null());
+        python.envs(pyenv.map(|version| ("PYENV_VERSION", version)));
+        let output = python.output().ok().filter(|output| output.status.success())?;
+        Some(PathBuf::from(String::from_utf8(output.stdout).ok()?.trim()))
+    };
+    // A shim of pyenv runs only versions that are switched on.
+    find(None).or_else(|| find(Some(version)))
+}
+
+fn checked(command: &mut Command) -> anyhow::Result<()> {
+    let finished = process::run(command, TIMEOUT)?;
+    let program = command.get_program().to_string_lossy().into_owned();
+    ensure!(finished.success(), "{program}: {}{}", finished.stdout, finished.stderr);
+    Ok(())
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// A model that reads files for a while.
+fn script() -> Script {
+    let call = |n: usize| Step {
+        calls: vec![ToolCall { name: "read".into(), input: json!({ "path": format!("{n}.rs") }) }],
+        ..Step::default()
+    };
+    let step = |n: usize| if n % 4 == 3 { Step::text("That was all.") } else { call(n) };
+    Script::new((0..40).map(step))
+}
