@@ -132,7 +132,8 @@ pub fn python() -> anyhow::Result<PathBuf> {
 }
 
 /// The programs of a Python environment with the frameworks that the Python package has adapters
-/// for, with type checkers, and with maturin, at the versions of `crates/python/tests/requirements.txt`.
+/// for, with type checkers, and with maturin. `crates/python/tests/requirements.txt` has their
+/// versions.
 ///
 /// # Errors
 ///

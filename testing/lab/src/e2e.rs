@@ -31,9 +31,9 @@ const KEPT: &str = "\nAfter `epitome install --branch kept --shrink` a session o
 /// agents, tests hooks at the end of sessions, sends views of `epitome engine` with the providers'
 /// SDKs, and tests with the real agents what the recorded sessions and the model server promise.
 /// `port`, `keep`, `mcp` (the model searches past sessions), `command` (`/epitome`), `sdk` (SDKs
-/// and clients of the engine), `python` (the Python package and its adapters), `tools` (other programs that read sessions), `wrap` (agents behind
-/// the proxy) and `viewer` (in a real Chromium) each run one of these parts. `EPITOME_PROGRAM` may
-/// name a program that is built already.
+/// and clients of the engine), `python` (the Python package and its adapters), `tools` (other
+/// programs that read sessions), `wrap` (agents behind the proxy) and `viewer` (in a real Chromium)
+/// each run one of these parts. `EPITOME_PROGRAM` may name a program that is built already.
 ///
 /// # Errors
 ///

@@ -37,7 +37,8 @@ pub enum Request<'l> {
 }
 
 /// The names of all operations, for error messages.
-const OPS: &str = "hello, reset, open, call, push, step, view, force, usage, compact, refused, answer, recall, undo";
+const OPS: &str = "hello, reset, open, call, push, step, view, force, usage, compact, refused, \
+                   answer, recall, undo";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
