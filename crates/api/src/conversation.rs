@@ -267,7 +267,8 @@ impl<'t> Conversation<'t> {
         }
     }
 
-    /// Removes calls without results, and exchanges that then have neither a response nor messages.
+    /// Completes the exchanges: stores the results of calls, and removes calls that have none. Then
+    /// removes exchanges that have neither a response nor messages.
     fn close(&mut self) {
         let steps = std::mem::take(&mut self.steps);
         for mut step in steps {

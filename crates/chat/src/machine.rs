@@ -133,7 +133,7 @@ pub struct Limits {
     pub budget: Option<MicroDollars>,
 }
 
-/// The loop of an agent.
+/// The loop of an agent, as a state machine that does no input or output itself.
 pub struct Machine {
     context: Context,
     permissions: Permissions,

@@ -245,8 +245,8 @@ fn began_in(path: &Path) -> Option<PathBuf> {
     first_origin(&head)?.cwd.map(PathBuf::from).or_else(|| folder_in_prompt(&head))
 }
 
-/// The last origin in the log of a session. If it names no folder, the folder is that of the
-/// prompt.
+/// The folder, the model and the recipe that the log of a session states last. Older logs state no
+/// folder: it is then taken from the system prompt.
 fn origin_of(path: &Path) -> Origin {
     let log = regular::read(path).unwrap_or_default();
     let mut origin = last_origin(&log).unwrap_or_default();

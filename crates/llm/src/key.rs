@@ -65,8 +65,8 @@ impl Key {
         self.without_ends(&out)
     }
 
-    /// Removes the shorter pieces that services show to identify a key: its end as a word, or its
-    /// beginning before masking characters.
+    /// Replaces the shorter pieces that services show to identify a key: its last characters where
+    /// they stand alone, and its first ones where a masking character such as `*` follows.
     fn without_ends(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for length in (END..SHOWN).rev() {

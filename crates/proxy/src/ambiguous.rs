@@ -3,7 +3,7 @@
 use epitome_json::{Cursor, Kind, MalformedJson};
 use memchr::memmem;
 
-/// Levels of objects and arrays in which keys are compared: down to the parts of a result.
+/// The maximum nesting at which keys are checked for duplicates: enough for the parts of a result.
 const LEVELS: u8 = 8;
 
 /// Whether an object in a message has a key twice, a text in it is not Unicode, or the message is

@@ -261,8 +261,8 @@ impl Original {
     }
 }
 
-/// Takes tokens off the counts of blocks, from the first block on: what a decision saves is known
-/// by message, and not by block.
+/// Subtracts the tokens that are saved in a message from the counts of its blocks, from the first
+/// block on: it is not known how many of them each block saves. The rest stays in `tokens`.
 fn take_off(tokens: &mut u64, counts: &mut [Tokens]) {
     for count in counts {
         let less = (*tokens).min(count.0);

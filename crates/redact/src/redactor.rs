@@ -39,7 +39,8 @@ pub struct Found {
     pub number: u32,
     /// The line of the source that contains it, from 1.
     pub line: u64,
-    /// The byte offset in the source at which the string that contains it begins.
+    /// The byte offset in the source of the JSON string in which the secret was found, or else of
+    /// the line.
     pub at: u64,
     /// The length of the secret in characters.
     pub chars: usize,

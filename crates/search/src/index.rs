@@ -39,7 +39,8 @@ pub(super) struct Index {
     number: u64,
 }
 
-/// The lock for writing. It is released when the process ends, even if it is killed.
+/// The lock for writing. It is released when this value is dropped, and when the process ends, even
+/// if it is killed.
 #[derive(Debug)]
 pub(super) struct Lock {
     _file: File,

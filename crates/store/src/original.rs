@@ -69,7 +69,8 @@ fn of_generations(
     Ok(Original { splices, compactions, places, missing, unplaced })
 }
 
-/// All removed bytes of a session that can be read, each once.
+/// Each piece that compactions removed from a session, if it can be read from the archive.
+/// Duplicates and empty pieces are left out.
 fn removed_bytes(archive: &Archive, key: &SessionKey, known: &[Generation]) -> Vec<Vec<u8>> {
     let blobs = archive.blobs(key);
     let mut seen: HashSet<Hash> = HashSet::new();

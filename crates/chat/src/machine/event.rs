@@ -88,7 +88,7 @@ pub enum Event {
         /// The event.
         inner: Box<Event>,
     },
-    /// A call is running, and printed something.
+    /// A call is running. Shown when the call has printed something, and otherwise once a second.
     Progress {
         /// The id of the call.
         id: String,
@@ -159,7 +159,7 @@ pub enum Event {
         reason: Option<String>,
         /// The text of the last answer.
         answer: String,
-        /// The cost since the program began.
+        /// The cost since the session was started or last resumed, tasks included.
         cost: Cost,
     },
 }
@@ -222,7 +222,7 @@ pub enum TurnEnd {
     Budget,
 }
 
-/// The usage since the program began.
+/// The usage since the session was started or last resumed, tasks included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Cost {
     /// The number of requests that were answered, and of requests for summaries, answered or not.

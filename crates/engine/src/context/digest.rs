@@ -43,9 +43,10 @@ impl Context {
         Ok(by_stage)
     }
 
-    /// Replaces the old part of the context by a digest, so that the context has at most `target`
-    /// tokens. Returns false and changes nothing if the context is small enough already, if there
-    /// is no old part, or if the context would become hardly smaller.
+    /// Replaces the old part of the context by a digest. The context then has at most `target`
+    /// tokens, unless too much has to stay. Returns false and changes nothing if the context is
+    /// small enough already, if the old part has nothing to digest, or if the digest would be
+    /// hardly smaller than what it replaces.
     pub(super) fn put_digest(&mut self, rule: &DigestRule, target: Tokens) -> Result<bool> {
         // The index keeps what this digest reads, for the next digest.
         let mut index = std::mem::take(&mut self.known.index);

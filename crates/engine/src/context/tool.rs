@@ -78,7 +78,7 @@ pub enum NotDone {
     Small {
         /// Tokens of the messages, without prompt and tools, which cannot be shortened.
         messages: Tokens,
-        /// The number of tokens from which messages are compacted.
+        /// The minimum number of tokens at which messages are compacted.
         least: Tokens,
     },
     /// A step of the compaction failed; the text is the reason.
@@ -260,7 +260,7 @@ impl Context {
         self.machine.target_by_hand().map_or(least, |aim| least.min(aim))
     }
 
-    /// Records that a request has nothing to do.
+    /// Records that a requested compaction has nothing to do, because the messages are small.
     pub(super) fn needless(&mut self, why: EventReason, small: NotDone) {
         let least = self.least();
         self.machine.skip(why, format!("messages are made small from {least} tokens on"));

@@ -123,8 +123,8 @@ pub struct OriginalState {
     pub missing: Vec<String>,
 }
 
-/// How the provider's token counts are computed from those of epitome's counter, and the next
-/// request computed in this way.
+/// How the provider's token counts are computed from those of epitome's counter, and the result for
+/// the next request.
 #[derive(Debug, Serialize)]
 pub struct InspectionFit {
     /// The calibration.

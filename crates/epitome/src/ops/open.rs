@@ -125,11 +125,12 @@ impl<'c> OpenSession<'c> {
         &self.own
     }
 
-    /// The files that belong to the session, without its own.
+    /// The files or rows that belong to the session in addition to its own, such as those of its
+    /// sub-agents.
     ///
     /// # Errors
     ///
-    /// The errors of [`agents::companions_at`].
+    /// The errors of [`agents::companions_at`]; `Locked` if the session's database is locked.
     pub(super) fn parts(&self) -> Result<&[SessionPart]> {
         let parts = self.parts.get_or_init(|| match &self.own.place {
             Place::Rows(rows) => Ok(rows.parts()?.into_iter().map(SessionPart::of_rows).collect()),

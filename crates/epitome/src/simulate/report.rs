@@ -320,8 +320,8 @@ impl RecipeReport {
 }
 
 impl SimulateReport {
-    /// The rows of a table with the headings [`RecipeReport::HEADS`]: the sessions as they
-    /// happened, without compaction, and with each recipe.
+    /// The rows of a table with the headings [`RecipeReport::HEADS`]: one for the sessions as they
+    /// happened, if that is recorded, one for no compaction, and one for each recipe.
     pub fn rows(&self) -> Vec<Vec<String>> {
         let recorded = self.recorded.iter().map(|it| {
             let mut cells = vec!["-".to_owned(); RecipeReport::HEADS.len()];
