@@ -234,3 +234,19 @@ fn without_index(name: &str) -> String {
         _ => name.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_known_tool_has_arguments_that_select_a_part() {
+        let roles = Roles::target("path").part("offset limit");
+        let rules = [Rule::new("read", ToolKind::Read, roles)];
+        let line = br#"{"path":"a","offset":3,"limit":9,"more":1}"#;
+        for (name, expect) in [("Read", Some("offset=3;limit=9;")), ("cat", None)] {
+            let call = classify(&rules, name, line, &(0..line.len()), 0);
+            assert_eq!(call.part.as_deref(), expect, "{name}");
+        }
+    }
+}

@@ -176,3 +176,18 @@ fn title(entry: &Entry, source: &dyn Source) -> Option<Box<str>> {
         Role::Assistant | Role::Tool | Role::System => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn messages_of_the_model_in_a_row_are_one_response() {
+        let message = |role: &str| format!(r#"{{"role":"{role}","content":"a"}}"#);
+        let roles = ["user", "assistant", "assistant", "user", "assistant"];
+        let body = format!(r#"{{"messages":[{}]}}"#, roles.map(message).join(","));
+        let transcript = (crate::openai_chat::API.format.read)(&body.as_bytes(), &mut ());
+        let groups: Vec<_> =
+            transcript.entries().map(|(_, entry)| entry.group.as_deref()).collect();
+        let (first, second) = (Some("response 1"), Some("response 2"));
+        assert_eq!(groups, [None, first, first, None, second]);
+    }
+}

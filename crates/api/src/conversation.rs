@@ -497,3 +497,89 @@ impl Ids {
         self.given.get(&std::ptr::from_ref(call)).map_or("", |id| id)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use epitome_model::ToolKind;
+
+    use super::*;
+
+    #[test]
+    fn the_media_type_of_a_picture_is_one_that_every_api_accepts() {
+        for (media_type, data, expect) in [
+            ("image/png", "iVBORw0K", Some("image/png")),
+            // The bytes decide. If they are not known, the stated type does.
+            ("image/png", "/9j/4AAQ", Some("image/jpeg")),
+            ("image/webp", "AAAA", Some("image/webp")),
+            ("image/tiff", "AAAA", None),
+            ("image/png", "AA==", Some("image/png")),
+            ("image/png", "AAA=", Some("image/png")),
+            ("image/png", "A===", None),
+            ("image/png", "AAA", None),
+            ("image/png", "AA A", None),
+        ] {
+            assert_eq!(media(media_type, data), expect, "{media_type} {data}");
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_tool_has_only_characters_that_every_api_accepts() {
+        let long = "a".repeat(65);
+        let short = format!("_{}", "a".repeat(60));
+        for (tool, expect) in [
+            ("Read", "Read"),
+            ("mcp__files-2__read", "mcp__files-2__read"),
+            ("a.b c/\u{e9}", "_a_b_c__"),
+            ("2nd", "_2nd"),
+            ("-a", "__a"),
+            (long.as_str(), short.as_str()),
+        ] {
+            assert_eq!(name(tool), expect, "{tool}");
+        }
+    }
+
+    #[test]
+    fn arguments_become_an_object() {
+        for (raw, expect) in [
+            (r#"{"path": "a"}"#, r#"{"path": "a"}"#),
+            (r#""{\"path\": \"a\"}""#, r#"{"path": "a"}"#),
+            (r#""""#, "{}"),
+            ("null", "{}"),
+            (r#""null""#, r#"{"input":"null"}"#),
+            (r#""ls -l""#, r#"{"input":"ls -l"}"#),
+        ] {
+            let source = raw.as_bytes();
+            let call = Call {
+                id: "1".into(),
+                name: "Read".into(),
+                kind: ToolKind::Read,
+                target: None,
+                part: None,
+                fields: Vec::new(),
+                arguments: Span { start: 0, end: source.len() as u64 },
+            };
+            let transcript = Transcript::default();
+            let all = Conversation::from_context(&transcript, &source, 64);
+            assert_eq!(all.arguments(&call).object(), expect, "{raw}");
+        }
+    }
+
+    #[test]
+    fn without_a_function_that_accepts_them_opaque_values_are_left_out() {
+        let source = br#"{"type":"document"}"#.as_slice();
+        let transcript = Transcript::default();
+        let mut all = Conversation::from_context(&transcript, &source, 64);
+        let value = all.opaque_value(Span { start: 0, end: source.len() as u64 });
+        assert!(value.is_none());
+        assert_eq!(all.left, BTreeMap::from([(LeftBehind::Opaque, 1)]));
+    }
+
+    #[test]
+    fn a_conversation_without_a_summary_has_no_acknowledgement() {
+        let body = br#"{"messages":[{"role":"user","content":"Hi"}]}"#.as_slice();
+        let transcript = (crate::anthropic::API.format.read)(&body, &mut ());
+        let all = Conversation::with_summary(&transcript, &body, 64, SummaryAs::Acknowledged);
+        let counts = all.steps.iter().map(|step| (step.reply.len(), step.words.len()));
+        assert_eq!(counts.collect::<Vec<_>>(), [(0, 1)]);
+    }
+}

@@ -325,6 +325,13 @@ mod tests {
     }
 
     #[test]
+    fn ollama_counts_the_tokens_of_a_response() {
+        let body = r#"{"message":{"content":"a"},"done_reason":"stop","prompt_eval_count":9,
+            "eval_count":2}"#;
+        assert_eq!(describe(&ollama::API, body), "text a | End | Some((9, 2))");
+    }
+
+    #[test]
     fn null_members_of_a_completion_are_not_sent_back() {
         let body = r#"{"choices":[{"message":{"content":"a","refusal":null,"tool_calls":null},
             "finish_reason":"stop"}]}"#;

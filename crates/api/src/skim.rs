@@ -110,3 +110,26 @@ fn keys(value: &mut Cursor<'_>, into: &mut BTreeSet<String>) -> Result<(), Malfo
     })?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scan_finds_the_keys_the_roles_and_the_kinds() {
+        let head = br#"{"model":"m","tools":[{"name":"Read"}],"messages":[
+            {"role":"user","id":"a","type":"message",
+                "content":[{"type":"text","text":"b"}]}],"n":1"#;
+        let set = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        let expect = Skim {
+            keys: set(&["messages", "model", "n", "tools"]),
+            members: set(&["content", "id", "role", "type"]),
+            roles: set(&["user"]),
+            kinds: set(&["message", "text"]),
+            tools: set(&["name"]),
+            model: "m".into(),
+            more: false,
+        };
+        assert_eq!(skim(head), Some(expect));
+    }
+}

@@ -151,3 +151,24 @@ impl Messages {
         messages.collect::<Vec<_>>().join(",")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_signed_reasoning_is_sent() {
+        let block = r#"{"type": "thinking", "signature": "c2ln", "thinking": "a\n", "more": 1}"#;
+        let expect = r#"{"type":"thinking","thinking":"a\n","signature":"c2ln"}"#;
+        assert_eq!(signed(block).as_deref(), Some(expect));
+        for block in [
+            r#"{"type": "thinking", "thinking": "a"}"#,
+            r#"{"type": "thinking", "thinking": "a", "signature": ""}"#,
+            r#"{"type": "thinking", "thinking": null, "signature": "c2ln"}"#,
+            r#"{"type": "reasoning", "thinking": "a", "signature": "c2ln"}"#,
+            "hm",
+        ] {
+            assert_eq!(signed(block), None, "{block}");
+        }
+    }
+}

@@ -107,3 +107,49 @@ fn picture(image: &epitome_model::Image, source: &dyn Source) -> String {
     let data = encode(&data);
     format!(r#"{{"type":"image","source":{{"type":"base64","media_type":{media},"data":{data}}}}}"#)
 }
+
+#[cfg(test)]
+mod tests {
+    use epitome_model::Item;
+
+    use super::*;
+
+    #[test]
+    fn a_summary_is_acknowledged_before_the_next_user_message() {
+        let words = |text: &str| Text::Owned(text.into());
+        let check = |summary_as: SummaryAs, role: Role, expect: &str| {
+            let entries =
+                [(Role::User, Block::Summary(words("S"))), (role, Block::Text(words("a")))];
+            let items: Vec<Item> = entries
+                .map(|(role, block)| {
+                    let blocks = vec![block];
+                    Item::Entry(Box::new(Entry { role, blocks, ..Entry::default() }))
+                })
+                .into();
+            let transcript = Transcript { items, context: vec![0, 1], ..Transcript::default() };
+            let source: &[u8] = b"";
+            assert_eq!(
+                messages(&transcript, &source, summary_as),
+                expect,
+                "{summary_as:?} {role:?}"
+            );
+        };
+        let joined = concat!(
+            r#"[{"role":"user","content":[{"type":"text","text":"S"},"#,
+            r#"{"type":"text","text":"a"}]}]"#,
+        );
+        let acknowledged = concat!(
+            r#"[{"role":"user","content":[{"type":"text","text":"S"}]},"#,
+            r#"{"role":"assistant","content":["#,
+            r#"{"type":"text","text":"Understood. I go on from the summary."}]},"#,
+            r#"{"role":"user","content":[{"type":"text","text":"a"}]}]"#,
+        );
+        let answered = concat!(
+            r#"[{"role":"user","content":[{"type":"text","text":"S"}]},"#,
+            r#"{"role":"assistant","content":[{"type":"text","text":"a"}]}]"#,
+        );
+        check(SummaryAs::User, Role::User, joined);
+        check(SummaryAs::Acknowledged, Role::User, acknowledged);
+        check(SummaryAs::Acknowledged, Role::Assistant, answered);
+    }
+}

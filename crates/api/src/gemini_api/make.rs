@@ -134,3 +134,26 @@ fn part(piece: &TextOrImage<'_>) -> String {
         TextOrImage::Carried(raw) => raw.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_conversation_that_begins_with_a_response_has_an_opening_before_it() {
+        let body = concat!(
+            r#"{"messages":[{"role":"assistant","content":"I look."},"#,
+            r#"{"role":"user","content":"Go on."}]}"#,
+        );
+        let source = body.as_bytes();
+        let transcript = (crate::anthropic::API.format.read)(&source, &mut ());
+        let expect = concat!(
+            r#"{"contents":[{"role":"user","parts":["#,
+            r#"{"text":"[the session begins with the reply below]"}]},"#,
+            r#"{"role":"model","parts":[{"text":"I look."}]},"#,
+            r#"{"role":"user","parts":[{"text":"Go on."}]}]}"#,
+        );
+        let expect = RequestBody { body: expect.into(), messages: 3, ..RequestBody::default() };
+        assert_eq!(make(&transcript, &source), expect);
+    }
+}

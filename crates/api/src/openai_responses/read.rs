@@ -155,3 +155,25 @@ fn output(item: &Value<'_>) -> Output {
         ..Output::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_has_an_input_and_what_only_this_api_has() {
+        for (head, expect) in [
+            (r#"{"input":"Hi","store":false}"#, true),
+            (r#"{"input":[{"role":"user","content":"Hi"}]}"#, true),
+            (r#"{"input":[{"type":"reasoning","summary":[]},"#, true),
+            (r#"{"input":"Hi"}"#, false),
+            (r#"{"store":false}"#, false),
+            (r#"{"input":"Hi","store":false,"messages":[]}"#, false),
+            // A file with a record a line.
+            ("{\"input\":\"Hi\",\"store\":false}\n{}", false),
+            ("[]", false),
+        ] {
+            assert_eq!(sniff(head.as_bytes()), expect, "{head}");
+        }
+    }
+}

@@ -85,22 +85,28 @@ fn a_message_of_anthropic_is_put_together_exactly() {
     let text = [json!({ "type": "text_delta", "text": "H\u{e4}" }), citation];
     all.extend(block(2, json!({ "type": "text", "text": "" }), &text));
     all.push(json!({ "type": "of_tomorrow", "index": 5 }));
+    all.push(json!({ "type": "message_of_tomorrow" }));
     let call = json!({ "type": "tool_use", "id": "t1", "name": "Read", "input": {} });
     let input = [r#"{"path""#, r#": "a","n":1.50}"#];
     let input = input.map(|it| json!({ "type": "input_json_delta", "partial_json": it }));
     all.extend(block(3, call.clone(), &input));
     all.extend(block(4, call, &[]));
+    let search =
+        json!({ "type": "server_tool_use", "id": "t2", "name": "web_search", "input": {} });
+    let query = json!({ "type": "input_json_delta", "partial_json": r#"{"query":"a"}"# });
+    all.extend(block(5, search, &[query]));
     all.extend(message_end("tool_use"));
     let (response, seen) = received(&anthropic::API, &events(&all));
     let response = response.expect("a response");
-    assert_eq!(seen, "(Let me )(see)H\u{e4}<Read><Read>");
+    assert_eq!(seen, "(Let me )(see)H\u{e4}<Read><Read><web_search>");
     let expect = concat!(
         r#"{"role":"assistant","content":["#,
         r#"{"type":"thinking","signature":"c2ln","thinking":"Let me see"},"#,
         r#"{"data":"Zm9v","type":"redacted_thinking"},"#,
         r#"{"type":"text","text":"Hä","citations":[{"cited_text":"a"}]},"#,
         r#"{"id":"t1","name":"Read","type":"tool_use","input":{"path": "a","n":1.50}},"#,
-        r#"{"id":"t1","name":"Read","type":"tool_use","input":{}}]}"#,
+        r#"{"id":"t1","name":"Read","type":"tool_use","input":{}},"#,
+        r#"{"id":"t2","name":"web_search","type":"server_tool_use","input":{"query":"a"}}]}"#,
     );
     assert_eq!(response.messages(), [expect]);
     assert_eq!(response.stop, StopReason::Call);

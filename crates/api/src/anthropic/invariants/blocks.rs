@@ -145,3 +145,38 @@ fn reasoning(found: &mut Violations<'_>, block: &Value<'_>, place: &str, keys: &
         found.add(Invariant::Cache, block, place, "reasoning carries no cache marker");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use epitome_model::{Invariants, Transcript, Violation};
+
+    use super::*;
+    use crate::violation::BodyInvariants;
+
+    fn violations(content: &str) -> Vec<Violation> {
+        let body = format!(r#"{{"messages":[{{"role":"user","content":[{content}]}}]}}"#);
+        let invariants = BodyInvariants(super::super::invariants);
+        invariants.check(&Transcript::default(), &body.as_bytes())
+    }
+
+    #[test]
+    fn a_picture_has_a_source() {
+        let what = "messages.0.content.0: a picture without its source";
+        let expect = [Violation { invariant: Invariant::Shape, line: 1, what: what.into() }];
+        assert_eq!(violations(r#"{"type":"image","source":{}}"#), []);
+        for picture in [r#"{"type":"image"}"#, r#"{"type":"image","source":"a"}"#] {
+            assert_eq!(violations(picture), expect, "{picture}");
+        }
+    }
+
+    #[test]
+    fn the_parts_of_a_result_are_of_known_kinds() {
+        let part = r#"{"type":"txt","text":"a"}"#;
+        let result = format!(r#"{{"type":"tool_result","tool_use_id":"t1","content":[{part}]}}"#);
+        let what = "messages.0.content.0.content.0: no block is of the kind `txt`";
+        let expect = Violation { invariant: Invariant::Shape, line: 1, what: what.into() };
+        let found = violations(&result).into_iter();
+        let found: Vec<_> = found.filter(|it| it.invariant == Invariant::Shape).collect();
+        assert_eq!(found, [expect]);
+    }
+}
