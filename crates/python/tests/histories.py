@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import random
 import urllib.parse
 from dataclasses import dataclass, field
@@ -28,6 +29,12 @@ class Turn:
     user: str
     steps: list[tuple[str, list[Call]]] = field(default_factory=list)
     end: str = ""
+
+
+def seeds(usual: int) -> range:
+    """The numbers of the histories that are tested. The variables name more of them."""
+    first = int(os.environ.get("TEST_FIRST", "0"))
+    return range(first, first + int(os.environ.get("TEST_HISTORIES", usual)))
 
 
 def text(rng: random.Random, most: int) -> str:

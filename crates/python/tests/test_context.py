@@ -14,7 +14,7 @@ import epitome
 import histories
 
 URL = os.environ.get("TEST_SERVER")
-HISTORIES = int(os.environ.get("TEST_HISTORIES", "300"))
+SEEDS = histories.seeds(300)
 
 
 def read(n: int, lines: int = 300) -> list[dict[str, Any]]:
@@ -194,7 +194,7 @@ class ContextTest(unittest.TestCase):
     def test_no_view_of_a_random_history_is_refused(self) -> None:
         server = histories.Server(str(URL))
         for api, (form, path, _) in histories.FORMS.items():
-            for seed in range(HISTORIES):
+            for seed in SEEDS:
                 rng = random.Random(seed)
                 recipe = rng.choice(["epitome", "clear-tool-uses", "s08", "ion"])
                 window = rng.choice([3_000, 8_000, 40_000])

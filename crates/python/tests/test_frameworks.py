@@ -40,7 +40,7 @@ from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 
 URL = os.environ["TEST_SERVER"]
-HISTORIES = int(os.environ.get("TEST_HISTORIES", "100"))
+SEEDS = histories.seeds(100)
 RECIPES = ["epitome", "clear-tool-uses", "s08", "ion"]
 WINDOWS = [3_000, 8_000, 40_000]
 
@@ -156,7 +156,7 @@ class HttpxTest(unittest.TestCase):
 
     def test_no_random_history_is_refused(self) -> None:
         for api, (form, path, key) in histories.FORMS.items():
-            for seed in range(HISTORIES):
+            for seed in SEEDS:
                 rng = random.Random(seed)
                 transport = epitome.httpx.Transport(POOL, **options(rng))
                 client = httpx2.Client(transport=transport, base_url=URL)
@@ -209,7 +209,7 @@ class LangChainTest(unittest.TestCase):
     def test_no_random_history_is_refused(self) -> None:
         server = histories.Server(URL)
         model: Any = ChatAnthropic(model="scripted", base_url=URL, api_key="none")  # type: ignore[call-arg, arg-type]
-        for seed in range(HISTORIES):
+        for seed in SEEDS:
             rng = random.Random(seed)
             middleware = epitome.langchain.EpitomeMiddleware(**options(rng))
             for turns in histories.growing(rng):
@@ -263,7 +263,7 @@ class OpenAiAgentsTest(unittest.TestCase):
 
     def test_no_random_history_is_refused(self) -> None:
         server = histories.Server(URL)
-        for seed in range(HISTORIES):
+        for seed in SEEDS:
             rng = random.Random(seed)
             smaller = epitome.openai_agents.InputFilter(**options(rng))
             for turns in histories.growing(rng):
@@ -329,7 +329,7 @@ class PydanticAiTest(unittest.TestCase):
                 with self.subTest(seed=seed):
                     server.send("/v1/messages", {"messages": messages})
 
-        for seed in range(HISTORIES):
+        for seed in SEEDS:
             asyncio.run(one(seed))
 
 

@@ -18,8 +18,8 @@ use crate::process;
 /// The versions of Python that the wheel is for.
 pub const VERSIONS: [&str; 4] = ["3.10", "3.11", "3.12", "3.13"];
 
-/// Longer than any test needs.
-const TIMEOUT: Duration = Duration::from_secs(1_200);
+/// Longer than any test and the build need, on a machine with other work.
+const TIMEOUT: Duration = Duration::from_secs(3_600);
 
 /// The wheel, in a folder of its own.
 pub struct Wheel {
