@@ -222,6 +222,25 @@ class LangChainTest(unittest.TestCase):
                     server.send("/v1/messages", model._get_request_payload(sent))
 
 
+    def test_a_trimmed_history_is_refused_and_a_smaller_one_is_not(self) -> None:
+        server = histories.Server(URL)
+        model: Any = ChatAnthropic(model="scripted", base_url=URL, api_key="none")  # type: ignore[call-arg, arg-type]
+        turn = histories.Turn("Keep to TOML, and read all of it.")
+        for n in range(12):
+            call = histories.Call(f"c{n}", "Read", {"path": f"{n}"}, text_of(f"{n}"))
+            turn.steps.append(("", [call]))
+        said = langchain_messages([turn])
+        # The last messages alone: a result without its call, and the request of the user is gone.
+        with self.assertRaises(AssertionError):
+            server.send("/v1/messages", model._get_request_payload(said[-5:]))
+        middleware = epitome.langchain.EpitomeMiddleware(window=8_000, count="estimate")
+        sent: list[AnyMessage] = []
+        middleware.wrap_model_call(Request(said), lambda it: sent.extend(it.messages))  # type: ignore[arg-type, return-value]
+        server.send("/v1/messages", model._get_request_payload(sent))
+        self.assertIn("Keep to TOML", str(sent))
+        self.assertLess(len(str(sent)), len(str(said)) / 3)
+
+
 class Request:
     """As much of a `ModelRequest` as the middleware sees."""
 
