@@ -1,4 +1,5 @@
-use epitome_model::ToolKind::{Read, Shell};
+use epitome_model::FieldRole;
+use epitome_model::ToolKind::{Read, Shell, Write};
 use samples::{Quarters, Sample};
 
 use super::*;
@@ -218,4 +219,19 @@ fn the_command_that_printed_a_rule_file_stays_so_that_a_second_run_knows_the_rul
                      head = 1\nwidth = 40\n[[stages.passes]]\npass = 'results'\n";
     let recipe = Recipe::parse(&format!("name = 'x'\nabout = ''\n{arguments}")).expect("a recipe");
     assert_eq!(describe(&run(&sample, &recipe).edits()), Vec::<String>::new());
+}
+
+#[test]
+fn a_call_has_its_own_tokens_if_no_field_of_it_is_edited() {
+    let fields = [(FieldRole::Content, "some text of a file")];
+    let sample = Sample::new().call_with(Write, "/p/a.rs", &fields);
+    let view = View::new(sample.transcript(), sample.source(), &Quarters);
+    let Some(Block::Call(call)) = block_at(&view, At::Block { item: 0, block: 0 }) else {
+        panic!("it is a call");
+    };
+    assert_eq!(tokens_with(&view, call, &BTreeMap::new()), view.tokens(0, 0));
+    let shorter = BTreeMap::from([(0, "[1 line]".to_owned())]);
+    // The text has 19 bytes, and the replacement has eight.
+    let tokens = (view.tokens(0, 0), tokens_with(&view, call, &shorter));
+    assert_eq!(tokens, (Tokens(15), Tokens(13)));
 }

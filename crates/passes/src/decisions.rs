@@ -55,6 +55,8 @@ mod tests {
             ("Leído. La causa es un bloqueo.", Some("La causa es un bloqueo.")),
             ("読みました。原因はロックです。", Some("原因はロックです。")),
             ("Прочитал. Причина в блокировке.", Some("Причина в блокировке.")),
+            // The word that decides ends with the sentence.
+            ("Тесты это подтвердили. Дальше запись.", Some("Тесты это подтвердили.")),
             ("读完了。", None),
         ] {
             assert_eq!(decision(line), expect, "{line}");

@@ -208,6 +208,50 @@ fn a_long_text_of_the_user_keeps_what_it_commands_and_its_ends() {
     assert_eq!(lines_of(&digest), expect);
 }
 
+/// The last responses have at most 15 per cent of the budget.
+#[test]
+fn the_default_share_of_the_last_responses_is_fifteen_per_cent() {
+    let sample = session();
+    let view = View::new(sample.transcript(), sample.source(), &Quarters);
+    let tokens: Tokens = (9..12).map(|item| view.item_tokens(item)).sum();
+    let rule = DigestRule::default();
+    let enough = Tokens((tokens.0 * 100).div_ceil(15));
+    assert_eq!((rule.tail(&view, enough), rule.tail(&view, enough - Tokens(1))), (9, 10));
+}
+
+/// A line that is too long for the rest of the budget gives way to shorter ones.
+#[test]
+fn lines_are_chosen_within_the_budget() {
+    let long: String = (0..43).map(|n| format!("maxLen{n} ")).collect();
+    let short: String =
+        (0..9).map(|n| format!("it is of minLen{n}, or so it was said\n")).collect();
+    let sample = Sample::new().user("Go on.").call(ToolKind::Read, "/p/a.rs");
+    let sample = sample.output(&format!("{long}\n{short}"));
+    let view = View::new(sample.transcript(), sample.source(), &Quarters);
+    let mut index = FactIndex::default();
+    let pieces = index.pieces(&view, &[0, 1, 2], &[], &DigestRule::default());
+    let values = Values::from_occurrences(&mut index.occurrences, &index.facts, &pieces);
+    let limits = DigestLimits { rules: None, briefs: Tokens(0), focus: None };
+    let choice = Choice::weigh(&index, &pieces, &values, &limits, &Quarters);
+    for (budget, lines) in [(40, 3), (60, 5), (80, 7)] {
+        let mut choosing = choice.begin(&Quarters);
+        choosing.spend(Tokens(budget));
+        let chosen: usize = choosing.chosen.values().map(|chosen| chosen.lines.len()).sum();
+        assert!(choosing.spent <= budget, "{} of {budget}", choosing.spent);
+        assert_eq!(chosen, lines, "{} of {budget}", choosing.spent);
+    }
+}
+
+/// Calls of different tools are named one by one, even if they follow each other.
+#[test]
+fn only_calls_of_one_tool_are_named_together() {
+    let listing = |sample: Sample| sample.call(ToolKind::List, "/old").output("so it is");
+    let sample = listing(listing(Sample::new().user("Go on.")));
+    let sample = sample.call(ToolKind::Search, "old").output("so it is").reply("Done.");
+    let digest = digest_of(&sample, 70);
+    assert_eq!(lines_of(&digest), ["User:", "Go on.", "#1–2 List, #3 Search"]);
+}
+
 /// A decision is in a digest even without facts; other lines without facts are not.
 #[test]
 fn what_the_model_decided_is_in_a_digest() {

@@ -228,6 +228,9 @@ mod tests {
         is_hidden(&format!("before\nPrivate-Lines: 12\n{lines}\n. after."));
         let data: String = body().iter().map(|it| format!("  a: {it}\n")).collect();
         is_hidden(&format!("before\nkind: Secret\nmetadata:\n  name: x\ndata:\n{data}after."));
+        let key: String = body().iter().map(|it| format!("    {it}\n")).collect();
+        let key = format!("    -----BEGIN PRIVATE KEY-----\n{key}    -----END PRIVATE KEY-----\n");
+        is_hidden(&format!("before\nkind: Secret\nstringData:\n  key: |\n{key}{data}after."));
     }
 
     /// Wherever a key is (result, error, argument, command, text): a recipe leaves either the whole

@@ -280,4 +280,22 @@ mod tests {
             assert_eq!(target.is_reached(&size, usable), expect, "{target:?} of {usable:?}");
         }
     }
+
+    #[test]
+    fn a_target_is_tokens_per_cent_or_characters() {
+        let target = |tokens, percent, chars| Ok(Target { tokens, percent, chars });
+        for (text, expect) in [
+            ("20000", target(Some(20_000), None, None)),
+            ("60%", target(None, Some(60), None)),
+            ("100 %", target(None, Some(100), None)),
+            ("80000 chars", target(None, None, Some(80_000))),
+            ("0%", Err(NoTarget)),
+            ("101%", Err(NoTarget)),
+            ("a few chars", Err(NoTarget)),
+            ("-1", Err(NoTarget)),
+            ("", Err(NoTarget)),
+        ] {
+            assert_eq!(text.parse::<Target>(), expect, "{text}");
+        }
+    }
 }

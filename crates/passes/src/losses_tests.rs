@@ -155,3 +155,29 @@ fn an_error_whose_call_succeeded_later_is_resolved() {
         Some("Error cargo test: error: cannot find read_config, resolved")
     );
 }
+
+#[test]
+fn a_plan_is_not_lost_if_there_is_a_newer_one_among_other_rules() {
+    let planned = |plan: &str| {
+        let rules = Sample::new().user("Go.").call(ToolKind::Read, "/p/CLAUDE.md");
+        rules.output("Use tabs only.").call(ToolKind::Plan, plan).output("")
+    };
+    let (before, after) = (planned("First build the parser."), planned("Then write the docs."));
+    assert_eq!(describe(&lost(&before, &after, &Sample::new(), 0)), [""; 0]);
+}
+
+/// Any change of a file may be the reason why a listing differs.
+#[test]
+fn a_changed_file_explains_a_different_listing() {
+    let list = |sample: Sample, text: &str| sample.call(ToolKind::List, "/p/src").output(text);
+    let before = list(Sample::new().user("Go."), "reader.rs\nwriter.rs");
+    let after = || Sample::new().summary("Go.");
+    let edit = [(FieldRole::New, "fn f() {}")];
+    let changed = after().call_with(ToolKind::Edit, "/p/src/main.rs", &edit).output("ok");
+    for (later, expect) in [
+        (list(after(), "nothing"), "Result List /p/src, Gone on 2: 6 + 2"),
+        (list(changed, "nothing"), "Result List /p/src, Changed on 4: 6 + 2"),
+    ] {
+        assert_eq!(describe(&lost(&before, &after(), &later, 1)), [expect]);
+    }
+}

@@ -246,4 +246,24 @@ mod tests {
         let results = results_of_calls(transcript, source, &(2..=9));
         assert_eq!(results, BTreeMap::from([(2, "fn b() {}".to_owned())]));
     }
+
+    #[test]
+    fn a_single_text_is_returned_without_its_name() {
+        let text = |name: &str| (format!("@{name}"), format!("text {name}"));
+        assert_eq!(named_texts(vec![]), None);
+        assert_eq!(named_texts(vec![text("1")]).as_deref(), Some("text 1"));
+        let both = "@1:\ntext 1\n\n@2:\ntext 2";
+        assert_eq!(named_texts(vec![text("1"), text("2")]).as_deref(), Some(both));
+    }
+
+    /// Some agents store reasoning and text in one record.
+    #[test]
+    fn a_text_after_reasoning_is_a_response() {
+        let with_text = |entry: &mut Entry| {
+            entry.blocks.push(Block::Text(epitome_model::Text::Owned("I look.".into())));
+        };
+        let sample = Sample::new().user("Go.").thinking("Hm.").with(with_text).user("And?");
+        let sample = sample.thinking("Hm.").user("Well?").reply("Done.");
+        assert_eq!(response_numbers(sample.transcript()), HashMap::from([(1, 1), (5, 2)]));
+    }
 }

@@ -106,6 +106,14 @@ fn of_each_file_the_newest_state_is_pinned() {
     check(edited, &["1 rules AGENTS.md: No tabs.", "2 rules AGENTS.md: Only"]);
     let after = read(edit(Sample::new()), "AGENTS.md", "Only tabs.");
     check(after, &["3 rules AGENTS.md: Only tabs."]);
+    let patch = |sample: Sample, line: &str| {
+        let patch = format!("*** Update File: AGENTS.md\n{line}");
+        sample.call_with(ToolKind::Patch, "", &[(FieldRole::Patch, &patch)]).output("ok")
+    };
+    let patched = patch(patch(read(Sample::new(), "AGENTS.md", "No tabs."), "+One."), "+Two.");
+    let of_patch =
+        |item, line| format!("{item} rules AGENTS.md: *** Update File: AGENTS.md / {line} / ");
+    check(patched, &["1 rules AGENTS.md: No tabs.", &of_patch(2, "+One."), &of_patch(4, "+Two.")]);
     // Files in other folders may have the same name.
     let both = Sample::new().call(ToolKind::Shell, "cat AGENTS.md").output("No tabs.");
     let both = both.call(ToolKind::Shell, "cd sub && cat AGENTS.md").output("No spaces.");

@@ -10,12 +10,16 @@ fn session() -> Sample {
 }
 
 fn begin(sample: &Sample, window: u64) -> Result<SummaryInProgress, String> {
+    begin_by(SummaryRule::default(), sample, window)
+}
+
+fn begin_by(rule: SummaryRule, sample: &Sample, window: u64) -> Result<SummaryInProgress, String> {
     let view = View::new(sample.transcript(), sample.source(), &Quarters);
     let items: Vec<usize> = (0..sample.transcript().items.len()).collect();
     let old =
         ReplacedHistory { items: &items, originals: &items, all_originals: &items, kept: &[] };
     let sections = Sections::Own(vec!["Goal".into(), "Next steps".into()]);
-    let rule = SummaryRule { sections, ..SummaryRule::default() };
+    let rule = SummaryRule { sections, ..rule };
     let writer = Writer { window: Tokens(window), counter: Arc::new(Quarters) };
     SummaryInProgress::begin(&view, &old, &rule, writer)
 }
@@ -143,4 +147,80 @@ fn a_long_history_is_read_in_parts_and_each_record_in_one_of_them() {
         assert_eq!(found, 1, "{call}");
     }
     assert_eq!((spent.asks, spent.failed), (asked.len() as u64, 0));
+}
+
+#[test]
+fn an_earlier_summary_is_brought_up_to_date() {
+    let begun = session();
+    let again = Sample::new().summary("In short.").user("Build it.").reply("Done.");
+    for (sample, expect) in [(begun, false), (again, true)] {
+        let open = begin(&sample, 20_000).expect("there is something to summarise");
+        let prompt = &open.ask().prompt;
+        let has_it = prompt.contains("<earlier>\nIn short.\n</earlier>\n");
+        let says_so = prompt.contains(", and bring the summary in <earlier> up to date with it:");
+        assert_eq!((has_it, says_so), (expect, expect), "{prompt}");
+    }
+}
+
+#[test]
+fn the_focus_and_what_is_protected_have_an_eighth_of_the_window_and_at_most_4_000_bytes() {
+    let focus: String = (0..2_000).map(|n| format!("focus-{n} ")).collect();
+    let protected: String = (0..2_000).map(|n| format!("protected-{n} ")).collect();
+    for (window, most) in [(8_000, 1_000), (80_000, 4_000)] {
+        let rule = SummaryRule {
+            focus: Some(focus.clone()),
+            protected: vec![protected.clone()],
+            ..SummaryRule::default()
+        };
+        let open = begin_by(rule, &session(), window).expect("there is something to summarise");
+        for (tag, text) in [("focus", &focus), ("protected", &protected)] {
+            let expect = format!("<{tag}>\n{}\n</{tag}>", history::cut(text.trim(), most));
+            assert!(open.ask().prompt.contains(&expect), "{window}: {}", open.ask().prompt);
+        }
+    }
+}
+
+/// A part has as many records as fit into a question. If a record counted less than its tokens, a
+/// part would not fit into its question, and all records would be cut at another length.
+#[test]
+fn records_that_were_cut_fill_a_part_and_no_more() {
+    let long: String = (0..2_390).map(|n| format!("{n:04} ")).collect();
+    let question = |padding: usize| {
+        let sample = Sample::new().user(&"x".repeat(padding));
+        let sample = (0..12).fold(sample, |sample, _| sample.user(&long));
+        begin(&sample, 4_000).expect("there is something to summarise").ask().prompt.clone()
+    };
+    let records = |padding: usize| question(padding).matches("characters left out").count();
+    let paddings: Vec<usize> = (1..2_400).collect();
+    let most = records(1);
+    let fitting = paddings.partition_point(|padding| records(*padding) == most);
+    assert!(fitting < paddings.len(), "a long padding takes the place of a record");
+    for padding in [fitting, fitting + 1] {
+        assert!(question(padding).contains(&*history::cut(long.trim(), 2_048)), "{padding}");
+    }
+}
+
+#[test]
+fn notes_that_are_too_long_for_one_question_are_merged_in_groups() {
+    let run = |sample: Sample, n: usize| {
+        sample.call(Shell, &format!("command-{n:03}.")).output(&format!("{n} {}", lines(20)))
+    };
+    let sample = (0..100).fold(Sample::new().user("Go."), run);
+    let mut open = begin(&sample, 4_000).expect("there is something to summarise");
+    let mut notes_asked = Vec::new();
+    loop {
+        let prompt = &open.ask().prompt;
+        let is_part = prompt.contains("<history>");
+        if !is_part {
+            notes_asked.push(prompt.matches("<notes ").count());
+        }
+        let goal = if is_part { "Go on. ".repeat(500) } else { "Go on.".to_owned() };
+        let note = format!("## Goal\n{goal}\n## Next steps\nNone.");
+        match open.answer(reply(&note, StopReason::End)) {
+            SummaryProgress::Ask(next) => open = *next,
+            SummaryProgress::Written(_) => break,
+            SummaryProgress::Nothing { reason, .. } => panic!("{reason}"),
+        }
+    }
+    assert_eq!(notes_asked, [3, 3, 2]);
 }

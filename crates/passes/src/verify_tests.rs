@@ -179,3 +179,15 @@ fn a_violation_is_new_when_there_are_more_of_it_than_before() {
     let after = vec![violation(1, "input.2: alone"), violation(1, "no call c2")];
     assert_eq!(added(&before, after), [violation(1, "no call c2")]);
 }
+
+#[test]
+fn a_text_is_the_same_if_its_literal_or_what_it_says_is() {
+    let block = |text: &str| Block::Text(Text::Owned(text.into()));
+    let stored = Sample::new().user("a");
+    let entry = stored.transcript().items[0].entry().expect("an entry");
+    let stored_block = &entry.blocks[0];
+    let is_same = |old: &Block, new: &Block| same_block((side(&stored), old), (side(&stored), new));
+    for (new, expect) in [(stored_block, true), (&block("a"), true), (&block("b"), false)] {
+        assert_eq!(is_same(stored_block, new), expect, "{new:?}");
+    }
+}

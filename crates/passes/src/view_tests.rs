@@ -3,6 +3,7 @@ use epitome_model::ToolKind::{Edit as EditTool, Read, Shell, Write};
 use samples::{Quarters, Sample};
 
 use super::*;
+use crate::testing::lines;
 
 fn block(item: usize) -> At {
     At::Block { item, block: 0 }
@@ -132,4 +133,37 @@ fn a_place_in_an_edited_block_is_taken_as_well() {
     view.mark_edited(&[edit(block(1)), edit(field(0))]);
     assert!(view.is_edited(part) && view.is_edited(field(0)) && view.is_edited(block(1)));
     assert!(!view.is_edited(block(0)));
+}
+
+#[test]
+fn the_original_of_a_stub_is_the_first_result_of_its_call_if_the_reference_says_so() {
+    let run = || Sample::new().call(Shell, "a").output(&lines(20));
+    let whole_of = |sample: &Sample, item: usize| {
+        let entry = sample.transcript().items[item].entry().expect("an entry");
+        let Block::Output(output) = &entry.blocks[0] else { panic!("it is a result") };
+        output.whole
+    };
+    let original = whole_of(&run(), 1);
+    let reference = Ref::from_bytes(&run().source().at(original));
+    for (reference, expect) in
+        [(reference, Some(original)), (Ref::from_bytes(b"another result"), None)]
+    {
+        let stub = Stub::new(reference).with_what(SHORTENED).with_lines(Lines(20));
+        let sample = run().output(&stub.to_string());
+        let found = seen(&sample, |view| {
+            let outputs: Vec<&Output> = view.outputs().map(|(_, output, _)| output).collect();
+            let stub = outputs.iter().find(|output| output.whole == whole_of(&sample, 2));
+            stub.and_then(|stub| view.ingest_original(stub)).map(|first| first.whole)
+        });
+        assert_eq!(found, expect, "{stub}");
+    }
+}
+
+#[test]
+fn a_text_that_begins_with_what_a_recipe_leaves_is_known() {
+    for (text, expect) in [("[output: 20 lines]", true), ("see [output: 20 lines]", false)] {
+        let is_recipe_text =
+            seen(&Sample::new(), |view| view.is_recipe_text(&Text::Owned(text.into())));
+        assert_eq!(is_recipe_text, expect, "{text}");
+    }
 }

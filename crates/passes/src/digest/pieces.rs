@@ -566,3 +566,43 @@ fn without_number(line: &str) -> &str {
     let marks = ["→", "\t"];
     marks.iter().find_map(|mark| rest.strip_prefix(mark)).unwrap_or(line)
 }
+
+#[cfg(test)]
+mod tests {
+    use epitome_model::FieldRole;
+    use samples::{Quarters, Sample};
+
+    use super::*;
+
+    #[test]
+    fn a_piece_has_a_header_and_lines_of_arguments_and_results() {
+        let fields = [(FieldRole::New, "let a = 1;")];
+        let sample = Sample::new()
+            .user("Go on.")
+            .thinking("I have to look.")
+            .call_with(ToolKind::Edit, "/p/a.rs", &fields)
+            .output("It is done.")
+            .reply("Yes.");
+        let view = View::new(sample.transcript(), sample.source(), &Quarters);
+        let parts = Parts::from_items(&view, &[0, 1, 2, 3, 4], &[]);
+        let describe = |(_, part, response): &(_, Part<'_>, u32)| {
+            let rule = DigestRule::default();
+            let piece = part.read(view.source, view.counter, Tokens::default, &rule);
+            let Body { head, head_tokens, lines, .. } = piece.body;
+            let lines = lines.iter().map(|line| {
+                let mark = if line.is_argument { " < " } else { " > " };
+                format!("{mark}{}", line.text)
+            });
+            format!("{response} {head} {head_tokens}{}", lines.collect::<String>())
+        };
+        assert_eq!(
+            parts.all.iter().map(describe).collect::<Vec<_>>(),
+            [
+                "0 User: 3 > Go on.",
+                "1 Note: 3 > I have to look.",
+                "1 #1 Edit 3 < let a = 1; > It is done.",
+                "2 Assistant: 4 > Yes.",
+            ]
+        );
+    }
+}

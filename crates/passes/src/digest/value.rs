@@ -273,4 +273,22 @@ mod tests {
         let url = Seen { kind: FactKind::Url, ..new };
         assert!(url.chance(100) < new.chance(100));
     }
+
+    #[test]
+    fn the_last_response_in_which_the_model_wrote_a_fact_is_known() {
+        let fact = Fact { number: 0, kind: FactKind::Path };
+        let mut seen = Occurrences { facts: vec![None], ..Occurrences::default() };
+        let texts = [
+            Text::from_speaker(Speaker::User, 1),
+            Text::from_speaker(Speaker::Model, 2),
+            Text::argument(3),
+            Text::from_speaker(Speaker::Call { number: 1, reads: true }, 4),
+        ];
+        for text in texts {
+            seen.see_text(text, [fact].iter());
+        }
+        let fact = seen.facts[0].expect("it was seen");
+        assert_eq!((fact.texts, fact.first, fact.last), (4, 1, 4));
+        assert_eq!((fact.written, fact.last_written), (2, Some(3)));
+    }
 }

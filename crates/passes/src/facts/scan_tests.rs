@@ -13,6 +13,8 @@ fn each_kind_of_fact_is_found_and_plain_words_are_none() {
     for (text, expect) in [
         ("the old readme says so", vec![]),
         ("(https://example.org/a/b/).", vec![(Url, "https://example.org/a/b")]),
+        // An address of at most ten bytes names nothing.
+        ("http://a.b http://a.bc", vec![(Url, "http://a.bc")]),
         ("git show 1f3a9c2", vec![(Hash, "1f3a9c2")]),
         ("deadbee 1234567", vec![(Number, "1234567")]),
         (

@@ -48,4 +48,12 @@ mod tests {
         assert_eq!(patched_rule_files(diff, RuleFiles::built_in()), expect);
         assert_eq!(patched_rule_files("+AGENTS.md\n", RuleFiles::built_in()), []);
     }
+
+    #[test]
+    fn a_part_may_add_a_line_that_ends_like_a_patch() {
+        let part = "*** Update File: AGENTS.md\n+End it with *** End Patch\n+No tabs.\n";
+        let patch = format!("*** Begin Patch\n{part}*** End Patch\n");
+        let expect = [("AGENTS.md".to_owned(), part.to_owned())];
+        assert_eq!(patched_rule_files(&patch, RuleFiles::built_in()), expect);
+    }
 }

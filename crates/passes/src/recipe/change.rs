@@ -120,3 +120,34 @@ fn is_thinking(pass: &PassSettings) -> bool {
 fn is_of_repeats(pass: &PassSettings) -> bool {
     matches!(pass, PassSettings::Repeats(_))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::built_in;
+
+    /// The numbers of newest results that the passes of a recipe leave unchanged.
+    fn newest(recipe: &mut Recipe) -> Vec<usize> {
+        let stages = recipe.stages.both_mut().into_iter();
+        let passes = stages.flat_map(|stages| &stages.passes).filter_map(|pass| match pass {
+            PassSettings::Results(Results { newest, .. }) => Some(*newest),
+            _ => None,
+        });
+        passes.collect()
+    }
+
+    /// A number of results is set once: for the pass that counts them, or for the recipe.
+    #[test]
+    fn a_number_of_results_is_set_for_the_pass_that_counts_them() {
+        let keep = Keep { results: Some(5), ..Keep::default() };
+        let mut with_pass = built_in("s06").expect("a built-in recipe");
+        with_pass.set_keep(keep);
+        assert_eq!(newest(&mut with_pass), [5, 5]);
+        assert_eq!(with_pass.keep, Keep { unanswered: true, ..Keep::default() });
+
+        let mut without_pass = built_in("transcript").expect("a built-in recipe");
+        let before = newest(&mut without_pass);
+        without_pass.set_keep(keep);
+        assert_eq!((newest(&mut without_pass), without_pass.keep.results), (before, Some(5)));
+    }
+}

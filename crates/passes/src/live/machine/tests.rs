@@ -441,6 +441,12 @@ fn a_full_window_falls_back_to_a_digest_whatever_the_recipe_has() {
     check(&[
         // A digest is the only remaining step.
         (without(), &[(1_100, To(1_050)), (1_100, To(1_000))], &["run, digest", "run"]),
+        // What a digest saves counts as a gain: the breaker stays closed.
+        (
+            without(),
+            &[(1_100, To(1_050)), (1_100, To(1_050)), (1_100, To(1_050))],
+            &["run, digest", "run, digest", "run, digest"],
+        ),
         (with_summary(), &[(1_100, To(1_050))], &["run, ask, digest"]),
         (with_summary(), &[(1_100, NoModel(1_050))], &["run, nobody, digest"]),
         (with_summary(), &[(1_100, Summary(1_050, 1_020))], &["run, ask, digest"]),
@@ -557,4 +563,12 @@ fn a_compaction_starts_when_it_is_worth_its_price() {
     // Saving x tokens pays over x / 1,000 requests at a price of 0.1. The least x with x² / 1,000 *
     // 0.1 > 2 * 10,000 * 1.15 is 15,166.
     assert_eq!(compacted_at, [26_000, 26_000, 26_000]);
+}
+
+#[test]
+fn what_is_skipped_is_reported() {
+    let mut machine = machine(Recipe::default());
+    let (why, reason) = (EventReason::Manual, "a backup is missing".to_owned());
+    machine.skip(why, reason.clone());
+    assert_eq!(machine.events(), [Event::Skipped { why, reason, over_target: None }]);
 }
