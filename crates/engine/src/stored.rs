@@ -497,4 +497,26 @@ mod tests {
         assert_eq!(causes, first);
         assert!(check_invariants(&[], Path::new("/a")).is_ok());
     }
+
+    #[test]
+    fn a_rewrite_in_place_of_an_own_record_leaves_out_cuts_of_messages() {
+        let message =
+            |role: &str| format!(r#"{{"role":"{role}","content":"It is so, and more."}}"#);
+        let body = format!(r#"{{"messages":[{},{}]}}"#, message("user"), message("assistant"));
+        let session = Loaded::read(body.into_bytes(), Some("anthropic")).expect("a body");
+        let recipe = Recipe::default();
+        let stages = Stages { session: &session, recipe: &recipe, counter: &samples::Quarters };
+        let edit = |at| {
+            let verb = epitome_model::Verb::Replace("So.".into());
+            let edit = epitome_model::Edit { at, verb, pass: "test" };
+            epitome_passes::PlannedEdit::without_count(edit)
+        };
+        let block = At::Block { item: 1, block: 0 };
+        let edits = vec![edit(At::Items { item: 0 }), edit(block)];
+        let plan = Plan { edits, ..Plan::default() };
+        // Bodies of requests have no records of their own for compactions.
+        let planned = stages.write_natively_or_rewrite(plan, Vec::new()).expect("a rewrite");
+        let places: Vec<At> = planned.plan.edits.iter().map(|edit| edit.edit.at).collect();
+        assert_eq!((planned.way, places), (Way::Rewrite, vec![block]));
+    }
 }

@@ -120,6 +120,20 @@ fn play(recipe: &str, model: Bad, window: u64) {
 }
 
 #[test]
+fn a_share_is_in_per_cent() {
+    assert_eq!(super::share(Tokens(1_000), 45), Tokens(450));
+}
+
+#[test]
+fn a_target_of_zero_means_that_all_is_removed_that_can_be() {
+    for (target, expect) in [(0, None), (1, Some(Tokens(1))), (500, Some(Tokens(500)))] {
+        let mut context = context(built_in("epitome").expect("a recipe"), 30_000);
+        context.ask_for_compaction(None, Some(Tokens(target)));
+        assert_eq!(context.machine.aim(), expect, "{target}");
+    }
+}
+
+#[test]
 fn no_recipe_runs_out_of_context_whatever_its_model_does() {
     for (name, _) in BUILT_IN {
         for model in BAD {

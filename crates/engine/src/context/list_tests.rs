@@ -153,6 +153,26 @@ fn a_compaction_is_taken_back_only_where_it_is_of_what_the_list_has_no_more() {
     assert_eq!(sync(&mut resumed, &list[..5]), change(5, 0, 0));
 }
 
+/// The result of a call of the tool `compact` is the context's own: it belongs to the call, and the
+/// list of the client does not have it.
+#[test]
+fn the_result_of_a_compaction_that_the_model_asked_for_stays_with_its_call() {
+    let mut context = Context::in_memory(setup());
+    let call = r#"{"role":"assistant","content":[
+        {"type":"tool_use","id":"k1","name":"compact","input":{}}]}"#;
+    let mut list = vec![user("Look."), call.to_owned()];
+    sync(&mut context, &list);
+    context.view().expect("memory");
+    assert_eq!(context.open_calls(), []);
+    list.push(user("And?"));
+    assert_eq!(sync(&mut context, &list), change(2, 0, 1));
+    let sent = context.unchanged_view().messages();
+    list[2] = user("And now?");
+    assert_eq!(sync(&mut context, &list), change(2, 1, 1));
+    assert_eq!(context.open_calls(), []);
+    assert_eq!(context.unchanged_view().messages(), sent.replace("And?", "And now?"));
+}
+
 #[test]
 fn what_is_no_list_changes_nothing() {
     let mut context = Context::in_memory(setup());

@@ -165,3 +165,42 @@ fn reasoning_is_bound(format: &Format, model: &str) -> Error {
     );
     Error::new(ErrorKind::Refused, what).with_hint("--rewrite takes that reasoning along")
 }
+
+#[cfg(test)]
+mod tests {
+    use epitome_model::Edit;
+    use epitome_passes::{PlannedEdit, Recipe};
+
+    use super::*;
+    use crate::{Context, Setup};
+
+    #[test]
+    fn an_appended_record_expresses_the_edits_of_what_it_says_again() {
+        let mut context = Context::in_memory(Setup::new(Recipe::default()));
+        context.user("Read a.rs.").expect("memory");
+        context.user("And b.rs.").expect("memory");
+        let session = Loaded::read(context.log().to_vec(), Some("epitome")).expect("a log");
+        let Some(Native::Append(append)) = session.format.native else { panic!("it appends") };
+        let [first, second] = session.transcript.context[..] else { panic!("two messages") };
+        let unsent =
+            (0..session.transcript.items.len()).find(|item| ![first, second].contains(item));
+        let unsent = unsent.expect("a record that no model sees");
+        let block = |item| At::Block { item, block: 0 };
+        let places = [
+            block(first),
+            At::Field { item: second, block: 0, field: 0 },
+            At::Part { item: second, block: 0, part: 0 },
+            At::Items { item: second },
+            block(unsent),
+            At::Copy { item: unsent, copy: 0 },
+        ];
+        let mut plan = Plan::default();
+        plan.edits.extend(
+            places
+                .map(|at| PlannedEdit::without_count(Edit { at, verb: Verb::Drop, pass: "test" })),
+        );
+        only_what_is_said_again(&append, &session, &mut plan);
+        let kept: Vec<At> = plan.edits.iter().map(|planned| planned.edit.at).collect();
+        assert_eq!(kept, places[..4]);
+    }
+}

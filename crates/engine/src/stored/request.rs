@@ -189,3 +189,62 @@ fn between_messages(transcript: &Transcript, message_of: &[Option<usize>], end: 
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use epitome_model::ToolKind;
+    use epitome_passes::built_in;
+    use samples::{Quarters, Sample};
+
+    use super::*;
+
+    #[test]
+    fn a_request_is_divided_between_messages_and_never_between_a_call_and_its_result() {
+        let sample = Sample::new().user("Go.").call(ToolKind::Shell, "make").output("ok");
+        let sample = sample.user("And now?").reply("Done.");
+        // The result and the question after it are one message.
+        let message_of = [0, 1, 2, 2, 3].map(Some);
+        for (end, expect) in [(0, 0), (1, 1), (2, 1), (3, 1), (4, 4), (5, 5)] {
+            let found = between_messages(sample.transcript(), &message_of, end);
+            assert_eq!(found, expect, "{end}");
+        }
+    }
+
+    #[test]
+    fn a_digest_replaces_whole_messages_and_no_prompt() {
+        let lines: String = (0..60).map(|n| format!("let value_{n} = compute({n});\\n")).collect();
+        let read = |n: usize| {
+            let call = format!(r#"{{"type":"tool_use","id":"c{n}","name":"Read","input":{{}}}}"#);
+            let result =
+                format!(r#"{{"type":"tool_result","tool_use_id":"c{n}","content":"{lines}"}}"#);
+            let call = format!(r#"{{"role":"assistant","content":[{call}]}}"#);
+            format!(r#"{call},{{"role":"user","content":[{result}]}}"#)
+        };
+        let reads = (0..6).map(read).collect::<Vec<_>>().join(",");
+        let user = r#"{"role":"user","content":"Read value_7."}"#;
+        let body = format!(r#"{{"system":"Be brief.","messages":[{user},{reads}]}}"#).into_bytes();
+        let mut request = Loaded::read(body, Some("anthropic")).expect("a request");
+        let prompt = request.transcript.head.prompt.clone();
+        let mut messages = 0..;
+        let message_of: Vec<Option<usize>> = (0..request.transcript.items.len())
+            .map(|item| if prompt.contains(&item) { None } else { messages.next() })
+            .collect();
+        let recipe = built_in("epitome").expect("a recipe");
+        let view = View::new(&request.transcript, &request.source, &Quarters);
+        let tokens = |(item, entry): (usize, &epitome_model::Entry)| {
+            (0..entry.blocks.len()).map(|block| view.tokens(item, block)).collect()
+        };
+        let sent: Vec<Vec<Tokens>> = request.transcript.entries().map(tokens).collect();
+        let with = RequestRule {
+            rule: &DigestRule::default(),
+            recipe: &recipe,
+            target: Tokens(1_500),
+            message_of: &message_of,
+            root: 0,
+            sent: &sent,
+        };
+        let made = RequestDigest::new(&mut request, &with, &mut FactIndex::default(), &Quarters);
+        let digest = made.expect("no rules").expect("a digest");
+        assert_eq!(digest.messages, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    }
+}

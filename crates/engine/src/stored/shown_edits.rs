@@ -116,3 +116,40 @@ fn text_at<S: Source>(session: &Loaded<S>, at: At) -> String {
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use epitome_model::Edit;
+    use epitome_passes::{Plan, Recipe};
+    use samples::Quarters;
+
+    use super::super::{Stages, Way};
+    use super::*;
+
+    #[test]
+    fn edits_that_save_nothing_are_not_shown_by_saving() {
+        let message = |role: &str| format!(r#"{{"role":"{role}","content":"It is so."}}"#);
+        let roles = ["user", "assistant", "user", "assistant"];
+        let body = format!(r#"{{"messages":[{}]}}"#, roles.map(message).join(","));
+        let session = Loaded::read(body.into_bytes(), Some("anthropic")).expect("a body");
+        let recipe = Recipe::default();
+        let stages = Stages { session: &session, recipe: &recipe, counter: &Quarters };
+        let edits = [(0, 0), (1, 1), (2, 3), (3, 1)].map(|(item, tokens)| PlannedEdit {
+            edit: Edit {
+                at: At::Block { item, block: 0 },
+                verb: Verb::Replace("So.".into()),
+                pass: "test",
+            },
+            tokens: Tokens(tokens),
+        });
+        let plan = Plan { edits: edits.into(), ..Plan::default() };
+        let planned = stages.write_and_verify(Way::Rewrite, plan).expect("a plan");
+        let shown: Vec<_> = planned
+            .describe_edits_by_saving(&Quarters)
+            .map(|shown| (shown.saved.0, shown.what, shown.before, shown.after))
+            .collect();
+        let expect = [3, 1, 1]
+            .map(|saved| (saved, "block".to_owned(), "It is so.".to_owned(), "So.".to_owned()));
+        assert_eq!(shown, expect);
+    }
+}

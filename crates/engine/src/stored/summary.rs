@@ -153,3 +153,81 @@ fn too_long() -> Error {
     Error::new(ErrorKind::Refused, "the summary is longer than what it replaces")
         .with_hint("nothing was written; give a shorter summary, or keep less (--keep-turns)")
 }
+
+#[cfg(test)]
+mod tests {
+    use epitome_passes::{Keep, PinKind, PinSource};
+    use samples::Quarters;
+
+    use super::*;
+    use crate::{Context, MessagePart, Setup};
+
+    /// The log of a session of two turns.
+    fn log() -> Vec<u8> {
+        let mut context = Context::in_memory(Setup::new(Recipe::default()));
+        context.user("Read a.rs.").expect("memory");
+        let call = MessagePart::call("c1", "Read", r#"{"path":"a.rs"}"#);
+        context.assistant(&[MessagePart::text("I look."), call]).expect("memory");
+        let text = "let value = compute();\n".repeat(200);
+        context.tool(&[MessagePart::output("c1", text)]).expect("memory");
+        context.assistant(&[MessagePart::text("It computes.")]).expect("memory");
+        context.user("And now?").expect("memory");
+        context.assistant(&[MessagePart::text("Now it is done. ".repeat(40))]).expect("memory");
+        context.log().to_vec()
+    }
+
+    #[test]
+    fn a_summary_that_a_session_begins_with_is_not_written_again() {
+        let session = Loaded::read(log(), Some("epitome")).expect("a log");
+        let recipe =
+            Recipe { keep: Keep { turns: Some(1), ..Keep::default() }, ..Recipe::default() };
+        let text = "It was read, and it computes.";
+        let written = PreparedCompaction::with_summary(text, &session, &recipe, &Quarters);
+        let written = written.expect("a summary");
+        assert_eq!((written.is_empty(), &written.violations[..]), (false, &[][..]));
+        let splices = written.splices.iter().map(|(splice, _)| splice.clone()).collect();
+        let spliced = Spliced::new(&session.source, splices).expect("it fits");
+        let bytes = spliced.read(0..Source::len(&spliced)).into_owned();
+        let again = Loaded::read(bytes, Some("epitome")).expect("a log");
+        for (text, expect) in [(text, true), ("It was read", false), ("Otherwise.", false)] {
+            let recipe = Recipe::default();
+            let planned = PreparedCompaction::with_summary(text, &again, &recipe, &Quarters);
+            assert_eq!(planned.expect("a plan").is_empty(), expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_format_without_summaries_is_refused_by_name() {
+        let message = |role: &str| format!(r#"{{"role":"{role}","content":"It is so."}}"#);
+        let body = format!(r#"{{"messages":[{},{}]}}"#, message("user"), message("assistant"));
+        let session = Loaded::read(body.into_bytes(), Some("anthropic")).expect("a body");
+        let recipe = Recipe::default();
+        let planned = PreparedCompaction::with_summary("So.", &session, &recipe, &Quarters);
+        let refused = planned.map(|_| ()).expect_err("it is refused").to_string();
+        assert_eq!(refused, "epitome does not write summaries into sessions of anthropic");
+    }
+
+    #[test]
+    fn rules_that_a_summary_lacks_are_named() {
+        let pin = |name: &str, text: &str| Pin {
+            item: 0,
+            block: 0,
+            kind: PinKind::RuleFile,
+            name: name.into(),
+            source: PinSource::Given,
+            text: text.into(),
+        };
+        let pins = [pin("AGENTS.md", "No\n  tabs."), pin("CLAUDE.md", "Never push.")];
+        let note = |names: &[&str]| {
+            let names = names.iter().map(|name| (*name).to_owned()).collect();
+            Some(Note::RulesLeftOut { names })
+        };
+        for (text, expect) in [
+            ("So: No tabs. Never\npush.", None),
+            ("No tabs.", note(&["CLAUDE.md"])),
+            ("Tabs.", note(&["AGENTS.md", "CLAUDE.md"])),
+        ] {
+            assert_eq!(left_out(text, &pins), expect, "{text}");
+        }
+    }
+}
