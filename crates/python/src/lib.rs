@@ -6,21 +6,48 @@
 //!
 //! # Absent
 //!
-//! - Models: a program in Python asks its own, and passes the answer.
-//! - Decisions: they are in `epitome`.
-
-mod answer;
-mod live;
-mod sessions;
+//! - What a function does: that is in `epitome_bindings`.
 
 use pyo3::prelude::*;
+
+/// The context of an agent that is running.
+#[pyclass(frozen, module = "epitome._native")]
+struct Engine {
+    engine: epitome_bindings::Engine,
+}
+
+#[pymethods]
+impl Engine {
+    /// An engine that is not started.
+    #[new]
+    fn new() -> Engine {
+        Engine { engine: epitome_bindings::Engine::new() }
+    }
+
+    /// Starts it: `{"ok":true}`, or an error.
+    fn start(&self, py: Python<'_>, options: &[u8]) -> String {
+        py.detach(|| self.engine.start(options))
+    }
+
+    /// The answer to a request, as `docs/engine.md` describes both.
+    fn answer(&self, py: Python<'_>, line: &[u8]) -> String {
+        let line = line.to_vec();
+        py.detach(|| self.engine.answer(line))
+    }
+}
+
+/// Calls the function `name` with a request, and returns its result as JSON.
+#[pyfunction]
+fn call(py: Python<'_>, name: &str, request: &[u8]) -> String {
+    py.detach(|| epitome_bindings::call(name, request))
+}
 
 /// The module.
 #[pymodule]
 #[pyo3(name = "_native")]
 mod native {
     #[pymodule_export]
-    use crate::live::Engine;
+    use crate::Engine;
     #[pymodule_export]
-    use crate::sessions::call;
+    use crate::call;
 }

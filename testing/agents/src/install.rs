@@ -12,6 +12,8 @@ use std::process::Command;
 
 /// The agents run with this node; the node of the machine is only used to run `npm`.
 const NODE: &str = "node@22.23.3";
+/// The oldest node that the npm package is for.
+const OLD_NODE: &str = "node@20.20.2";
 /// A package that pi loads when it reads an image.
 const PI_IMAGES: &str = "@silvia-odwyer/photon-node@0.3.4";
 /// A package that pi loads when it runs an extension.
@@ -87,9 +89,22 @@ pub fn node_program(package: &str, script: &str) -> anyhow::Result<Command> {
 ///
 /// If `npm` is missing, or the registry is unreachable and it is not installed yet.
 pub fn node() -> anyhow::Result<PathBuf> {
-    let line = ["install", "--no-audit", "--no-fund", NODE];
+    node_of("node", NODE)
+}
+
+/// The oldest node that the npm package is for.
+///
+/// # Errors
+///
+/// As [`node`].
+pub(crate) fn old_node() -> anyhow::Result<PathBuf> {
+    node_of("node-old", OLD_NODE)
+}
+
+fn node_of(name: &str, package: &str) -> anyhow::Result<PathBuf> {
+    let line = ["install", "--no-audit", "--no-fund", package];
     let install = |folder: &Path| checked(Command::new("npm").args(line).current_dir(folder));
-    Ok(once("node", &[NODE], &install)?.join("node_modules/node/bin/node"))
+    Ok(once(name, &[package], &install)?.join("node_modules/node/bin/node"))
 }
 
 /// A headless Chromium with what a minimal machine lacks: the folder with the program `chromium`,
@@ -201,7 +216,7 @@ fn once(
 }
 
 /// Runs the machine's `npm` with our node.
-fn run_npm(folder: &Path, args: &[&str]) -> anyhow::Result<()> {
+pub(crate) fn run_npm(folder: &Path, args: &[&str]) -> anyhow::Result<()> {
     let node = node()?;
     let old = std::env::var_os("PATH").unwrap_or_default();
     let paths = node.parent().map(Path::to_owned).into_iter().chain(std::env::split_paths(&old));

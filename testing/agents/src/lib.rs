@@ -17,6 +17,7 @@ mod gemini;
 mod home;
 pub mod install;
 pub mod keep;
+pub mod node;
 mod opencode;
 pub mod past;
 mod pi;

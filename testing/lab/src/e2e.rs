@@ -1,11 +1,12 @@
 //! `cargo lab e2e`: end-to-end tests with sessions of the real agents and the real program.
 
+use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::fs;
 use std::path::Path;
 
 use agents::e2e::Report;
 use agents::resume::Counts;
-use agents::{AGENTS, Agent, WRAPPED, Way, carry, command, keep, past, python, sdk, wrap};
+use agents::{AGENTS, Agent, WRAPPED, Way, carry, command, keep, node, past, python, sdk, wrap};
 use anyhow::{Context, ensure};
 
 use fixtures::skipped;
@@ -31,9 +32,10 @@ const KEPT: &str = "\nAfter `epitome install --branch kept --shrink` a session o
 /// agents, tests hooks at the end of sessions, sends views of `epitome engine` with the providers'
 /// SDKs, and tests with the real agents what the recorded sessions and the model server promise.
 /// `port`, `keep`, `mcp` (the model searches past sessions), `command` (`/epitome`), `sdk` (SDKs
-/// and clients of the engine), `python` (the Python package and its adapters), `tools` (other
-/// programs that read sessions), `wrap` (agents behind the proxy) and `viewer` (in a real Chromium)
-/// each run one of these parts. `EPITOME_PROGRAM` may name a program that is built already.
+/// and clients of the engine), `python` (the Python package and its adapters), `node` (the npm
+/// package), `tools` (other programs that read sessions), `wrap` (agents behind the proxy) and
+/// `viewer` (in a real Chromium) each run one of these parts. `EPITOME_PROGRAM` may name a program
+/// that is built already.
 ///
 /// # Errors
 ///
@@ -50,6 +52,7 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
         ["command"] => return commanded(&epitome),
         ["sdk"] => return clients(&epitome),
         ["python"] => return packages(),
+        ["node"] => return npm_package(&epitome),
         ["viewer"] => return viewer(&epitome),
         ["tools"] => return tools(&epitome),
         ["wrap"] => return wrapped(&epitome),
@@ -70,6 +73,7 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
         commanded(&epitome)?;
         clients(&epitome)?;
         packages()?;
+        npm_package(&epitome)?;
         tools(&epitome)?;
         wrapped(&epitome)?;
         let test = ["--features", "agents/real-agents", "--test", "real_agents"];
@@ -336,6 +340,23 @@ fn packages() -> anyhow::Result<()> {
         }
     }
     print(&format!("frameworks: {}", wheel.test_frameworks()?));
+    Ok(())
+}
+
+/// Builds the native module of the npm package, and tests the package with each version of Node.
+/// `EPITOME_NODE` may name a module that is built already.
+fn npm_package(epitome: &Path) -> anyhow::Result<()> {
+    let module = match std::env::var_os("EPITOME_NODE") {
+        Some(module) => module.into(),
+        None => {
+            cargo::run(&["cargo", "build", "--locked", "-p", "epitome-node"], &[])?;
+            let name = format!("{DLL_PREFIX}epitome_node{DLL_SUFFIX}");
+            cargo::target()?.join("debug").join(name)
+        }
+    };
+    for printed in node::test(&module, epitome)? {
+        print(&printed);
+    }
     Ok(())
 }
 

@@ -7,14 +7,23 @@ use epitome::pipe::{Logs, Server, ServerOptions, Size};
 use epitome::storage::Store;
 use epitome::{Config, Error, ErrorKind, recipes};
 use epitome_api::find_api;
-use pyo3::prelude::*;
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::answer::{answer, parse};
 
-/// What `epitome engine` is for a pipe: it answers a line of JSON with a line of JSON.
-#[pyclass(frozen, module = "epitome._native")]
+/// What `epitome engine` is for a pipe: it answers a line of JSON with a line of JSON, one at a
+/// time.
+///
+/// ```
+/// let engine = epitome_bindings::Engine::new();
+/// let options = br#"{"api":"anthropic","recipe":"epitome","window":200000,"overhead":0,
+///     "log":null,"estimate":true}"#;
+/// assert_eq!(engine.start(options), r#"{"ok":true}"#);
+/// let answer = engine.answer(br#"{"op":"call","messages":[]}"#.to_vec());
+/// assert_eq!(answer, r#"{"messages":null,"refs":{}}"#);
+/// ```
+#[derive(Default)]
 pub struct Engine {
     server: Mutex<Option<Server>>,
 }
@@ -32,37 +41,36 @@ struct Start {
     estimate: bool,
 }
 
-#[pymethods]
 impl Engine {
     /// An engine that is not started.
-    #[new]
-    fn new() -> Engine {
-        Engine { server: Mutex::new(None) }
+    pub fn new() -> Engine {
+        Engine::default()
     }
 
-    /// Starts it: `{"ok":true}`, or an error.
-    fn start(&self, py: Python<'_>, options: &[u8]) -> String {
-        py.detach(|| {
-            answer(|| {
-                let server = server(parse(options)?)?;
-                *self.server.lock().unwrap_or_else(PoisonError::into_inner) = Some(server);
-                Ok(json!({ "ok": true }))
-            })
+    /// Starts it: `{"ok":true}`, or an error. `options` has `api`, `recipe`, `window` and
+    /// `overhead` in tokens, `log` (a folder, or null), and `estimate`.
+    pub fn start(&self, options: &[u8]) -> String {
+        answer(|| {
+            let server = server(parse(options)?)?;
+            *self.server.lock().unwrap_or_else(PoisonError::into_inner) = Some(server);
+            Ok(json!({ "ok": true }))
         })
+    }
+
+    /// Stops it: its log is free for another engine.
+    pub fn stop(&self) {
+        *self.server.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// The answer to a request, as `docs/engine.md` describes both.
-    fn answer(&self, py: Python<'_>, line: &[u8]) -> String {
-        let line = line.to_vec();
-        py.detach(|| {
-            let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
-            match server.as_mut() {
-                Some(server) => server.answer(line),
-                None => answer(|| {
-                    Err::<(), _>(Error::new(ErrorKind::Usage, "the engine was not started"))
-                }),
+    pub fn answer(&self, line: Vec<u8>) -> String {
+        let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        match server.as_mut() {
+            Some(server) => server.answer(line),
+            None => {
+                answer(|| Err::<(), _>(Error::new(ErrorKind::Usage, "the engine is not running")))
             }
-        })
+        }
     }
 }
 

@@ -16,16 +16,15 @@ use epitome_passes::Target;
 use epitome_redact::{Found, Redactor};
 use epitome_search::{Query, search_machine};
 use epitome_tokens::{Estimate, O200k};
-use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::answer::{answer, parse};
 
-/// Calls the function `name` with a request, and returns its result as JSON.
-#[pyfunction]
-pub fn call(py: Python<'_>, name: &str, request: &[u8]) -> String {
-    py.detach(|| match name {
+/// Calls the function `name` with a request, and returns its result as JSON. The functions are
+/// `compact`, `restore`, `inspect`, `losses`, `search`, `sessions`, `simulate`, `redact`, `render`.
+pub fn call(name: &str, request: &[u8]) -> String {
+    match name {
         "compact" => answer(|| Machine::read()?.compact(parse(request)?)),
         "restore" => answer(|| Machine::read()?.restore(parse(request)?)),
         "inspect" => answer(|| Machine::read()?.inspect(parse(request)?)),
@@ -39,7 +38,7 @@ pub fn call(py: Python<'_>, name: &str, request: &[u8]) -> String {
             let what = format!("there is no function `{name}`");
             Err::<(), _>(Error::new(ErrorKind::Usage, what))
         }),
-    })
+    }
 }
 
 /// A session, by path, by id, or by the beginning of its id.
@@ -295,7 +294,7 @@ impl Machine {
             SessionMatch::Nothing => {
                 let what = format!("no session is called `{name}`");
                 Err(Error::new(ErrorKind::NotFound, what)
-                    .with_hint("`epitome.sessions()` lists them; a path works too"))
+                    .with_hint("`sessions()` lists them; a path works too"))
             }
         }
     }

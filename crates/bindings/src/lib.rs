@@ -1,0 +1,25 @@
+//! The library for other languages: requests and answers are JSON. `crates/python` and
+//! `crates/node` are over it, each with the types and errors of its language.
+//!
+//! - [`Engine`] keeps the context of a running agent, as `epitome engine` does on a pipe.
+//! - [`call`] is a command of the program on stored sessions: its answer is what the command prints
+//!   with `--json`.
+//!
+//! An error is an answer as well: `{"error": {"kind": …, "message": …, "hints": […]}}`.
+//!
+//! ```
+//! let answer = epitome_bindings::call("no-such-function", b"{}");
+//! assert!(answer.starts_with(r#"{"error":{"#), "{answer}");
+//! ```
+//!
+//! # Absent
+//!
+//! - Models: a program asks its own, and passes the answer.
+//! - Decisions: they are in `epitome`.
+
+mod answer;
+mod live;
+mod sessions;
+
+pub use live::Engine;
+pub use sessions::call;

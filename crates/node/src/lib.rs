@@ -1,0 +1,106 @@
+//! The native module of the npm package `@epitome-cli/context`: the library for Node.
+//! `docs/typescript.md` has a guide.
+//!
+//! Every function takes a JSON object and returns JSON, `{"error": …}` included: the package around
+//! it, in `npm`, has the types, the documentation and the errors. What may take long is done on a
+//! thread of Node's pool, so that the event loop goes on.
+//!
+//! # Absent
+//!
+//! - What a function does: that is in `epitome_bindings`.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use napi::bindgen_prelude::AsyncTask;
+use napi::{Env, Error, Result, Task};
+use napi_derive::napi;
+
+/// The context of an agent that is running.
+#[napi]
+pub struct Engine {
+    engine: Arc<epitome_bindings::Engine>,
+}
+
+#[napi]
+impl Engine {
+    /// An engine that is not started.
+    #[napi(constructor)]
+    pub fn new() -> Engine {
+        Engine { engine: Arc::default() }
+    }
+
+    /// Starts it: `{"ok":true}`, or an error.
+    #[napi]
+    pub fn start(&self, options: String) -> String {
+        self.engine.start(options.as_bytes())
+    }
+
+    /// Stops it: its log is free for another engine.
+    #[napi]
+    pub fn stop(&self) {
+        self.engine.stop();
+    }
+
+    /// The answer to a request, as `docs/engine.md` describes both.
+    #[napi]
+    pub fn answer(&self, line: String) -> String {
+        self.engine.answer(line.into_bytes())
+    }
+
+    /// As `answer`, on another thread: a promise.
+    #[napi]
+    pub fn answer_later(&self, line: String) -> AsyncTask<Answer> {
+        AsyncTask::new(Answer { engine: Arc::clone(&self.engine), line })
+    }
+}
+
+/// Calls the function `name` with a request on another thread: a promise of its result as JSON.
+#[napi]
+pub fn call(name: String, request: String) -> AsyncTask<Call> {
+    AsyncTask::new(Call { name, request })
+}
+
+/// A request to an engine.
+pub struct Answer {
+    engine: Arc<epitome_bindings::Engine>,
+    line: String,
+}
+
+impl Task for Answer {
+    type Output = String;
+    type JsValue = String;
+
+    fn compute(&mut self) -> Result<String> {
+        let line = std::mem::take(&mut self.line).into_bytes();
+        catch_panic(|| self.engine.answer(line))
+    }
+
+    fn resolve(&mut self, _: Env, answer: String) -> Result<String> {
+        Ok(answer)
+    }
+}
+
+/// A call of a function on stored sessions.
+pub struct Call {
+    name: String,
+    request: String,
+}
+
+impl Task for Call {
+    type Output = String;
+    type JsValue = String;
+
+    fn compute(&mut self) -> Result<String> {
+        catch_panic(|| epitome_bindings::call(&self.name, self.request.as_bytes()))
+    }
+
+    fn resolve(&mut self, _: Env, answer: String) -> Result<String> {
+        Ok(answer)
+    }
+}
+
+/// A panic on a thread of Node's pool would end the process: it rejects the promise instead.
+fn catch_panic(work: impl FnOnce() -> String) -> Result<String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_| Error::from_reason("a bug in epitome"))
+}

@@ -1,0 +1,130 @@
+//! Tests of the npm package: it is packed, installed into an empty folder, and used by tests whose
+//! types are checked, with each version of Node. The examples of its page run as well.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use model_server::{Script, Server, Step};
+use tempfile::TempDir;
+
+use crate::install;
+use crate::process;
+
+/// Longer than any test needs.
+const TIMEOUT: Duration = Duration::from_secs(600);
+/// The page whose examples are tests.
+const PAGE: &str = "docs/typescript.md";
+
+/// Tests the package with this native module against this program. Returns a line for each version
+/// of Node.
+///
+/// # Errors
+///
+/// If the package cannot be packed or installed, a type is wrong, or a test fails.
+pub fn test(module: &Path, epitome: &Path) -> anyhow::Result<Vec<String>> {
+    let folder = install_package(module)?;
+    check_types(folder.path())?;
+    let mut lines = Vec::new();
+    for node in [install::old_node()?, install::node()?] {
+        lines.push(run_tests(folder.path(), &node, epitome)?);
+    }
+    Ok(lines)
+}
+
+/// A folder with nothing but the package, the tests and the examples.
+fn install_package(module: &Path) -> anyhow::Result<TempDir> {
+    let folder = tempfile::tempdir()?;
+    let package = folder.path().join("package");
+    copy_files(&root().join("crates/node/npm"), &package)?;
+    fs::copy(module, package.join("epitome.node")).context(module.display().to_string())?;
+    let manifest = fs::read_to_string(package.join("package.json"))?;
+    let version = format!("\"version\": \"{}\"", env!("CARGO_PKG_VERSION"));
+    ensure!(manifest.contains(&version), "the npm package has not {version}");
+    install::run_npm(folder.path(), &["pack", "--silent", "./package"])?;
+    let archive = format!("./epitome-cli-context-{}.tgz", env!("CARGO_PKG_VERSION"));
+    fs::write(folder.path().join("package.json"), r#"{"private":true,"type":"module"}"#)?;
+    let line = ["install", "--offline", "--no-audit", "--no-fund", &archive];
+    install::run_npm(folder.path(), &line)?;
+    // Only what was installed is used.
+    fs::remove_dir_all(package)?;
+    copy_files(&root().join("crates/node/tests"), &folder.path().join("tests"))?;
+    fs::write(folder.path().join("tests/examples.test.ts"), examples()?)?;
+    Ok(folder)
+}
+
+/// The examples of the page, as one program.
+fn examples() -> anyhow::Result<String> {
+    let page = fs::read_to_string(root().join(PAGE)).context(PAGE)?;
+    let blocks = page.split("```ts\n").skip(1);
+    let examples: Vec<&str> = blocks.filter_map(|block| block.split("```").next()).collect();
+    ensure!(examples.len() >= 4, "{PAGE} has {} examples", examples.len());
+    Ok(examples.concat())
+}
+
+/// Checks the types of the package, of the tests and of the examples, and compiles both.
+fn check_types(folder: &Path) -> anyhow::Result<()> {
+    let compiler = install::typescript()?;
+    let types = compiler.ancestors().nth(3).context("it is below node_modules")?.join("@types");
+    let mut command = Command::new(install::node()?);
+    command
+        .arg(&compiler)
+        .args(["--strict", "--noUncheckedIndexedAccess", "--target", "es2022"])
+        .args(["--module", "nodenext", "--types", "node", "--typeRoots"])
+        .arg(types)
+        .args(["--rootDir", "tests", "--outDir", "compiled"])
+        .args(files(&folder.join("tests"))?)
+        .current_dir(folder);
+    let finished = process::run(&mut command, TIMEOUT)?;
+    ensure!(finished.success(), "{}{}", finished.stdout, finished.stderr);
+    Ok(())
+}
+
+/// Runs the compiled tests, with a home and a model of their own.
+fn run_tests(folder: &Path, node: &Path, epitome: &Path) -> anyhow::Result<String> {
+    let home = tempfile::tempdir()?;
+    let server = Server::start(Script::new([Step::text("Hello."), Step::text("Hello again.")]))?;
+    let mut command = Command::new(node);
+    command
+        .args(["--test", "--test-reporter", "tap"])
+        .args(files(&folder.join("compiled"))?)
+        .env("ANTHROPIC_API_KEY", "none")
+        .env("ANTHROPIC_BASE_URL", server.url())
+        .env("TEST_PROGRAM", epitome)
+        .env("TEST_SESSIONS", root().join("testing/fixtures/sessions"))
+        .env("HOME", home.path())
+        .env("EPITOME_HOME", home.path().join("epitome"))
+        .current_dir(folder);
+    let finished = process::run(&mut command, TIMEOUT)?;
+    ensure!(finished.success(), "{}{}", finished.stdout, finished.stderr);
+    let version = process::run(Command::new(node).arg("--version"), TIMEOUT)?;
+    let passed = finished.stdout.lines().find(|line| line.starts_with("# pass "));
+    let requests = server.exchanges().len();
+    let passed = passed.context("no test ran")?.trim_start_matches("# ");
+    Ok(format!("Node {}: {passed}, {requests} requests", version.stdout.trim()))
+}
+
+/// The files in a folder, in order.
+fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+    let mut files = Vec::new();
+    for entry in entries {
+        files.push(entry?.path());
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn copy_files(from: &Path, to: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(to)?;
+    for file in files(from)? {
+        fs::copy(&file, to.join(file.file_name().context("a file has a name")?))?;
+    }
+    Ok(())
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
