@@ -96,6 +96,7 @@ fn run_tests(folder: &Path, node: &Path, epitome: &Path) -> anyhow::Result<Strin
         .env("TEST_SESSIONS", root().join("testing/fixtures/sessions"))
         .env("HOME", home.path())
         .env("EPITOME_HOME", home.path().join("epitome"))
+        .env_remove("EPITOME_NODE")
         .current_dir(folder);
     let finished = process::run(&mut command, TIMEOUT)?;
     ensure!(finished.success(), "{}{}", finished.stdout, finished.stderr);
