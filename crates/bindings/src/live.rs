@@ -21,7 +21,7 @@ use crate::answer::{answer, parse};
 ///     "log":null,"estimate":true}"#;
 /// assert_eq!(engine.start(options), r#"{"ok":true}"#);
 /// let answer = engine.answer(br#"{"op":"call","messages":[]}"#.to_vec());
-/// assert_eq!(answer, r#"{"messages":null,"refs":{}}"#);
+/// assert_eq!(answer, r#"{"messages":[],"refs":{}}"#);
 /// ```
 #[derive(Default)]
 pub struct Engine {
