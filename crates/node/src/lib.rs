@@ -18,6 +18,7 @@ use napi_derive::napi;
 
 /// The context of an agent that is running.
 #[napi]
+#[derive(Default)]
 pub struct Engine {
     engine: Arc<epitome_bindings::Engine>,
 }
@@ -27,7 +28,7 @@ impl Engine {
     /// An engine that is not started.
     #[napi(constructor)]
     pub fn new() -> Engine {
-        Engine { engine: Arc::default() }
+        Engine::default()
     }
 
     /// Starts it: `{"ok":true}`, or an error.
