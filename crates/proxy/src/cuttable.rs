@@ -21,6 +21,8 @@ pub(crate) struct Cuttable<'r> {
     pub(crate) decisions: &'r [Arc<Decision>],
     /// Whether the provider's cache still holds the beginning of the request.
     pub(crate) is_warm: bool,
+    /// Whether it is cut whatever that costs, because the model's window is nearly full.
+    pub(crate) must_cut: bool,
     pub(crate) price: &'r Price,
 }
 
@@ -46,23 +48,18 @@ pub(crate) enum PlannedCut {
 }
 
 impl Cuttable<'_> {
-    /// Whether a cut is worth its price. `before` are the tokens of this request without it,
+    /// Whether a cut is worth its price, or has to be made whatever it costs. `before` are the tokens of this request without it,
     /// `saved` those that it leaves out of this request and of each later one, and `rewritten`
     /// those that the provider writes to its cache again.
     pub(crate) fn is_worth(&self, before: Tokens, saved: Tokens, rewritten: Tokens) -> bool {
+        if self.must_cut {
+            return true;
+        }
         // The requests until the conversation has grown again by as much as the cut saves.
-        let requests = saved.0 / self.growth(before).0.max(1);
+        let requests = saved.0 / growth(self.messages, self.decisions, before).0.max(1);
         let priced = PricedCut { saved, rewritten, requests, is_warm: self.is_warm };
         let Price { input, cached, written, output: _ } = *self.price;
         is_worth(priced, CachePrices { read: cached, written: written.max(input) })
-    }
-
-    /// An estimate of the tokens by which each later request will be longer than the one before. It
-    /// is the average per response so far, if the last request has `tokens`; removed tokens count
-    /// as if they were sent.
-    pub(crate) fn growth(&self, tokens: Tokens) -> Tokens {
-        let removed: u64 = self.decisions.iter().map(|decision| decision.saved).sum();
-        Tokens((tokens.0 + removed) / self.messages.responses().max(1))
     }
 
     /// Whether the reasoning of this model is valid only while everything before it is unchanged.
@@ -71,4 +68,12 @@ impl Cuttable<'_> {
         let model = self.messages.model.as_deref().unwrap_or_default();
         format.is_some_and(|format| (format.thinking_is_bound)(model))
     }
+}
+
+/// An estimate of the tokens by which each later request will be longer than the one before. It is
+/// the average per response so far, if the last request has `tokens`; removed tokens count as if
+/// they were sent.
+pub(crate) fn growth(messages: &Messages, decisions: &[Arc<Decision>], tokens: Tokens) -> Tokens {
+    let removed: u64 = decisions.iter().map(|decision| decision.saved).sum();
+    Tokens((tokens.0 + removed) / messages.responses().max(1))
 }

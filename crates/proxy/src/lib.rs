@@ -60,6 +60,7 @@ mod refusal;
 mod rewrite;
 #[cfg(test)]
 mod rewrite_properties;
+mod sent_requests;
 mod server;
 mod span;
 mod splice;

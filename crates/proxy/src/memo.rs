@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use epitome::wire::{Chain, CutLine, Decision, MemoFile, MemoLine};
 use epitome_error::Result;
@@ -12,10 +11,14 @@ use epitome_passes::SeenLines;
 use epitome_store::archive::Hash;
 
 use crate::cuttable::Cut;
+use crate::sent_requests::SentRequests;
 
 /// Maximum number of memos that are in memory at the same time. Others are read from disk again
 /// when they are needed.
 const OPEN: usize = 256;
+
+/// The maximum number of tried cuts that are remembered.
+const TRIED_CUTS: usize = 64;
 
 /// The memos of all conversations.
 pub(crate) struct Memos {
@@ -40,15 +43,14 @@ pub(crate) struct Memo {
     results: HashMap<Chain, Arc<str>>,
     /// The texts that are no longer sent.
     removed: BTreeSet<Hash>,
-    /// Input tokens of the conversation's last request, as the service counted them.
-    pub(crate) counted_input: Option<Tokens>,
-    /// When the conversation's last request was sent.
-    pub(crate) last_sent: Option<Instant>,
+    /// The requests that this proxy sent last.
+    pub(crate) sent: SentRequests,
     /// Whether the memo was on disk when it was opened: another proxy, or an earlier run, has
     /// changed the conversation.
     is_continued: bool,
-    /// Bytes of a request below which no cut is tried again.
-    next_cut: usize,
+    /// Where cuts were tried: no cut of a request that begins with the messages up to this chain
+    /// is tried again below this number of bytes.
+    tried_cuts: Vec<(Chain, usize)>,
     /// What new results are compared with.
     pub(crate) seen: Seen,
     /// A cut that was planned for the next request. It is not on disk.
@@ -221,9 +223,10 @@ impl Memo {
     /// Whether a cut of a request of this many bytes may be tried. It may not in this proxy's first
     /// request of a conversation that another proxy has changed: that proxy may have sent the same
     /// request, and found a cut not worth its price.
-    pub(crate) fn may_cut(&self, bytes: usize) -> bool {
-        let is_sent_again = self.is_continued && self.last_sent.is_none();
-        bytes >= self.next_cut && !is_sent_again
+    pub(crate) fn may_cut(&self, chains: &[Chain], bytes: usize) -> bool {
+        let is_sent_again = self.is_continued && self.sent.is_empty();
+        let tried = self.tried_cuts.iter().filter(|(last, _)| chains.contains(last));
+        tried.into_iter().all(|(_, least)| bytes >= *least) && !is_sent_again
     }
 
     /// Leaves these messages as they are, and keeps that in memory alone.
@@ -232,10 +235,15 @@ impl Memo {
         self.learn(MemoLine { messages: unchanged.collect(), ..MemoLine::default() });
     }
 
-    /// Records that a cut of a request of this many bytes was made, failed or was not worth its
-    /// price: until the conversation has grown by a tenth, no cut is tried again.
-    pub(crate) fn no_cut_below(&mut self, bytes: usize) {
-        self.next_cut = self.next_cut.max(bytes + bytes / 10);
+    /// Records that a cut of a request of this many bytes, up to the message with this chain, was
+    /// made, failed or was not worth its price: no cut is tried again until what begins with these
+    /// messages has grown by a tenth. Other branches of the conversation may be cut.
+    pub(crate) fn no_cut_below(&mut self, last: Chain, bytes: usize) {
+        self.tried_cuts.retain(|(known, _)| *known != last);
+        if self.tried_cuts.len() >= TRIED_CUTS {
+            self.tried_cuts.remove(0);
+        }
+        self.tried_cuts.push((last, bytes + bytes / 10));
     }
 
     fn learn(&mut self, line: MemoLine) {
@@ -251,13 +259,15 @@ impl Memo {
             let messages = messages.into_iter().map(Arc::new).collect();
             let cut = || KnownCut { messages, saved: Tokens(saved) };
             self.cuts.entry(last).or_insert_with(cut);
-            self.no_cut_below(bytes as usize);
+            self.no_cut_below(last, bytes as usize);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
     use epitome::wire::Patch;
 
@@ -313,9 +323,10 @@ mod tests {
         assert_eq!(locked(&memo).look_up(&chains), before);
         assert_eq!(saved(&before), [7, 1]);
         let mut memo = locked(&memo);
-        assert!(!memo.may_cut(1_100), "the first request");
-        memo.last_sent = Some(Instant::now());
-        assert_eq!((memo.may_cut(1_099), memo.may_cut(1_100)), (false, true));
+        assert!(!memo.may_cut(&chains, 1_100), "the first request");
+        memo.sent.add(&chains, Instant::now());
+        assert_eq!((memo.may_cut(&chains, 1_099), memo.may_cut(&chains, 1_100)), (false, true));
+        assert!(memo.may_cut(&chains[1..], 1), "another branch");
         assert_eq!(memo.cuts(&chains), [(chains[0], Tokens(6))]);
         assert!(memo.is_changed());
     }

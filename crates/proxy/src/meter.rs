@@ -309,7 +309,9 @@ impl Drop for Observer {
         let mut recalled = Vec::new();
         if let Some(conversation) = &self.request.conversation {
             let mut memo = locked(conversation);
-            memo.counted_input = usage.map(|usage| usage.all_input()).or(memo.counted_input);
+            if let (Some(last), Some(usage)) = (self.request.last, usage) {
+                memo.sent.set_input(last, usage.all_input());
+            }
             if let Some(response) = response.filter(|_| memo.has_removed()) {
                 recalled = memo.named_texts(&named_references(&response));
             }

@@ -30,7 +30,7 @@ use crate::holdout::Holdout;
 use crate::meter::{Meter, Observed, Observer, Totals};
 use crate::metrics;
 use crate::refusal::{AnyBody, Refusal, text_response};
-use crate::rewrite::{Rewriter, Rewritten};
+use crate::rewrite::{NextCut, Rewriter, Rewritten};
 use crate::span::RequestHead;
 use crate::telemetry::{Exporter, Telemetry, TelemetrySettings};
 use crate::upstream::{Route, Upstream};
@@ -296,11 +296,11 @@ impl Proxy {
     }
 
     /// Plans a cut for the next request of a conversation, while this one is under way.
-    fn prepare(&self, api: &'static Api, body: Bytes) {
+    fn prepare(&self, api: &'static Api, body: Bytes, next: NextCut) {
         let rewriter = Arc::clone(&self.rewriter);
         // No request waits for it, and after an error the next one is not cut.
         drop(tokio::task::spawn_blocking(move || {
-            if let Err(err) = rewriter.prepare(api, &body) {
+            if let Err(err) = rewriter.prepare(api, &body, next) {
                 tracing::warn!(api = api.name, "no cut is prepared: {}", sentence(&err));
             }
         }));
@@ -321,8 +321,8 @@ impl Proxy {
                     info!(api = api.name, "the agent has compacted this conversation by itself");
                 }
                 let body = rewritten.body.take().filter(|_| !self.is_dry_run);
-                if rewritten.is_cut_near {
-                    self.prepare(api, original.clone());
+                if let Some(next) = rewritten.next_cut {
+                    self.prepare(api, original.clone(), next);
                 }
                 let body = body.unwrap_or(original);
                 rewritten.effect.bytes = body.len() as u64;

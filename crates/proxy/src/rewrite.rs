@@ -17,15 +17,22 @@ use epitome_passes::Recipe;
 use crate::agent_compaction::has_own_compaction;
 use crate::body::{BYTES_PER_TOKEN, Messages};
 use crate::counter::CachingCounter;
-use crate::cuttable::{Cut, Cuttable};
+use crate::cuttable::{Cut, Cuttable, growth};
 use crate::decide::NewMessages;
 use crate::effect::{Effect, NewCut};
 use crate::explain::{Explained, Explanation};
 use crate::holdout::Holdout;
 use crate::memo::{Memo, Memos, PreparedCut, Seen, locked};
 use crate::price::{TIME_TO_LIVE, USUAL};
+use crate::sent_requests::SentRequest;
 use crate::splice::{spliced, splices};
 use crate::turn::begins_turn;
+
+/// The share of the model's window, in per cent, from which on a request is cut in any case. Agents
+/// compact by themselves at 83 per cent and more.
+const FULL_PERCENT: u64 = 80;
+/// No tokens in addition to those of a request.
+const NONE: Tokens = Tokens(0);
 
 /// Rewrites the bodies of requests.
 pub(crate) struct Rewriter {
@@ -46,10 +53,19 @@ pub(crate) struct Rewritten {
     pub(crate) effect: Effect,
     /// The memo of the body's conversation: what the service counts is noted there.
     pub(crate) conversation: Option<Arc<Mutex<Memo>>>,
+    /// The chain of the body's last message.
+    pub(crate) last: Option<Chain>,
     /// What was done to its blocks, if it was changed.
     pub(crate) explanation: Option<Explanation>,
-    /// Whether a cut is expected to be due in the next request: see [`Rewriter::prepare`].
-    pub(crate) is_cut_near: bool,
+    /// The cut that is expected to be due in the next request: see [`Rewriter::prepare`].
+    pub(crate) next_cut: Option<NextCut>,
+}
+
+/// A cut that is expected to be due in the next request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NextCut {
+    /// Whether it is made whatever it costs, because the model's window is nearly full.
+    must_cut: bool,
 }
 
 impl Rewriter {
@@ -109,7 +125,9 @@ impl Rewriter {
             effect.group = Group::Holdout;
             return Ok(Rewritten { effect, ..Rewritten::default() });
         }
+        let last = chains.last().copied();
         let request = Request { api, body, messages: &messages, chains: &chains };
+        let before = Before::of(&request, &memo, now);
         if known < messages.all.len() {
             match self.decide(&request, &mut memo, &mut decisions) {
                 Ok(shortened) => effect.shortened = shortened,
@@ -124,14 +142,19 @@ impl Rewriter {
         }
         let saved = |of: &[Arc<Decision>]| Tokens(of.iter().map(|it| it.saved).sum());
         effect.saved_now = saved(&decisions[known..]);
-        if known < messages.all.len() {
-            match self.cut(&request, &mut memo, &mut decisions, now) {
+        // What was sent before is sent again as it was, unless the model's window is too small for
+        // it: then it may have been refused.
+        if known < messages.all.len() || self.is_nearly_full(&request, &before, &decisions, NONE) {
+            match self.cut(&request, &mut memo, &mut decisions, &before) {
                 Ok(cut) => effect.cut = cut,
                 Err(err) => effect.failure = Some(sentence(&err)),
             }
         }
-        memo.last_sent = Some(now);
-        let is_cut_near = effect.cut.is_none() && self.is_cut_near(&request, &memo, &decisions);
+        memo.sent.add(&chains, now);
+        let next_cut = match effect.cut {
+            Some(_) => None,
+            None => self.next_cut(&request, &memo, &before, &decisions),
+        };
         // The decisions of a cut are about messages that were sent before.
         effect.saved_before = saved(&decisions) - effect.saved_now;
         effect.cuts = memo.cuts(&chains);
@@ -139,14 +162,14 @@ impl Rewriter {
         let splices = splices(&messages, &decisions)?;
         let conversation = Some(conversation);
         if splices.is_empty() {
-            return Ok(Rewritten { effect, conversation, is_cut_near, ..Rewritten::default() });
+            return Ok(Rewritten { effect, conversation, last, next_cut, ..Rewritten::default() });
         }
         effect.treatment = effect.treatment_of_changed();
         let explained = Explained { api, body, messages: &messages, splices: &splices, known };
         let explain = || explained.explain(&effect, &self.recipe, &self.counter);
         let explanation = self.explains.then(explain);
         let body = Some(spliced(body, &splices).into());
-        Ok(Rewritten { body, effect, conversation, explanation, is_cut_near })
+        Ok(Rewritten { body, effect, conversation, last, explanation, next_cut })
     }
 
     /// Decides about the messages that are new, and keeps the decisions in the memo. Returns the
@@ -184,34 +207,36 @@ impl Rewriter {
     ///
     /// To plan a cut takes longer than all else. So it is planned after a request has left, for the
     /// next one: see [`prepare`](Rewriter::prepare). It is planned here for the first request of a
-    /// conversation that this proxy sees, and if the provider's cache is cold.
+    /// conversation or a branch of it that this proxy sees, if the provider's cache is cold, and if
+    /// the model's window is nearly full.
     fn cut(
         &self,
         request: &Request<'_>,
         memo: &mut Memo,
         decisions: &mut Vec<Arc<Decision>>,
-        now: Instant,
+        before: &Before,
     ) -> Result<Option<NewCut>> {
         let Request { body, chains, .. } = *request;
-        // Unless it is known that the cache is cold, it is taken to be warm.
-        let is_warm = memo.last_sent.is_none_or(|last| now - last < TIME_TO_LIVE);
+        let is_warm = before.is_warm;
         let price = self.price(request.messages);
-        let cuttable = request.cuttable(decisions, is_warm, &price);
-        if !self.is_due(request, memo, &cuttable, Tokens(0)) {
+        let must_cut = self.is_nearly_full(request, before, decisions, NONE);
+        let cuttable = request.cuttable(decisions, is_warm, must_cut, &price);
+        if !self.is_due(request, memo, before, &cuttable, NONE) {
             return Ok(None);
         }
         let prepared = memo.take_prepared(chains);
         let (last, cut) = match prepared {
             Some(PreparedCut { last, cut, .. }) => (last, cut),
-            None if memo.last_sent.is_some() && is_warm => return Ok(None),
+            None if before.is_known && is_warm && !must_cut => return Ok(None),
             None => {
+                let Some(&last) = chains.last() else { return Ok(None) };
                 let cut = cuttable.cut(&self.recipe, &self.counter);
                 // Whatever the result is, even an error, no cut is planned again soon, because
                 // planning takes long.
-                memo.no_cut_below(body.len());
-                match (cut?, chains.last()) {
-                    (Some(cut), Some(last)) => (*last, cut),
-                    (None, _) | (_, None) => return Ok(None),
+                memo.no_cut_below(last, body.len());
+                match cut? {
+                    Some(cut) => (last, cut),
+                    None => return Ok(None),
                 }
             }
         };
@@ -230,21 +255,25 @@ impl Rewriter {
     }
 
     /// Whether a cut is due if the conversation has `more` tokens in addition to those of its last
-    /// request: the memo allows a cut, and the conversation is so long that the recipe compacts it,
-    /// or that a compaction to the recipe's target is worth its price.
+    /// request: the memo allows a cut, and the model's window is nearly full, or the conversation
+    /// is so long that the recipe compacts it, or that a compaction to the recipe's target is worth
+    /// its price.
     fn is_due(
         &self,
         request: &Request<'_>,
         memo: &Memo,
+        before: &Before,
         cuttable: &Cuttable<'_>,
         more: Tokens,
     ) -> bool {
-        let Request { body, messages, .. } = *request;
-        if !memo.may_cut(body.len()) {
+        let Request { body, messages, chains, .. } = *request;
+        if !memo.may_cut(chains, body.len()) {
             return false;
         }
-        // The service's own count of the request before, or a guess for the first one.
-        let tokens = memo.counted_input.unwrap_or(Tokens(body.len() as u64 / BYTES_PER_TOKEN));
+        if cuttable.must_cut {
+            return true;
+        }
+        let tokens = before.input.unwrap_or_else(|| request.estimate(cuttable.decisions));
         // The system prompt and the tools stay.
         let tokens = tokens + more - messages.tokens_outside(body);
         if self.recipe.live_trigger().tokens.is_some_and(|trigger| tokens >= Tokens(trigger)) {
@@ -259,13 +288,39 @@ impl Rewriter {
         saved.0 * 4 >= target.0 && cuttable.is_worth(tokens, saved, target)
     }
 
-    /// Whether a cut is going to be due in the next request.
-    fn is_cut_near(&self, request: &Request<'_>, memo: &Memo, decisions: &[Arc<Decision>]) -> bool {
+    /// The cut that is going to be due in the next request, if one is.
+    fn next_cut(
+        &self,
+        request: &Request<'_>,
+        memo: &Memo,
+        before: &Before,
+        decisions: &[Arc<Decision>],
+    ) -> Option<NextCut> {
         let price = self.price(request.messages);
-        let cuttable = request.cuttable(decisions, true, &price);
-        // What the service counted last is about the request before this one.
-        let growth = cuttable.growth(memo.counted_input.unwrap_or_default());
-        self.is_due(request, memo, &cuttable, growth)
+        let more = growth(request.messages, decisions, before.input.unwrap_or_default());
+        let must_cut = self.is_nearly_full(request, before, decisions, more);
+        let cuttable = request.cuttable(decisions, true, must_cut, &price);
+        self.is_due(request, memo, before, &cuttable, more).then_some(NextCut { must_cut })
+    }
+
+    /// Whether a request with `more` tokens than this one takes more of the model's window than is
+    /// good, as far as the window is known. Then it is cut whatever that costs: the provider would
+    /// soon refuse it, or the agent compact it.
+    fn is_nearly_full(
+        &self,
+        request: &Request<'_>,
+        before: &Before,
+        decisions: &[Arc<Decision>],
+        more: Tokens,
+    ) -> bool {
+        let model = request.messages.model.as_deref().unwrap_or_default();
+        let Some(known) = self.prices.find(model) else { return false };
+        let new = request.estimate_behind(before.length, decisions);
+        let tokens = match before.input {
+            Some(input) => input + new,
+            None => request.estimate(decisions),
+        };
+        (tokens + more).0 * 100 >= known.usable_window().0 * FULL_PERCENT
     }
 
     /// Plans a cut for the next request of a conversation. `body` is that of its last request,
@@ -274,7 +329,7 @@ impl Rewriter {
     /// # Errors
     ///
     /// Those of reading the request: no cut is prepared then.
-    pub(crate) fn prepare(&self, api: &'static Api, body: &Bytes) -> Result<()> {
+    pub(crate) fn prepare(&self, api: &'static Api, body: &Bytes, next: NextCut) -> Result<()> {
         let Some(messages) = Messages::find(body, api.list) else { return Ok(()) };
         let chains = messages.chains(body, api.name);
         let request = Request { api, body, messages: &messages, chains: &chains };
@@ -287,16 +342,17 @@ impl Rewriter {
         if decisions.len() < chains.len() {
             return Ok(());
         }
+        let Some(&last) = chains.last() else { return Ok(()) };
         let price = self.price(&messages);
-        let cuttable = request.cuttable(&decisions, true, &price);
+        let cuttable = request.cuttable(&decisions, true, next.must_cut, &price);
         let cut = cuttable.cut(&self.recipe, &self.counter);
         let mut memo = locked(&conversation);
-        if let (Ok(Some(_)), Some(&last)) = (&cut, chains.last()) {
+        if let Ok(Some(_)) = cut {
             memo.prepared = cut?.map(|cut| PreparedCut { last, cut, cuts });
             return Ok(());
         }
         // After an error as well: the same would happen again.
-        memo.no_cut_below(body.len());
+        memo.no_cut_below(last, body.len());
         cut.map(drop)
     }
 
@@ -321,10 +377,64 @@ impl<'r> Request<'r> {
         &self,
         decisions: &'r [Arc<Decision>],
         is_warm: bool,
+        must_cut: bool,
         price: &'r Price,
     ) -> Cuttable<'r> {
         let Request { api, body, messages, chains: _ } = *self;
-        Cuttable { api, body, messages, decisions, is_warm, price }
+        Cuttable { api, body, messages, decisions, is_warm, must_cut, price }
+    }
+
+    /// An estimate of the tokens of the request as these decisions send it.
+    fn estimate(&self, decisions: &[Arc<Decision>]) -> Tokens {
+        let bytes = self.body.len() - self.messages.list.len();
+        Tokens(bytes as u64 / BYTES_PER_TOKEN) + self.estimate_behind(0, decisions)
+    }
+
+    /// An estimate of the tokens of the messages behind the first `length` ones, as these decisions
+    /// send them.
+    fn estimate_behind(&self, length: usize, decisions: &[Arc<Decision>]) -> Tokens {
+        let new = self.messages.all.get(length..).unwrap_or_default();
+        let bytes: usize = new.iter().map(|message| message.span.len()).sum();
+        let decided = decisions.get(length..).unwrap_or_default();
+        let saved = Tokens(decided.iter().map(|decision| decision.saved).sum());
+        Tokens(bytes as u64 / BYTES_PER_TOKEN) - saved
+    }
+}
+
+/// What is known of the request that another one continues.
+#[derive(Clone, Copy)]
+struct Before {
+    /// Whether this proxy has sent it. If less than a quarter of a request is in it, it counts as unknown.
+    is_known: bool,
+    /// The number of its messages.
+    length: usize,
+    /// Whether the provider's cache still holds it. Without any request of the conversation before
+    /// this one the cache is taken to be warm.
+    is_warm: bool,
+    /// Its input tokens, as the service counted them.
+    input: Option<Tokens>,
+}
+
+impl Before {
+    fn of(request: &Request<'_>, memo: &Memo, now: Instant) -> Before {
+        let Request { messages, chains, .. } = *request;
+        let longest = memo.sent.longest_beginning(chains);
+        // Where an old message was changed, a little of the beginning is in a cache at most.
+        let is_enough = |(length, _): &(usize, SentRequest)| {
+            let behind = messages.list.end - messages.all[length - 1].span.end;
+            behind * 4 <= messages.list.len() * 3
+        };
+        match longest.filter(is_enough) {
+            Some((length, sent)) => Before {
+                is_known: true,
+                length,
+                is_warm: now - sent.time < TIME_TO_LIVE,
+                input: sent.input,
+            },
+            None => {
+                Before { is_known: false, length: 0, is_warm: memo.sent.is_empty(), input: None }
+            }
+        }
     }
 }
 

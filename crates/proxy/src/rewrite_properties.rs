@@ -295,8 +295,8 @@ impl World {
         let body = original.body();
         let rewritten = self.rewriter.rewrite(original.api, &body, self.now).expect("it is read");
         assert_eq!(rewritten.effect.failure, None);
-        if rewritten.is_cut_near {
-            self.rewriter.prepare(original.api, &body).expect("it is read");
+        if let Some(next) = rewritten.next_cut {
+            self.rewriter.prepare(original.api, &body, next).expect("it is read");
         }
         let made = rewritten.body.unwrap_or_else(|| body.clone());
         let is_cut = rewritten.effect.cut.is_some();

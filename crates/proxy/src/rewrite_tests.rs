@@ -21,6 +21,9 @@ impl Counter for Words {
     }
 }
 
+/// A cut that is made because of its price.
+const PRICED: NextCut = NextCut { must_cut: false };
+
 fn rewriter(folder: Option<PathBuf>) -> Rewriter {
     Rewriter::new(folder, built_in("epitome").expect("a recipe"), &Words, Catalogue::built_in())
 }
@@ -82,8 +85,8 @@ fn body(api: &'static Api, messages: &[Value]) -> Bytes {
 /// Rewrites a request, and then does what is done while it is under way.
 fn rewritten(rewriter: &Rewriter, api: &'static Api, body: &Bytes) -> Rewritten {
     let rewritten = rewriter.rewrite(api, body, Instant::now()).expect("it is rewritten");
-    if rewritten.is_cut_near {
-        rewriter.prepare(api, body).expect("it is read");
+    if let Some(next) = rewritten.next_cut {
+        rewriter.prepare(api, body, next).expect("it is read");
     }
     rewritten
 }
@@ -466,7 +469,7 @@ fn a_cut_that_was_planned_before_another_one_is_not_made() {
     };
     assert!(has_cut(30));
     assert!(!has_cut(90) && !has_cut(91), "none is planned yet");
-    rewriter.prepare(api, &request(90)).expect("it is read");
+    rewriter.prepare(api, &request(90), PRICED).expect("it is read");
     // This plan begins before the cut and ends behind it.
     let conversation = {
         let messages = Messages::find(&request(91), api.list).expect("messages");
@@ -474,13 +477,13 @@ fn a_cut_that_was_planned_before_another_one_is_not_made() {
         rewriter.memos.of_conversation(messages.root(&chains)).expect("memory")
     };
     let first = locked(&conversation).prepared.take().expect("a plan");
-    rewriter.prepare(api, &request(91)).expect("it is read");
+    rewriter.prepare(api, &request(91), PRICED).expect("it is read");
     let late = locked(&conversation).prepared.replace(first);
     assert!(has_cut(92));
     locked(&conversation).prepared = late;
     // By now a cut is due again, and the late plan is of no use for it.
     assert!(!has_cut(200));
-    rewriter.prepare(api, &request(200)).expect("it is read");
+    rewriter.prepare(api, &request(200), PRICED).expect("it is read");
     assert!(has_cut(201));
 }
 
@@ -592,4 +595,61 @@ fn reasoning_that_is_bound_to_its_prefix_forbids_a_cut() {
     let bound = Bytes::from(bound);
     let rewritten = rewriter.rewrite(api, &bound, Instant::now()).expect("it is read");
     assert_eq!((rewritten.body, rewritten.effect.cut), (None, None));
+}
+
+/// Whether a cut is made in a request, which must be rewritten without a failure.
+fn is_cut(rewriter: &Rewriter, api: &'static Api, body: &Bytes) -> bool {
+    let rewritten = rewritten(rewriter, api, body);
+    assert_eq!(rewritten.effect.failure, None);
+    rewritten.effect.cut.is_some()
+}
+
+#[test]
+fn after_an_edit_of_an_old_message_the_request_is_cut_at_once() {
+    for name in APIS {
+        let api = api(name);
+        let rewriter = digesting(None);
+        assert!(is_cut(&rewriter, api, &body(api, &long(name, 30))), "{name}");
+        let mut messages = long(name, 31);
+        assert!(!is_cut(&rewriter, api, &body(api, &messages)), "{name}");
+        // The client clears an old result: what was sent before is in no cache any more.
+        let cleared = turn(name, "c1", "[Old tool result content cleared]");
+        let at = 1 + cleared.len();
+        messages.splice(at..at + cleared.len(), cleared);
+        assert!(is_cut(&rewriter, api, &body(api, &messages)), "{name}");
+    }
+}
+
+#[test]
+fn each_branch_of_a_conversation_is_cut_by_itself() {
+    let api = api("anthropic");
+    let rewriter = digesting(None);
+    assert!(is_cut(&rewriter, api, &body(api, &long("anthropic", 30))));
+    // The user goes back to the fifth call.
+    let branch = |calls: usize| {
+        let mut messages = long("anthropic", 5);
+        messages.push(json!({"role": "user", "content": "Build it in another way."}));
+        messages.extend(long("anthropic", calls).split_off(11));
+        body(api, &messages)
+    };
+    assert!(is_cut(&rewriter, api, &branch(7)), "what is behind the fifth call is new");
+    // The first branch goes on as it was.
+    assert!(!is_cut(&rewriter, api, &body(api, &long("anthropic", 31))));
+}
+
+#[test]
+fn a_request_that_nearly_fills_the_window_is_cut_whatever_it_costs() {
+    let api = api("anthropic");
+    let mut recipe = built_in("epitome").expect("a recipe");
+    recipe.trigger.live.tokens = Some(u64::MAX);
+    recipe.live.priced = false;
+    let rewriter = Rewriter::new(None, recipe, &Words, Catalogue::built_in());
+    let request = |model: &str, calls: usize| {
+        let body = body(api, &long("anthropic", calls));
+        let text = std::str::from_utf8(&body).expect("UTF-8");
+        Bytes::from(text.replacen(r#""model": "m""#, &format!(r#""model": "{model}""#), 1))
+    };
+    let cuts = |model: &str| [250, 270, 400].map(|n| is_cut(&rewriter, api, &request(model, n)));
+    assert_eq!(cuts("unknown"), [false, false, false]);
+    assert_eq!(cuts("claude-sonnet-4-5"), [false, false, true]);
 }
