@@ -17,7 +17,7 @@ use crate::store::{disk, write_new};
 pub enum BackupPlace {
     /// In the folder of the archive.
     Archive,
-    /// Next to the session, where most agents list the copy as another session.
+    /// Next to the session: most agents list it there as a session.
     Beside,
 }
 
