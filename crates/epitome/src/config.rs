@@ -20,7 +20,7 @@ use crate::store::disk;
 
 /// Variables named `EPITOME_…` that are not settings: first those that the program itself reads,
 /// then those of its tests and tools.
-pub(crate) const OTHER_VARIABLES: [&str; 18] = [
+pub(crate) const OTHER_VARIABLES: [&str; 20] = [
     "EPITOME_API_KEY",
     "EPITOME_CONFIG",
     "EPITOME_HOME",
