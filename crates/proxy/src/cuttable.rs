@@ -48,9 +48,9 @@ pub(crate) enum PlannedCut {
 }
 
 impl Cuttable<'_> {
-    /// Whether a cut is worth its price, or has to be made whatever it costs. `before` are the tokens of this request without it,
-    /// `saved` those that it leaves out of this request and of each later one, and `rewritten`
-    /// those that the provider writes to its cache again.
+    /// Whether a cut is worth its price, or has to be made whatever it costs. `before` are the
+    /// tokens of this request without it, `saved` those that it leaves out of this request and of
+    /// each later one, and `rewritten` those that the provider writes to its cache again.
     pub(crate) fn is_worth(&self, before: Tokens, saved: Tokens, rewritten: Tokens) -> bool {
         if self.must_cut {
             return true;

@@ -125,9 +125,8 @@ impl Rewriter {
             effect.group = Group::Holdout;
             return Ok(Rewritten { effect, ..Rewritten::default() });
         }
-        let last = chains.last().copied();
         let request = Request { api, body, messages: &messages, chains: &chains };
-        let before = Before::of(&request, &memo, now);
+        let before = Before::find(&request, &memo, now);
         if known < messages.all.len() {
             match self.decide(&request, &mut memo, &mut decisions) {
                 Ok(shortened) => effect.shortened = shortened,
@@ -142,8 +141,7 @@ impl Rewriter {
         }
         let saved = |of: &[Arc<Decision>]| Tokens(of.iter().map(|it| it.saved).sum());
         effect.saved_now = saved(&decisions[known..]);
-        // What was sent before is sent again as it was, unless the model's window is too small for
-        // it: then it may have been refused.
+        // A request that is sent again stays as it was, unless it may have been too long.
         if known < messages.all.len() || self.is_nearly_full(&request, &before, &decisions, NONE) {
             match self.cut(&request, &mut memo, &mut decisions, &before) {
                 Ok(cut) => effect.cut = cut,
@@ -151,15 +149,13 @@ impl Rewriter {
             }
         }
         memo.sent.add(&chains, now);
-        let next_cut = match effect.cut {
-            Some(_) => None,
-            None => self.next_cut(&request, &memo, &before, &decisions),
-        };
+        let next_cut = self.next_cut(&request, &memo, &before, &decisions, effect.cut);
         // The decisions of a cut are about messages that were sent before.
         effect.saved_before = saved(&decisions) - effect.saved_now;
         effect.cuts = memo.cuts(&chains);
         drop(memo);
         let splices = splices(&messages, &decisions)?;
+        let last = chains.last().copied();
         let conversation = Some(conversation);
         if splices.is_empty() {
             return Ok(Rewritten { effect, conversation, last, next_cut, ..Rewritten::default() });
@@ -288,14 +284,19 @@ impl Rewriter {
         saved.0 * 4 >= target.0 && cuttable.is_worth(tokens, saved, target)
     }
 
-    /// The cut that is going to be due in the next request, if one is.
+    /// The cut that is going to be due in the next request, if one is. `made` is the cut of this
+    /// request.
     fn next_cut(
         &self,
         request: &Request<'_>,
         memo: &Memo,
         before: &Before,
         decisions: &[Arc<Decision>],
+        made: Option<NewCut>,
     ) -> Option<NextCut> {
+        if made.is_some() {
+            return None;
+        }
         let price = self.price(request.messages);
         let more = growth(request.messages, decisions, before.input.unwrap_or_default());
         let must_cut = self.is_nearly_full(request, before, decisions, more);
@@ -404,7 +405,8 @@ impl<'r> Request<'r> {
 /// What is known of the request that another one continues.
 #[derive(Clone, Copy)]
 struct Before {
-    /// Whether this proxy has sent it. If less than a quarter of a request is in it, it counts as unknown.
+    /// Whether this proxy has sent it. It counts as unknown if less than a quarter of the request
+    /// that continues it is in it.
     is_known: bool,
     /// The number of its messages.
     length: usize,
@@ -416,7 +418,7 @@ struct Before {
 }
 
 impl Before {
-    fn of(request: &Request<'_>, memo: &Memo, now: Instant) -> Before {
+    fn find(request: &Request<'_>, memo: &Memo, now: Instant) -> Before {
         let Request { messages, chains, .. } = *request;
         let longest = memo.sent.longest_beginning(chains);
         // Where an old message was changed, a little of the beginning is in a cache at most.
