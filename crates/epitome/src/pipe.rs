@@ -401,7 +401,7 @@ impl Server {
         hold: Option<FileLock>,
     ) {
         self.size = size;
-        let sent = SentBefore::default();
+        let sent = SentBefore::at_the_beginning(&context);
         self.session = Some(Session { context, sent, pending: None, path, hold });
     }
 

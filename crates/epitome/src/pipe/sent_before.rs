@@ -12,6 +12,13 @@ pub struct SentBefore {
 }
 
 impl SentBefore {
+    /// What a client has sent that begins or resumes a session: nothing, so that the messages of a
+    /// log that is resumed count as changed.
+    pub fn at_the_beginning(context: &Context) -> SentBefore {
+        let now = SentBefore::from_context(context);
+        if now.sent.is_empty() { now } else { SentBefore::default() }
+    }
+
     pub fn from_context(context: &Context) -> SentBefore {
         let view = context.unchanged_view();
         let transcript = view.transcript();
@@ -24,3 +31,7 @@ impl SentBefore {
         self.sent.starts_with(&before.sent) && self.sent.len() == before.sent.len() + new
     }
 }
+
+#[cfg(test)]
+#[path = "sent_before_tests.rs"]
+mod tests;
