@@ -36,7 +36,9 @@ impl Cuttable<'_> {
 
     fn cut_by_passes(&self, recipe: &Recipe, counter: &dyn Counter) -> Result<Option<Cut>> {
         let recipe = cut_alone(recipe);
-        if recipe.stages.stored.passes.is_empty() {
+        // An edit of a request in which a digest has dropped messages may lie across them.
+        let has_dropped = self.decisions.iter().any(|decision| decision.dropped);
+        if has_dropped || recipe.stages.stored.passes.is_empty() {
             return Ok(None);
         }
         let sent = sent(self.body, self.messages, self.decisions)?;

@@ -56,19 +56,37 @@ enum Cuts {
     None,
     Passes,
     Digest,
+    /// By a digest, and only because the model's window is nearly full.
+    Full,
 }
+
+/// Windows that the generated conversations fill.
+const SMALL_WINDOWS: &str = r#"
+    [[model]]
+    provider = "anthropic"
+    name = "claude-opus-4-5"
+    window = 900
+    output = 100
+    price = { input = 5, output = 25 }
+    [[model]]
+    provider = "openai"
+    name = "gpt-5"
+    window = 900
+    output = 100
+    price = { input = 1, output = 10 }
+"#;
 
 fn recipe(cuts: Cuts) -> Recipe {
     let mut recipe = built_in("epitome").expect("a recipe");
     recipe.stages.live.ingest =
         Some(IngestRule { repeats: true, cap: Some(200), ..IngestRule::default() });
     recipe.trigger.live.tokens = Some(match cuts {
-        Cuts::None => u64::MAX,
+        Cuts::None | Cuts::Full => u64::MAX,
         Cuts::Passes | Cuts::Digest => 400,
     });
     recipe.target.live = None;
     match &mut recipe.stages.live.digest {
-        Some(rule) if cuts == Cuts::Digest => rule.budget = 200,
+        Some(rule) if matches!(cuts, Cuts::Digest | Cuts::Full) => rule.budget = 200,
         digest => *digest = None,
     }
     recipe.keep = Keep { results: Some(1), ..Keep::default() };
@@ -76,7 +94,11 @@ fn recipe(cuts: Cuts) -> Recipe {
 }
 
 fn rewriter(config: &Config, cuts: Cuts) -> Rewriter {
-    Rewriter::new(Some(config.wire_memo()), recipe(cuts), &Halves, Catalogue::built_in())
+    let catalogue = match cuts {
+        Cuts::Full => Catalogue::parse(SMALL_WINDOWS).expect("a table"),
+        Cuts::None | Cuts::Passes | Cuts::Digest => Catalogue::built_in(),
+    };
+    Rewriter::new(Some(config.wire_memo()), recipe(cuts), &Halves, catalogue)
 }
 
 /// A conversation as its agent knows it: a body, divided at its messages.
@@ -295,7 +317,8 @@ impl World {
         let body = original.body();
         let rewritten = self.rewriter.rewrite(original.api, &body, self.now).expect("it is read");
         assert_eq!(rewritten.effect.failure, None);
-        if let Some(next) = rewritten.next_cut {
+        // A full window is cut in the request itself, if no plan is ready.
+        if let Some(next) = rewritten.next_cut.filter(|_| self.cuts != Cuts::Full) {
             self.rewriter.prepare(original.api, &body, next).expect("it is read");
         }
         let made = rewritten.body.unwrap_or_else(|| body.clone());
@@ -303,8 +326,8 @@ impl World {
         self.has_cut |= is_cut;
         let made = Talk::parse(original.api, &made);
         match self.cuts {
-            Cuts::Digest if self.has_cut => check_digested(original, &made),
-            Cuts::None | Cuts::Passes | Cuts::Digest => {
+            Cuts::Digest | Cuts::Full if self.has_cut => check_digested(original, &made),
+            Cuts::None | Cuts::Passes | Cuts::Digest | Cuts::Full => {
                 check_untouched(original, &made, self.has_cut);
             }
         }
@@ -532,20 +555,32 @@ fn a_cut_is_a_new_beginning_that_stays() {
     }
 }
 
-#[test]
-fn a_digest_is_a_new_beginning_that_stays() {
+/// Plays conversations whose cuts are digests. Returns the number of those with a cut.
+fn digests(cuts: Cuts) -> usize {
     let digests = std::cell::Cell::new(0);
     for (wire, _) in FORMATS {
         check(wire, |a, _, steps| {
             let home = tempfile::tempdir().expect("a folder");
-            let mut world = World::new(Cuts::Digest, home.path());
+            let mut world = World::new(cuts, home.path());
             let steps: Vec<_> = steps.into_iter().map(|(_, step)| (false, step)).collect();
             let other = Agent::new(a.clone());
             play(&mut world, &mut [Agent::new(a), other], &steps);
             digests.set(digests.get() + usize::from(world.has_cut));
         });
     }
-    assert!(digests.get() > 40, "{}", digests.get());
+    digests.get()
+}
+
+#[test]
+fn a_digest_is_a_new_beginning_that_stays() {
+    let digests = digests(Cuts::Digest);
+    assert!(digests > 40, "{digests}");
+}
+
+#[test]
+fn a_digest_because_of_a_full_window_is_a_new_beginning_that_stays() {
+    let digests = digests(Cuts::Full);
+    assert!(digests > 20, "{digests}");
 }
 
 /// The turns of a conversation with a result that is shortened, around `%` in the result.
