@@ -2,7 +2,8 @@
 //!
 //! Every digest contains the texts that set rules for the agent, the short messages of the user and
 //! the agent, some lines of long messages of the user, the lines of failed results that report the
-//! failure, and the newest short texts of the model. The other lines are chosen by their facts:
+//! failure, the newest short texts of the model, and the commands that must not be given twice (a
+//! push, a deployment). The other lines are chosen by their facts:
 //! first those with the highest value per token. The value of a fact is its rarity times the
 //! probability that the model will need it; a fact that the digest contains already has no value.
 //! The choice ends when a budget of tokens is spent.
@@ -76,6 +77,9 @@ const ROUNDS: usize = 3;
 const LEAST: u64 = 10;
 /// The budget divided by this number is the maximum size of all short texts of the model together.
 const BRIEFS: u64 = 10;
+/// The budget divided by this number is the maximum size of the full headers of all calls with an
+/// effect together.
+const EFFECTS: u64 = 20;
 
 /// A digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,7 +162,12 @@ impl DigestRule {
         // The tokens that the digest itself may have.
         let room = Tokens(budget.0.saturating_sub(others.0)).max(least);
         let rules = pinned_text(&pins);
-        let limits = DigestLimits { rules: rules.as_deref(), briefs, focus: self.focus.as_deref() };
+        let limits = DigestLimits {
+            rules: rules.as_deref(),
+            briefs,
+            effects: Tokens(budget.0 / EFFECTS),
+            focus: self.focus.as_deref(),
+        };
         let choice = Choice::weigh(index, &pieces, &values, &limits, view.counter);
         let mut limit = room.0 - pinned.0;
         let mut best: Option<Digest> = None;

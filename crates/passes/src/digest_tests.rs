@@ -231,7 +231,7 @@ fn lines_are_chosen_within_the_budget() {
     let mut index = FactIndex::default();
     let pieces = index.pieces(&view, &[0, 1, 2], &[], &DigestRule::default());
     let values = Values::from_occurrences(&mut index.occurrences, &index.facts, &pieces);
-    let limits = DigestLimits { rules: None, briefs: Tokens(0), focus: None };
+    let limits = DigestLimits { rules: None, briefs: Tokens(0), effects: Tokens(0), focus: None };
     let choice = Choice::weigh(&index, &pieces, &values, &limits, &Quarters);
     for (budget, lines) in [(40, 3), (60, 5), (80, 7)] {
         let mut choosing = choice.begin(&Quarters);
@@ -497,4 +497,40 @@ fn lines_that_have_words_of_the_focus_are_worth_more() {
     // Words that no line has, or that all have, change nothing.
     assert_eq!(counts(Some("nothing")), none);
     assert_eq!(counts(Some(" ,.")), none);
+}
+
+/// A model that does not see that it has pushed may push again.
+#[test]
+fn a_command_with_an_effect_is_named_whatever_its_facts_are_worth() {
+    let run =
+        |sample: Sample, command: &str| sample.call(ToolKind::Shell, command).output("so it is\n");
+    let mut sample = Sample::new().user("Go on.");
+    for command in ["git push", "ls", "git push", "ls", "ls", "git commit -m x"] {
+        sample = run(sample, command);
+    }
+    let sample = sample.call(ToolKind::Shell, "npm publish").error("error: no");
+    let digest = digest_of(&sample.reply("Done."), 900);
+    let expected = [
+        "User:",
+        "Go on.",
+        "#1–2 Shell",
+        "#3 Shell git push",
+        "#4–5 Shell",
+        "#6 Shell git commit -m x",
+        "#7 Shell",
+        "error: no",
+    ];
+    assert_eq!(lines_of(&digest), expected);
+}
+
+/// The newest commands with an effect have a twentieth of the budget.
+#[test]
+fn commands_with_an_effect_are_limited_by_the_budget() {
+    let mut sample = Sample::new().user("Go on.");
+    for command in ["git tag", "git merge", "git rebase", "git commit", "git push"] {
+        sample = sample.call(ToolKind::Shell, command).output("so it is\n");
+    }
+    let digest = digest_of(&sample.reply("Done."), 260);
+    let expected = ["User:", "Go on.", "#1–3 Shell", "#4 Shell git commit", "#5 Shell git push"];
+    assert_eq!(lines_of(&digest), expected);
 }

@@ -54,6 +54,7 @@ mod compaction;
 mod copies;
 mod decisions;
 mod digest;
+mod effects;
 mod evidence;
 pub mod facts;
 mod history;

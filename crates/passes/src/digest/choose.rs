@@ -32,6 +32,9 @@ pub(super) struct DigestLimits<'a> {
     pub rules: Option<&'a str>,
     /// Maximum tokens of all short texts of the model; the newest are included first.
     pub briefs: Tokens,
+    /// Maximum tokens of the full headers of all calls with an effect; the newest are included
+    /// first.
+    pub effects: Tokens,
     /// The topic: lines about it have a higher value.
     pub focus: Option<&'a str>,
 }
@@ -117,6 +120,13 @@ impl<'p> Choice<'p> {
             whole += piece.brief.as_ref().map_or(0, |(_, tokens)| tokens.0);
             piece.lines.iter().for_each(|line| cover(&mut known, &line.facts));
         }
+        for n in effects(old, limits.effects) {
+            let Some(full) = &old[n].full else { continue };
+            stays.entry(n).or_default().full = true;
+            // The header of a piece with lines that stay is counted below.
+            whole += full.tokens.0 - old[n].head_tokens.0.min(full.tokens.0);
+            cover(&mut known, &full.facts);
+        }
         for (n, piece) in old.iter().enumerate() {
             if let Some(of_piece) = stays.get(&n) {
                 whole += piece.head_tokens.0;
@@ -157,7 +167,8 @@ impl<'p> Choice<'p> {
         counter: &dyn Counter,
     ) -> Vec<Candidate> {
         let piece = &self.old[n];
-        let header = piece.full.is_some().then_some(None);
+        let has_header = self.stays.get(&n).is_some_and(|of_piece| of_piece.full);
+        let header = (piece.full.is_some() && !has_header).then_some(None);
         let lines = (0..piece.lines.len()).filter(|&at| may_be(&piece.lines[at])).map(Some);
         let candidates = header.into_iter().chain(lines).filter_map(|line| {
             let gain = self.gain(piece, line, &self.known);
@@ -314,6 +325,26 @@ fn briefs(old: &[Piece], kept: &[Piece], most: Tokens) -> Vec<usize> {
         found.push(n);
     }
     found.reverse();
+    found
+}
+
+/// The indices of the calls with an effect that the digest names by their full headers: the newest,
+/// until `most` tokens are spent, and each command once.
+fn effects(old: &[Piece], most: Tokens) -> Vec<usize> {
+    let mut named: HashSet<&str> = HashSet::new();
+    let mut left = most;
+    let mut found = Vec::new();
+    for (n, piece) in old.iter().enumerate().rev() {
+        let Some(full) = piece.full.as_ref().filter(|_| piece.has_effect) else { continue };
+        if !named.insert(full.text.trim_start_matches(&*piece.head)) {
+            continue;
+        }
+        if full.tokens > left {
+            break;
+        }
+        left = left - full.tokens;
+        found.push(n);
+    }
     found
 }
 

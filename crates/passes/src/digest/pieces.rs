@@ -10,6 +10,7 @@ use epitome_model::{Block, Call, Counter, Entry, Output, Role, Source, Span, Tok
 use serde_json::Value;
 
 use crate::decisions::decision;
+use crate::effects::has_effect;
 use crate::evidence::{Sure, failing_lines};
 use crate::facts::{FactId, FactKind, facts};
 use crate::key_blocks::without_key_blocks;
@@ -79,6 +80,9 @@ pub struct Body {
     /// The text with its tokens, for a short text of the model: a digest contains it whole if there
     /// is room for such texts.
     pub brief: Option<(String, Tokens)>,
+    /// Whether the piece is a call that changed something outside the working copy, or recorded a
+    /// step: a digest contains its full header if there is room for such headers.
+    pub has_effect: bool,
 }
 
 /// A header with the target of its call, which may be truncated, and the short arguments.
@@ -371,8 +375,17 @@ impl<'a> Part<'a> {
             lines,
             whole,
             brief,
+            has_effect: self.has_effect(source),
         };
         UnnumberedPiece { body, of_header, of_lines }
+    }
+
+    /// Whether the part is a call that succeeded and has an effect that a model must not repeat.
+    fn has_effect(&self, source: &dyn Source) -> bool {
+        let Block::Call(call) = self.content else { return false };
+        let target = call.target.as_ref().map(|target| target.read(source)).unwrap_or_default();
+        let failed = self.result.is_some_and(|output| output.error);
+        !failed && has_effect(call.kind, &call.name, &target)
     }
 
     /// The text with its tokens, if it is short enough to be included whole. `None` for a longer
