@@ -9,7 +9,7 @@ use epitome_engine::stored::{RequestDigest, RequestRule};
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_formats::Loaded;
 use epitome_model::{
-    At, Block, Counter, Entry, Item, Part, Role, Source, Span, Text, Tokens, Transcript,
+    At, Block, Counter, Entry, Image, Item, Part, Role, Source, Span, Text, Tokens, Transcript,
     block_tokens, encode,
 };
 use epitome_passes::{FactIndex, Recipe, Side, View, new_violations};
@@ -246,7 +246,15 @@ impl Original {
                 let raw = text(source.at(span).into_owned())?;
                 let hash = Hash::compute(raw.as_bytes());
                 list.push_str(&format!("{} {number}{what}\n", hash.reference()));
-                let about = About { what, texts: texts(block, span), ..About::default() };
+                let about = match picture(block) {
+                    Some(image) => About {
+                        what,
+                        texts: ranges_in(span, &[image.data]),
+                        media: Some(image.media.to_string()),
+                        ..About::default()
+                    },
+                    None => About { what, texts: texts(block, span), ..About::default() },
+                };
                 removed.push(RemovedText { hash, raw, about });
             }
         }
@@ -302,6 +310,23 @@ fn texts(block: &Block, span: Span) -> Vec<(u32, u32)> {
         }
         _ => Vec::new(),
     };
-    let offset = |at: u64| (at - span.start) as u32;
-    spans.iter().map(|text| (offset(text.start), offset(text.end))).collect()
+    ranges_in(span, &spans)
+}
+
+/// The picture that is all of a block.
+fn picture(block: &Block) -> Option<&Image> {
+    match block {
+        Block::Image(image) => Some(image),
+        Block::Output(output) => match &*output.parts {
+            [Part::Image(image)] => Some(image),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The ranges of `spans`, relative to the start of `outer`, which contains them.
+fn ranges_in(outer: Span, spans: &[Span]) -> Vec<(u32, u32)> {
+    let offset = |at: u64| (at - outer.start) as u32;
+    spans.iter().map(|span| (offset(span.start), offset(span.end))).collect()
 }

@@ -532,6 +532,35 @@ fn what_a_digest_stands_for_is_listed_and_shown() {
     assert!(list.contains(" #4 call of Bash make c3\n"), "{list}");
 }
 
+/// A picture is shown as one: `epitome show` writes its bytes.
+#[test]
+fn a_picture_that_a_digest_stands_for_keeps_its_media_type() {
+    let home = tempfile::tempdir().expect("a folder");
+    let config = epitome::Config::from_home(home.path());
+    let api = api("anthropic");
+    let image = json!({"type": "image",
+        "source": {"type": "base64", "media_type": "image/png", "data": "aWNvbg=="}});
+    let mut messages = long("anthropic", 30);
+    messages.insert(3, json!({"role": "user", "content": [image]}));
+    messages[7]["content"][0]["content"] = json!([image]);
+    let cut = sent(&digesting(Some(config.wire_memo())), api, &messages);
+    let digest = words(api, &cut)[1].1.clone();
+    let (_, hint) = digest.rsplit_once("[`epitome show ").expect("a hint");
+    let shown = |reference: &str| {
+        let reference = reference.parse().expect("a reference");
+        epitome::ops::archived_text(&config, &reference).expect("it is kept")
+    };
+    let list = String::from_utf8(shown(&hint[..=Ref::DIGITS]).bytes).expect("text");
+    let pictures: Vec<(Option<String>, Vec<u8>)> = list
+        .lines()
+        .filter(|line| line.ends_with(" image/png") || line.ends_with("with a picture"))
+        .map(|line| shown(&line[..=Ref::DIGITS]))
+        .map(|text| (text.found.about.media, text.bytes))
+        .collect();
+    let expected = (Some("image/png".to_owned()), b"aWNvbg==".to_vec());
+    assert_eq!(pictures, [expected.clone(), expected], "{list}");
+}
+
 #[test]
 fn messages_with_blocks_of_an_unknown_kind_are_not_digested() {
     let api = api("anthropic");
