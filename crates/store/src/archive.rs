@@ -48,6 +48,7 @@ mod hash;
 mod key;
 pub(crate) mod pack;
 pub mod pack_store;
+pub(crate) mod pieces;
 mod run;
 mod size;
 mod undo_data;
@@ -486,7 +487,7 @@ fn numbers_that_end(store: &dyn PackStore, folder: &str, end: &str) -> Result<Ve
 }
 
 #[cfg(test)]
-mod memory_store;
+pub(crate) mod memory_store;
 #[cfg(test)]
 mod stores;
 #[cfg(test)]

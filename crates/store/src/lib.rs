@@ -10,6 +10,9 @@
 //! the file, it undoes record by record. A restore is a list of splices: nothing is written until
 //! [`Store`] does.
 //!
+//! The [`Vault`] keeps every version of a session that was seen, in chunks that versions and
+//! sessions share.
+//!
 //! Everything survives a process that is killed and a disk that is full: a pack is complete or
 //! absent, and a session is its old self or its new one.
 //!
@@ -66,6 +69,7 @@ pub mod archive_transfer;
 pub mod compressed;
 pub mod file_tree;
 pub mod original;
+pub(crate) mod path_text;
 pub mod place;
 pub mod reference;
 pub mod regular;
@@ -76,8 +80,10 @@ pub mod source;
 pub mod state;
 pub mod step;
 pub mod store;
+pub mod vault;
 
 pub use archive::{Archive, Generation};
 pub use place::Place;
 pub use session::Loaded;
 pub use store::{LockedSession, Store};
+pub use vault::Vault;

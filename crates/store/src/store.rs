@@ -505,6 +505,18 @@ fn written(
     out.into_inner().map_err(|err| failed(err.into_error()))
 }
 
+/// Waits until no other process holds the lock in this file, and takes it. The lock ends when the
+/// result is dropped, or the process is killed. On a disk without locks nothing is locked.
+pub(crate) fn lock_for_writing(path: &Path) -> Result<File> {
+    let failed = |err| Error::writing(err, "the lock", path);
+    let file = open_private(path).map_err(failed)?;
+    match file.lock() {
+        Ok(()) => Ok(file),
+        Err(err) if err.kind() == std::io::ErrorKind::Unsupported => Ok(file),
+        Err(err) => Err(failed(err)),
+    }
+}
+
 fn name_is_taken(path: &Path) -> Error {
     Error::new(ErrorKind::Exists, "there is something of that name already").at(path)
 }

@@ -39,20 +39,28 @@ pub enum Kind {
     Blob,
     /// The generation.
     Manifest,
+    /// A part of the content of kept files, in a pack of the vault.
+    Chunk,
+    /// What happened to kept files, in a pack of the vault.
+    Versions,
 }
 
 impl Kind {
+    const ALL: [Kind; 5] = [Kind::Key, Kind::Blob, Kind::Manifest, Kind::Chunk, Kind::Versions];
+
     fn tag(self) -> [u8; 4] {
         let last = match self {
             Kind::Key => b'k',
             Kind::Blob => b'b',
             Kind::Manifest => b'm',
+            Kind::Chunk => b'c',
+            Kind::Versions => b'v',
         };
         [TAG[0], TAG[1], TAG[2], last]
     }
 
     fn from_tag(tag: &[u8]) -> Option<Kind> {
-        [Kind::Key, Kind::Blob, Kind::Manifest].into_iter().find(|kind| kind.tag() == tag)
+        Kind::ALL.into_iter().find(|kind| kind.tag() == tag)
     }
 }
 
@@ -234,15 +242,17 @@ impl Pack {
     ///
     /// `Archive` if the bytes are not in the pack or are damaged.
     pub fn read(&self, hash: &Hash) -> Result<Vec<u8>> {
-        let from = self.entries.partition_point(|entry| entry.hash < *hash);
-        let found = self.entries[from..]
-            .iter()
-            .take_while(|entry| entry.hash == *hash)
-            .find(|entry| entry.kind == Kind::Blob);
-        match found {
+        match self.find(Kind::Blob, hash) {
             Some(entry) => self.raw(entry),
             None => Err(self.damaged(format!("the archive misses the bytes {hash}"))),
         }
+    }
+
+    /// The piece of this kind whose raw bytes have this hash.
+    pub fn find(&self, kind: Kind, hash: &Hash) -> Option<&Entry> {
+        let from = self.entries.partition_point(|entry| entry.hash < *hash);
+        let same = self.entries[from..].iter().take_while(|entry| entry.hash == *hash);
+        same.into_iter().find(|entry| entry.kind == kind)
     }
 
     /// The bytes of a piece, checked against their hash.
@@ -315,7 +325,7 @@ impl Pack {
         }
     }
 
-    fn damaged(&self, what: impl Into<String>) -> Error {
+    pub fn damaged(&self, what: impl Into<String>) -> Error {
         Error::new(ErrorKind::Archive, what).at(&self.location)
     }
 }

@@ -1,11 +1,11 @@
 //! Writes packs.
 
 use std::collections::HashSet;
-use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
-use super::pack::{self, Entry, Kind};
+use super::pack::{Entry, Kind};
 use super::pack_store::{NewPack, PackStore};
+use super::pieces::PieceWriter;
 use super::{About, Draft, Generation, Hash, SessionKey, numbers, pack_name};
 use epitome_error::{Error, ErrorKind, Result};
 
@@ -17,29 +17,16 @@ pub(crate) const LEVEL: i32 = 3;
 pub struct PackWriter {
     store: Arc<dyn PackStore>,
     key: SessionKey,
-    out: BufWriter<Box<dyn NewPack>>,
-    at: u64,
-    entries: Vec<Entry>,
+    pieces: PieceWriter,
     held: HashSet<Hash>,
-    zstd: zstd::bulk::Compressor<'static>,
 }
 
 impl PackWriter {
     pub(crate) fn begin(store: Arc<dyn PackStore>, key: &SessionKey) -> Result<PackWriter> {
-        let pack = store.begin(&key.folder())?;
-        let mut writer = PackWriter {
-            zstd: compressor(&*store, key)?,
-            store,
-            key: key.clone(),
-            out: BufWriter::new(pack),
-            at: 0,
-            entries: Vec::new(),
-            held: HashSet::new(),
-        };
-        writer.write(&pack::header())?;
+        let mut pieces = PieceWriter::begin(&*store, &key.folder(), LEVEL)?;
         let about = serde_json::to_vec(key).expect("two texts always serialise");
-        writer.piece(Kind::Key, &[], &about)?;
-        Ok(writer)
+        pieces.put(Kind::Key, Hash::compute(&[]), &[], &about)?;
+        Ok(PackWriter { store, key: key.clone(), pieces, held: HashSet::new() })
     }
 
     /// Adds removed bytes to the pack and returns their hash. If the same bytes are added again,
@@ -55,7 +42,7 @@ impl PackWriter {
             return Ok(hash);
         }
         let about = serde_json::to_vec(&about).expect("texts and numbers always serialise");
-        self.piece(Kind::Blob, raw, &about)?;
+        self.pieces.put(Kind::Blob, hash, raw, &about)?;
         self.held.insert(hash);
         Ok(hash)
     }
@@ -80,7 +67,7 @@ impl PackWriter {
         wanted: Option<u64>,
     ) -> Result<Generation> {
         generation.check(&self.held)?;
-        let end = self.at;
+        let end = self.pieces.len();
         let mut wanted = wanted;
         let folder = self.key.folder();
         loop {
@@ -90,72 +77,28 @@ impl PackWriter {
             };
             let manifest = serde_json::to_vec(&generation)
                 .map_err(|err| Error::new(ErrorKind::Broken, "no manifest").because(err))?;
-            self.piece(Kind::Manifest, &manifest, &[])?;
-            let ending = pack::ending(&mut self.entries, self.at);
-            self.write(&ending)?;
-            let writing = |err| failed(err, &*self.store, &self.key);
-            let pack = self.out.into_inner().map_err(|err| writing(err.into_error()))?;
-            let Some(mut pack) = pack.put(&pack_name(&folder, generation.number))? else {
-                return Ok(generation);
-            };
-            // The manifest contains the number, so it is written again.
-            pack.truncate(end).map_err(writing)?;
-            self.out = BufWriter::new(pack);
-            self.at = end;
-            self.entries.retain(|entry| entry.kind != Kind::Manifest);
+            self.pieces.put(Kind::Manifest, Hash::compute(&manifest), &manifest, &[])?;
+            // The manifest contains the number, so it is written again if the number is taken.
+            match self.pieces.finish(&pack_name(&folder, generation.number), end)? {
+                None => return Ok(generation),
+                Some(pieces) => self.pieces = pieces,
+            }
         }
     }
 
     /// Continues a complete pack at `end`, where its manifest begins, so that a new manifest can
     /// replace it. `entries` are those of the pieces before `end`.
     pub(crate) fn resume(
-        mut pack: Box<dyn NewPack>,
+        pack: Box<dyn NewPack>,
         store: Arc<dyn PackStore>,
         key: &SessionKey,
         entries: Vec<Entry>,
         end: u64,
     ) -> Result<PackWriter> {
-        pack.truncate(end).map_err(|err| failed(err, &*store, key))?;
-        let zstd = compressor(&*store, key)?;
         let blobs = entries.iter().filter(|entry| entry.kind == Kind::Blob);
         let held = blobs.map(|entry| entry.hash).collect();
-        let out = BufWriter::new(pack);
-        Ok(PackWriter { store, key: key.clone(), out, at: end, entries, held, zstd })
+        let folder = store.location(&key.folder());
+        let pieces = PieceWriter::resume(pack, folder, LEVEL, entries, end)?;
+        Ok(PackWriter { store, key: key.clone(), pieces, held })
     }
-
-    fn piece(&mut self, kind: Kind, raw: &[u8], about: &[u8]) -> Result<()> {
-        if raw.len() as u64 > pack::LONGEST {
-            return Err(too_long());
-        }
-        let stored = self.zstd.compress(raw).map_err(|err| failed(err, &*self.store, &self.key))?;
-        let entry = Entry {
-            kind,
-            hash: Hash::compute(raw),
-            at: self.at,
-            raw_len: raw.len() as u64,
-            stored_len: stored.len() as u64,
-            about_len: u32::try_from(about.len()).map_err(|_| too_long())?,
-        };
-        self.write(&pack::record(&entry, about))?;
-        self.write(&stored)?;
-        self.entries.push(entry);
-        Ok(())
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.at += bytes.len() as u64;
-        self.out.write_all(bytes).map_err(|err| failed(err, &*self.store, &self.key))
-    }
-}
-
-fn too_long() -> Error {
-    Error::new(ErrorKind::Refused, "a removed piece is too long")
-}
-
-fn compressor(store: &dyn PackStore, key: &SessionKey) -> Result<zstd::bulk::Compressor<'static>> {
-    zstd::bulk::Compressor::new(LEVEL).map_err(|err| failed(err, store, key))
-}
-
-fn failed(err: io::Error, store: &dyn PackStore, key: &SessionKey) -> Error {
-    Error::writing(err, "the archive", &store.location(&key.folder()))
 }

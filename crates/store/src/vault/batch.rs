@@ -1,0 +1,391 @@
+//! Adds versions to the vault: what one scan found is one pack.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+use std::time::SystemTime;
+
+use epitome_model::Source;
+use jiff::Timestamp;
+
+use super::chunker::{HashingReader, each_chunk};
+use super::read::ChunkReader;
+use super::version::{Content, FileVersions, PackVersions};
+use super::{Cause, Change, FileKey, FileStamp, Vault, Version};
+use crate::archive::pack::Kind;
+use crate::archive::pieces::PieceWriter;
+use crate::archive::{Digest, Hash, pack_name};
+use crate::source::FileSource;
+use epitome_error::{Error, ErrorKind, Result};
+
+/// The zstd compression level of chunks.
+pub(super) const LEVEL: i32 = 9;
+/// How often a file that is written to during the scan is read again.
+const ATTEMPTS: usize = 3;
+
+/// What a scan found. Nothing of it can be read before [`commit`](Batch::commit).
+pub struct Batch<'v> {
+    vault: &'v mut Vault,
+    now: Timestamp,
+    pieces: Option<PieceWriter>,
+    /// The chunks that are in this batch.
+    held: HashSet<Hash>,
+    /// The chunks of this batch's versions that are in packs.
+    relied_on: HashSet<Hash>,
+    versions: BTreeMap<FileKey, Version>,
+}
+
+/// What [`Batch::put`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Put {
+    /// The file has a new version.
+    New(Change),
+    /// The content is that of the last version. The stamp proves it as long as it does not change;
+    /// `None` if the file was changed so recently that it does not.
+    Same(Option<FileStamp>),
+    /// The file changed all the time while it was read. Nothing was recorded.
+    Changing,
+}
+
+/// What [`Batch::commit`] did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Committed {
+    /// These versions can be read from now on, also after a power cut. Empty if there were none.
+    Written(Vec<(FileKey, Version)>),
+    /// Another process has added versions of the same files, or has removed chunks that this batch
+    /// relied on. Nothing was written: the files must be put into a new batch.
+    Stale,
+}
+
+impl Vault {
+    /// Begins to add versions, which are seen at `now`.
+    pub fn begin(&mut self, now: Timestamp) -> Batch<'_> {
+        Batch {
+            vault: self,
+            now,
+            pieces: None,
+            held: HashSet::new(),
+            relied_on: HashSet::new(),
+            versions: BTreeMap::new(),
+        }
+    }
+
+    /// The last version of a file in which it was not deleted.
+    fn last_content(&self, file: &FileKey) -> Option<&Version> {
+        self.versions(file).rev().find(|version| !version.is_deleted())
+    }
+}
+
+impl Batch<'_> {
+    /// The key of a file that this machine keeps.
+    pub fn key(&self, agent: &str, session: &str, part: Option<&str>, path: &Path) -> FileKey {
+        FileKey {
+            machine: self.vault.machine.clone(),
+            agent: agent.to_owned(),
+            session: session.to_owned(),
+            part: part.map(str::to_owned),
+            path: path.to_owned(),
+        }
+    }
+
+    /// The versions that were added to this batch.
+    pub fn versions(&self) -> impl Iterator<Item = (&FileKey, &Version)> {
+        self.versions.iter()
+    }
+
+    /// Adds the present content of the file at a path, if it is new.
+    ///
+    /// The file is read as a whole. If it changed meanwhile, what was read is accepted only if the
+    /// same bytes are read again: then they were in the file in between.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`, `NotAFile`, `NoPermission` or `Unreadable` if the file cannot be read; `Disk` if
+    /// the pack cannot be written: the batch is unusable then.
+    pub fn put_file(&mut self, file: &FileKey, path: &Path) -> Result<Put> {
+        for _ in 0..ATTEMPTS {
+            let source = FileSource::open(path)?;
+            let before = stamp(&source)?;
+            let is_settled = before.is_settled(SystemTime::now()) && before.len == source.len();
+            let Some(draft) = self.read(file, &source)? else { continue };
+            let is_same = is_settled && stamp(&source)? == before;
+            if !is_same && !is_still(&source, &draft.digest)? {
+                continue;
+            }
+            let stamp = is_same.then_some(before);
+            return Ok(self.add(file, draft, stamp, timestamp(before.modified)));
+        }
+        Ok(Put::Changing)
+    }
+
+    /// Adds content that cannot change while it is read, such as the rows of a session, if it is
+    /// new. `modified` is when it was last modified.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`put_file`](Batch::put_file).
+    pub fn put_snapshot(
+        &mut self,
+        file: &FileKey,
+        source: &FileSource,
+        modified: Option<Timestamp>,
+    ) -> Result<Put> {
+        match self.read(file, source)? {
+            Some(draft) => Ok(self.add(file, draft, None, modified)),
+            None => Ok(Put::Changing),
+        }
+    }
+
+    /// Records that a file does not exist any more. Does nothing if it was never kept, or if that
+    /// is recorded already. Returns whether it is new.
+    pub fn put_deleted(&mut self, file: &FileKey) -> bool {
+        let Some(last) = self.vault.versions(file).next_back() else { return false };
+        if last.is_deleted() {
+            return false;
+        }
+        let number = last.number + 1;
+        let draft = Draft {
+            digest: Digest::from_bytes(b""),
+            change: Change::Deleted,
+            content: Content::Nothing,
+        };
+        self.versions.insert(file.clone(), draft.into_version(number, self.now, None, None));
+        true
+    }
+
+    /// Says why epitome itself made the content that was just added.
+    pub fn set_cause(&mut self, file: &FileKey, cause: Cause) {
+        if let Some(version) = self.versions.get_mut(file) {
+            version.cause = Some(cause);
+        }
+    }
+
+    /// Reads content, and writes those chunks that the vault does not have. `None` if the content
+    /// became shorter while it was read.
+    fn read(&mut self, file: &FileKey, source: &FileSource) -> Result<Option<Draft>> {
+        let read = self.read_appended(file, source).and_then(|appended| match appended {
+            Some(draft) => Ok(draft),
+            None => self.read_whole(file, source),
+        });
+        match read {
+            Err(err) if err.kind() == ErrorKind::Changed => Ok(None),
+            Err(err) => Err(err),
+            Ok(draft) => Ok(Some(draft)),
+        }
+    }
+
+    /// Reads content that begins with the last version; `None` if it does not.
+    fn read_appended(&mut self, file: &FileKey, source: &FileSource) -> Result<Option<Draft>> {
+        let Some(last) = self.vault.last_content(file) else { return Ok(None) };
+        let Version { number: of, digest: old, .. } = *last;
+        if old.len > source.len() {
+            return Ok(None);
+        }
+        let mut hasher = blake3::Hasher::new();
+        crate::source::copy(source, 0..old.len, &mut hasher)?;
+        if Digest::new(old.len, &hasher.finalize()) != old {
+            return Ok(None);
+        }
+        if old.len == source.len() {
+            let content = Content::Prefix { of };
+            return Ok(Some(Draft { digest: old, change: Change::Back(of), content }));
+        }
+        let chunks = self.put_chunks(source, old.len, &mut hasher)?;
+        let digest = Digest::new(source.len(), &hasher.finalize());
+        let content = Content::Extends { of, chunks };
+        Ok(Some(Draft { digest, change: Change::Appended, content }))
+    }
+
+    /// Reads content that is not the last version with something appended.
+    fn read_whole(&mut self, file: &FileKey, source: &FileSource) -> Result<Draft> {
+        let digest = Digest::from_source(source)?;
+        let is_same = |version: &&Version| !version.is_deleted() && version.digest == digest;
+        let same = self.vault.versions(file).rev().find(is_same).map(|version| version.number);
+        if let Some(of) = same {
+            let content = Content::Prefix { of };
+            return Ok(Draft { digest, change: Change::Back(of), content });
+        }
+        let last = self.vault.last_content(file);
+        if let Some(last) = last.filter(|it| it.digest.len > digest.len)
+            && self.vault.prefix(file, last, digest.len).is_ok_and(|prefix| prefix == digest)
+        {
+            let content = Content::Prefix { of: last.number };
+            return Ok(Draft { digest, change: Change::Cut, content });
+        }
+        let change = if last.is_some() { Change::Rewritten } else { Change::First };
+        let mut hasher = blake3::Hasher::new();
+        let chunks = self.put_chunks(source, 0, &mut hasher)?;
+        let digest = Digest::new(source.len(), &hasher.finalize());
+        Ok(Draft { digest, change, content: Content::Chunks(chunks) })
+    }
+
+    /// Cuts the bytes of a source from `from` on into chunks, and writes those that are new.
+    fn put_chunks(
+        &mut self,
+        source: &FileSource,
+        from: u64,
+        hasher: &mut blake3::Hasher,
+    ) -> Result<Vec<Hash>> {
+        let mut chunks = Vec::new();
+        let reader = HashingReader::new(source, from..source.len(), hasher);
+        each_chunk(reader, |bytes| {
+            let hash = Hash::compute(bytes);
+            chunks.push(hash);
+            self.put_chunk(hash, bytes)
+        })?;
+        source.failure().map_or(Ok(chunks), Err)
+    }
+
+    fn put_chunk(&mut self, hash: Hash, bytes: &[u8]) -> Result<()> {
+        if self.held.contains(&hash) {
+            return Ok(());
+        }
+        if self.vault.index.has_chunk(&self.vault.machine, &hash) {
+            self.relied_on.insert(hash);
+            return Ok(());
+        }
+        self.pieces()?.put(Kind::Chunk, hash, bytes, &[])?;
+        self.held.insert(hash);
+        Ok(())
+    }
+
+    fn pieces(&mut self) -> Result<&mut PieceWriter> {
+        if self.pieces.is_none() {
+            let begun = PieceWriter::begin(&*self.vault.store, &self.vault.machine, LEVEL)?;
+            return Ok(self.pieces.insert(begun));
+        }
+        let what = "a pack that was begun is gone";
+        self.pieces.as_mut().ok_or_else(|| Error::new(ErrorKind::Broken, what))
+    }
+
+    /// Adds what was read as a version, unless it is the same as the last one.
+    fn add(
+        &mut self,
+        file: &FileKey,
+        draft: Draft,
+        stamp: Option<FileStamp>,
+        modified: Option<Timestamp>,
+    ) -> Put {
+        let last = self.vault.versions(file).next_back();
+        if last.is_some_and(|last| !last.is_deleted() && last.digest == draft.digest) {
+            return Put::Same(stamp);
+        }
+        let change = draft.change;
+        let number = last.map_or(0, |last| last.number) + 1;
+        let version = draft.into_version(number, self.now, stamp, modified);
+        self.versions.insert(file.clone(), version);
+        Put::New(change)
+    }
+
+    /// Writes the pack. When this returns `Written`, the versions survive a power cut.
+    ///
+    /// # Errors
+    ///
+    /// `Disk` or `NoPermission` if the pack cannot be written; `Archive` if the vault cannot be
+    /// listed. Nothing is recorded then.
+    pub fn commit(mut self) -> Result<Committed> {
+        if self.versions.is_empty() {
+            return Ok(Committed::Written(Vec::new()));
+        }
+        self.pieces()?;
+        let Some(mut pieces) = self.pieces.take() else { return Ok(Committed::Stale) };
+        let raw = serde_json::to_vec(&self.listed())
+            .map_err(|err| Error::new(ErrorKind::Broken, "no list of versions").because(err))?;
+        let keep = pieces.len();
+        let _lock = self.vault.lock()?;
+        let known: BTreeMap<FileKey, u64> = self
+            .versions
+            .iter()
+            .map(|(file, version)| (file.clone(), version.number - 1))
+            .collect();
+        loop {
+            self.vault.refresh()?;
+            if !self.is_current(&known) {
+                return Ok(Committed::Stale);
+            }
+            pieces.put(Kind::Versions, Hash::compute(&raw), &raw, &[])?;
+            let machine = &self.vault.machine;
+            let name = pack_name(machine, self.vault.index.next_pack(machine));
+            // If the name is taken, a process that does not use the lock has written a pack.
+            match pieces.finish(&name, keep)? {
+                Some(again) => pieces = again,
+                None => break,
+            }
+        }
+        self.vault.refresh()?;
+        Ok(Committed::Written(self.versions.into_iter().collect()))
+    }
+
+    /// Whether the vault still has all that this batch was made with.
+    fn is_current(&self, known: &BTreeMap<FileKey, u64>) -> bool {
+        let vault = &self.vault;
+        let last = |file| vault.versions(file).next_back().map_or(0, |version| version.number);
+        known.iter().all(|(file, number)| last(file) == *number)
+            && self.relied_on.iter().all(|hash| vault.index.has_chunk(&vault.machine, hash))
+    }
+
+    fn listed(&self) -> PackVersions {
+        let files = self.versions.iter().map(|(file, version)| FileVersions {
+            file: file.clone(),
+            versions: vec![version.clone()],
+        });
+        PackVersions { files: files.collect() }
+    }
+}
+
+impl Vault {
+    /// The digest of the first `len` bytes of a version.
+    fn prefix(&self, file: &FileKey, version: &Version, len: u64) -> Result<Digest> {
+        let mut hasher = blake3::Hasher::new();
+        let mut rest = len;
+        let reader = ChunkReader::new(self, &file.machine);
+        for mut segment in self.segments(file, version)? {
+            segment.len = segment.len.min(rest);
+            rest -= segment.len;
+            reader.each(&segment, |bytes| {
+                hasher.update(bytes);
+                Ok(())
+            })?;
+        }
+        Ok(Digest::new(len - rest, &hasher.finalize()))
+    }
+}
+
+/// Content that was read, before it has a number.
+struct Draft {
+    digest: Digest,
+    change: Change,
+    content: Content,
+}
+
+impl Draft {
+    fn into_version(
+        self,
+        number: u64,
+        seen: Timestamp,
+        stamp: Option<FileStamp>,
+        modified: Option<Timestamp>,
+    ) -> Version {
+        let Draft { digest, change, content } = self;
+        Version { number, seen, modified, digest, change, cause: None, stamp, content }
+    }
+}
+
+fn stamp(source: &FileSource) -> Result<FileStamp> {
+    let meta = source.metadata();
+    let meta = meta.map_err(|err| Error::reading(err, "the file", source.path()))?;
+    Ok(FileStamp::from_metadata(&meta))
+}
+
+/// Whether a file still begins with the bytes that were read.
+fn is_still(source: &FileSource, digest: &Digest) -> Result<bool> {
+    match Digest::from_source(source) {
+        Ok(again) => Ok(again == *digest),
+        Err(err) if err.kind() == ErrorKind::Changed => Ok(false),
+        Err(err) => Err(err),
+    }
+}
+
+/// A time in nanoseconds since 1970; `None` if it is out of range.
+fn timestamp(nanoseconds: i64) -> Option<Timestamp> {
+    Timestamp::from_nanosecond(i128::from(nanoseconds)).ok()
+}

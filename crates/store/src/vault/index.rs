@@ -1,0 +1,189 @@
+//! What the packs of a vault hold, in memory.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use super::version::{FileVersions, PackVersions};
+use super::{FileKey, Version, is_machine};
+use crate::archive::pack::{Kind, Pack};
+use crate::archive::pack_store::{FolderName, PackStore};
+use crate::archive::{Hash, number_of, pack_name};
+use epitome_error::{Error, ErrorKind, Result};
+
+/// The packs that were read, and the versions in them.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    packs: BTreeMap<PackId, PackFacts>,
+    files: BTreeMap<FileKey, BTreeMap<u64, Held>>,
+}
+
+/// The machine that wrote a pack, and the number of the pack.
+pub(super) type PackId = (String, u64);
+
+/// What is known of a pack.
+#[derive(Debug, Default)]
+pub(super) struct PackFacts {
+    /// The hashes of its chunks, sorted.
+    pub chunks: Vec<Hash>,
+    /// Its length on disk in bytes.
+    pub len: u64,
+    /// Why not all of it can be read.
+    pub damage: Option<Error>,
+}
+
+/// A version, and the number of the pack that it was read from.
+#[derive(Debug)]
+struct Held {
+    version: Version,
+    pack: u64,
+}
+
+impl Index {
+    /// See [`Vault::refresh`](super::Vault::refresh).
+    pub fn refresh(&mut self, store: &dyn PackStore) -> Result<bool> {
+        let mut here = BTreeSet::new();
+        for machine in store.list("")? {
+            let FolderName::Folder(machine) = machine else { continue };
+            if !is_machine(&machine) {
+                continue;
+            }
+            let names = store.list(&machine)?;
+            let numbers = names.iter().filter_map(|name| number_of(name.name()));
+            here.extend(numbers.map(|number| (machine.clone(), number)));
+        }
+        let is_gone = self.packs.keys().any(|id| !here.contains(id));
+        if is_gone {
+            // Their versions are in another pack, which may have been read before.
+            *self = Index::default();
+        }
+        let mut is_new = false;
+        for id in here {
+            if !self.packs.contains_key(&id) {
+                self.read(store, id)?;
+                is_new = true;
+            }
+        }
+        Ok(is_gone || is_new)
+    }
+
+    /// Reads one pack. Damage is noted; a pack that was deleted since it was listed is left out.
+    fn read(&mut self, store: &dyn PackStore, id: PackId) -> Result<()> {
+        let name = pack_name(&id.0, id.1);
+        let opened = store.open(&name).and_then(|it| Pack::open(it, store.location(&name)));
+        let pack = match opened {
+            Ok(pack) => pack,
+            Err(err) if err.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(err) => {
+                self.packs.insert(id, PackFacts { damage: Some(err), ..PackFacts::default() });
+                return Ok(());
+            }
+        };
+        let (versions, damage) = match versions_in(&pack) {
+            Ok(versions) => (versions, None),
+            Err(err) => (PackVersions::default(), Some(err)),
+        };
+        self.add(id, &pack, versions, damage);
+        Ok(())
+    }
+
+    fn add(&mut self, id: PackId, pack: &Pack, versions: PackVersions, damage: Option<Error>) {
+        let chunks = pack.entries().iter().filter(|entry| entry.kind == Kind::Chunk);
+        let chunks = chunks.map(|entry| entry.hash).collect();
+        for FileVersions { mut file, versions } in versions.files {
+            file.machine.clone_from(&id.0);
+            let known = self.files.entry(file).or_default();
+            for version in versions {
+                let held = Held { version, pack: id.1 };
+                match known.entry(held.version.number) {
+                    // A merge was interrupted: the newer pack says the same in fewer bytes.
+                    Entry::Occupied(mut old) if old.get().pack < id.1 => drop(old.insert(held)),
+                    Entry::Occupied(_) => {}
+                    Entry::Vacant(free) => drop(free.insert(held)),
+                }
+            }
+        }
+        self.packs.insert(id, PackFacts { chunks, len: pack.len(), damage });
+    }
+
+    pub fn files(&self) -> impl Iterator<Item = &FileKey> {
+        self.files.keys()
+    }
+
+    pub fn versions(&self, file: &FileKey) -> impl DoubleEndedIterator<Item = &Version> {
+        self.files.get(file).into_iter().flat_map(|all| all.values().map(|held| &held.version))
+    }
+
+    pub fn version(&self, file: &FileKey, number: u64) -> Option<&Version> {
+        Some(&self.files.get(file)?.get(&number)?.version)
+    }
+
+    pub fn damaged(&self) -> impl Iterator<Item = &Error> {
+        self.packs.values().filter_map(|pack| pack.damage.as_ref())
+    }
+
+    pub fn size(&self) -> (u64, u64) {
+        (self.packs.len() as u64, self.packs.values().map(|pack| pack.len).sum())
+    }
+
+    /// The packs of a machine, in order of their numbers.
+    pub fn packs_of(&self, machine: &str) -> impl DoubleEndedIterator<Item = (u64, &PackFacts)> {
+        let all = (machine.to_owned(), 0)..=(machine.to_owned(), u64::MAX);
+        self.packs.range(all).map(|(id, facts)| (id.1, facts))
+    }
+
+    /// The packs that have a chunk: first those of `machine`, the newest first.
+    pub fn packs_with(&self, machine: &str, chunk: &Hash) -> Vec<PackId> {
+        let has = |facts: &PackFacts| facts.chunks.binary_search(chunk).is_ok();
+        let own = self.packs_of(machine).rev().filter(|(_, facts)| has(facts));
+        let mut found: Vec<PackId> = own.map(|(number, _)| (machine.to_owned(), number)).collect();
+        let others = self.packs.iter().filter(|(id, facts)| id.0 != machine && has(facts));
+        found.extend(others.map(|(id, _)| id.clone()));
+        found
+    }
+
+    /// Whether a pack of a machine has a chunk.
+    pub fn has_chunk(&self, machine: &str, chunk: &Hash) -> bool {
+        self.packs_of(machine).any(|(_, facts)| facts.chunks.binary_search(chunk).is_ok())
+    }
+
+    /// The versions of a machine that were read from these packs.
+    pub fn versions_in_packs(&self, machine: &str, packs: &BTreeSet<u64>) -> PackVersions {
+        let mut found = PackVersions::default();
+        for (file, all) in self.files.iter().filter(|(file, _)| file.machine == machine) {
+            let versions = all.values().filter(|held| packs.contains(&held.pack));
+            let versions: Vec<Version> = versions.map(|held| held.version.clone()).collect();
+            if !versions.is_empty() {
+                found.files.push(FileVersions { file: file.clone(), versions });
+            }
+        }
+        found
+    }
+
+    /// The chunks that versions of a machine name which were read from other packs than these.
+    pub fn chunks_needed_outside(&self, machine: &str, packs: &BTreeSet<u64>) -> HashSet<Hash> {
+        let own = self.files.iter().filter(|(file, _)| file.machine == machine);
+        let held = own.flat_map(|(_, all)| all.values());
+        let outside = held.filter(|held| !packs.contains(&held.pack));
+        outside.flat_map(|held| held.version.content.chunks().iter().copied()).collect()
+    }
+
+    /// The number for the next pack of a machine.
+    pub fn next_pack(&self, machine: &str) -> u64 {
+        self.packs_of(machine).next_back().map_or(0, |(number, _)| number) + 1
+    }
+}
+
+/// The versions in a pack.
+///
+/// # Errors
+///
+/// `Archive` if they are missing or damaged.
+pub(super) fn versions_in(pack: &Pack) -> Result<PackVersions> {
+    let Some(entry) = pack.entries().iter().find(|entry| entry.kind == Kind::Versions) else {
+        return Err(pack.damaged("this part of the vault does not say what versions it has"));
+    };
+    let raw = pack.raw(entry)?;
+    serde_json::from_slice(&raw).map_err(|err| {
+        pack.damaged("the versions in this part of the vault are damaged").because(err)
+    })
+}

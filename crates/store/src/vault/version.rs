@@ -1,0 +1,124 @@
+//! What is known of a kept file and of its versions.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::FileStamp;
+use crate::archive::{Digest, Hash};
+
+/// Identifies a kept file: a file, or the rows of a session in a database.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct FileKey {
+    /// The machine that keeps the file. It is the name of the folder of the pack.
+    #[serde(skip)]
+    pub machine: String,
+    /// The name of the agent: `claude`.
+    pub agent: String,
+    /// The id of the session that the file belongs to.
+    pub session: String,
+    /// For a file that belongs to a session and is not its own, such as that of a sub-agent: its
+    /// name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<String>,
+    /// The address of the file: a path, or `DATABASE#ID`.
+    #[serde(with = "crate::path_text")]
+    pub path: PathBuf,
+}
+
+/// The content that a file had at a scan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Version {
+    /// The number of the version, from 1. Numbers of a file are never used again.
+    pub number: u64,
+    /// When the version was seen.
+    pub seen: Timestamp,
+    /// When the file was last modified, if the system says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modified: Option<Timestamp>,
+    /// The length and hash of the content. Those of nothing, if the file was deleted.
+    #[serde(flatten)]
+    pub digest: Digest,
+    /// How the content differs from that of the version before.
+    pub change: Change,
+    /// Why epitome changed the content; `None` if another program did, or it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
+    /// The state of the file on disk, if it proves that the file was not changed since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stamp: Option<FileStamp>,
+    /// Where the content is.
+    pub(super) content: Content,
+}
+
+impl Version {
+    /// Whether the file did not exist.
+    pub fn is_deleted(&self) -> bool {
+        self.change == Change::Deleted
+    }
+}
+
+/// How the content of a version differs from that of the version before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Change {
+    /// This is the first version.
+    First,
+    /// Bytes were appended.
+    Appended,
+    /// Bytes were removed from the end.
+    Cut,
+    /// The content is that of the version with this number.
+    Back(u64),
+    /// The content is another one.
+    Rewritten,
+    /// The file was deleted.
+    Deleted,
+}
+
+/// Why epitome itself changed a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cause {
+    /// The version with this number was restored.
+    Restored(u64),
+}
+
+/// Where the content of a version is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Content {
+    /// These chunks, one after the other.
+    Chunks(Vec<Hash>),
+    /// The content of an older version, and then these chunks.
+    Extends { of: u64, chunks: Vec<Hash> },
+    /// The first bytes of another version, or all of them.
+    Prefix { of: u64 },
+    /// There is none: the file was deleted.
+    Nothing,
+}
+
+impl Content {
+    /// The chunks that are named here, without those of other versions.
+    pub fn chunks(&self) -> &[Hash] {
+        match self {
+            Content::Chunks(chunks) | Content::Extends { chunks, .. } => chunks,
+            Content::Prefix { .. } | Content::Nothing => &[],
+        }
+    }
+}
+
+/// The versions of one file in a pack.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct FileVersions {
+    #[serde(flatten)]
+    pub file: FileKey,
+    pub versions: Vec<Version>,
+}
+
+/// The last piece of a pack: all versions in it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct PackVersions {
+    pub files: Vec<FileVersions>,
+}
