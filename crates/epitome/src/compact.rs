@@ -95,7 +95,23 @@ pub(crate) fn archive_generation<S: Source>(
     counter: &dyn Counter,
     info: CompactionInfo,
 ) -> Result<Generation> {
-    if_read(&planned.session.source, archive_and_prove(planned, path, archive, counter, info))
+    let references = References::from_session(planned.session);
+    let done = archive_and_prove(planned, path, archive, counter, info, &references);
+    if_read(&planned.session.source, done)
+}
+
+/// Like [`archive_generation`], for a session that is no file of this machine: no file is looked
+/// for that contains the same text as a removed piece, so that every machine makes the same pack.
+pub(crate) fn archive_elsewhere<S: Source>(
+    planned: &PreparedCompaction<'_, S>,
+    path: &Path,
+    archive: &Archive,
+    counter: &dyn Counter,
+    info: CompactionInfo,
+) -> Result<Generation> {
+    let references = References { cwd: None, git: None };
+    let done = archive_and_prove(planned, path, archive, counter, info, &references);
+    if_read(&planned.session.source, done)
 }
 
 /// Like [`archive_generation`], but after a failed read of the session another error may be
@@ -106,6 +122,7 @@ fn archive_and_prove<S: Source>(
     archive: &Archive,
     counter: &dyn Counter,
     info: CompactionInfo,
+    references: &References,
 ) -> Result<Generation> {
     planned.check_invariants(path)?;
     let format = planned.session.format.name;
@@ -115,7 +132,9 @@ fn archive_and_prove<S: Source>(
     let undo_data = UndoData::between(&planned.session.source, &spliced)?;
     let mut pack = archive.begin(&key)?;
     let source = &planned.session.source;
-    put_all(planned, counter, |span, about| pack.put(&source.at(span), about()).map(drop))?;
+    put_all(planned, counter, references, |span, about| {
+        pack.put(&source.at(span), about()).map(drop)
+    })?;
     // If a read failed, the pack has other bytes than the session, and must not be kept.
     if_read(source, Ok(()))?;
     let generation = pack.commit(draft(planned, path, undo_data, info))?;
@@ -159,13 +178,13 @@ fn draft<S>(
 fn put_all<S: Source>(
     planned: &PreparedCompaction<'_, S>,
     counter: &dyn Counter,
+    references: &References,
     mut put: impl FnMut(Span, &dyn Fn() -> About) -> Result<()>,
 ) -> Result<()> {
     let Loaded { source, transcript, .. } = planned.session;
     let view = View::new(transcript, source, counter);
     let passes: HashMap<At, &str> =
         planned.plan.edits.iter().map(|it| (it.edit.at, it.edit.pass)).collect();
-    let references = References::from_session(planned.session);
     for (span, at) in &planned.unsent {
         put(*span, &|| About {
             pass: passes.get(at).copied().unwrap_or_default().to_owned(),

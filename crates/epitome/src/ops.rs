@@ -33,6 +33,7 @@
 pub(crate) mod archived;
 mod change;
 mod compact;
+mod in_memory;
 mod inspect;
 mod losses;
 mod open;
@@ -47,6 +48,7 @@ mod summary;
 
 pub use change::Change;
 pub use compact::Compact;
+pub use in_memory::{CompactedBytes, Extras, RestoredBytes, restore_bytes};
 pub use inspect::{Inspect, Inspection, InspectionFit, OriginalState};
 pub use losses::{
     AgainTotal, CompactedBy, CompactionLosses, FactTotals, LossAmount, LossGroup, LossMembers,

@@ -46,6 +46,7 @@ mod folder_store;
 mod generation;
 mod hash;
 mod key;
+mod memory_store;
 pub(crate) mod pack;
 pub mod pack_store;
 pub(crate) mod pieces;
@@ -67,6 +68,7 @@ pub use generation::{About, CompactionInfo, Draft, EditedRecord, Generation, Par
 pub use hash::{Digest, Hash, Hex, NoHash, RecordHash};
 pub use key::SessionKey;
 pub use key::safe_name;
+pub use memory_store::MemoryStore;
 pub use run::Run;
 pub use size::PackSize;
 pub use undo_data::UndoData;
@@ -486,8 +488,6 @@ fn numbers_that_end(store: &dyn PackStore, folder: &str, end: &str) -> Result<Ve
     Ok(numbers)
 }
 
-#[cfg(test)]
-pub(crate) mod memory_store;
 #[cfg(test)]
 mod stores;
 #[cfg(test)]

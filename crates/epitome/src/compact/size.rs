@@ -6,7 +6,7 @@ use std::path::Path;
 use epitome_model::{Bytes, Counter, Source, Span};
 use jiff::Timestamp;
 
-use super::{PreparedCompaction, draft, put_all};
+use super::{PreparedCompaction, References, draft, put_all};
 use crate::archive::{CompactionInfo, Hash, PackSize, Run, UndoData};
 use crate::error::Result;
 
@@ -34,7 +34,8 @@ pub fn pack_len<S: Source>(
     let spans = spliced.splices().iter().map(|splice| splice.span);
     let hashes: HashMap<Span, Hash> = spans.zip(blobs).collect();
     let mut size = PackSize::new(&crate::session::key_of(planned.session, path))?;
-    put_all(planned, counter, |span, about| match hashes.get(&span) {
+    let references = References::from_session(planned.session);
+    put_all(planned, counter, &references, |span, about| match hashes.get(&span) {
         // The pack contains these bytes already, so they are not read again.
         Some(hash) if size.holds(hash) => Ok(()),
         Some(_) | None => size.put(&source.at(span), &about()),

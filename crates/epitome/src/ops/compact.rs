@@ -433,7 +433,7 @@ impl<'a> Compact<'a> {
 
     /// Plans the compaction of one file. If models are asked to write the summary, `models` is set
     /// to them.
-    fn plan_file<'s, S: Source>(
+    pub(super) fn plan_file<'s, S: Source>(
         &self,
         config: &Config,
         path: &Path,

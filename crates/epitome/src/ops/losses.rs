@@ -416,6 +416,20 @@ pub fn planned_losses_in_short<S: Source>(
     Ok(describe_what_may_matter(&pieces, changed_files.len()))
 }
 
+/// The numbers of facts that a planned compaction would remove from the context.
+///
+/// # Errors
+///
+/// `Unreadable` if the session cannot be read any more.
+pub(super) fn planned_facts<S: Source>(
+    plan: &PreparedCompaction<'_, S>,
+    counter: &dyn Counter,
+) -> Result<FactTotals> {
+    let PlannedLosses { lost, .. } = PlannedLosses::from_plan(plan, counter)?;
+    let used = one_per_file(lost.facts_used).len() as u64;
+    Ok(FactTotals { before: lost.facts_before, gone: lost.facts_gone, used })
+}
+
 /// What a planned compaction would remove. Secrets in the names are not hidden yet.
 struct PlannedLosses {
     /// The tokens that a resume sends, before and after the compaction.

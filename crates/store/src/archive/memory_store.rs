@@ -1,4 +1,4 @@
-//! Keeps packs in memory: a second [`PackStore`], which has no files.
+//! Keeps packs in memory: a [`PackStore`] without files, for callers that keep packs themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -8,21 +8,52 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_model::{Bytes, Source};
 
+use super::pack::Pack;
 use super::pack_store::{FolderName, NewPack, PackBytes, PackFacts, PackStore};
+use super::{SessionKey, pack_name};
 use crate::store::disk::GcMode;
 
 type Names = BTreeMap<String, Arc<Vec<u8>>>;
 
 /// Keeps packs in memory. Clones share the same packs.
+///
+/// ```
+/// use epitome_store::archive::{Archive, MemoryStore, SessionKey};
+///
+/// let store = MemoryStore::default();
+/// let archive = Archive::in_store(store.clone());
+/// assert!(archive.generations(&SessionKey::new("pi", "s"))?.whole.is_empty());
+/// assert!(store.into_packs().is_empty());
+/// # Ok::<(), epitome_error::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
     names: Arc<Mutex<Names>>,
 }
 
 impl MemoryStore {
-    /// The names and bytes of all packs.
-    pub fn all(&self) -> Vec<(String, Vec<u8>)> {
-        self.names().iter().map(|(name, bytes)| (name.clone(), bytes.to_vec())).collect()
+    /// A store with one pack, and the key of its session. Anyone may have made the pack: nothing in
+    /// it is trusted before its hashes are compared.
+    ///
+    /// # Errors
+    ///
+    /// `Archive` if the bytes are not a pack, or if its key or its generation is damaged;
+    /// `NewerFormat` if a newer version of epitome wrote it.
+    pub fn with_pack(bytes: Vec<u8>) -> Result<(MemoryStore, SessionKey)> {
+        let bytes = Arc::new(bytes);
+        let pack = Pack::open(Box::new(Opened(Arc::clone(&bytes))), "the pack".into())?;
+        let key = pack.key()?;
+        // Packs of older versions do not contain their number.
+        let number = pack.generation()?.number.max(1);
+        let store = MemoryStore::default();
+        store.names().insert(pack_name(&key.folder(), number), bytes);
+        Ok((store, key))
+    }
+
+    /// The names and bytes of all packs, sorted by name.
+    pub fn into_packs(self) -> Vec<(String, Vec<u8>)> {
+        let names = std::mem::take(&mut *self.names());
+        names.into_iter().map(|(name, bytes)| (name, Arc::unwrap_or_clone(bytes))).collect()
     }
 
     fn names(&self) -> MutexGuard<'_, Names> {
@@ -148,13 +179,14 @@ impl NewPack for NewBytes {
         "a new pack".into()
     }
 
-    fn put(self: Box<Self>, name: &str) -> Result<Option<Box<dyn NewPack>>> {
+    fn put(mut self: Box<Self>, name: &str) -> Result<Option<Box<dyn NewPack>>> {
         let mut names = self.store.names();
         if names.contains_key(name) {
             drop(names);
             return Ok(Some(self));
         }
-        names.insert(name.to_owned(), Arc::new(self.bytes.clone()));
+        let bytes = std::mem::take(&mut self.bytes);
+        names.insert(name.to_owned(), Arc::new(bytes));
         Ok(None)
     }
 }

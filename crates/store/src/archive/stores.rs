@@ -156,6 +156,6 @@ fn an_archive_in_memory_has_names_and_no_files() {
     let store = MemoryStore::default();
     let archive = Archive::in_store(store.clone());
     add(&archive, &SessionKey::new("claude", "s"), b"one").expect("a generation");
-    let names: Vec<String> = store.all().into_iter().map(|(name, _)| name).collect();
+    let names: Vec<String> = store.into_packs().into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["claude/s/000001.pack"]);
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use super::*;
-use crate::archive::memory_store::MemoryStore;
+use crate::archive::MemoryStore;
 use crate::archive::pack_name;
 use crate::step::fault;
 
