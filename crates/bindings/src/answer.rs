@@ -9,7 +9,12 @@ use serde_json::json;
 /// What a function returns as JSON: its result, or `{"error": …}`.
 pub fn answer<T: Serialize>(work: impl FnOnce() -> Result<T>) -> String {
     let text = work().and_then(|result| serde_json::to_string(&result).map_err(no_json));
-    text.unwrap_or_else(|err| json!({ "error": error_json(&err) }).to_string())
+    text.unwrap_or_else(|err| error(&err))
+}
+
+/// An error as JSON: `{"error": …}`.
+pub fn error(err: &Error) -> String {
+    json!({ "error": error_json(err) }).to_string()
 }
 
 /// A request.
