@@ -1,12 +1,14 @@
 //! The module `epitome._native`: the library for Python. `docs/python.md` has a guide.
 //!
-//! Every function takes a JSON object and returns JSON, `{"error": …}` included: the package around
-//! it, in `python/epitome`, has the types, the documentation and the exceptions. Python's global
-//! lock is released while a function works.
+//! [`fleet::Fleet`] has columns. Every other function takes a JSON object and returns JSON,
+//! `{"error": …}` included: the package around it, in `python/epitome`, has the types, the
+//! documentation and the exceptions. Python's global lock is released while a function works.
 //!
 //! # Absent
 //!
 //! - What a function does: that is in `epitome_bindings`.
+
+mod fleet;
 
 use pyo3::prelude::*;
 
@@ -50,4 +52,6 @@ mod native {
     use crate::Engine;
     #[pymodule_export]
     use crate::call;
+    #[pymodule_export]
+    use crate::fleet::Fleet;
 }

@@ -1,0 +1,304 @@
+"""Sessions by the million: functions over Arrow batches, for Spark, Ray, Daft, DuckDB and Polars.
+
+Each job is an object that an engine sends to its workers. It is a function of batches, and of
+nothing else: it reads no settings and no folder of the machine, and a task that is repeated has the
+same result. A session that cannot be worked on is a row with an ``error``, never an exception.
+
+Needs ``pyarrow``: ``pip install epitome-context[arrow]``. ``docs/fleet.md`` has a guide.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, Union, overload
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from . import _native
+from ._errors import decode, encode
+
+Count = Literal["o200k", "estimate"]
+Path = Union[str, "os.PathLike[str]"]
+
+#: A batch is worked on in pieces of about so many bytes: what is kept in memory of one is bounded.
+PIECE = 64 << 20
+
+_COMPACTED: Mapping[str, pa.DataType] = {
+    "outcome": pa.string(),
+    "agent": pa.string(),
+    "compacted": pa.binary(),
+    "pack": pa.binary(),
+    "tokens_before": pa.int64(),
+    "tokens_after": pa.int64(),
+    "bytes_before": pa.int64(),
+    "bytes_after": pa.int64(),
+    "edits": pa.int64(),
+    "blake3_before": pa.string(),
+    "blake3_after": pa.string(),
+}
+_FACTS: Mapping[str, pa.DataType] = {
+    "facts_before": pa.int64(),
+    "facts_gone": pa.int64(),
+}
+_PRICE: Mapping[str, pa.DataType] = {
+    "price_model": pa.string(),
+    "price_next_before": pa.int64(),
+    "price_next_after": pa.int64(),
+    "price_later_before": pa.int64(),
+    "price_later_after": pa.int64(),
+}
+_REDACTED: Mapping[str, pa.DataType] = {"redacted": pa.binary(), "redactions": pa.string()}
+_RESTORED: Mapping[str, pa.DataType] = {
+    "restored": pa.binary(),
+    "blake3": pa.string(),
+    "proved": pa.bool_(),
+}
+_ERROR: Mapping[str, pa.DataType] = {
+    "error": pa.string(),
+    "error_message": pa.string(),
+    "error_hint": pa.string(),
+}
+
+
+class _Job:
+    """A function over batches. ``native`` is made where the work is done: it is never pickled."""
+
+    _options: dict[str, Any]
+    _keep: dict[str, pa.DataType]
+    _results: dict[str, pa.DataType]
+    _native: _native.Fleet | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_native"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the result."""
+        return pa.schema({**self._keep, **self._results})
+
+    def batches(self, batches: Iterable[pa.RecordBatch | pa.Table]) -> Iterator[pa.RecordBatch]:
+        """The results of batches, one by one. Only one piece of a batch is in memory."""
+        for batch in batches:
+            parts = batch.to_batches() if isinstance(batch, pa.Table) else [batch]
+            for part in parts:
+                for piece in _pieces(part, self._weighed()):
+                    yield self._batch(piece)
+
+    def table(self, table: pa.Table | pa.RecordBatch) -> pa.Table:
+        """The result of a table."""
+        return pa.Table.from_batches(self.batches([table]), schema=self.schema)
+
+    @overload
+    def __call__(self, batches: pa.Table | pa.RecordBatch) -> pa.Table: ...
+    @overload
+    def __call__(
+        self, batches: Iterable[pa.RecordBatch | pa.Table]
+    ) -> Iterator[pa.RecordBatch]: ...
+    def __call__(
+        self, batches: pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch | pa.Table]
+    ) -> pa.Table | Iterator[pa.RecordBatch]:
+        """The form that engines call: a table gives a table, an iterator of batches an iterator."""
+        if isinstance(batches, (pa.Table, pa.RecordBatch)):
+            return self.table(batches)
+        return self.batches(batches)
+
+    def _fleet(self) -> _native.Fleet:
+        if self._native is None:
+            self._native = _fleet(self._options)
+        return self._native
+
+    def _weighed(self) -> str:
+        raise NotImplementedError
+
+    def _columns(self, batch: pa.RecordBatch) -> dict[str, list[Any]]:
+        raise NotImplementedError
+
+    def _batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        columns = self._columns(batch)
+        kept = [batch.column(name).cast(type) for name, type in self._keep.items()]
+        made = [pa.array(columns[name], type) for name, type in self._results.items()]
+        return pa.RecordBatch.from_arrays(kept + made, schema=self.schema)
+
+
+class Compact(_Job):
+    """Compacts sessions.
+
+    ``id`` and ``session`` name columns: texts, and the bytes of sessions (binary, or text). ``agent``
+    names a column with the agents of sessions; without one they are recognised. ``keep`` are further
+    columns that the result has as well, with their types.
+
+    The result has a row for each session, in order. ``compacted`` are the bytes that ``epitome
+    compact`` leaves of the same file, and ``pack`` is what it removed: ``Restore`` needs both. ``pack``
+    is null where ``outcome`` is ``"nothing"``, and ``compacted`` is then the session itself. ``facts``,
+    ``price`` and ``redact`` add columns, and each takes time.
+
+    ``at`` is the time of the compaction; by default it is now, once, so that a repeated task makes the
+    same bytes. ``threads`` is how many sessions are worked on at once, by default one per core: give 1
+    where the engine itself runs a task on each core.
+    """
+
+    def __init__(
+        self,
+        *,
+        id: str = "id",
+        session: str = "session",
+        agent: str | None = None,
+        keep: Mapping[str, pa.DataType] | None = None,
+        recipe: Path | None = None,
+        target: int | None = None,
+        window: int | None = None,
+        count: Count = "o200k",
+        facts: bool = False,
+        price: bool = False,
+        redact: bool = False,
+        find: Sequence[str] = (),
+        threads: int = 0,
+        at: datetime.datetime | None = None,
+    ) -> None:
+        self._id, self._session, self._agent = id, session, agent
+        self._options = {
+            **_common(at, threads),
+            **_recipe(recipe),
+            "target": target,
+            "window": window,
+            "estimate": count == "estimate",
+            "facts": facts,
+            "price": price,
+            "redact": redact,
+            "find": list(find),
+        }
+        self._keep = {id: pa.string(), **(keep or {})}
+        self._results = {
+            **_COMPACTED,
+            **(_FACTS if facts else {}),
+            **(_PRICE if price else {}),
+            **(_REDACTED if redact else {}),
+            **_ERROR,
+        }
+        # Wrong options are an error here, and not in each task.
+        self._fleet()
+
+    def _weighed(self) -> str:
+        return self._session
+
+    def _columns(self, batch: pa.RecordBatch) -> dict[str, list[Any]]:
+        ids = batch.column(self._id).cast(pa.string()).to_pylist()
+        sessions = _bytes(batch.column(self._session))
+        agents = None
+        if self._agent is not None:
+            agents = batch.column(self._agent).cast(pa.string()).to_pylist()
+        columns = self._fleet().compact(ids, sessions, agents)
+        small, outcomes = columns["compacted"], columns["outcome"]
+        columns["compacted"] = [
+            session if outcome == "nothing" else made
+            for session, made, outcome in zip(sessions, small, outcomes)
+        ]
+        return columns
+
+
+class Restore(_Job):
+    """Gives the bytes of compacted sessions back.
+
+    ``compacted``, ``pack`` and ``blake3`` name the columns of that name that ``Compact`` made. In the
+    result, ``restored`` are the bytes, ``blake3`` is their hash, and ``proved`` says whether they are
+    proved to be what was compacted.
+    """
+
+    def __init__(
+        self,
+        *,
+        id: str = "id",
+        compacted: str = "compacted",
+        pack: str = "pack",
+        blake3: str | None = "blake3_before",
+        keep: Mapping[str, pa.DataType] | None = None,
+        threads: int = 0,
+    ) -> None:
+        self._compacted, self._pack, self._blake3 = compacted, pack, blake3
+        self._options = _common(None, threads)
+        self._keep = {id: pa.string(), **(keep or {})}
+        self._results = {**_RESTORED, **_ERROR}
+
+    def _weighed(self) -> str:
+        return self._compacted
+
+    def _columns(self, batch: pa.RecordBatch) -> dict[str, list[Any]]:
+        sessions = _bytes(batch.column(self._compacted))
+        packs = _bytes(batch.column(self._pack))
+        hashes = None
+        if self._blake3 is not None:
+            hashes = batch.column(self._blake3).cast(pa.string()).to_pylist()
+        columns = self._fleet().restore(sessions, packs, hashes)
+        columns["restored"] = [
+            session if made is None and error is None else made
+            for session, made, error in zip(sessions, columns["restored"], columns["error"])
+        ]
+        return columns
+
+
+def compact_batches(
+    batches: Iterable[pa.RecordBatch | pa.Table], **options: Any
+) -> Iterator[pa.RecordBatch]:
+    """Compacts the sessions in batches, with the options of ``Compact``."""
+    return Compact(**options).batches(batches)
+
+
+def restore_batches(
+    batches: Iterable[pa.RecordBatch | pa.Table], **options: Any
+) -> Iterator[pa.RecordBatch]:
+    """Restores the sessions in batches, with the options of ``Restore``."""
+    return Restore(**options).batches(batches)
+
+
+def _common(at: datetime.datetime | None, threads: int) -> dict[str, Any]:
+    time = datetime.datetime.now(datetime.timezone.utc) if at is None else at.astimezone()
+    return {"at": time.isoformat(timespec="seconds"), "threads": threads}
+
+
+def _recipe(recipe: Path | None) -> dict[str, Any]:
+    """A recipe by its name, or the text of its file: workers do not have the file."""
+    if recipe is None or (isinstance(recipe, str) and not recipe.endswith(".toml")):
+        return {"recipe": recipe}
+    with open(recipe, encoding="utf-8") as file:
+        return {"recipe_text": file.read()}
+
+
+def _fleet(options: dict[str, Any]) -> _native.Fleet:
+    try:
+        return _native.Fleet(encode(options))
+    except ValueError as err:
+        decode(str(err))
+        raise
+
+
+def _binary(column: pa.Array) -> pa.Array:
+    """A column of bytes, whatever an engine calls them: texts, views, or binaries."""
+    if pa.types.is_string(column.type):
+        return column.cast(pa.binary())
+    if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+        return column
+    return column.cast(pa.large_binary())
+
+
+def _bytes(column: pa.Array) -> list[bytes | None]:
+    values: list[bytes | None] = _binary(column).to_pylist()
+    return values
+
+
+def _pieces(batch: pa.RecordBatch, column: str) -> Iterator[pa.RecordBatch]:
+    """The rows of a batch, in pieces of about ``PIECE`` bytes of a column, and at least one row."""
+    lengths = pc.binary_length(_binary(batch.column(column))).to_pylist()
+    begin, size = 0, 0
+    for row, length in enumerate(lengths):
+        if size + (length or 0) > PIECE and row > begin:
+            yield batch.slice(begin, row - begin)
+            begin, size = row, 0
+        size += length or 0
+    if begin < len(lengths):
+        yield batch.slice(begin)
