@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use crate::archive::check::{VerifyReport, verify_pack};
 use crate::archive::pack::{Kind, Pack};
-use crate::archive::pack_store::{NewPack, PackBytes, PackStore};
+use crate::archive::pack_store::{NewPack, PackReader, PackStore};
 use crate::archive::{
     Archive, Blobs, Generation, Hash, Numbers, PackWriter, SessionBlobs, SessionKey, number_of,
     pack_name,
@@ -42,6 +42,16 @@ pub struct RejectedPack {
     pub key: SessionKey,
     /// The number of the pack in the export.
     pub number: u64,
+}
+
+/// A pack from elsewhere, for [`Archive::receive`].
+pub struct ReceivedPack {
+    /// The number of the pack where it was written.
+    pub number: u64,
+    /// The length of the pack.
+    pub len: u64,
+    /// The bytes of the pack.
+    pub bytes: Box<dyn Read>,
 }
 
 /// The result of [`Archive::import`].
@@ -83,7 +93,7 @@ impl Archive {
             head.set_size(pack.len());
             head.set_mode(0o600);
             head.set_mtime(0);
-            let from = PackReader { pack: &*pack, at: 0 };
+            let from = PackReader::new(&*pack);
             tar.append_data(&mut head, name, from).map_err(Error::from)?;
         }
         tar.into_inner().and_then(Write::flush).map_err(Error::from)?;
@@ -143,7 +153,7 @@ impl Archive {
                 return Err(Error::new(ErrorKind::Refused, "it holds too many packs"));
             }
             packs += 1;
-            let pack = self.stage(&mut entry)?;
+            let pack = self.stage_entry(&mut entry)?;
             staged.entry(pack.generation.key()).or_default().push(pack);
         }
         if packs == 0 {
@@ -153,24 +163,87 @@ impl Archive {
         let mut report = ImportReport::default();
         for (key, mut staged) in staged {
             staged.sort_by_key(|pack| pack.number);
-            self.take_in(&key, staged, when, files, &mut report)?;
+            self.take_in(&key, staged, Some(when), files, &mut report)?;
         }
         Ok(report)
     }
 
-    /// Copies a pack to a file without a number and verifies it there.
-    fn stage(&self, entry: &mut tar::Entry<'_, &mut dyn Read>) -> Result<Staged> {
+    /// Adds packs that this user's epitome wrote on another machine, which the caller has proved.
+    /// Each is read and verified before the first is added. No existing pack is replaced.
+    ///
+    /// If the archive has nothing of a session, its packs are added unchanged, under their numbers.
+    /// All others, also those of two packs of one number, are added as [`import`](Archive::import)
+    /// does it, but without the mark of an import.
+    ///
+    /// # Errors
+    ///
+    /// The errors of reading `packs`; `Refused` if a pack is damaged, or would change how a session
+    /// here is restored; `NewerFormat` if a newer version of epitome wrote a pack; `Disk` if a pack
+    /// cannot be written.
+    pub fn receive(
+        &self,
+        packs: &mut dyn Iterator<Item = Result<ReceivedPack>>,
+        files: &dyn Fn(&Generation) -> Vec<PathBuf>,
+    ) -> Result<ImportReport> {
+        let mut staged: BTreeMap<SessionKey, Vec<Staged>> = BTreeMap::new();
+        for pack in packs {
+            let mut pack = pack?;
+            let pack = self.stage(pack.number, pack.len, &mut pack.bytes)?;
+            staged.entry(pack.generation.key()).or_default().push(pack);
+        }
+        let mut report = ImportReport::default();
+        for (key, mut staged) in staged {
+            staged.sort_by_key(|pack| (pack.number, pack.generation.made));
+            let others = self.adopt(&key, staged, &mut report)?;
+            if !others.is_empty() {
+                self.take_in(&key, others, None, files, &mut report)?;
+            }
+        }
+        Ok(report)
+    }
+
+    /// Adds packs unchanged if the archive has nothing of their session. Returns the others.
+    fn adopt(
+        &self,
+        key: &SessionKey,
+        staged: Vec<Staged>,
+        report: &mut ImportReport,
+    ) -> Result<Vec<Staged>> {
+        let folder = key.folder();
+        if self.numbers(&folder)? != Numbers::default() {
+            return Ok(staged);
+        }
+        self.store().make_folder(&folder)?;
+        let mut others = Vec::new();
+        for staged in staged {
+            let Staged { new, pack, generation, number } = staged;
+            let stored = Bytes(pack.len());
+            match new.put(&pack_name(&folder, number))? {
+                None => report.added.push(ImportedPack { key: key.clone(), number, stored }),
+                Some(new) => others.push(Staged { new, pack, generation, number }),
+            }
+        }
+        Ok(others)
+    }
+
+    fn stage_entry(&self, entry: &mut tar::Entry<'_, &mut dyn Read>) -> Result<Staged> {
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let number = name.rsplit('/').next().and_then(number_of);
         let number = number.filter(|_| entry.header().entry_type().is_file());
         let number = number.ok_or_else(|| refused("it contains something that is not a pack"))?;
-        if entry.size() > LONGEST_PACK {
+        let len = entry.size();
+        self.stage(number, len, entry)
+    }
+
+    /// Copies a pack of `len` bytes to a file without a number and verifies it there.
+    fn stage(&self, number: u64, len: u64, from: &mut dyn Read) -> Result<Staged> {
+        if len > LONGEST_PACK {
             return Err(refused("it holds a pack that is too long"));
         }
         let mut new = self.store().begin("")?;
-        let copied = io::copy(&mut entry.take(LONGEST_PACK), &mut new)
+        let copied = io::copy(&mut from.take(LONGEST_PACK), &mut new)
             .map_err(|err| Error::writing(err, "the archive", &self.store().location("")))?;
-        if copied != entry.size() {
+        if copied != len {
             return Err(refused("the export is cut off"));
         }
         let mut report = VerifyReport::default();
@@ -199,7 +272,7 @@ impl Archive {
         &self,
         key: &SessionKey,
         mut staged: Vec<Staged>,
-        when: Timestamp,
+        when: Option<Timestamp>,
         files: &dyn Fn(&Generation) -> Vec<PathBuf>,
         report: &mut ImportReport,
     ) -> Result<()> {
@@ -321,8 +394,13 @@ struct Staged {
 }
 
 impl Staged {
-    /// Adds the pack to the archive, with a manifest that marks it as imported.
-    fn put_in_place(self, store: Arc<dyn PackStore>, when: Timestamp) -> Result<Generation> {
+    /// Adds the pack to the archive, with a manifest that has its new number and, if `when` is
+    /// given, marks it as imported then.
+    fn put_in_place(
+        self,
+        store: Arc<dyn PackStore>,
+        when: Option<Timestamp>,
+    ) -> Result<Generation> {
         let Staged { new, pack, generation, .. } = self;
         let mut entries = pack.entries().to_vec();
         let manifest = entries.iter().find(|entry| entry.kind == Kind::Manifest).copied();
@@ -336,7 +414,8 @@ impl Staged {
         drop(pack);
         let key = generation.key();
         let wanted = Some(generation.number);
-        let generation = Generation { imported: Some(when), ..generation };
+        let imported = when.or(generation.imported);
+        let generation = Generation { imported, ..generation };
         PackWriter::resume(new, store, &key, entries, end)?.finish(generation, wanted)
     }
 }
@@ -374,23 +453,5 @@ impl Blobs for StagedBlobs<'_> {
             Some(pack) => pack.pack.read(hash),
             None => self.here.blob(generation, hash),
         }
-    }
-}
-
-/// Reads a pack, up to the length that it had when it was opened.
-struct PackReader<'a> {
-    pack: &'a dyn PackBytes,
-    at: u64,
-}
-
-impl Read for PackReader<'_> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let bytes = self.pack.read(self.at..self.at + into.len() as u64);
-        if let Some(err) = self.pack.failure() {
-            return Err(err.into());
-        }
-        into[..bytes.len()].copy_from_slice(&bytes);
-        self.at += bytes.len() as u64;
-        Ok(bytes.len())
     }
 }

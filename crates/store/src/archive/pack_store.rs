@@ -4,7 +4,8 @@
 //! names.
 
 use std::fmt;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
+use std::ops::Deref;
 use std::path::PathBuf;
 
 use epitome_error::{Error, Result};
@@ -158,4 +159,31 @@ pub trait NewPack: Write + Send {
     ///
     /// `NoPermission` or `Disk` if the pack cannot be completed. It is then deleted.
     fn put(self: Box<Self>, name: &str) -> Result<Option<Box<dyn NewPack>>>;
+}
+
+/// Reads a pack from its beginning, up to the length that it had when it was opened. `P` is a
+/// reference to a pack, or the pack.
+#[derive(Debug)]
+pub struct PackReader<P> {
+    pack: P,
+    at: u64,
+}
+
+impl<P> PackReader<P> {
+    /// A reader at the beginning of `pack`.
+    pub fn new(pack: P) -> PackReader<P> {
+        PackReader { pack, at: 0 }
+    }
+}
+
+impl<P: Deref<Target: PackBytes>> Read for PackReader<P> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.pack.read(self.at..self.at + into.len() as u64);
+        if let Some(err) = self.pack.failure() {
+            return Err(err.into());
+        }
+        into[..bytes.len()].copy_from_slice(&bytes);
+        self.at += bytes.len() as u64;
+        Ok(bytes.len())
+    }
 }

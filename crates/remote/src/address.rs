@@ -1,0 +1,254 @@
+//! Where packs are stored: [`Address`], and how requests are repeated: [`Retries`].
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use epitome_error::{Error, ErrorKind, Result};
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
+use object_store::local::LocalFileSystem;
+use object_store::path::Path as ObjectPath;
+use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig};
+use url::{Host, Url};
+
+/// The address of a remote archive.
+///
+/// ```
+/// use epitome_remote::Address;
+///
+/// let address: Address = "s3://bucket/epitome".parse()?;
+/// assert_eq!(address.to_string(), "s3://bucket/epitome");
+/// assert!("ftp://host/".parse::<Address>().is_err());
+/// # Ok::<(), epitome_error::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    service: Service,
+    url: Url,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Service {
+    S3,
+    Google,
+    Azure,
+    Folder,
+}
+
+/// How often a failed request is repeated, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retries {
+    /// How often a request is repeated.
+    pub count: usize,
+    /// The wait before the first repetition. Each further wait is about twice as long.
+    pub first_wait: Duration,
+    /// After this time, no request is repeated.
+    pub until: Duration,
+    /// The timeout of a connection.
+    pub connect: Duration,
+}
+
+impl Retries {
+    /// For a user who asked for a transfer: two minutes.
+    pub const LONG: Retries = Retries {
+        count: 8,
+        first_wait: Duration::from_millis(200),
+        until: Duration::from_secs(120),
+        connect: Duration::from_secs(10),
+    };
+    /// For a transfer after something else, which a machine without a network must not delay: three
+    /// seconds.
+    pub const SHORT: Retries = Retries {
+        count: 1,
+        first_wait: Duration::from_millis(100),
+        until: Duration::from_secs(3),
+        connect: Duration::from_secs(2),
+    };
+
+    fn retry(self) -> RetryConfig {
+        let backoff = BackoffConfig { init_backoff: self.first_wait, ..BackoffConfig::default() };
+        RetryConfig { backoff, max_retries: self.count, retry_timeout: self.until }
+    }
+}
+
+/// The timeout of one request with its body: a part of 8 MiB over a slow line.
+const REQUEST: Duration = Duration::from_secs(120);
+
+impl Address {
+    /// Connects to the service. No request is made. `options` are the variables of the environment
+    /// that its own tools read: `AWS_ACCESS_KEY_ID`; names that mean nothing are ignored.
+    ///
+    /// # Errors
+    ///
+    /// `Settings` if the address or an option is invalid.
+    pub(crate) fn connect(
+        &self,
+        options: &[(String, String)],
+        retries: Retries,
+    ) -> Result<(Arc<dyn ObjectStore>, ObjectPath)> {
+        epitome_llm::prepare_tls();
+        let prefix = ObjectPath::from(self.url.path().trim_matches('/'));
+        let retry = retries.retry();
+        let client = ClientOptions::new()
+            .with_connect_timeout(retries.connect)
+            .with_timeout(REQUEST)
+            .with_allow_http(options.iter().any(|(_, value)| is_here(value)));
+        let objects: Result<Arc<dyn ObjectStore>, object_store::Error> = match self.service {
+            Service::S3 => {
+                let builder = AmazonS3Builder::new().with_client_options(client);
+                let builder = with_options(options, builder, |builder, name, value| {
+                    let key: AmazonS3ConfigKey = name.parse().ok()?;
+                    Some(builder.with_config(key, value))
+                });
+                builder
+                    .with_bucket_name(self.host())
+                    .with_retry(retry)
+                    .build()
+                    .map(|store| Arc::new(store) as _)
+            }
+            Service::Google => {
+                let builder = GoogleCloudStorageBuilder::new().with_client_options(client);
+                let builder = with_options(options, builder, |builder, name, value| {
+                    let key: GoogleConfigKey = name.parse().ok()?;
+                    Some(builder.with_config(key, value))
+                });
+                builder
+                    .with_bucket_name(self.host())
+                    .with_retry(retry)
+                    .build()
+                    .map(|store| Arc::new(store) as _)
+            }
+            Service::Azure => {
+                let builder = MicrosoftAzureBuilder::new().with_client_options(client);
+                let builder = with_options(options, builder, |builder, name, value| {
+                    let key: AzureConfigKey = name.parse().ok()?;
+                    Some(builder.with_config(key, value))
+                });
+                builder
+                    .with_container_name(self.host())
+                    .with_retry(retry)
+                    .build()
+                    .map(|store| Arc::new(store) as _)
+            }
+            Service::Folder => return self.folder(),
+        };
+        let objects = objects.map_err(|err| self.invalid("it cannot be used").because(err))?;
+        Ok((objects, prefix))
+    }
+
+    /// The store in a folder, which is created if it does not exist.
+    fn folder(&self) -> Result<(Arc<dyn ObjectStore>, ObjectPath)> {
+        let folder: PathBuf =
+            self.url.to_file_path().map_err(|()| self.invalid("not the path of a folder"))?;
+        epitome_store::store::disk::private_folder(&folder)?;
+        let objects = LocalFileSystem::new_with_prefix(&folder)
+            .map_err(|err| self.invalid("it cannot be used").because(err))?;
+        Ok((Arc::new(objects.with_fsync(true)), ObjectPath::default()))
+    }
+
+    fn host(&self) -> &str {
+        self.url.host_str().unwrap_or_default()
+    }
+
+    fn invalid(&self, why: &str) -> Error {
+        Error::new(ErrorKind::Settings, format!("invalid `archive.url` {self}: {why}"))
+    }
+}
+
+/// Applies the options whose names `apply` knows.
+fn with_options<B: Clone>(
+    options: &[(String, String)],
+    builder: B,
+    apply: impl Fn(B, &str, &str) -> Option<B>,
+) -> B {
+    options.iter().fold(builder, |builder, (name, value)| {
+        let name = name.to_ascii_lowercase();
+        apply(builder.clone(), &name, value).unwrap_or(builder)
+    })
+}
+
+/// Whether an option is an address on this machine, to which a connection needs no TLS.
+fn is_here(value: &str) -> bool {
+    let Ok(url) = Url::parse(value) else { return false };
+    let is_loopback = match url.host() {
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(Host::Ipv6(ip)) => ip.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost",
+        None => false,
+    };
+    url.scheme() == "http" && is_loopback
+}
+
+impl FromStr for Address {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Address> {
+        let invalid = |why: &str| {
+            Error::new(ErrorKind::Settings, format!("invalid `archive.url` {text}: {why}"))
+                .with_hint("for example s3://bucket/epitome, gs://…, az://… or file:///folder")
+        };
+        let url = Url::parse(text).map_err(|err| invalid("not a URL").because(err))?;
+        let service = match url.scheme() {
+            "s3" => Service::S3,
+            "gs" => Service::Google,
+            "az" => Service::Azure,
+            "file" => Service::Folder,
+            _ => return Err(invalid("no such kind of storage")),
+        };
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(invalid("it contains a key, which belongs in the environment"));
+        }
+        if service != Service::Folder && url.host_str().is_none_or(str::is_empty) {
+            return Err(invalid("it names no bucket"));
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(invalid("`?` and `#` mean nothing in it"));
+        }
+        Ok(Address { service, url })
+    }
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.url.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_names_a_bucket_and_no_key() {
+        for good in ["s3://b", "s3://b/a/c", "gs://b/x", "az://c", "file:///x/y"] {
+            assert!(good.parse::<Address>().is_ok(), "{good}");
+        }
+        for (wrong, why) in [
+            ("bucket", "not a URL"),
+            ("https://host/b", "no such kind of storage"),
+            ("s3:///x", "it names no bucket"),
+            ("s3://key:secret@b/x", "it contains a key"),
+            ("s3://b?x=1", "mean nothing"),
+        ] {
+            let err = wrong.parse::<Address>().expect_err(wrong);
+            assert!(err.to_string().contains(why), "{wrong}: {err}");
+        }
+    }
+
+    #[test]
+    fn only_this_machine_is_reached_without_tls() {
+        for (value, expected) in [
+            ("http://127.0.0.1:9000", true),
+            ("http://localhost:9000", true),
+            ("https://127.0.0.1:9000", false),
+            ("http://10.0.0.1:9000", false),
+            ("http://127.0.0.1.example", false),
+            ("secret", false),
+        ] {
+            assert_eq!(is_here(value), expected, "{value}");
+        }
+    }
+}

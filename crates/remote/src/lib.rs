@@ -1,0 +1,41 @@
+//! Packs of the archive in object storage: S3 and what speaks its language, Google Cloud Storage,
+//! Azure Blob Storage, or a folder.
+//!
+//! [`ObjectPackStore`] is a [`PackStore`](epitome_store::archive::pack_store::PackStore) over such
+//! a storage. Everything in it is encrypted with a [`SealKey`] before it leaves the machine, names
+//! included. [`push`] copies the packs that it does not have; [`pull`] copies those of a session,
+//! or of all, to this machine, and proves each.
+//!
+//! # Objects
+//!
+//! ```text
+//! <url>/n/<folder>/…/<name>     one for each name: what is stored under it, and where; encrypted
+//! <url>/p/<hash of its header>  the bytes of a pack: an age file
+//! ```
+//!
+//! Each part of a name is a keyed hash. The object of a name is small, and is created only if no
+//! object of that name exists, after the bytes are stored completely: so a pack is whole or absent,
+//! of two writers of one name the first has it, and no listing decides anything. The object itself
+//! contains the name, so there is no index that could be wrong.
+//!
+//! # Absent
+//!
+//! - What is pushed when, and where the key is kept: `epitome::remote`.
+//! - Deleting from the storage what the archive no longer needs.
+
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
+mod address;
+mod connection;
+mod failure;
+mod head;
+mod key;
+mod payload;
+mod store;
+mod transfer;
+mod upload;
+
+pub use address::{Address, Retries};
+pub use key::{NotAKey, SealKey};
+pub use store::ObjectPackStore;
+pub use transfer::{PullReport, PushReport, pull, push};

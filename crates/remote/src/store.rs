@@ -1,0 +1,304 @@
+//! Packs in object storage: [`ObjectPackStore`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use epitome_error::{Error, ErrorKind, Result};
+use epitome_model::Bytes;
+use epitome_store::archive::GcMode;
+use epitome_store::archive::pack_store::{
+    FolderName, NewPack, PackBytes, PackFacts, PackReader, PackStore,
+};
+use epitome_store::source::FileSource;
+use epitome_store::store::disk::{self, Temp};
+use object_store::{ObjectMeta, ObjectStoreExt};
+
+use crate::address::{Address, Retries};
+use crate::connection::{Connection, Created, Depth, Listing, time_of};
+use crate::failure::{Access, failed};
+use crate::head::{self, Content, Head};
+use crate::key::SealKey;
+use crate::payload::RemotePack;
+use crate::upload::{NotUploaded, Uploader};
+
+/// Keeps packs in object storage, encrypted. Clones share the connection.
+///
+/// A pack is staged in a local folder, encrypted and uploaded, and then named by a small object
+/// that is created only if there is none of that name. Of two writers of one name, the first has
+/// it; the name of a pack that is not complete does not exist.
+///
+/// Every method waits for the network: [`Retries`] says for how long.
+#[derive(Clone)]
+pub struct ObjectPackStore {
+    connection: Arc<Connection>,
+}
+
+impl ObjectPackStore {
+    /// The packs at an address. `options` are variables of the environment that the service's own
+    /// tools read, `staging` a local folder for packs that are being written.
+    ///
+    /// No request is made.
+    ///
+    /// # Errors
+    ///
+    /// `Settings` if the address or an option is invalid.
+    pub fn new(
+        address: &Address,
+        options: &[(String, String)],
+        retries: Retries,
+        key: SealKey,
+        staging: PathBuf,
+    ) -> Result<ObjectPackStore> {
+        let (objects, prefix) = address.connect(options, retries)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .map_err(|err| Error::new(ErrorKind::Broken, "no runtime").because(err))?;
+        Ok(ObjectPackStore {
+            connection: Arc::new(Connection {
+                runtime,
+                objects,
+                prefix,
+                key,
+                staging,
+                address: address.to_string(),
+                first_wait: retries.first_wait,
+                seen: Mutex::default(),
+            }),
+        })
+    }
+
+    fn head(&self, name: &str) -> Result<Option<(Head, ObjectMeta)>> {
+        self.connection.runtime.block_on(self.connection.head(name))
+    }
+
+    fn existing(&self, name: &str) -> Result<(Head, ObjectMeta)> {
+        let missing = || Error::new(ErrorKind::NotFound, "there is no such pack");
+        self.head(name)?.ok_or_else(|| missing().at(&self.location(name)))
+    }
+
+    /// The blake3 hashes of all packs below a folder, by name.
+    ///
+    /// # Errors
+    ///
+    /// The errors of listing. A head that cannot be read is not an error: the second part of the
+    /// result has it.
+    pub(crate) fn hashes(&self, folder: &str) -> Result<(BTreeMap<String, String>, Vec<Error>)> {
+        let listing =
+            self.connection.runtime.block_on(self.connection.below(folder, Depth::All))?;
+        let hashes = listing.heads.into_iter().filter_map(|head| {
+            let hash = head.payload()?.blake3.clone();
+            Some((head.name, hash))
+        });
+        Ok((hashes.collect(), listing.unread))
+    }
+
+    /// Stores a pack under a name. Returns `false` if the name has another content.
+    pub(crate) fn put_pack(&self, pack: &dyn PackBytes, name: &str) -> Result<bool> {
+        let connection = &*self.connection;
+        let location = self.location(name);
+        if let Some((head, _)) = self.head(name)? {
+            connection.seen().names.insert(name.to_owned());
+            return Ok(is_pack(&head, &hash_of(pack, &location)?));
+        }
+        let uploader = Uploader {
+            runtime: &connection.runtime,
+            objects: &*connection.objects,
+            key: &connection.key,
+        };
+        let mut reader = PackReader::new(pack);
+        let payload = uploader.upload(&mut reader, |object| connection.payload_object(object));
+        let payload = payload.map_err(|err| match err {
+            NotUploaded::Here(err) => Error::reading(err, "a pack", &location),
+            NotUploaded::There(err) => failed(err, Access::Write, &location),
+        })?;
+        let object = connection.payload_object(&payload.object);
+        let hash = payload.blake3.clone();
+        let head = Head { name: name.to_owned(), content: Content::Pack(payload) };
+        match self.create(&head)? {
+            Created::Yes => Ok(true),
+            Created::Taken(other) => {
+                // Nothing refers to the bytes. If they cannot be deleted now, a sweep does it.
+                connection.runtime.block_on(connection.objects.delete(&object)).ok();
+                Ok(is_pack(&other, &hash))
+            }
+        }
+    }
+
+    /// Creates the object of a name, unless there is one.
+    fn create(&self, head: &Head) -> Result<Created> {
+        let connection = &*self.connection;
+        let location = self.location(&head.name);
+        let sealed =
+            head.seal(&connection.key).map_err(|err| Error::writing(err, "a name", &location))?;
+        if sealed.len() as u64 > head::LONGEST {
+            return Err(Error::new(ErrorKind::Broken, "a note is too long").at(&location));
+        }
+        let created = connection.runtime.block_on(connection.create(head, sealed.into()))?;
+        connection.seen().names.insert(head.name.clone());
+        Ok(created)
+    }
+}
+
+/// The blake3 hash of a pack, as 64 digits.
+pub(crate) fn hash_of(pack: &dyn PackBytes, location: &Path) -> Result<String> {
+    let mut hasher = blake3::Hasher::new();
+    let read = hasher.update_reader(PackReader::new(pack)).map(drop);
+    read.map_err(|err| Error::reading(err, "a pack", location))?;
+    Ok(hasher.finalize().to_hex().to_string())
+}
+
+fn is_pack(head: &Head, hash: &str) -> bool {
+    head.payload().is_some_and(|payload| payload.blake3 == hash)
+}
+
+impl fmt::Debug for ObjectPackStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let address = &self.connection.address;
+        f.debug_struct("ObjectPackStore").field("address", address).finish_non_exhaustive()
+    }
+}
+
+impl PackStore for ObjectPackStore {
+    fn list(&self, folder: &str) -> Result<Vec<FolderName>> {
+        let Listing { heads, mut unread } =
+            self.connection.runtime.block_on(self.connection.below(folder, Depth::Children))?;
+        if let (true, Some(err)) = (heads.is_empty(), unread.pop()) {
+            return Err(err);
+        }
+        let skip = if folder.is_empty() { 0 } else { folder.len() + 1 };
+        let names = heads.iter().map(|head| match head.name[skip..].split_once('/') {
+            Some((folder, _)) => FolderName::Folder(folder.to_owned()),
+            None => FolderName::File(head.name[skip..].to_owned()),
+        });
+        Ok(names.collect::<BTreeSet<_>>().into_iter().collect())
+    }
+
+    fn begin(&self, _folder: &str) -> Result<Box<dyn NewPack>> {
+        disk::private_folder(&self.connection.staging)?;
+        let temp = Temp::create(&self.connection.staging)
+            .map_err(|err| Error::writing(err, "a pack", &self.connection.staging))?;
+        Ok(Box::new(NewObject { temp, store: self.clone() }))
+    }
+
+    fn open(&self, name: &str) -> Result<Box<dyn PackBytes>> {
+        let (head, _) = self.existing(name)?;
+        let location = self.location(name);
+        let Some(payload) = head.payload() else {
+            return Err(Error::new(ErrorKind::NotAFile, "a note, not a pack").at(&location));
+        };
+        let object = self.connection.payload_object(&payload.object);
+        Ok(Box::new(RemotePack::open(&self.connection, payload, object, &location)?))
+    }
+
+    fn facts(&self, name: &str) -> Result<PackFacts> {
+        let (head, meta) = self.existing(name)?;
+        let len = match &head.content {
+            Content::Pack(payload) => payload.len,
+            Content::Note(bytes) => bytes.len() as u64,
+        };
+        Ok(PackFacts { len: Bytes(len), written: time_of(&meta) })
+    }
+
+    fn delete(&self, name: &str) -> Result<()> {
+        self.existing(name)?;
+        let object = self.connection.object_of(name);
+        let deleted = self.connection.runtime.block_on(self.connection.objects.delete(&object));
+        deleted.map_err(|err| failed(err, Access::Write, &self.location(name)))?;
+        let mut seen = self.connection.seen();
+        seen.names.remove(name);
+        seen.heads.retain(|_, head| head.name != name);
+        Ok(())
+    }
+
+    fn rename(&self, name: &str, to: &str) -> Result<bool> {
+        let (head, _) = self.existing(name)?;
+        let renamed = Head { name: to.to_owned(), ..head };
+        match self.create(&renamed)? {
+            Created::Yes => {}
+            // An earlier attempt did not come to the deletion of the old name.
+            Created::Taken(there) if there == renamed => {}
+            Created::Taken(_) => return Ok(false),
+        }
+        self.delete(name)?;
+        Ok(true)
+    }
+
+    fn write_note(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        let head = Head { name: name.to_owned(), content: Content::Note(bytes.to_vec()) };
+        let location = self.location(name);
+        let connection = &*self.connection;
+        let sealed =
+            head.seal(&connection.key).map_err(|err| Error::writing(err, "a note", &location))?;
+        let object = connection.object_of(name);
+        let put = connection.runtime.block_on(connection.objects.put(&object, sealed.into()));
+        put.map_err(|err| failed(err, Access::Write, &location))?;
+        connection.seen().names.insert(name.to_owned());
+        Ok(())
+    }
+
+    /// Does nothing: folders are parts of names.
+    fn make_folder(&self, _folder: &str) -> Result<()> {
+        Ok(())
+    }
+
+    /// Does nothing: what the service confirmed survives.
+    fn flush_folder(&self, _folder: &str) -> Result<()> {
+        Ok(())
+    }
+
+    fn remove_if_empty(&self, _folder: &str) {}
+
+    /// Finds the bytes of packs that no name refers to, seven days after they were written. Nothing
+    /// is found if a name cannot be read. The folder must be the root.
+    fn sweep(&self, folder: &str, mode: GcMode) -> Vec<Bytes> {
+        if !folder.is_empty() {
+            return Vec::new();
+        }
+        self.connection.runtime.block_on(self.connection.sweep(mode)).unwrap_or_default()
+    }
+
+    fn location(&self, name: &str) -> PathBuf {
+        self.connection.location(name)
+    }
+}
+
+/// A pack that is being written, in the staging folder.
+struct NewObject {
+    temp: Temp,
+    store: ObjectPackStore,
+}
+
+impl Write for NewObject {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.temp.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.temp.flush()
+    }
+}
+
+impl NewPack for NewObject {
+    fn truncate(&mut self, len: u64) -> io::Result<()> {
+        self.temp.truncate(len)
+    }
+
+    fn open(&self) -> Result<Box<dyn PackBytes>> {
+        Ok(Box::new(FileSource::open(self.temp.path())?))
+    }
+
+    fn location(&self) -> PathBuf {
+        self.temp.path().to_owned()
+    }
+
+    fn put(self: Box<Self>, name: &str) -> Result<Option<Box<dyn NewPack>>> {
+        let pack = self.open()?;
+        let is_put = self.store.put_pack(&*pack, name)?;
+        Ok(if is_put { None } else { Some(self) })
+    }
+}

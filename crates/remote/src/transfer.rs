@@ -1,0 +1,295 @@
+//! Copies packs to a remote archive and back: [`push`] and [`pull`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read};
+use std::path::PathBuf;
+
+use epitome_error::{Error, ErrorKind, Result};
+use epitome_model::Bytes;
+use epitome_store::Archive;
+use epitome_store::archive::pack_store::{FolderName, PackReader, PackStore};
+use epitome_store::archive::{FolderStore, Generation, SessionKey};
+use epitome_store::archive_transfer::{ImportReport, ReceivedPack};
+
+use crate::store::{ObjectPackStore, hash_of};
+
+/// The folder of the archive's packs in the remote archive.
+const AREA: &str = "archive";
+/// The extension of a pack.
+const PACK: &str = ".pack";
+
+/// The result of [`push`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PushReport {
+    /// Number of packs that were copied.
+    pub pushed: u64,
+    /// Their length.
+    pub bytes: Bytes,
+    /// Number of packs that were there already.
+    pub known: u64,
+}
+
+/// The result of [`pull`].
+#[derive(Clone, Debug, Default)]
+pub struct PullReport {
+    /// What became of the packs that were copied.
+    pub packs: ImportReport,
+    /// Number of packs that were removed here on purpose, and were therefore not copied.
+    pub removed: u64,
+    /// The errors of names that cannot be read.
+    pub unread: Vec<Error>,
+}
+
+/// The name of a pack in the remote archive contains its number and its hash: two machines that
+/// wrote different packs of one number use different names, and one pack has one name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct RemoteName {
+    /// The folder of the session: `claude/0f3c9a52`.
+    folder: String,
+    number: u64,
+    /// The beginning of the hash: 32 digits.
+    hash: String,
+}
+
+impl RemoteName {
+    fn new(folder: &str, number: u64, hash: &str) -> RemoteName {
+        RemoteName { folder: folder.to_owned(), number, hash: hash[..32].to_owned() }
+    }
+
+    fn text(&self) -> String {
+        format!("{AREA}/{}/{:06}-{}{PACK}", self.folder, self.number, self.hash)
+    }
+
+    fn parse(name: &str) -> Option<RemoteName> {
+        let (folder, file) = name.strip_prefix(AREA)?.strip_prefix('/')?.rsplit_once('/')?;
+        let (number, hash) = file.strip_suffix(PACK)?.split_once('-')?;
+        let parsed = RemoteName {
+            folder: folder.to_owned(),
+            number: number.parse().ok()?,
+            hash: hash.to_owned(),
+        };
+        (parsed.text() == name).then_some(parsed)
+    }
+}
+
+/// A pack in the local archive.
+struct LocalPack {
+    /// The name of the pack: `claude/0f3c9a52/000001.pack`.
+    name: String,
+    folder: String,
+    number: u64,
+}
+
+/// Copies the packs of the local archive `from` that the remote one does not have. Packs are never
+/// replaced or deleted there. If it fails, what was copied stays, and the next call continues.
+///
+/// # Errors
+///
+/// `NoPermission`, `Unreadable` or `Disk` for the first request that fails; the errors of reading a
+/// local pack.
+pub fn push(from: &FolderStore, to: &ObjectPackStore) -> Result<PushReport> {
+    let known: BTreeSet<String> = to.hashes(AREA)?.0.into_keys().collect();
+    let mut report = PushReport::default();
+    for local in local_packs(from)? {
+        let pack = match from.open(&local.name) {
+            // It was removed after the folder was listed.
+            Err(err) if err.kind() == ErrorKind::NotFound => continue,
+            opened => opened?,
+        };
+        let hash = hash_of(&*pack, &from.location(&local.name))?;
+        let name = RemoteName::new(&local.folder, local.number, &hash).text();
+        if known.contains(&name) {
+            report.known += 1;
+            continue;
+        }
+        if !to.put_pack(&*pack, &name)? {
+            let what = "the remote archive has another pack of this name";
+            return Err(Error::new(ErrorKind::Archive, what).at(&to.location(&name)));
+        }
+        report.pushed += 1;
+        report.bytes += Bytes(pack.len());
+    }
+    Ok(report)
+}
+
+/// All packs of the local archive.
+fn local_packs(store: &FolderStore) -> Result<Vec<LocalPack>> {
+    let mut packs = Vec::new();
+    for agent in folders(store, "")? {
+        for session in folders(store, &agent)? {
+            let folder = format!("{agent}/{session}");
+            packs.extend(packs_in(store, &folder)?);
+        }
+    }
+    Ok(packs)
+}
+
+/// The packs of one session.
+fn packs_in(store: &FolderStore, folder: &str) -> Result<Vec<LocalPack>> {
+    let names = store.list(folder)?.into_iter().filter_map(|listed| {
+        let FolderName::File(file) = listed else { return None };
+        let number = number_of(&file, PACK)?;
+        Some(LocalPack { name: format!("{folder}/{file}"), folder: folder.to_owned(), number })
+    });
+    Ok(names.collect())
+}
+
+/// The names of folders that are not hidden: the trash is.
+fn folders(store: &FolderStore, folder: &str) -> Result<Vec<String>> {
+    let folders = store.list(folder)?.into_iter().filter_map(|listed| match listed {
+        FolderName::Folder(name) if !name.starts_with('.') => Some(name),
+        FolderName::Folder(_) | FolderName::File(_) => None,
+    });
+    Ok(folders.collect())
+}
+
+fn number_of(file: &str, extension: &str) -> Option<u64> {
+    file.strip_suffix(extension)?.parse().ok()
+}
+
+/// Copies packs of a session and of what was compacted with it, or of all sessions, from the remote
+/// archive to the local one, whose packs are in `local`. `files` is that of
+/// [`Archive::import`]. Each pack is proved by its hash before it is added.
+///
+/// # Errors
+///
+/// The errors of requests; `Archive` if a pack is damaged; those of [`Archive::receive`].
+pub fn pull(
+    from: &ObjectPackStore,
+    local: &FolderStore,
+    session: Option<&SessionKey>,
+    files: &dyn Fn(&Generation) -> Vec<PathBuf>,
+) -> Result<PullReport> {
+    let archive = Archive::in_store(local.clone());
+    let mut pull = Pull { from, local, archive, files, report: PullReport::default() };
+    let Some(key) = session else {
+        pull.folder("", Removed::Skip)?;
+        return Ok(pull.report);
+    };
+    let mut done: BTreeSet<SessionKey> = BTreeSet::new();
+    let mut next = vec![key.clone()];
+    while let Some(key) = next.pop() {
+        if done.insert(key.clone()) {
+            pull.folder(&key.folder(), Removed::Copy)?;
+            for generation in pull.archive.generations(&key)?.whole {
+                next.extend(generation.parts.into_iter().map(|part| part.key));
+                next.extend(generation.part_of);
+            }
+        }
+    }
+    Ok(pull.report)
+}
+
+/// Whether packs are copied that were removed here on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Removed {
+    Copy,
+    Skip,
+}
+
+struct Pull<'a> {
+    from: &'a ObjectPackStore,
+    local: &'a FolderStore,
+    archive: Archive,
+    files: &'a dyn Fn(&Generation) -> Vec<PathBuf>,
+    report: PullReport,
+}
+
+impl Pull<'_> {
+    /// Copies the packs below a folder that are not here.
+    fn folder(&mut self, folder: &str, removed: Removed) -> Result<()> {
+        let below = if folder.is_empty() { AREA.to_owned() } else { format!("{AREA}/{folder}") };
+        let (hashes, unread) = self.from.hashes(&below)?;
+        self.report.unread.extend(unread);
+        let mut by_folder: BTreeMap<String, Vec<(RemoteName, String)>> = BTreeMap::new();
+        for (name, hash) in hashes {
+            if let Some(name) = RemoteName::parse(&name) {
+                by_folder.entry(name.folder.clone()).or_default().push((name, hash));
+            }
+        }
+        for (folder, packs) in by_folder {
+            let missing = self.missing(&folder, packs, removed)?;
+            let mut received = missing.into_iter().map(|(name, hash)| self.received(&name, hash));
+            let report = self.archive.receive(&mut received, self.files)?;
+            drop(received);
+            self.report.packs.added.extend(report.added);
+            self.report.packs.refused.extend(report.refused);
+            self.report.packs.known += report.known;
+        }
+        Ok(())
+    }
+
+    /// Those of the packs of a session that are not here.
+    fn missing(
+        &mut self,
+        folder: &str,
+        packs: Vec<(RemoteName, String)>,
+        removed: Removed,
+    ) -> Result<Vec<(RemoteName, String)>> {
+        let mut here = BTreeSet::new();
+        for local in packs_in(self.local, folder)? {
+            let pack = self.local.open(&local.name)?;
+            here.insert(hash_of(&*pack, &self.local.location(&local.name))?);
+        }
+        let files = self.local.list(folder)?;
+        let was_removed: BTreeSet<u64> =
+            files.iter().filter_map(|it| number_of(it.name(), ".removed")).collect();
+        let mut missing = Vec::new();
+        for (name, hash) in packs {
+            if here.contains(&hash) {
+                self.report.packs.known += 1;
+            } else if removed == Removed::Skip && was_removed.contains(&name.number) {
+                self.report.removed += 1;
+            } else {
+                missing.push((name, hash));
+            }
+        }
+        Ok(missing)
+    }
+
+    fn received(&self, name: &RemoteName, hash: String) -> Result<ReceivedPack> {
+        let text = name.text();
+        let pack = self.from.open(&text)?;
+        let len = pack.len();
+        let location = self.from.location(&text);
+        let reader = PackReader::new(pack);
+        let bytes = Box::new(Proved { reader, hasher: blake3::Hasher::new(), hash, location });
+        Ok(ReceivedPack { number: name.number, len, bytes })
+    }
+}
+
+/// Reads a pack, and fails at its end if its hash is not the expected one.
+struct Proved<R> {
+    reader: R,
+    hasher: blake3::Hasher,
+    hash: String,
+    location: PathBuf,
+}
+
+impl<R: Read> Read for Proved<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let n = self.reader.read(into)?;
+        self.hasher.update(&into[..n]);
+        if n == 0 && !into.is_empty() && self.hasher.finalize().to_hex().as_str() != self.hash {
+            let what = "a pack in the remote archive is damaged";
+            return Err(Error::new(ErrorKind::Archive, what).at(&self.location).into());
+        }
+        Ok(n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_parsed_to_what_it_was_made_of() {
+        let name = RemoteName::new("claude/0f3c~a.b", 12, &"0123456789abcdef".repeat(4));
+        let text = name.text();
+        assert_eq!(text, "archive/claude/0f3c~a.b/000012-0123456789abcdef0123456789abcdef.pack");
+        assert_eq!(RemoteName::parse(&text), Some(name));
+        for other in ["vault/m/000001-0.pack", "archive/claude/s/000001.pack", "archive/x"] {
+            assert_eq!(RemoteName::parse(other), None, "{other}");
+        }
+    }
+}
