@@ -173,7 +173,7 @@ fn of_place(place: &Place, session: &Path, unread: &mut UnreadErrors) -> Vec<Pat
 }
 
 /// The files and rows that belong to a session of a known agent. Errors are ignored.
-pub(crate) fn companions_of(agent: Option<&dyn Agent>, session: &Path) -> Vec<PathBuf> {
+pub fn companions_of(agent: Option<&dyn Agent>, session: &Path) -> Vec<PathBuf> {
     match Place::parse(session) {
         Place::Rows(rows) => rows.companions(),
         Place::Spread(spread) => spread.companions(),

@@ -61,8 +61,8 @@ pub use census::{Census, Presence, places};
 pub use environment::Environment;
 pub use find::{
     FoundSessions, SessionMatch, agent_of, agents_with_hooks, all, check_places, companions,
-    companions_at, files_of, find_session, folders, forget, lock, resumable_agents, sessions,
-    sub_agents, users, users_at,
+    companions_at, companions_of, files_of, find_session, folders, forget, lock, resumable_agents,
+    sessions, sub_agents, users, users_at,
 };
 pub use model_address::{Launch, LaunchFile, McpArguments, ModelAddress};
 pub use process::is_running;

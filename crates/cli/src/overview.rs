@@ -8,12 +8,13 @@ use clap::Command;
 use crate::text::{self, BOLD};
 
 /// Commands that belong together, under a heading.
-const GROUPS: [(&str, &[&str]); 7] = [
+const GROUPS: [(&str, &[&str]); 8] = [
     ("Look", &["list", "inspect", "search", "cost", "serve", "mcp", "demo"]),
     (
         "Shrink",
         &["compact", "restore", "undo", "log", "losses", "show", "watch", "archive", "recipes"],
     ),
+    ("Keep every version", &["keep", "history"]),
     ("Share", &["render", "redact", "scan", "index", "manifest"]),
     ("Move", &["port", "export"]),
     ("On the way to the model", &["wrap", "proxy"]),

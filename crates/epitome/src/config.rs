@@ -17,6 +17,7 @@ use crate::archive::{Archive, Run, SessionKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::regular;
 use crate::store::disk;
+use epitome_store::Vault;
 
 /// Variables named `EPITOME_…` that are not settings: first those that the program itself reads,
 /// then those of its tests and tools.
@@ -278,6 +279,27 @@ impl Config {
     /// The archive in [`home`](Config::home).
     pub fn archive(&self) -> Archive {
         Archive::new(&self.home)
+    }
+
+    /// The vault in [`home`](Config::home), to read it.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Vault::open`].
+    pub fn vault(&self) -> Result<Vault> {
+        Vault::open(&self.home)
+    }
+
+    /// The vault in [`home`](Config::home), to add versions to it. It is made if there is none.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Vault::create`].
+    pub fn create_vault(&self) -> Result<Vault> {
+        let process = if self.is_time_given() { 0 } else { std::process::id() };
+        let host = self.person.host.as_deref().unwrap_or_default();
+        let seed = format!("{host} {} {} {process}", self.home.display(), self.now());
+        Vault::create(&self.home, &seed)
     }
 
     /// The path of the user's settings file.

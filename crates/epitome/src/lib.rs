@@ -14,8 +14,8 @@
 //! compactions, [`list`](mod@list) lists them, [`render`] makes pages of them, [`redact`] hides
 //! secrets in them, [`port`] makes them readable by another agent, [`simulate`] replays them under
 //! recipes, [`runs`] lists past compactions, [`hooks`] keeps transcripts of them when they end,
-//! [`watch`] compacts them when they are not used, and [`pipe`] serves the context of a running
-//! agent to a program in any language.
+//! [`watch`] compacts them when they are not used, [`keep`] keeps every version of them, and
+//! [`pipe`] serves the context of a running agent to a program in any language.
 //!
 //! ```
 //! use epitome::ops::{Compact, OpenSession, Restore};
@@ -59,6 +59,7 @@ mod family;
 mod garbage;
 pub mod history;
 pub mod hooks;
+pub mod keep;
 mod keyring;
 pub mod list;
 pub mod live;
@@ -79,7 +80,9 @@ pub mod wire;
 use epitome_error as error;
 #[cfg(test)]
 use epitome_store::step;
-use epitome_store::{place, reference, regular, restore, rows, session, source, state, store};
+use epitome_store::{
+    place, reference, regular, restore, rows, session, source, state, store, vault,
+};
 
 pub use config::Config;
 pub use epitome_agents as agents;

@@ -55,10 +55,11 @@ pub use losses::{
     LossReport, Piece, RecoveryCommand, planned_losses, planned_losses_in_short, session_losses,
     session_text,
 };
-pub(crate) use open::is_no_part;
 pub use open::{OpenSession, is_run_in};
+pub(crate) use open::{SessionPart, is_no_part};
 pub(crate) use quote::timestamp;
 pub use quote::{CompactionPrice, PROMPT, RecordedRequest, compaction_prices};
+pub(crate) use replace::{LockedFile, replace_all};
 pub use report::{
     BillingFit, CompactReport, CompactedFile, FaultFound, KeptBecause, Outcome, RuleCount,
     UserFound, WrittenWay,
@@ -82,7 +83,7 @@ use crate::error::Result;
 ///
 /// `NoPermission` or `Unreadable` if the file or the archive cannot be read.
 pub(crate) fn compactions_in(config: &Config, path: &Path) -> Result<Option<Vec<Generation>>> {
-    restore::compactions_in(config, &open::SessionPart::at(path))
+    restore::compactions_in(config, &SessionPart::at(path))
 }
 
 #[cfg(test)]

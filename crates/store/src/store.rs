@@ -228,6 +228,12 @@ impl LockedSession {
         &self.source
     }
 
+    /// Whether the session's file is compressed. [`source`](LockedSession::source) is what it
+    /// contains.
+    pub fn is_compressed(&self) -> bool {
+        matches!(self.storage, Storage::Compressed(..))
+    }
+
     /// The other processes that have the session's file open. Empty for a database, which has locks
     /// of its own.
     pub fn users(&self) -> Vec<User> {

@@ -6,11 +6,13 @@ use std::time::{Duration, SystemTime};
 use anstyle::Style;
 use clap::Args as ClapArgs;
 use epitome::agents;
+use epitome::keep::deleted_sessions;
 use epitome::list::{ListedSession, SessionInfo, Sort, list};
 use epitome::recipes;
 use epitome_model::{Bytes, Tokens};
 use jiff::Timestamp;
 
+use super::history::warn_of_damage;
 use crate::app::App;
 use crate::choice::one_of;
 use crate::failure::{Failure, Result, Status};
@@ -46,9 +48,16 @@ pub struct Args {
     /// Only sessions last written at most this long ago: 7d, 12h, 2w
     #[arg(long, value_name = "AGE", value_parser = session::parse_age)]
     pub since: Option<Duration>,
+
+    /// List the sessions that were deleted and that `epitome keep` has kept, the last first
+    #[arg(long, conflicts_with_all = ["project", "sort"])]
+    pub deleted: bool,
 }
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
+    if args.deleted {
+        return list_deleted(app, args);
+    }
     let settings = app.settings()?;
     let recipe = recipes::resolve(&app.config, settings, None)?;
     let found = session::all(app);
@@ -75,6 +84,40 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         return nothing(app, args);
     }
     app.page(&render(app, &listed, found_sessions))
+}
+
+/// Lists the sessions that exist only in the vault.
+fn list_deleted(app: &App, args: &Args) -> Result<()> {
+    let vault = app.config.vault()?;
+    warn_of_damage(app, &vault);
+    let mut found = deleted_sessions(&vault, app.agent());
+    let now = app.config.now();
+    let since = args.since.map(|age| now.saturating_sub(age)).transpose();
+    let since = since.map_err(|err| Failure::usage("--since is too long").because(&err))?;
+    found.retain(|it| since.is_none_or(|since| it.deleted >= since));
+    found.truncate(args.limit.unwrap_or(usize::MAX));
+    if app.global.json {
+        return found.iter().try_for_each(|session| app.print_json(session));
+    }
+    if found.is_empty() {
+        return app.print("no deleted sessions\n");
+    }
+    use Side::{Left, Right};
+    let heads = ["agent", "session", "deleted", "size", "version", "path"];
+    let mut table = Table::new(&[Left, Left, Right, Right, Right, Left], &heads).shrinks(5, 24);
+    let ids: Vec<&str> = found.iter().map(|it| &*it.session).collect();
+    for (it, id) in found.iter().zip(text::short_ids(&ids)) {
+        table.row(vec![
+            it.agent.clone(),
+            id,
+            text::age(now, it.deleted),
+            it.bytes.to_string(),
+            it.version.to_string(),
+            text::path(&it.path),
+        ]);
+    }
+    let hint = "`epitome restore SESSION --at VERSION` makes one again";
+    app.page(&format!("{}{DIM}{hint}{DIM:#}\n", table.render()))
 }
 
 impl Args {

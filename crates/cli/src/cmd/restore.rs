@@ -1,6 +1,7 @@
 //! `epitome restore`: restores sessions.
 
 pub mod many;
+mod version;
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -31,6 +32,7 @@ Examples:
   epitome restore 0f3c9a52 --generation 1       to what the first compaction left
   epitome restore 0f3c9a52 --block k7f3a9c2     one removed piece, all else stays
   epitome restore 0f3c9a52 --out whole.jsonl    the session stays small
+  epitome restore 0f3c9a52 --at 7               to a version that `epitome history` shows
   epitome restore --since 1h                    all that was compacted in the last hour";
 
 /// Restore sessions, byte for byte, with what their agents appended since
@@ -52,6 +54,12 @@ pub struct Args {
     /// Restore only the text with this reference, which its stub shows
     #[arg(long, value_name = "REF", value_parser = parse_ref)]
     pub block: Option<Ref>,
+
+    /// Restore the version with this number, or the last one that `epitome keep` saw by this time:
+    /// 7, 2h (ago), 2026-01-31, 2026-01-31T14:00
+    #[arg(long, value_name = "VERSION", requires = "session",
+          conflicts_with_all = ["generation", "block", "partial"])]
+    pub at: Option<String>,
 
     /// Write the restored session to a new file, and leave the session unchanged
     #[arg(long, value_name = "FILE")]
@@ -104,9 +112,10 @@ pub struct Which {
 }
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
-    match &args.session {
-        Some(session) => one(app, args, session),
-        None => several(app, args),
+    match (&args.session, &args.at) {
+        (Some(session), Some(at)) => version::run(app, args, session, at),
+        (Some(session), None) => one(app, args, session),
+        (None, _) => several(app, args),
     }
 }
 

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use clap::Args as ClapArgs;
 use epitome::archive::Run;
+use epitome::keep::Keeper;
 use epitome::ops::CompactReport;
 use epitome::watch::{Share, Trigger, Watch};
 use epitome_model::{Bytes, Turns};
 use epitome_passes::Recipe;
 
-use super::compact;
+use super::{compact, keep};
 use crate::app::App;
 use crate::choice::Choice;
 use crate::confirm::{ask_to_continue, can_ask};
@@ -76,6 +77,10 @@ pub struct Args {
           conflicts_with = "once")]
     pub every: Duration,
 
+    /// Also keep every version of the sessions, as `epitome keep` does, before one is compacted
+    #[arg(long, conflicts_with = "dry_run")]
+    pub keep: bool,
+
     /// Change nothing, and report what would be compacted
     #[arg(long)]
     pub dry_run: bool,
@@ -122,7 +127,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     watch.project = args.which.project.as_deref();
     let run = app.config.begin_run("watch");
     let sum = Sum::default();
-    let mut reports = Reports { app, run, args, recipe: &recipe, sum };
+    let keeper = if args.keep { Some(keeper(app, args)?) } else { None };
+    let mut reports = Reports { app, run, args, recipe: &recipe, sum, keeper };
     if args.once {
         reports.ask(&watch)?;
         let worst = reports.look(&mut watch, args.dry_run)?;
@@ -145,6 +151,14 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
 }
 
+/// Keeps the sessions that are watched.
+fn keeper<'a>(app: &'a App, args: &'a Args) -> Result<Keeper<'a>> {
+    let mut keeper = Keeper::open(&app.config)?;
+    keeper.agent = app.agent();
+    keeper.project = args.which.project.as_deref();
+    Ok(keeper)
+}
+
 fn seconds(time: Duration) -> String {
     match time.as_secs() {
         seconds if seconds >= 60 && seconds % 60 == 0 => format!("{}m", seconds / 60),
@@ -159,6 +173,8 @@ struct Reports<'a> {
     args: &'a Args,
     recipe: &'a Recipe,
     sum: Sum,
+    /// With `--keep`: keeps every version of the sessions.
+    keeper: Option<Keeper<'a>>,
 }
 
 impl Reports<'_> {
@@ -185,6 +201,9 @@ impl Reports<'_> {
     /// Scans every session once. A failure does not stop the scan; the worst one is returned.
     fn look(&mut self, watch: &mut Watch<'_>, dry_run: bool) -> Result<Option<Failure>> {
         let mut worst = None;
+        if let Some(keeper) = self.keeper.as_mut().filter(|_| !dry_run) {
+            keep::note_unread(self.app, &keeper.scan()?);
+        }
         watch.look(dry_run, |path, least| self.compact(path, least, dry_run, &mut worst))?;
         Ok(worst)
     }

@@ -50,5 +50,6 @@ mod simulate;
 #[cfg(unix)]
 mod stopped;
 mod undo;
+mod vault;
 mod world;
 mod wrap;

@@ -18,7 +18,7 @@ use super::open::SessionPart;
 
 /// A file of a session that is locked against changes by other processes as long as this value
 /// exists.
-pub(super) struct LockedFile {
+pub(crate) struct LockedFile {
     /// The path of the file, as the caller wrote it.
     pub path: PathBuf,
     /// Whether the file is a conversation, and not a log that a database keeps of one.
@@ -30,7 +30,7 @@ pub(super) struct LockedFile {
 }
 
 /// A locked file and its new content.
-pub(super) struct FileReplacement<'a> {
+pub(crate) struct FileReplacement<'a> {
     pub of: &'a LockedFile,
     pub becomes: Spliced<'a>,
     /// Whether bytes that are kept get another offset in the file.
@@ -42,7 +42,7 @@ impl LockedFile {
     /// `force` is true, or if the agent holds its own lock. `rows` are the session's rows in a
     /// database, if they were read already: when they are replaced, the database must still contain
     /// the same rows.
-    pub(super) fn lock(
+    pub(crate) fn lock(
         config: &Config,
         part: &SessionPart,
         rows: Option<FileSource>,
@@ -61,14 +61,14 @@ impl LockedFile {
         Ok(LockedFile { path: path.to_owned(), is_conversation, file, _agent_lock: agent_lock })
     }
 
-    pub(super) fn source(&self) -> &FileSource {
+    pub(crate) fn source(&self) -> &FileSource {
         self.file.source()
     }
 
     /// Prepares to replace the content of the file by the same content with `splices` applied;
     /// [`replace_all`] carries it out. `moves` is whether bytes that are kept get another offset in
     /// the file: then it is an error if another session refers to such an offset.
-    pub(super) fn change(&self, splices: Vec<Splice>, moves: bool) -> Result<FileReplacement<'_>> {
+    pub(crate) fn change(&self, splices: Vec<Splice>, moves: bool) -> Result<FileReplacement<'_>> {
         if let (Some(first), true) = (splices.first(), moves) {
             agents::check_places(&self.path, first.span.start)?;
         }
@@ -99,7 +99,7 @@ pub(super) fn check_writable(part: &SessionPart, agent: Option<&str>) -> Result<
 ///
 /// All new files are written next to the old ones first. If a file cannot be replaced after that,
 /// those that were replaced get their old content back.
-pub(super) fn replace_all(config: &Config, changes: &[FileReplacement<'_>]) -> Result<()> {
+pub(crate) fn replace_all(config: &Config, changes: &[FileReplacement<'_>]) -> Result<()> {
     let mut prepared = Vec::new();
     for change in changes {
         let bytes = change.becomes.len();

@@ -75,6 +75,28 @@ impl Vault {
     }
 }
 
+impl Vault {
+    /// What a new version with this content would change; `None` if the last version has it. The
+    /// vault is not read: content that was cut, or is that of an older version, counts as
+    /// rewritten.
+    ///
+    /// # Errors
+    ///
+    /// The errors of reading `source`.
+    pub fn difference(&self, file: &FileKey, source: &FileSource) -> Result<Option<Change>> {
+        let Some(last) = self.versions(file).next_back() else { return Ok(Some(Change::First)) };
+        if last.is_deleted() {
+            return Ok(Some(Change::Rewritten));
+        }
+        let begins = Digest::from_prefixes(source, &[last.digest.len])?.contains(&last.digest);
+        Ok(match (begins, last.digest.len == source.len()) {
+            (true, true) => None,
+            (true, false) => Some(Change::Appended),
+            (false, _) => Some(Change::Rewritten),
+        })
+    }
+}
+
 impl Batch<'_> {
     /// The key of a file that this machine keeps.
     pub fn key(&self, agent: &str, session: &str, part: Option<&str>, path: &Path) -> FileKey {

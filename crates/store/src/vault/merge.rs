@@ -45,7 +45,7 @@ impl Vault {
     }
 
     /// Merges packs wherever `many` of about one size exist, at least two.
-    fn merge_packs(&mut self, many: usize) -> Result<Merged> {
+    pub(super) fn merge_packs(&mut self, many: usize) -> Result<Merged> {
         let mut merged = Merged::default();
         let mut damaged = BTreeSet::new();
         while let Some(numbers) = self.mergeable(many, &damaged) {

@@ -11,10 +11,12 @@ use crate::archive::MemoryStore;
 use crate::archive::pack_name;
 use crate::step::fault;
 
+mod histories;
+
 const MACHINE: &str = "00000000000000aa";
 
 /// Bytes that do not repeat and are not compressible.
-fn noise(seed: &str, len: usize) -> Vec<u8> {
+pub(super) fn noise(seed: &str, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     blake3::Hasher::new().update(seed.as_bytes()).finalize_xof().fill(&mut bytes);
     bytes
@@ -125,13 +127,13 @@ fn every_version_comes_back_and_says_what_changed() {
     }
     world.check();
     let (_, stored) = world.vault.size();
-    assert!(stored < 500_000 + 13 * 1000, "{stored} bytes: most was there already");
+    assert!(stored < 900_000, "{stored} bytes: most was there already");
 }
 
 #[test]
 fn what_two_files_share_is_stored_once() {
     let mut world = World::new();
-    let long = noise("long", 1_000_000);
+    let long = noise("long", 3_000_000);
     world.scan(Some(&long));
     let (_, before) = world.vault.size();
     let copy = world.folder.path().join("copy.jsonl");
@@ -141,7 +143,7 @@ fn what_two_files_share_is_stored_once() {
     assert_eq!(batch.put_file(&key, &copy).expect("it is read"), Put::New(Change::First));
     assert!(matches!(batch.commit().expect("it is written"), Committed::Written(_)));
     let (_, after) = world.vault.size();
-    assert!(after - before < 300_000, "only the last chunk is new: {}", after - before);
+    assert!(after - before < 600_000, "only the last chunk is new: {}", after - before);
     assert_eq!(read(&world.vault, &key, 1).expect("it comes back"), fs::read(&copy).expect("it"));
     world.check();
 }

@@ -1,0 +1,125 @@
+//! `epitome history`: the versions of a session.
+
+use std::ffi::{OsStr, OsString};
+
+use clap::Args as ClapArgs;
+use epitome::keep::{
+    ChangeName, FileKey, HistoryVersion, Vault, VaultMatch, VersionHistory, VersionReason, find,
+};
+
+use super::keep::what_changed;
+use crate::app::App;
+use crate::failure::{Failure, Result, Status};
+use crate::table::{Side, Table};
+use crate::text::{self, BOLD, DIM, age, one_line};
+
+const EXAMPLES: &str = "\
+Examples:
+  epitome history 0f3c9a52
+  epitome history 0f3c9a52 --json | jq '.versions[] | [.version, .change]'
+  epitome restore 0f3c9a52 --at 3       bring version 3 back";
+
+/// List the versions of a session that `epitome keep` has seen, the newest last
+///
+/// The session may have been deleted. The files of its sub-agents follow.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// A file, a session id, or its prefix
+    #[arg(value_name = "SESSION")]
+    pub session: OsString,
+}
+
+pub fn run(app: &App, args: &Args) -> Result<()> {
+    let vault = app.config.vault()?;
+    warn_of_damage(app, &vault);
+    let file = kept_file(app, &vault, &args.session)?;
+    let history = VersionHistory::read(&app.config, &vault, &file)?;
+    if app.global.json {
+        return app.print_json(&history);
+    }
+    let mut text = render(app, &history);
+    for part in &history.parts {
+        text.push('\n');
+        text.push_str(&render(app, part));
+    }
+    app.page(&text)
+}
+
+/// Warns of packs of the vault that cannot be read.
+pub fn warn_of_damage(app: &App, vault: &Vault) {
+    for err in vault.damaged() {
+        app.warn(Some(&Failure::from(err.clone()).one_line()));
+    }
+}
+
+/// Finds the kept session that a name means.
+pub fn kept_file(app: &App, vault: &Vault, name: &OsStr) -> Result<FileKey> {
+    let name = name.to_string_lossy();
+    match find(&app.config, vault, &name, app.agent()) {
+        VaultMatch::Session(file) => Ok(file),
+        VaultMatch::AnyOf(found) => {
+            let mut what = format!("`{name}` is the beginning of {} session ids", found.len());
+            for file in found.iter().take(10) {
+                let path = text::path(&file.path);
+                what.push_str(&format!("\n{} {}  {path}", file.agent, file.session));
+            }
+            Err(Failure::new(Status::Usage, "ambiguous", what)
+                .hint("give more of the id, or the path"))
+        }
+        VaultMatch::Nothing => {
+            let what = format!("no version of a session called `{name}` was kept");
+            Err(Failure::new(Status::Unreadable, "not-found", what)
+                .hint("`epitome keep --all --once` keeps what is there now"))
+        }
+    }
+}
+
+fn render(app: &App, history: &VersionHistory) -> String {
+    let name = match &history.part {
+        Some(part) => text::field(part),
+        None => format!("{} {}", history.agent, text::field(&history.session)),
+    };
+    let state = if history.exists { "" } else { "  (deleted)" };
+    let path = text::path(&history.path);
+    let mut text = format!("{BOLD}{name}{BOLD:#}{state}  {DIM}{path}{DIM:#}\n");
+    let sides = [Side::Right, Side::Right, Side::Right, Side::Left];
+    let mut table = Table::new(&sides, &["version", "age", "size", "what changed"]);
+    for version in &history.versions {
+        let is_deleted = version.change == ChangeName::Deleted;
+        table.row(vec![
+            version.version.to_string(),
+            age(app.config.now(), version.seen),
+            if is_deleted { "-".to_owned() } else { version.bytes.to_string() },
+            one_line(&what(version), 60),
+        ]);
+    }
+    text.push_str(&table.render());
+    text
+}
+
+/// What changed, and what epitome did, in few words.
+fn what(version: &HistoryVersion) -> String {
+    let before = version.bytes.0.saturating_add_signed(version.bytes_added.saturating_neg());
+    let changed = match version.same_as {
+        Some(number) => format!("as version {number}"),
+        None => what_changed(version.change, version.bytes.0, before),
+    };
+    match &version.reason {
+        None => changed,
+        Some(VersionReason::Compacted { run: Some(run), .. }) => {
+            format!("compacted by epitome (run {run}), {}", difference(version, before))
+        }
+        Some(VersionReason::Compacted { run: None, .. }) => {
+            format!("compacted by epitome, {}", difference(version, before))
+        }
+        Some(VersionReason::Restored) => format!("restored, {changed}"),
+        Some(VersionReason::RestoredVersion { version }) => {
+            format!("restored from version {version}")
+        }
+    }
+}
+
+fn difference(version: &HistoryVersion, before: u64) -> String {
+    what_changed(ChangeName::Appended, version.bytes.0, before)
+}

@@ -1,0 +1,158 @@
+//! `epitome keep`: keeps every version of every session.
+
+use std::time::Duration;
+
+use clap::Args as ClapArgs;
+use epitome::keep::{ChangeName, FolderWatch, Keeper, KeptVersion, ScanReport};
+
+use crate::app::App;
+use crate::failure::{Failure, Result, Status};
+use crate::interrupt::Interrupt;
+use crate::session::{Which, parse_age};
+use crate::text::{self, BOLD, DIM, count};
+
+const EXAMPLES: &str = "\
+Examples:
+  epitome keep --all                    keep what changes from now on, until Ctrl-C
+  epitome keep --all --once             keep what all agents have written until now
+  epitome keep --once --agent claude    for a timer: cron, systemd
+  epitome keep --all --once --dry-run   what would be kept
+  epitome history 0f3c9a52              the versions of a session
+  epitome restore 0f3c9a52 --at 3       bring one back, also of a deleted session";
+
+/// Keep every version of sessions: what agents write, overwrite and delete
+///
+/// Needs a filter (--agent, --project) or --all. Nothing of an agent is changed. A version costs
+/// what is new in it; secrets are kept as they are, in a folder that only you can read.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    pub which: Which,
+
+    /// All sessions of this machine; required if there is no filter
+    #[arg(long)]
+    pub all: bool,
+
+    /// Scan once, then exit
+    #[arg(long)]
+    pub once: bool,
+
+    /// Time between two scans of everything; in between, changed files are kept within a second
+    /// [default: 10m; 30s where the system does not tell of changes]
+    #[arg(long, value_name = "AGE", value_parser = parse_age, conflicts_with = "once")]
+    pub every: Option<Duration>,
+
+    /// Keep nothing, and report what would be kept
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+pub fn run(app: &App, args: &Args) -> Result<()> {
+    let is_filtered = app.agent().is_some() || args.which.project.is_some();
+    if !is_filtered && !args.all {
+        return Err(Failure::usage("no sessions selected; keep needs a filter or --all")
+            .hint("`epitome keep --all --once` keeps what all agents have written until now"));
+    }
+    let mut keeper =
+        if args.dry_run { Keeper::open_dry(&app.config)? } else { Keeper::open(&app.config)? };
+    keeper.agent = app.agent();
+    keeper.project = args.which.project.as_deref();
+    if args.once || args.dry_run {
+        let report = if args.dry_run { keeper.plan()? } else { keeper.scan()? };
+        print(app, &report)?;
+        print_sum(app, args, &report)?;
+        return unread(app, &report);
+    }
+    watch(app, args, &mut keeper)
+}
+
+/// Keeps what changes until Ctrl-C.
+fn watch(app: &App, args: &Args, keeper: &mut Keeper<'_>) -> Result<()> {
+    let mut folders = FolderWatch::new(false);
+    let stopper = folders.stopper();
+    let _interrupt = Interrupt::calling(move || stopper.stop());
+    let mut is_first = true;
+    keeper.watch(&mut folders, args.every, |folders, report| {
+        print(app, report)?;
+        if is_first {
+            print_sum(app, args, report)?;
+            let files = count(report.files, "file");
+            app.note(&format!("keeping {files} (Ctrl-C to stop)"));
+            if let Some(why) = folders.failure() {
+                let how = "the system does not tell of all changes, so everything is scanned";
+                app.note(&format!("{DIM}{how} every 30s: {}{DIM:#}", text::field(why)));
+            }
+            is_first = false;
+        }
+        unread(app, report)
+    })
+}
+
+/// Prints what a scan did.
+fn print(app: &App, report: &ScanReport) -> Result<()> {
+    if app.global.json {
+        return report.kept.iter().try_for_each(|kept| app.print_json(kept));
+    }
+    report.kept.iter().try_for_each(|kept| app.print(&line(kept)))
+}
+
+fn print_sum(app: &App, args: &Args, report: &ScanReport) -> Result<()> {
+    if app.global.json {
+        return Ok(());
+    }
+    let verb = if args.dry_run { "would be kept" } else { "kept" };
+    let versions = count(report.kept.len() as u64, "version");
+    let files = count(report.files, "file");
+    app.print(&format!("{BOLD}{versions}{BOLD:#} {verb}, of {files}\n"))
+}
+
+/// Reports what could not be read.
+pub fn note_unread(app: &App, report: &ScanReport) {
+    for path in &report.changing {
+        let path = text::path(path);
+        app.note(&format!("{DIM}not kept yet, because it is being written: {path}{DIM:#}"));
+    }
+    for err in &report.unread {
+        let why = Failure::from(err.clone()).one_line();
+        app.note(&format!("{DIM}not read: {}{DIM:#}", text::field(&why)));
+    }
+}
+
+/// Reports what could not be read. It is an error if nothing could be.
+fn unread(app: &App, report: &ScanReport) -> Result<()> {
+    note_unread(app, report);
+    if report.files == 0 && !report.unread.is_empty() {
+        let what = "no session could be read";
+        return Err(Failure::new(Status::Unreadable, "unreadable", what)
+            .hint("the messages above say what could not be read"));
+    }
+    Ok(())
+}
+
+fn line(kept: &KeptVersion) -> String {
+    let name = match &kept.part {
+        Some(part) => format!("{} / {}", text::field(&kept.session), text::field(part)),
+        None => text::field(&kept.session),
+    };
+    let what = what_changed(kept.change, kept.bytes.0, kept.bytes_before.0);
+    format!("{} {name}  {DIM}version{DIM:#} {}  {what}\n", kept.agent, kept.version)
+}
+
+/// What changed, in few words.
+pub fn what_changed(change: ChangeName, bytes: u64, before: u64) -> String {
+    use epitome_model::Bytes;
+
+    let difference = match bytes.checked_sub(before) {
+        Some(more) => format!("+{}", Bytes(more)),
+        None => format!("-{}", Bytes(before - bytes)),
+    };
+    match change {
+        ChangeName::First => format!("first seen, {}", Bytes(bytes)),
+        ChangeName::Appended => difference,
+        ChangeName::Cut => format!("cut, {difference}"),
+        ChangeName::Back => format!("as before, {difference}"),
+        ChangeName::Rewritten => format!("rewritten, {difference}"),
+        ChangeName::Deleted => "deleted".to_owned(),
+    }
+}

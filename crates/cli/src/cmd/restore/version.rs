@@ -1,0 +1,97 @@
+//! `epitome restore SESSION --at`: restores a version that `epitome keep` has seen.
+
+use std::ffi::OsStr;
+
+use epitome::keep::{FileKey, RestoreVersion, RestoredVersion, Vault};
+use jiff::civil::{Date, DateTime};
+use jiff::tz::TimeZone;
+use jiff::{SpanRelativeTo, Timestamp};
+
+use super::Args;
+use crate::app::App;
+use crate::cmd::history::{kept_file, warn_of_damage};
+use crate::confirm::ask_to_continue;
+use crate::failure::{Failure, Result};
+use crate::report::Lines;
+use crate::text::{self, BOLD, DIM, short_hash};
+
+pub fn run(app: &App, args: &Args, session: &OsStr, at: &str) -> Result<()> {
+    let mut vault = app.config.vault()?;
+    warn_of_damage(app, &vault);
+    let file = kept_file(app, &vault, session)?;
+    let number = number_at(app, &vault, &file, at)?;
+    let restore = RestoreVersion { file: &file, number, force: args.force };
+    app.check_output_has_reader()?;
+    let report = match &args.out {
+        _ if args.dry_run => restore.plan(&vault)?,
+        Some(out) => restore.write_copy(&vault, out)?,
+        None => {
+            // A version that cannot be restored is an error before the question.
+            restore.plan(&vault)?;
+            let name = text::path(&file.path);
+            let question = format!("Version {number} of {name} replaces what is there now. Go on?");
+            if file.path.exists() {
+                ask_to_continue(app, args.yes, &question)?;
+            }
+            restore.run(&app.config, &mut vault)?
+        }
+    };
+    if app.global.json { app.print_json(&report) } else { app.page(&render(&report)) }
+}
+
+/// The number of the version that is meant by a number or a time.
+fn number_at(app: &App, vault: &Vault, file: &FileKey, at: &str) -> Result<u64> {
+    if let Ok(number) = at.parse() {
+        return Ok(number);
+    }
+    let Some(time) = time(app.config.now(), at) else {
+        let what = format!("`{at}` is neither a version nor a time");
+        return Err(Failure::usage(what).hint("write it like 7, 2h, 2026-01-31, 2026-01-31T14:00"));
+    };
+    let seen = vault.versions(file).rev().find(|version| version.seen <= time);
+    match seen {
+        Some(version) => Ok(version.number),
+        None => Err(Failure::usage(format!("no version was seen by {time}"))
+            .hint("`epitome history SESSION` lists the versions")),
+    }
+}
+
+/// A time: a time stamp, a local date or time of day, or how long ago it was. A date means its end.
+fn time(now: Timestamp, text: &str) -> Option<Timestamp> {
+    let local = |time: DateTime| Some(time.to_zoned(TimeZone::system()).ok()?.timestamp());
+    if let Ok(time) = text.parse::<Timestamp>() {
+        return Some(time);
+    }
+    if let Ok(date) = text.parse::<Date>() {
+        return local(date.at(23, 59, 59, 999_999_999));
+    }
+    if let Ok(time) = text.parse::<DateTime>() {
+        return local(time);
+    }
+    let span: jiff::Span = text.parse().ok()?;
+    now.checked_sub(span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()?).ok()
+}
+
+fn render(report: &RestoredVersion) -> String {
+    let verb = match (report.unchanged, report.dry_run) {
+        (true, _) => "nothing to do",
+        (false, true) => "would restore",
+        (false, false) => "restored",
+    };
+    let mut text = format!("{BOLD}{verb}{BOLD:#}  {}\n", text::path(&report.path));
+    if report.dry_run {
+        text.push_str(&format!("{DIM}nothing was written{DIM:#}\n"));
+    }
+    let mut lines = Lines::default();
+    lines.add("version", format!("{}, {}", report.version, report.bytes));
+    lines.add("verified", short_hash(&report.blake3.to_string()));
+    if let Some(replaced) = report.replaced.filter(|_| !report.unchanged) {
+        lines.add("before", format!("kept as version {replaced}; --at {replaced} brings it back"));
+    }
+    for part in &report.parts {
+        let name = part.path.file_stem().unwrap_or_default().to_string_lossy();
+        lines.add("with", format!("{}  version {}", text::field(&name), part.version));
+    }
+    text.push_str(&lines.render());
+    text
+}

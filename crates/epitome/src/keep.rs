@@ -1,0 +1,606 @@
+//! Keeps every version of every session: what an agent wrote, overwrote, cut or deleted.
+//!
+//! A [`Keeper`] scans the sessions of agents and adds what is new to the
+//! [vault](epitome_store::vault). [`find`](fn@find) finds a session in the vault, also one that its
+//! agent has deleted, [`VersionHistory`] lists its versions, and [`RestoreVersion`] restores one.
+//!
+//! ```
+//! use epitome::keep::{Keeper, VaultMatch, VersionHistory, find};
+//!
+//! # let home = tempfile::tempdir().expect("a folder");
+//! # let config = epitome::Config::from_home(home.path());
+//! # let folder = home.path().join(".pi/agent/sessions/--p--");
+//! # std::fs::create_dir_all(&folder).expect("a folder");
+//! # let path = folder.join("2026-11-18T12-00-00-000Z_0001.jsonl");
+//! # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
+//! let mut keeper = Keeper::open(&config)?;
+//! assert_eq!(keeper.scan()?.kept.len(), 1);
+//! std::fs::remove_file(&path).expect("a session");
+//! assert_eq!(keeper.scan()?.kept.len(), 1);
+//! let vault = config.vault()?;
+//! let found = find(&config, &vault, "0001", None);
+//! let VaultMatch::Session(file) = found else { panic!("it is kept") };
+//! let history = VersionHistory::read(&config, &vault, &file)?;
+//! assert_eq!(history.versions.len(), 2);
+//! assert!(!history.exists);
+//! # Ok::<(), epitome::Error>(())
+//! ```
+
+mod deleted;
+mod find;
+mod history;
+mod restore;
+mod watch;
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use epitome_agents::{self as agents, AGENTS, FoundSessions, SessionFile, find_agent};
+use epitome_model::{Bytes, Source as _};
+use jiff::Timestamp;
+use serde::Serialize;
+
+pub use deleted::{DeletedSession, deleted_sessions};
+pub use epitome_store::vault::{Cause, Change, FileKey, FileStamp, Vault, Version};
+pub use find::{VaultMatch, find};
+pub use history::{HistoryVersion, VersionHistory, VersionReason};
+pub use restore::{RestoreVersion, RestoredVersion};
+pub use watch::{FolderWatch, Stopper, Wake};
+
+use crate::config::Config;
+use crate::error::{Error, ErrorKind, Result};
+use crate::ops::OpenSession;
+use crate::place::Place;
+use crate::rows;
+use crate::vault::{Batch, Committed, Put};
+
+/// How often a scan is repeated because another keeper recorded the same files meanwhile.
+const ATTEMPTS: usize = 5;
+/// The time between two scans of everything, if the system tells of changes.
+const RESCAN: Duration = Duration::from_mins(10);
+/// The same, if it does not.
+const POLL: Duration = Duration::from_secs(30);
+/// When a file that was being written is read again.
+const SOON: Duration = Duration::from_secs(2);
+
+/// Scans sessions, and keeps what is new.
+pub struct Keeper<'a> {
+    config: &'a Config,
+    vault: Vault,
+    /// Only sessions of this agent. `None`: of all agents.
+    pub agent: Option<&'a str>,
+    /// Only sessions that were run in this folder or below it. `None`: all sessions.
+    pub project: Option<&'a Path>,
+    /// For each path, a state in which the vault has the file.
+    known: HashMap<PathBuf, Known>,
+    /// For each session that was read to find out, whether it was run in the project.
+    in_project: HashMap<PathBuf, bool>,
+    /// The files that the last scan found, by path.
+    listed: HashMap<PathBuf, Candidate>,
+}
+
+/// A state of a file that the vault has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    /// A file with this stamp.
+    File(FileStamp),
+    /// Rows or many files, last modified then, of that length together.
+    Listed(SystemTime, Bytes),
+}
+
+/// What a scan did.
+#[derive(Clone, Debug, Default)]
+pub struct ScanReport {
+    /// The versions that were added, in order of agent, session and path.
+    pub kept: Vec<KeptVersion>,
+    /// The number of files and sets of rows that exist.
+    pub files: u64,
+    /// Files that changed all the time while they were read; the next scan reads them again.
+    pub changing: Vec<PathBuf>,
+    /// The errors of what could not be read.
+    pub unread: Vec<Error>,
+}
+
+/// A version that was added, or would be added.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct KeptVersion {
+    /// The name of the agent.
+    pub agent: String,
+    /// The id of the session.
+    pub session: String,
+    /// For a file that belongs to the session and is not its own: its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part: Option<String>,
+    /// The address of the file.
+    pub path: PathBuf,
+    /// The number of the version.
+    pub version: u64,
+    /// What changed.
+    pub change: ChangeName,
+    /// The length of the content before; 0 if there was none.
+    pub bytes_before: Bytes,
+    /// The length of the content.
+    pub bytes: Bytes,
+}
+
+/// The name of a [`Change`] in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChangeName {
+    /// The first version.
+    First,
+    /// Bytes were appended.
+    Appended,
+    /// Bytes were removed from the end.
+    Cut,
+    /// The content is that of an earlier version.
+    Back,
+    /// The content is another one.
+    Rewritten,
+    /// The file was deleted.
+    Deleted,
+}
+
+impl From<Change> for ChangeName {
+    fn from(change: Change) -> ChangeName {
+        match change {
+            Change::First => ChangeName::First,
+            Change::Appended => ChangeName::Appended,
+            Change::Cut => ChangeName::Cut,
+            Change::Back(_) => ChangeName::Back,
+            Change::Rewritten => ChangeName::Rewritten,
+            Change::Deleted => ChangeName::Deleted,
+        }
+    }
+}
+
+/// A file that may have a new version.
+#[derive(Clone, Debug)]
+struct Candidate {
+    agent: String,
+    session: String,
+    part: Option<String>,
+    path: PathBuf,
+    /// When it was last modified and its length, as a list of sessions says.
+    listed: Option<(SystemTime, Bytes)>,
+}
+
+impl<'a> Keeper<'a> {
+    /// Opens the vault, which is made if there is none, for the sessions of all agents and
+    /// projects.
+    ///
+    /// # Errors
+    ///
+    /// `Disk` or `NoPermission` if the vault cannot be made; `Archive` if it cannot be listed.
+    pub fn open(config: &'a Config) -> Result<Keeper<'a>> {
+        Ok(Keeper::over(config, config.create_vault()?))
+    }
+
+    /// Opens the vault only to say what a scan would keep.
+    ///
+    /// # Errors
+    ///
+    /// `Archive` if the vault cannot be listed.
+    pub fn open_dry(config: &'a Config) -> Result<Keeper<'a>> {
+        Ok(Keeper::over(config, config.vault()?))
+    }
+
+    fn over(config: &'a Config, vault: Vault) -> Keeper<'a> {
+        let mut known = HashMap::new();
+        for file in vault.files().filter(|file| file.machine == vault.machine()) {
+            let last = vault.versions(file).next_back();
+            if let Some(stamp) = last.and_then(|version| version.stamp) {
+                known.insert(file.path.clone(), Known::File(stamp));
+            }
+        }
+        Keeper {
+            config,
+            vault,
+            agent: None,
+            project: None,
+            known,
+            in_project: HashMap::new(),
+            listed: HashMap::new(),
+        }
+    }
+
+    /// The vault.
+    pub fn vault(&self) -> &Vault {
+        &self.vault
+    }
+
+    /// Scans all sessions, and keeps what is new. Files that did not change since the last scan are
+    /// not read.
+    ///
+    /// # Errors
+    ///
+    /// `Disk` or `NoPermission` if the vault cannot be written; `Archive` if it cannot be listed. A
+    /// file that cannot be read is not an error: the report names it.
+    pub fn scan(&mut self) -> Result<ScanReport> {
+        for _ in 0..ATTEMPTS {
+            let (candidates, mut report) = self.candidates(self.agent);
+            let deleted = self.deleted(&candidates, &report.unread);
+            let is_kept = self.keep(&candidates, &deleted, &mut report)?;
+            self.listed = candidates.into_iter().map(|it| (it.path.clone(), it)).collect();
+            if is_kept {
+                self.vault.merge()?;
+                return Ok(report);
+            }
+        }
+        Err(self.never_current())
+    }
+
+    /// Keeps what is new in the files at these paths, which have changed. If one of them is not
+    /// known, the sessions of its agent are listed again. Paths outside of agents' folders are
+    /// ignored.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`scan`](Keeper::scan).
+    pub fn scan_changed(&mut self, paths: &BTreeSet<PathBuf>) -> Result<ScanReport> {
+        for _ in 0..ATTEMPTS {
+            let mut candidates = Vec::new();
+            let mut report = ScanReport::default();
+            let mut deleted = Vec::new();
+            for agent in self.agents_to_list(paths) {
+                let (found, listed) = self.candidates(Some(agent));
+                report.unread.extend(listed.unread);
+                deleted.extend(self.deleted_of(Some(agent), &found, &report.unread));
+                self.listed.retain(|_, known| known.agent != agent);
+                self.listed.extend(found.iter().map(|it| (it.path.clone(), it.clone())));
+                candidates.extend(found);
+            }
+            let is_new = |it: &&Candidate| candidates.iter().all(|other| other.path != it.path);
+            let changed = paths.iter().filter_map(|path| self.listed.get(path)).filter(is_new);
+            let changed: Vec<Candidate> = changed.cloned().collect();
+            candidates.extend(changed);
+            report.files = candidates.len() as u64;
+            if self.keep(&candidates, &deleted, &mut report)? {
+                self.vault.merge()?;
+                return Ok(report);
+            }
+        }
+        Err(self.never_current())
+    }
+
+    /// Keeps what changes until it is stopped by the [`Stopper`] of `watch`, and calls `each` with
+    /// what each scan did. Everything is scanned at the beginning and every `every`; `None` means
+    /// every 10 minutes, or every 30 seconds where the system does not tell of changes.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`scan`](Keeper::scan), and those of `each`.
+    pub fn watch<E: From<Error>>(
+        &mut self,
+        watch: &mut FolderWatch,
+        every: Option<Duration>,
+        mut each: impl FnMut(&FolderWatch, &ScanReport) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.add_folders(watch);
+        let mut report = self.scan()?;
+        self.add_folders(watch);
+        let mut scanned = Instant::now();
+        loop {
+            each(watch, &report)?;
+            // A file that was being written is read again with the next changes.
+            let usual = if watch.polls() { POLL } else { RESCAN };
+            let every = every.unwrap_or(usual).saturating_sub(scanned.elapsed());
+            let left = if report.changing.is_empty() { every } else { SOON.min(every) };
+            report = match watch.wait(left) {
+                Wake::Stop => return Ok(()),
+                Wake::Changed(paths) => {
+                    let again = report.changing.iter().cloned();
+                    let paths: BTreeSet<PathBuf> = paths.into_iter().chain(again).collect();
+                    self.scan_changed(&paths)?
+                }
+                Wake::Everything => {
+                    let report = self.scan()?;
+                    self.add_folders(watch);
+                    scanned = Instant::now();
+                    report
+                }
+            };
+        }
+    }
+
+    /// Watches the folders of agents, and those of sessions elsewhere.
+    fn add_folders(&self, watch: &mut FolderWatch) {
+        for agent in AGENTS.iter().filter(|it| self.agent.is_none_or(|name| name == it.name())) {
+            // The folder of a database may hold many others, which say nothing of sessions.
+            let is_deep = self
+                .listed
+                .values()
+                .all(|it| it.agent != agent.name() || rows::split(&it.path).is_none());
+            watch.add(&agent.folder(&self.config.agents), is_deep);
+        }
+        for known in self.listed.values() {
+            let file = rows::split(&known.path).map(|(database, _)| database);
+            let file = file.unwrap_or_else(|| known.path.clone());
+            let agent = find_agent(&known.agent).map(|it| it.folder(&self.config.agents));
+            if let Some(folder) = file.parent()
+                && !agent.is_some_and(|agent| folder.starts_with(agent))
+            {
+                watch.add(folder, false);
+            }
+        }
+    }
+
+    /// The agents whose sessions must be listed again, because a path is of none that is known.
+    fn agents_to_list(&self, paths: &BTreeSet<PathBuf>) -> Vec<&'static str> {
+        let is_known = |path: &Path| self.listed.contains_key(path) && path.exists();
+        let mut found = BTreeSet::new();
+        for path in paths.iter().filter(|path| !is_known(path)) {
+            let agents = AGENTS.iter().filter(|agent| {
+                let folder = agent.folder(&self.config.agents);
+                path.starts_with(&folder) || self.is_database_of(agent.name(), path)
+            });
+            found.extend(agents.map(|agent| agent.name()));
+        }
+        let is_wanted = |name: &&str| self.agent.is_none_or(|agent| agent == *name);
+        found.into_iter().filter(is_wanted).collect()
+    }
+
+    /// Whether a path is that of a database with sessions of an agent, or of a file next to it in
+    /// which the database keeps what was written last.
+    fn is_database_of(&self, agent: &str, path: &Path) -> bool {
+        self.listed.values().filter(|it| it.agent == agent).any(|it| {
+            rows::split(&it.path).is_some_and(|(database, _)| {
+                path.as_os_str()
+                    .as_encoded_bytes()
+                    .starts_with(database.as_os_str().as_encoded_bytes())
+            })
+        })
+    }
+
+    fn never_current(&self) -> Error {
+        let what = "another epitome is adding to the vault all the time";
+        Error::new(ErrorKind::Locked, what).at(&Vault::folder_in(&self.config.home))
+    }
+
+    /// Says what [`scan`](Keeper::scan) would keep. Nothing is written.
+    ///
+    /// # Errors
+    ///
+    /// The errors of reading the vault.
+    pub fn plan(&mut self) -> Result<ScanReport> {
+        let (candidates, mut report) = self.candidates(self.agent);
+        let deleted = self.deleted(&candidates, &report.unread);
+        for candidate in &candidates {
+            match self.planned(candidate) {
+                Ok(kept) => report.kept.extend(kept),
+                Err(err) => report.unread.push(err.with_default_path(&candidate.path)),
+            }
+        }
+        for file in &deleted {
+            let last = self.vault.versions(file).next_back();
+            report.kept.extend(last.map(|last| KeptVersion {
+                version: last.number + 1,
+                change: ChangeName::Deleted,
+                bytes: Bytes(0),
+                ..kept_version(file, last, last.digest.len)
+            }));
+        }
+        Ok(report)
+    }
+
+    fn planned(&self, candidate: &Candidate) -> Result<Option<KeptVersion>> {
+        let source = match Place::parse(&candidate.path) {
+            Place::File(path) => crate::source::FileSource::open(&path)?,
+            place @ (Place::Rows(_) | Place::Spread(_)) => place.open()?,
+        };
+        let file = candidate.key(&self.vault);
+        let Some(change) = self.vault.difference(&file, &source)? else { return Ok(None) };
+        let last = self.vault.versions(&file).next_back();
+        Ok(Some(KeptVersion {
+            agent: candidate.agent.clone(),
+            session: candidate.session.clone(),
+            part: candidate.part.clone(),
+            path: candidate.path.clone(),
+            version: last.map_or(0, |last| last.number) + 1,
+            change: change.into(),
+            bytes_before: Bytes(last.map_or(0, |last| last.digest.len)),
+            bytes: Bytes(source.len()),
+        }))
+    }
+
+    /// Adds what is new. Returns false if another keeper was faster: nothing was added then.
+    fn keep(
+        &mut self,
+        candidates: &[Candidate],
+        deleted: &[FileKey],
+        report: &mut ScanReport,
+    ) -> Result<bool> {
+        let keys: Vec<FileKey> = candidates.iter().map(|it| it.key(&self.vault)).collect();
+        let mut proved = Vec::new();
+        let mut batch = self.vault.begin(self.config.now());
+        for (candidate, key) in candidates.iter().zip(&keys) {
+            if candidate.is_known(&self.known) {
+                continue;
+            }
+            match candidate.put(&mut batch, key) {
+                Ok(Put::Changing) => report.changing.push(candidate.path.clone()),
+                Ok(Put::Same(stamp)) => {
+                    let known = stamp.map(Known::File).or(candidate.listed());
+                    proved.extend(known.map(|known| (candidate.path.clone(), known)));
+                }
+                Ok(Put::New(_)) => {
+                    let listed = candidate.listed();
+                    proved.extend(listed.map(|known| (candidate.path.clone(), known)));
+                }
+                // It was deleted since it was listed: the next scan records that.
+                Err(err) if err.kind() == ErrorKind::NotFound => {}
+                Err(err) if is_of_vault(&err) => return Err(err),
+                Err(err) => report.unread.push(err.with_default_path(&candidate.path)),
+            }
+        }
+        for file in deleted {
+            batch.put_deleted(file);
+        }
+        let written = match batch.commit()? {
+            Committed::Written(written) => written,
+            Committed::Stale => return Ok(false),
+        };
+        for (file, version) in &written {
+            let before = self.vault.version(file, version.number - 1);
+            let before = before.map_or(0, |before| before.digest.len);
+            report.kept.push(kept_version(file, version, before));
+            match version.stamp {
+                Some(stamp) => drop(self.known.insert(file.path.clone(), Known::File(stamp))),
+                None => drop(self.known.remove(&file.path)),
+            }
+        }
+        self.known.extend(proved);
+        Ok(true)
+    }
+
+    /// All files of an agent (`None`: of all agents) that exist and are kept.
+    fn candidates(&mut self, agent: Option<&str>) -> (Vec<Candidate>, ScanReport) {
+        let FoundSessions { sessions, unread } = agents::all(&self.config.agents, agent);
+        let mut candidates = Vec::new();
+        for session in sessions.iter().filter(|session| self.is_in_project(session)) {
+            candidates.push(Candidate {
+                agent: session.agent.to_owned(),
+                session: session.id.clone(),
+                part: None,
+                path: session.path.clone(),
+                listed: Some((session.modified, session.size)),
+            });
+            for path in agents::companions_of(find_agent(session.agent), &session.path) {
+                candidates.push(Candidate {
+                    agent: session.agent.to_owned(),
+                    session: session.id.clone(),
+                    part: Some(part_name(&path)),
+                    path,
+                    listed: None,
+                });
+            }
+        }
+        let files = candidates.len() as u64;
+        (candidates, ScanReport { files, unread, ..ScanReport::default() })
+    }
+
+    /// Whether a session was run in the project, if there is one. A session is read once for it.
+    fn is_in_project(&mut self, session: &SessionFile) -> bool {
+        let Some(project) = self.project else { return true };
+        if let Some(known) = self.in_project.get(&session.path) {
+            return *known;
+        }
+        let read = OpenSession::new(self.config, &session.path).is_run_in(project);
+        let Ok(is_in) = read else { return false };
+        self.in_project.insert(session.path.clone(), is_in);
+        is_in
+    }
+
+    /// Kept files that certainly do not exist any more.
+    fn deleted(&self, candidates: &[Candidate], unread: &[Error]) -> Vec<FileKey> {
+        self.deleted_of(self.agent, candidates, unread)
+    }
+
+    fn deleted_of(
+        &self,
+        agent: Option<&str>,
+        candidates: &[Candidate],
+        unread: &[Error],
+    ) -> Vec<FileKey> {
+        let here: BTreeSet<&Path> = candidates.iter().map(|it| it.path.as_path()).collect();
+        let machine = self.vault.machine();
+        let own = self.vault.files().filter(|file| file.machine == machine);
+        let gone = own.filter(|file| {
+            let last = self.vault.versions(file).next_back();
+            let is_wanted = agent.is_none_or(|agent| agent == file.agent);
+            is_wanted
+                && last.is_some_and(|last| !last.is_deleted())
+                && !here.contains(file.path.as_path())
+                && unread.iter().all(|err| err.path().is_none_or(|at| !file.path.starts_with(at)))
+                && self.is_gone(file)
+        });
+        gone.cloned().collect()
+    }
+
+    /// Whether a kept file does not exist, in a folder of its agent that does. A disk that is not
+    /// mounted deletes no session.
+    fn is_gone(&self, file: &FileKey) -> bool {
+        let is_missing = |path: &Path| {
+            fs::symlink_metadata(path).is_err_and(|err| err.kind() == std::io::ErrorKind::NotFound)
+        };
+        if let Some((database, name)) = rows::split(&file.path)
+            && !is_missing(&database)
+        {
+            let id = name.split_once('.').map_or(name, |(id, _)| id);
+            return rows::sessions(&database)
+                .is_ok_and(|(_, sessions)| sessions.iter().all(|session| session.id != id));
+        }
+        let folder = find_agent(&file.agent).map(|agent| agent.folder(&self.config.agents));
+        is_missing(&file.path) && folder.is_some_and(|folder| folder.is_dir())
+    }
+}
+
+impl Candidate {
+    fn key(&self, vault: &Vault) -> FileKey {
+        FileKey {
+            machine: vault.machine().to_owned(),
+            agent: self.agent.clone(),
+            session: self.session.clone(),
+            part: self.part.clone(),
+            path: self.path.clone(),
+        }
+    }
+
+    /// What proves that a set of rows did not change, if a list of sessions says it.
+    fn listed(&self) -> Option<Known> {
+        let is_file = matches!(Place::parse(&self.path), Place::File(_));
+        let (modified, size) = self.listed.filter(|_| !is_file)?;
+        Some(Known::Listed(modified, size))
+    }
+
+    /// Whether the vault has the present content.
+    fn is_known(&self, known: &HashMap<PathBuf, Known>) -> bool {
+        match known.get(&self.path) {
+            None => false,
+            Some(Known::Listed(modified, size)) => self.listed == Some((*modified, *size)),
+            Some(Known::File(stamp)) => {
+                fs::metadata(&self.path).is_ok_and(|meta| FileStamp::from_metadata(&meta) == *stamp)
+            }
+        }
+    }
+
+    fn put(&self, batch: &mut Batch<'_>, key: &FileKey) -> Result<Put> {
+        match Place::parse(&self.path) {
+            // A compressed file is kept as it is.
+            Place::File(path) => batch.put_file(key, &path),
+            place @ (Place::Rows(_) | Place::Spread(_)) => {
+                let modified = self.listed.and_then(|(at, _)| Timestamp::try_from(at).ok());
+                batch.put_snapshot(key, &place.open()?, modified)
+            }
+        }
+    }
+}
+
+/// The name of a file that belongs to a session: that of the file without its extension, or of the
+/// rows.
+fn part_name(path: &Path) -> String {
+    match rows::split(path) {
+        Some((_, name)) => name.to_owned(),
+        None => path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+    }
+}
+
+/// Whether an error is about the vault, and not about the file that is kept.
+fn is_of_vault(err: &Error) -> bool {
+    matches!(err.kind(), ErrorKind::Disk | ErrorKind::Archive)
+}
+
+fn kept_version(file: &FileKey, version: &Version, before: u64) -> KeptVersion {
+    KeptVersion {
+        agent: file.agent.clone(),
+        session: file.session.clone(),
+        part: file.part.clone(),
+        path: file.path.clone(),
+        version: version.number,
+        change: version.change.into(),
+        bytes_before: Bytes(before),
+        bytes: Bytes(version.digest.len),
+    }
+}

@@ -1,0 +1,58 @@
+//! Sessions that their agents have deleted.
+
+use std::path::PathBuf;
+
+use epitome_model::Bytes;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::{FileKey, Vault, Version};
+
+/// A kept session that does not exist any more. Its serde form is the JSON of `epitome list
+/// --deleted --json` (`docs/json.md`), to which members are only added.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DeletedSession {
+    /// The name of the agent.
+    pub agent: String,
+    /// The id of the session.
+    pub session: String,
+    /// The address at which it was.
+    pub path: PathBuf,
+    /// When it was first seen to be deleted.
+    pub deleted: Timestamp,
+    /// When it was last modified before, if the system said so.
+    pub modified: Option<Timestamp>,
+    /// The length of its last content.
+    pub bytes: Bytes,
+    /// The number of the version with its last content: what `epitome restore --at` takes.
+    pub version: u64,
+}
+
+/// The sessions of `agent` (`None`: of all agents) that do not exist any more, those that were
+/// deleted last first. A session that exists at another place is not deleted.
+pub fn deleted_sessions(vault: &Vault, agent: Option<&str>) -> Vec<DeletedSession> {
+    let is_wanted =
+        |file: &&FileKey| file.part.is_none() && agent.is_none_or(|agent| agent == file.agent);
+    let mut found: Vec<DeletedSession> =
+        vault.files().filter(is_wanted).filter_map(|file| deleted(vault, file)).collect();
+    found.sort_by(|one, other| (other.deleted, &one.path).cmp(&(one.deleted, &other.path)));
+    found
+}
+
+fn deleted(vault: &Vault, file: &FileKey) -> Option<DeletedSession> {
+    let last = vault.versions(file).next_back().filter(|last| last.is_deleted())?;
+    let is_elsewhere = vault.files().any(|other| {
+        (&other.agent, &other.session, &other.part) == (&file.agent, &file.session, &None)
+            && vault.versions(other).next_back().is_some_and(|last| !last.is_deleted())
+    });
+    let content: &Version = vault.versions(file).rev().find(|version| !version.is_deleted())?;
+    (!is_elsewhere).then(|| DeletedSession {
+        agent: file.agent.clone(),
+        session: file.session.clone(),
+        path: file.path.clone(),
+        deleted: last.seen,
+        modified: content.modified,
+        bytes: Bytes(content.digest.len),
+        version: content.number,
+    })
+}

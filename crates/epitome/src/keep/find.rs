@@ -1,0 +1,86 @@
+//! Finds a session in the vault, whether or not it still exists.
+
+use std::path::Path;
+
+use epitome_agents::{self as agents, SessionMatch, find_agent};
+
+use super::{FileKey, Vault};
+use crate::config::Config;
+use crate::place::Place;
+
+/// The result of looking a session up in the vault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VaultMatch {
+    /// The session, or a file that belongs to one.
+    Session(FileKey),
+    /// Several sessions, each of which the text may mean.
+    AnyOf(Vec<FileKey>),
+    /// No session of the vault.
+    Nothing,
+}
+
+/// The kept session that a user means by a path, an id, or the prefix of an id.
+///
+/// A session that exists comes first: then sessions that were deleted, then files that belong to a
+/// session. Of several places of one session, the one that was changed last is meant.
+pub fn find(config: &Config, vault: &Vault, text: &str, agent: Option<&str>) -> VaultMatch {
+    let all = vault.files().filter(|file| agent.is_none_or(|agent| agent == file.agent));
+    let all: Vec<&FileKey> = all.collect();
+    if let SessionMatch::File(path) = agents::find_session(&config.agents, text, agent) {
+        let real = real(&path);
+        let at = all.iter().filter(|file| file.path == path || self::real(&file.path) == real);
+        let at = newest_places(vault, at.copied().collect());
+        if !at.is_empty() {
+            return choice(at);
+        }
+    }
+    let is_meant = |file: &FileKey| {
+        let by_id = find_agent(&file.agent).is_some_and(|it| it.matches(&file.session, text));
+        by_id || file.session.starts_with(text)
+    };
+    let sessions = all.iter().filter(|file| file.part.is_none() && is_meant(file));
+    let mut found: Vec<&FileKey> = sessions.copied().collect();
+    if found.is_empty() {
+        let parts = all
+            .iter()
+            .filter(|file| file.part.as_deref().is_some_and(|part| part.starts_with(text)));
+        found = parts.copied().collect();
+    }
+    if found.iter().any(|file| file.session == text) {
+        found.retain(|file| file.session == text);
+    }
+    choice(newest_places(vault, found))
+}
+
+fn choice(mut found: Vec<FileKey>) -> VaultMatch {
+    match found.len() {
+        0 => VaultMatch::Nothing,
+        1 => VaultMatch::Session(found.swap_remove(0)),
+        _ => VaultMatch::AnyOf(found),
+    }
+}
+
+/// For each session, the place that was changed last. Those of this machine come before others.
+fn newest_places(vault: &Vault, found: Vec<&FileKey>) -> Vec<FileKey> {
+    let rank = |file: &FileKey| {
+        let last = vault.versions(file).next_back();
+        let exists = last.is_some_and(|last| !last.is_deleted());
+        (file.machine == vault.machine(), exists, last.map(|last| last.seen))
+    };
+    let mut newest: Vec<FileKey> = Vec::new();
+    for file in found {
+        let same = newest.iter().position(|it| {
+            (&it.agent, &it.session, &it.part) == (&file.agent, &file.session, &file.part)
+        });
+        match same {
+            Some(at) if rank(file) > rank(&newest[at]) => newest[at] = file.clone(),
+            Some(_) => {}
+            None => newest.push(file.clone()),
+        }
+    }
+    newest
+}
+
+fn real(path: &Path) -> std::path::PathBuf {
+    Place::parse(path).real().unwrap_or_else(|_| path.to_owned())
+}

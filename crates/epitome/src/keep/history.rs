@@ -1,0 +1,199 @@
+//! The versions of a session, and who changed it.
+
+use std::path::PathBuf;
+
+use epitome_agents::find_agent;
+use epitome_model::Bytes;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::{Cause, Change, ChangeName, FileKey, Vault, Version};
+use crate::archive::{Digest, Generation, Hash, SessionKey};
+use crate::config::Config;
+use crate::error::Result;
+use crate::place;
+
+/// The versions of a kept file, and of the files that belong to it. Its serde form is the JSON of
+/// `epitome history --json` (`docs/json.md`), to which members are only added.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct VersionHistory {
+    /// The name of the agent.
+    pub agent: String,
+    /// The id of the session.
+    pub session: String,
+    /// For a file that belongs to the session and is not its own: its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part: Option<String>,
+    /// The machine on which it was kept.
+    pub machine: String,
+    /// The address of the file.
+    pub path: PathBuf,
+    /// Whether there is something at this address now.
+    pub exists: bool,
+    /// The versions, the oldest first.
+    pub versions: Vec<HistoryVersion>,
+    /// The files that belong to the session, such as those of its sub-agents.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<VersionHistory>,
+}
+
+/// A version of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HistoryVersion {
+    /// The number of the version, from 1.
+    pub version: u64,
+    /// When the version was seen.
+    pub seen: Timestamp,
+    /// When the file was last modified, if the system said so.
+    pub modified: Option<Timestamp>,
+    /// The length of the content.
+    pub bytes: Bytes,
+    /// The hash of the content.
+    pub blake3: Hash,
+    /// What changed since the version before.
+    pub change: ChangeName,
+    /// The version that has the same content, if the file went back to one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub same_as: Option<u64>,
+    /// How many bytes longer the content is than that of the version before; negative if it is
+    /// shorter.
+    pub bytes_added: i64,
+    /// What epitome did to the file, if it was epitome that changed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<VersionReason>,
+}
+
+/// What epitome did to a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VersionReason {
+    /// It was compacted.
+    Compacted {
+        /// The number of the compaction in the archive.
+        generation: u64,
+        /// The run that made it, if it is known.
+        run: Option<String>,
+        /// The name of the recipe.
+        recipe: String,
+    },
+    /// What a compaction had removed was restored.
+    Restored,
+    /// The version with this number was restored from the vault.
+    RestoredVersion {
+        /// The number of the version.
+        version: u64,
+    },
+}
+
+impl VersionHistory {
+    /// The history of a kept file, with those of the files that belong to it if it is a session.
+    ///
+    /// # Errors
+    ///
+    /// `Archive` if the archive of compactions cannot be listed.
+    pub fn read(config: &Config, vault: &Vault, file: &FileKey) -> Result<VersionHistory> {
+        let mut history = VersionHistory::read_file(config, vault, file)?;
+        if file.part.is_none() {
+            let parts = vault.files().filter(|it| {
+                it.part.is_some()
+                    && (&it.machine, &it.agent, &it.session)
+                        == (&file.machine, &file.agent, &file.session)
+            });
+            for part in parts {
+                history.parts.push(VersionHistory::read_file(config, vault, part)?);
+            }
+        }
+        Ok(history)
+    }
+
+    fn read_file(config: &Config, vault: &Vault, file: &FileKey) -> Result<VersionHistory> {
+        let generations = config.archive().generations(&archive_key(file))?.whole;
+        let mut versions = Vec::new();
+        let mut before: Option<&Version> = None;
+        for version in vault.versions(file) {
+            versions.push(history_version(version, before, &generations));
+            before = Some(version);
+        }
+        Ok(VersionHistory {
+            agent: file.agent.clone(),
+            session: file.session.clone(),
+            part: file.part.clone(),
+            machine: file.machine.clone(),
+            path: file.path.clone(),
+            exists: place::exists(&file.path),
+            versions,
+            parts: Vec::new(),
+        })
+    }
+}
+
+/// The key under which the archive has the compactions of a file.
+fn archive_key(file: &FileKey) -> SessionKey {
+    let id = match (&file.part, find_agent(&file.agent)) {
+        (None, _) => file.session.clone(),
+        (Some(_), Some(agent)) => agent.part_id(&file.session, &file.path),
+        (Some(part), None) => part.clone(),
+    };
+    SessionKey::new(file.agent.clone(), id)
+}
+
+fn history_version(
+    version: &Version,
+    before: Option<&Version>,
+    generations: &[Generation],
+) -> HistoryVersion {
+    let Version { number, seen, modified, digest: Digest { len, blake3 }, change, .. } = *version;
+    let was = before.map_or(0, |before| before.digest.len);
+    let signed = |len: u64| i64::try_from(len).unwrap_or(i64::MAX);
+    HistoryVersion {
+        version: number,
+        seen,
+        modified,
+        bytes: Bytes(len),
+        blake3,
+        change: change.into(),
+        same_as: match change {
+            Change::Back(number) => Some(number),
+            Change::First
+            | Change::Appended
+            | Change::Cut
+            | Change::Rewritten
+            | Change::Deleted => None,
+        },
+        bytes_added: signed(len) - signed(was),
+        reason: reason(version, before, generations),
+    }
+}
+
+/// What epitome did to a file, if it was epitome that changed it.
+fn reason(
+    version: &Version,
+    before: Option<&Version>,
+    generations: &[Generation],
+) -> Option<VersionReason> {
+    if let Some(Cause::Restored(version)) = version.cause {
+        return Some(VersionReason::RestoredVersion { version });
+    }
+    let before = before?;
+    let is_made_by = |generation: &&Generation| {
+        generation.before != generation.after && generation.after == version.digest
+    };
+    let made = generations.iter().rev().find(is_made_by).or_else(|| {
+        // The agent may have appended something before the compacted session was seen.
+        let between = before.seen..=version.seen;
+        generations.iter().rev().find(|it| {
+            version.change == Change::Rewritten
+                && between.contains(&it.made)
+                && it.after.len <= version.digest.len
+        })
+    });
+    if let Some(made) = made {
+        return Some(VersionReason::Compacted {
+            generation: made.number,
+            run: made.run.as_ref().map(|run| run.id.clone()),
+            recipe: made.recipe.clone(),
+        });
+    }
+    let is_undone = |it: &Generation| it.before == version.digest && it.after == before.digest;
+    generations.iter().any(is_undone).then_some(VersionReason::Restored)
+}

@@ -1,0 +1,327 @@
+//! Restores a version of a session into its agent's own place.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use epitome_model::{Bytes, Source, Span, Splice};
+use epitome_store::compressed;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::{Cause, FileKey, Vault};
+use crate::archive::Hash;
+use crate::config::Config;
+use crate::error::{Error, ErrorKind, Result};
+use crate::ops::{LockedFile, SessionPart, replace_all};
+use crate::place::Place;
+use crate::regular;
+use crate::rows;
+use crate::source::{CHUNK, FileSource, copy, exactly};
+use crate::store::write_new;
+use crate::vault::{Committed, Put};
+
+/// Restores one version of a kept session, together with the files that belong to it: each goes to
+/// the last version that was seen by then.
+#[derive(Clone, Copy, Debug)]
+pub struct RestoreVersion<'a> {
+    /// The session, or a file that belongs to one: then only that file is restored.
+    pub file: &'a FileKey,
+    /// The number of the version of `file`.
+    pub number: u64,
+    /// Whether to continue if another process has the session open.
+    pub force: bool,
+}
+
+/// What was restored. Its serde form is the JSON of `epitome restore --at --json` (`docs/json.md`),
+/// to which members are only added.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RestoredVersion {
+    /// The name of the agent.
+    pub agent: String,
+    /// The id of the session.
+    pub session: String,
+    /// The address of the file that was written.
+    pub path: PathBuf,
+    /// The number of the version.
+    pub version: u64,
+    /// When the version was seen.
+    pub seen: Timestamp,
+    /// The length of the content.
+    pub bytes: Bytes,
+    /// The hash of the content, which was proved.
+    pub blake3: Hash,
+    /// Whether the file had this content already: nothing was written then.
+    pub unchanged: bool,
+    /// The version that has the content which was replaced; `None` if there was none.
+    pub replaced: Option<u64>,
+    /// Whether this is only what would be done.
+    pub dry_run: bool,
+    /// The files that belong to the session and were restored with it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<RestoredVersion>,
+}
+
+/// A file that is restored, and its proved content.
+struct Target {
+    file: FileKey,
+    number: u64,
+    content: FileSource,
+    place: Place,
+    report: RestoredVersion,
+}
+
+impl RestoreVersion<'_> {
+    /// Proves that the version can be restored, and reports what would be done. Nothing is written.
+    ///
+    /// # Errors
+    ///
+    /// `NotArchived` if there is no such version; `NotFound` if the file was deleted in it;
+    /// `Archive` if a part of it is missing or damaged.
+    pub fn plan(&self, vault: &Vault) -> Result<RestoredVersion> {
+        let mut targets = self.targets(vault)?;
+        for target in &mut targets {
+            target.report.dry_run = true;
+            if let Ok(present) = target.present() {
+                target.report.unchanged = is_same(&present, &target.content)?;
+            }
+        }
+        Ok(joined(targets))
+    }
+
+    /// Writes the version of the one file to a new file. The session is unchanged.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`plan`](RestoreVersion::plan); `Exists` if there is such a file; `Disk` or
+    /// `NoPermission`.
+    pub fn write_copy(&self, vault: &Vault, out: &Path) -> Result<RestoredVersion> {
+        let target = Target::open(vault, self.file, self.number)?;
+        write_new(out, |to| copy(&target.content, 0..target.content.len(), to))?;
+        Ok(RestoredVersion { path: out.to_owned(), ..target.report })
+    }
+
+    /// Restores the version in its agent's own place. The present content is kept as a version
+    /// first. A session that was deleted is made again. If one file cannot be replaced, none is.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`plan`](RestoreVersion::plan); `InUse`, `HeldByAgent` or `Locked`, with the
+    /// process that has the session; `Changed` if it is written to all the time; `Unsupported` if
+    /// sessions at this place cannot be written so; the errors of replacing. The session is
+    /// unchanged then.
+    pub fn run(&self, config: &Config, vault: &mut Vault) -> Result<RestoredVersion> {
+        let mut targets = self.targets(vault)?;
+        for target in &targets {
+            target.check_place()?;
+        }
+        keep_present(config, vault, &mut targets)?;
+        let changed: Vec<&Target> = targets.iter().filter(|it| !it.report.unchanged).collect();
+        let (here, gone): (Vec<&Target>, Vec<&Target>) =
+            changed.into_iter().partition(|target| target.is_there());
+        self.replace(config, &here)?;
+        for target in &gone {
+            target.make_again(vault)?;
+        }
+        record(config, vault, here.into_iter().chain(gone))?;
+        Ok(joined(targets))
+    }
+
+    /// The files to restore, the session's own first.
+    fn targets(&self, vault: &Vault) -> Result<Vec<Target>> {
+        let mut targets = vec![Target::open(vault, self.file, self.number)?];
+        if self.file.part.is_some() {
+            return Ok(targets);
+        }
+        let seen = vault.version(self.file, self.number)?.seen;
+        let file = self.file;
+        let parts = vault.files().filter(|it| {
+            it.part.is_some()
+                && (&it.machine, &it.agent, &it.session)
+                    == (&file.machine, &file.agent, &file.session)
+        });
+        for part in parts {
+            let then = vault.versions(part).rev().find(|version| version.seen <= seen);
+            if let Some(version) = then.filter(|version| !version.is_deleted()) {
+                targets.push(Target::open(vault, part, version.number)?);
+            }
+        }
+        Ok(targets)
+    }
+
+    /// Replaces the present contents, or none of them.
+    fn replace(&self, config: &Config, targets: &[&Target]) -> Result<()> {
+        let mut locked = Vec::new();
+        for target in targets {
+            let part = SessionPart::at(&target.file.path);
+            let file = LockedFile::lock(config, &part, None, self.force)?;
+            if file.file.is_compressed() || compressed::is_compressed(&target.content)? {
+                let what = "a compressed session cannot be replaced by one of its versions";
+                return Err(Error::new(ErrorKind::Unsupported, what)
+                    .at(&target.file.path)
+                    .with_hint("`--out FILE` writes it to a new file; nothing was changed"));
+            }
+            locked.push(file);
+        }
+        let mut changes = Vec::new();
+        for (file, target) in locked.iter().zip(targets) {
+            let splice = difference(file.source(), &target.content)?;
+            changes.push(file.change(vec![splice], true)?);
+        }
+        replace_all(config, &changes).map_err(Error::while_writing)
+    }
+}
+
+impl Target {
+    fn open(vault: &Vault, file: &FileKey, number: u64) -> Result<Target> {
+        let content = vault.open_version(file, number)?;
+        let version = vault.version(file, number)?;
+        let report = RestoredVersion {
+            agent: file.agent.clone(),
+            session: file.session.clone(),
+            path: file.path.clone(),
+            version: number,
+            seen: version.seen,
+            bytes: Bytes(version.digest.len),
+            blake3: version.digest.blake3,
+            unchanged: false,
+            replaced: None,
+            dry_run: false,
+            parts: Vec::new(),
+        };
+        let place = Place::parse(&file.path);
+        Ok(Target { file: file.clone(), number, content, place, report })
+    }
+
+    /// Whether there is something to replace.
+    fn is_there(&self) -> bool {
+        match &self.place {
+            Place::File(path) => fs::symlink_metadata(path).is_ok(),
+            Place::Rows(_) | Place::Spread(_) => true,
+        }
+    }
+
+    /// The present content, as it is kept.
+    fn present(&self) -> Result<FileSource> {
+        match &self.place {
+            Place::File(path) => FileSource::open(path),
+            Place::Rows(_) | Place::Spread(_) => self.place.open(),
+        }
+    }
+
+    /// Refuses a place that cannot be written.
+    fn check_place(&self) -> Result<()> {
+        self.place.check_writable()?;
+        let path = &self.file.path;
+        let is_row = rows::split(path).is_some_and(|(database, _)| database.exists());
+        if is_row && matches!(self.place, Place::File(_)) {
+            let what = "rows that were deleted from a database cannot be made again";
+            return Err(Error::new(ErrorKind::Unsupported, what).at(path).with_hint(
+                "`--out FILE` writes the session to a file, which epitome reads like a session",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Makes a file that was deleted again, with the time that it had.
+    fn make_again(&self, vault: &Vault) -> Result<()> {
+        let path = &self.file.path;
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)
+                .map_err(|err| Error::writing(err, "the folder of the session", folder))?;
+        }
+        write_new(path, |out| copy(&self.content, 0..self.content.len(), out))?;
+        if let Some(modified) = vault.version(&self.file, self.number)?.modified {
+            // Agents sort sessions by this time; a session with another is whole as well.
+            let file = regular::open_with(fs::OpenOptions::new().append(true), path);
+            file.and_then(|file| file.set_modified(SystemTime::from(modified))).ok();
+        }
+        Ok(())
+    }
+}
+
+/// The report of the first target, with those of the others that were not the same already.
+fn joined(targets: Vec<Target>) -> RestoredVersion {
+    let mut reports = targets.into_iter().map(|target| target.report);
+    let own = reports.next();
+    let parts = reports.filter(|report| !report.unchanged).collect();
+    let own = own.expect("a session's own file is always a target");
+    RestoredVersion { parts, ..own }
+}
+
+/// Keeps the present contents as versions, and notes which are what is restored already.
+fn keep_present(config: &Config, vault: &mut Vault, targets: &mut [Target]) -> Result<()> {
+    for _ in 0..super::ATTEMPTS {
+        let mut batch = vault.begin(config.now());
+        let mut is_changing = false;
+        for target in targets.iter().filter(|target| target.is_there()) {
+            let put = match &target.place {
+                Place::File(path) => batch.put_file(&target.file, path)?,
+                Place::Rows(_) | Place::Spread(_) => {
+                    batch.put_snapshot(&target.file, &target.place.open()?, None)?
+                }
+            };
+            is_changing |= put == Put::Changing;
+        }
+        if is_changing || batch.commit()? == Committed::Stale {
+            continue;
+        }
+        for target in targets.iter_mut().filter(|target| target.is_there()) {
+            let last = vault.versions(&target.file).next_back();
+            target.report.replaced = last.map(|last| last.number);
+            target.report.unchanged =
+                last.is_some_and(|last| last.digest.blake3 == target.report.blake3);
+        }
+        return Ok(());
+    }
+    let what = "the session is written to all the time; nothing was changed";
+    let path = targets.first().map(|target| target.file.path.clone()).unwrap_or_default();
+    Err(Error::new(ErrorKind::Changed, what).at(&path))
+}
+
+/// Records the restored contents as versions, with the reason. If another keeper was faster, it
+/// recorded them without it.
+fn record<'t>(
+    config: &Config,
+    vault: &mut Vault,
+    targets: impl Iterator<Item = &'t Target>,
+) -> Result<()> {
+    let mut batch = vault.begin(config.now());
+    for target in targets {
+        let place = Place::parse(&target.file.path);
+        match &place {
+            Place::File(path) => batch.put_file(&target.file, path)?,
+            Place::Rows(_) | Place::Spread(_) => {
+                batch.put_snapshot(&target.file, &place.open()?, None)?
+            }
+        };
+        batch.set_cause(&target.file, Cause::Restored(target.number));
+    }
+    batch.commit().map(drop)
+}
+
+fn is_same(one: &FileSource, other: &FileSource) -> Result<bool> {
+    if one.len() != other.len() {
+        return Ok(false);
+    }
+    let Splice { span, with } = difference(one, other)?;
+    Ok(span.start == span.end && with.is_empty())
+}
+
+/// The one splice that makes `after` of `before`.
+fn difference(before: &FileSource, after: &FileSource) -> Result<Splice> {
+    let shorter = before.len().min(after.len());
+    let mut start = 0;
+    while start < shorter {
+        let end = shorter.min(start + CHUNK);
+        let one = exactly(before, start..end)?;
+        let other = exactly(after, start..end)?;
+        let same = one.iter().zip(&*other).take_while(|(one, other)| one == other).count() as u64;
+        start += same;
+        if start < end {
+            break;
+        }
+    }
+    let with = exactly(after, start..after.len())?.into_owned().into_boxed_slice();
+    Ok(Splice { span: Span { start, end: before.len() }, with })
+}

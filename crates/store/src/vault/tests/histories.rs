@@ -1,0 +1,391 @@
+//! Random histories of files under an agent that appends, cuts, rewrites, deletes, renames and
+//! replaces them, with a keeper that is killed between any two writes: what was seen at a scan that
+//! ended comes back to the byte.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::archive::pack_store::{FolderName, NewPack, PackBytes, PackFacts};
+use crate::store::disk::GcMode;
+use epitome_model::Bytes;
+
+/// The names of the files, in one folder.
+const NAMES: [&str; 3] = ["a.jsonl", "b.jsonl", "c.jsonl"];
+
+/// What happens next.
+#[derive(Clone, Debug)]
+enum Step {
+    /// The agent appends this many bytes to a file, which is made if it does not exist.
+    Append(usize, usize),
+    /// The agent cuts a file to this share of its length, in thousandths.
+    Cut(usize, usize),
+    /// The agent writes other bytes, from this share of the length on.
+    Rewrite(usize, usize),
+    Delete(usize),
+    /// The agent renames a file over another one.
+    Rename(usize, usize),
+    /// The agent writes a temporary file with changed content, and renames it over a file.
+    Replace(usize, usize),
+    /// A keeper scans. It is killed before this write, if there are so many.
+    Scan(Option<usize>),
+    /// A keeper merges packs wherever so many are of one size. It is killed before this write.
+    Merge(usize, Option<usize>),
+    /// The keeper is started again.
+    Restart,
+    /// Another keeper scans, between the reads and the writes of this one.
+    TwoScan,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let file = 0..NAMES.len();
+    let killed = || proptest::option::of(0..6_usize);
+    let step = prop_oneof![
+        6 => (file.clone(), 1..40_000_usize).prop_map(|(file, len)| Step::Append(file, len)),
+        1 => (file.clone(), 0..1000_usize).prop_map(|(file, share)| Step::Cut(file, share)),
+        1 => (file.clone(), 0..1000_usize).prop_map(|(file, share)| Step::Rewrite(file, share)),
+        1 => file.clone().prop_map(Step::Delete),
+        1 => (file.clone(), file.clone()).prop_map(|(one, other)| Step::Rename(one, other)),
+        1 => (file, 0..1000_usize).prop_map(|(file, share)| Step::Replace(file, share)),
+        6 => killed().prop_map(Step::Scan),
+        2 => (2..4_usize, killed()).prop_map(|(many, killed)| Step::Merge(many, killed)),
+        1 => Just(Step::Restart),
+        1 => Just(Step::TwoScan),
+    ];
+    proptest::collection::vec(step, 1..40)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::default())]
+
+    /// Every version that a scan recorded comes back, whatever happens to the file, and whenever
+    /// the keeper is killed.
+    #[test]
+    fn every_version_of_a_random_history_comes_back(steps in steps()) {
+        let mut fake = Fake::new();
+        for (n, step) in steps.iter().enumerate() {
+            fake.carry_out(n, step);
+        }
+        fake.check();
+    }
+}
+
+/// An agent's folder, a keeper, and what the keeper must have.
+struct Fake {
+    folder: tempfile::TempDir,
+    store: Killable,
+    vault: Vault,
+    /// The contents that were recorded, by the name of the file; `None` for a deletion.
+    seen: BTreeMap<&'static str, Vec<Option<Vec<u8>>>>,
+}
+
+impl Fake {
+    fn new() -> Fake {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Killable::default();
+        let vault = store.vault();
+        Fake { folder, store, vault, seen: BTreeMap::new() }
+    }
+
+    fn path(&self, file: usize) -> PathBuf {
+        self.folder.path().join(NAMES[file])
+    }
+
+    fn key(&self, file: usize) -> FileKey {
+        FileKey {
+            machine: MACHINE.into(),
+            agent: "pi".into(),
+            session: NAMES[file].into(),
+            part: None,
+            path: self.path(file),
+        }
+    }
+
+    fn carry_out(&mut self, n: usize, step: &Step) {
+        let bytes = |file: usize| fs::read(self.path(file)).ok();
+        let seed = format!("{n} {step:?}");
+        match *step {
+            Step::Append(file, len) => {
+                let content = bytes(file).unwrap_or_default();
+                let content = [content, noise(&seed, len)].concat();
+                fs::write(self.path(file), content).expect("a file");
+            }
+            Step::Cut(file, share) => {
+                if let Some(mut content) = bytes(file) {
+                    content.truncate(content.len() * share / 1000);
+                    fs::write(self.path(file), content).expect("a file");
+                }
+            }
+            Step::Rewrite(file, share) => {
+                if let Some(mut content) = bytes(file) {
+                    let from = content.len() * share / 1000;
+                    let len = content.len() - from;
+                    content[from..].copy_from_slice(&noise(&seed, len));
+                    fs::write(self.path(file), content).expect("a file");
+                }
+            }
+            Step::Delete(file) => drop(fs::remove_file(self.path(file))),
+            Step::Rename(one, other) => drop(fs::rename(self.path(one), self.path(other))),
+            Step::Replace(file, share) => {
+                if let Some(mut content) = bytes(file) {
+                    let at = content.len() * share / 1000;
+                    content.splice(at..at, *b"replaced");
+                    let temporary = self.folder.path().join("temporary");
+                    fs::write(&temporary, content).expect("a file");
+                    fs::rename(temporary, self.path(file)).expect("a file");
+                }
+            }
+            Step::Scan(killed) => self.scan(killed),
+            Step::Merge(many, killed) => {
+                self.store.kill_before(killed);
+                let merged = self.vault.merge_packs(many);
+                assert!(merged.is_ok() || self.store.is_killed(), "{merged:?}");
+                self.start_again_if_killed();
+            }
+            Step::Restart => self.vault = self.store.vault(),
+            Step::TwoScan => {
+                let mut other = self.store.vault();
+                let stale = {
+                    let mut batch = self.vault.begin(Timestamp::UNIX_EPOCH);
+                    put_all(
+                        &mut batch,
+                        &self.folder,
+                        &NAMES.map(|name| key_in(&self.folder, name)),
+                    );
+                    scan_all(&mut other, &self.folder);
+                    let is_empty = batch.versions().next().is_none();
+                    let committed = batch.commit().expect("no write fails");
+                    assert_eq!(committed == Committed::Stale, !is_empty);
+                    committed == Committed::Stale
+                };
+                if stale {
+                    self.note();
+                }
+                self.vault = other;
+            }
+        }
+    }
+
+    /// Scans all files, and notes what was recorded.
+    fn scan(&mut self, killed: Option<usize>) {
+        self.store.kill_before(killed);
+        let mut batch = self.vault.begin(Timestamp::UNIX_EPOCH);
+        let keys = NAMES.map(|name| key_in(&self.folder, name));
+        let done = try_put_all(&mut batch, &self.folder, &keys).and_then(|()| batch.commit());
+        assert!(done.is_ok() || self.store.is_killed(), "{done:?}");
+        self.start_again_if_killed();
+        let recorded = self.vault.files().map(|file| self.vault.versions(file).count());
+        let noted: usize = self.seen.values().map(Vec::len).sum();
+        if recorded.sum::<usize>() > noted {
+            self.note();
+        }
+    }
+
+    /// Notes the present contents as recorded, where they differ from those that were noted last.
+    fn note(&mut self) {
+        for (file, name) in NAMES.iter().enumerate() {
+            let content = fs::read(self.path(file)).ok();
+            let seen = self.seen.entry(name).or_default();
+            let last = seen.last().cloned().flatten();
+            if last != content {
+                seen.push(content);
+            }
+        }
+    }
+
+    fn start_again_if_killed(&mut self) {
+        self.store.kill_before(None);
+        self.vault = self.store.vault();
+    }
+
+    fn check(&self) {
+        for vault in [&self.vault, &self.store.vault()] {
+            assert_eq!(vault.damaged().count(), 0);
+            for (file, name) in NAMES.iter().enumerate() {
+                let key = self.key(file);
+                let seen = self.seen.get(name).map(Vec::as_slice).unwrap_or_default();
+                assert_eq!(vault.versions(&key).count(), seen.len(), "{name}");
+                for (n, expect) in seen.iter().enumerate() {
+                    let found = read(vault, &key, n as u64 + 1).ok();
+                    assert!(found == *expect, "version {} of {name} is another one", n + 1);
+                }
+            }
+        }
+    }
+}
+
+fn key_in(folder: &tempfile::TempDir, name: &str) -> FileKey {
+    FileKey {
+        machine: MACHINE.into(),
+        agent: "pi".into(),
+        session: name.into(),
+        part: None,
+        path: folder.path().join(name),
+    }
+}
+
+fn try_put_all(batch: &mut Batch<'_>, _: &tempfile::TempDir, keys: &[FileKey]) -> Result<()> {
+    for key in keys {
+        match batch.put_file(key, &key.path) {
+            Ok(_) => {}
+            Err(err) if err.kind() == ErrorKind::NotFound => {
+                batch.put_deleted(key);
+            }
+            Err(err) => return Err(err),
+        }
+    }
+    Ok(())
+}
+
+fn put_all(batch: &mut Batch<'_>, folder: &tempfile::TempDir, keys: &[FileKey]) {
+    try_put_all(batch, folder, keys).expect("no write fails");
+}
+
+fn scan_all(vault: &mut Vault, folder: &tempfile::TempDir) {
+    let mut batch = vault.begin(Timestamp::UNIX_EPOCH);
+    put_all(&mut batch, folder, &NAMES.map(|name| key_in(folder, name)));
+    batch.commit().expect("no write fails");
+}
+
+/// Packs in memory, and a process that is killed before one of its writes: that write and all
+/// later ones fail.
+#[derive(Clone, Debug)]
+struct Killable {
+    packs: MemoryStore,
+    /// How many writes are left before the process is killed.
+    left: Arc<AtomicUsize>,
+    lock: Arc<Mutex<()>>,
+}
+
+impl Default for Killable {
+    fn default() -> Killable {
+        let left = Arc::new(AtomicUsize::new(usize::MAX));
+        Killable { packs: MemoryStore::default(), left, lock: Arc::default() }
+    }
+}
+
+impl Killable {
+    fn vault(&self) -> Vault {
+        Vault::in_store(Arc::new(self.clone()), MACHINE.into(), None).expect("a vault")
+    }
+
+    fn kill_before(&self, write: Option<usize>) {
+        self.left.store(write.unwrap_or(usize::MAX), Ordering::SeqCst);
+    }
+
+    fn is_killed(&self) -> bool {
+        self.left.load(Ordering::SeqCst) == 0
+    }
+
+    /// Counts a write. An error if the process is dead.
+    fn write(&self) -> io::Result<()> {
+        let _one_at_a_time = self.lock.lock();
+        match self.left.load(Ordering::SeqCst) {
+            usize::MAX => Ok(()),
+            0 => Err(io::ErrorKind::StorageFull.into()),
+            left => {
+                self.left.store(left - 1, Ordering::SeqCst);
+                Ok(())
+            }
+        }
+    }
+
+    fn counted(&self) -> Result<()> {
+        self.write().map_err(|err| Error::writing(err, "the vault", "memory".as_ref()))
+    }
+}
+
+impl PackStore for Killable {
+    fn list(&self, folder: &str) -> Result<Vec<FolderName>> {
+        self.packs.list(folder)
+    }
+
+    fn begin(&self, folder: &str) -> Result<Box<dyn NewPack>> {
+        self.counted()?;
+        Ok(Box::new(Counted { new: self.packs.begin(folder)?, store: self.clone() }))
+    }
+
+    fn open(&self, name: &str) -> Result<Box<dyn PackBytes>> {
+        self.packs.open(name)
+    }
+
+    fn facts(&self, name: &str) -> Result<PackFacts> {
+        self.packs.facts(name)
+    }
+
+    fn delete(&self, name: &str) -> Result<()> {
+        self.counted()?;
+        self.packs.delete(name)
+    }
+
+    fn rename(&self, name: &str, to: &str) -> Result<bool> {
+        self.counted()?;
+        self.packs.rename(name, to)
+    }
+
+    fn write_note(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        self.counted()?;
+        self.packs.write_note(name, bytes)
+    }
+
+    fn make_folder(&self, folder: &str) -> Result<()> {
+        self.packs.make_folder(folder)
+    }
+
+    fn flush_folder(&self, folder: &str) -> Result<()> {
+        self.packs.flush_folder(folder)
+    }
+
+    fn remove_if_empty(&self, folder: &str) {
+        self.packs.remove_if_empty(folder);
+    }
+
+    fn sweep(&self, folder: &str, mode: GcMode) -> Vec<Bytes> {
+        self.packs.sweep(folder, mode)
+    }
+
+    fn location(&self, name: &str) -> PathBuf {
+        self.packs.location(name)
+    }
+}
+
+struct Counted {
+    new: Box<dyn NewPack>,
+    store: Killable,
+}
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.store.write()?;
+        self.new.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.new.flush()
+    }
+}
+
+impl NewPack for Counted {
+    fn truncate(&mut self, len: u64) -> io::Result<()> {
+        self.new.truncate(len)
+    }
+
+    fn open(&self) -> Result<Box<dyn PackBytes>> {
+        self.new.open()
+    }
+
+    fn location(&self) -> PathBuf {
+        self.new.location()
+    }
+
+    fn put(self: Box<Self>, name: &str) -> Result<Option<Box<dyn NewPack>>> {
+        self.store.counted()?;
+        let Counted { new, store } = *self;
+        let taken = new.put(name)?;
+        Ok(taken.map(|new| Box::new(Counted { new, store }) as Box<dyn NewPack>))
+    }
+}
