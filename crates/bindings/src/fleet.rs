@@ -12,7 +12,7 @@ use epitome::settings::values::{Compaction, Values};
 use epitome::storage::Spliced;
 use epitome::{Config, Error, ErrorKind, Recipe, Result, Settings, recipes, sentence};
 use epitome_formats::Loaded;
-use epitome_model::{Counter, Tokens};
+use epitome_model::{Block, Counter, Tokens, turns, weigh};
 use epitome_passes::Target;
 use epitome_redact::{Finder, Found, Redactor};
 use epitome_tokens::{Estimate, O200k};
@@ -113,6 +113,33 @@ pub struct RedactedRow {
     pub found: String,
 }
 
+/// What a session is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InspectedRow {
+    /// The name of its agent.
+    pub agent: &'static str,
+    /// The id that the agent gave it.
+    pub id: Option<String>,
+    /// The model of its last response.
+    pub model: Option<String>,
+    /// The folder in which it was run.
+    pub cwd: Option<String>,
+    /// The tokens that a resume sends.
+    pub context_tokens: Tokens,
+    /// The number of messages.
+    pub entries: u64,
+    /// The number of messages that a resume sends.
+    pub sent_entries: u64,
+    /// The number of messages of the user, each with what follows.
+    pub turns: u64,
+    /// The number of calls of tools.
+    pub calls: u64,
+    /// The number of records that could not be fully parsed.
+    pub faults: u64,
+    /// The invariants of the agent's format that the session violates, each as a sentence.
+    pub violations: Vec<String>,
+}
+
 /// A session that was restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoredRow {
@@ -194,7 +221,6 @@ impl Fleet {
 
     /// Compacts sessions. The result has a row for each, in their order.
     pub fn compact(&self, sessions: &[FleetSession<'_>]) -> Vec<Row<CompactedRow>> {
-        let len = |session: &FleetSession<'_>| session.bytes.map_or(0, <[u8]>::len);
         self.each(sessions, len, |session| self.compact_one(session))
     }
 
@@ -202,6 +228,44 @@ impl Fleet {
     pub fn restore(&self, packs: &[FleetPack<'_>]) -> Vec<Row<RestoredRow>> {
         let len = |one: &FleetPack<'_>| one.bytes.map_or(0, <[u8]>::len);
         self.each(packs, len, restore_one)
+    }
+
+    /// Inspects sessions. The result has a row for each, in their order.
+    pub fn inspect(&self, sessions: &[FleetSession<'_>]) -> Vec<Row<InspectedRow>> {
+        self.each(sessions, len, |session| self.inspect_one(session))
+    }
+
+    /// Redacts sessions. The result has a row for each, in their order. Without the option `redact`
+    /// each is an error.
+    pub fn redact(&self, sessions: &[FleetSession<'_>]) -> Vec<Row<RedactedRow>> {
+        self.each(sessions, len, |session| {
+            let bytes = session.bytes.ok_or_else(no_bytes)?;
+            let finder = self.finder.as_ref().ok_or_else(|| {
+                Error::new(ErrorKind::Usage, "the fleet was made without the option `redact`")
+            })?;
+            redact(finder, bytes, session.agent)
+        })
+    }
+
+    fn inspect_one(&self, session: &FleetSession<'_>) -> Result<InspectedRow> {
+        let bytes = session.bytes.ok_or_else(no_bytes)?;
+        let Loaded { format, source, transcript, faults } = Loaded::read(bytes, session.agent)?;
+        let mut models = transcript.entries().filter_map(|(_, entry)| entry.model.as_deref());
+        let blocks = transcript.entries().flat_map(|(_, entry)| &entry.blocks);
+        let violations = format.invariants.check(&transcript, &source);
+        Ok(InspectedRow {
+            agent: format.name,
+            id: transcript.head.id.as_deref().map(str::to_owned),
+            model: models.next_back().map(str::to_owned),
+            cwd: transcript.head.cwd.as_deref().map(str::to_owned),
+            context_tokens: weigh(&transcript, &source, self.counter).total(),
+            entries: transcript.entries().count() as u64,
+            sent_entries: transcript.context().count() as u64,
+            turns: turns(&transcript, &source).len() as u64,
+            calls: blocks.filter(|block| matches!(block, Block::Call(_))).count() as u64,
+            faults: faults.len() as u64,
+            violations: violations.iter().map(ToString::to_string).collect(),
+        })
     }
 
     fn compact_one(&self, session: &FleetSession<'_>) -> Result<CompactedRow> {
@@ -215,7 +279,7 @@ impl Fleet {
         let redacted = match &self.finder {
             Some(finder) => {
                 let small = compacted.bytes.as_deref().unwrap_or(bytes);
-                Some(redact(finder, small, agent)?)
+                Some(redact(finder, small, Some(agent))?)
             }
             None => None,
         };
@@ -258,6 +322,10 @@ impl Fleet {
     }
 }
 
+fn len(session: &FleetSession<'_>) -> usize {
+    session.bytes.map_or(0, <[u8]>::len)
+}
+
 fn restore_one(one: &FleetPack<'_>) -> Result<RestoredRow> {
     let bytes = one.bytes.ok_or_else(no_bytes)?;
     let Some(pack) = one.pack else {
@@ -271,8 +339,8 @@ fn restore_one(one: &FleetPack<'_>) -> Result<RestoredRow> {
     Ok(RestoredRow { bytes: restored.bytes, is_proved: restored.is_exact && is_known, blake3 })
 }
 
-fn redact(finder: &Finder, bytes: &[u8], agent: &str) -> Result<RedactedRow> {
-    let loaded = Loaded::read(bytes, Some(agent))?;
+fn redact(finder: &Finder, bytes: &[u8], agent: Option<&str>) -> Result<RedactedRow> {
+    let loaded = Loaded::read(bytes, agent)?;
     let redacted = redact_session(&loaded, &mut Redactor::new(finder))?;
     let source: &Spliced<'_> = &redacted.session.source;
     let mut bytes = Vec::new();
@@ -487,6 +555,25 @@ mod tests {
         assert!(done.facts.is_some_and(|facts| facts.gone > 0));
         assert!(done.quote.as_ref().is_some_and(|it| it.next_cost.after < it.next_cost.before));
         assert!(done.disk_bytes.after < Bytes(done.disk_bytes.before.0));
+    }
+
+    #[test]
+    fn sessions_are_inspected_and_redacted() {
+        let bytes = fixtures::get("claude", "pricing").bytes();
+        let session = FleetSession { id: "s", bytes: Some(&bytes), agent: None };
+        let rows = fleet("").inspect(&[session]);
+        let row = rows[0].done.as_ref().expect("a session");
+        assert_eq!((row.agent, row.faults, row.violations.len()), ("claude", 0, 0));
+        assert_eq!(row.cwd.as_deref(), Some("/home/dev/project"));
+        assert!(row.calls > 0 && row.turns > 0 && row.entries >= row.sent_entries);
+        let compacted = compact(&fleet(""), &[("s".to_owned(), bytes.clone())]);
+        let done = &compacted[0].done.as_ref().expect("a session").compacted;
+        assert_eq!(row.context_tokens, done.context_tokens.before);
+        let redacted = fleet(", \"redact\": true").redact(&[session]);
+        let redacted = redacted[0].done.as_ref().expect("a session");
+        assert!(!String::from_utf8_lossy(&redacted.bytes).contains("/home/dev"));
+        let refused = fleet("").redact(&[session]);
+        assert_eq!(refused[0].done.as_ref().expect_err("no finder").kind, "usage");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! `crates/node` are over it, each with the types and errors of its language.
 //!
 //! - [`Engine`] keeps the context of a running agent, as `epitome engine` does on a pipe.
-//! - [`Fleet`] compacts, restores and redacts batches of sessions that are bytes in memory.
+//! - [`Fleet`] compacts, restores, inspects and redacts batches of sessions that are bytes in memory.
 //! - [`call`] is a command of the program on stored sessions: its answer is what the command prints
 //!   with `--json`.
 //!
@@ -25,7 +25,8 @@ mod sessions;
 
 pub use answer::error;
 pub use fleet::{
-    CompactedRow, Fleet, FleetPack, FleetSession, RedactedRow, RestoredRow, Row, RowError,
+    CompactedRow, Fleet, FleetPack, FleetSession, InspectedRow, RedactedRow, RestoredRow, Row,
+    RowError,
 };
 pub use live::Engine;
 pub use sessions::call;

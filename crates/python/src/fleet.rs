@@ -1,6 +1,8 @@
 //! Batches of sessions, as columns.
 
-use epitome_bindings::{CompactedRow, FleetPack, FleetSession, RestoredRow, Row, RowError};
+use epitome_bindings::{
+    CompactedRow, FleetPack, FleetSession, InspectedRow, RedactedRow, RestoredRow, Row, RowError,
+};
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyDict};
@@ -10,7 +12,7 @@ type Texts = Vec<Option<PyBackedStr>>;
 /// A column of bytes. They are not copied.
 type Blobs = Vec<Option<PyBackedBytes>>;
 
-/// Compacts and restores batches of sessions.
+/// Compacts, restores, inspects and redacts batches of sessions.
 #[pyclass(frozen, module = "epitome._native")]
 pub struct Fleet {
     fleet: epitome_bindings::Fleet,
@@ -34,17 +36,35 @@ impl Fleet {
         sessions: Blobs,
         agents: Option<Texts>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let rows: Vec<FleetSession<'_>> = sessions
-            .iter()
-            .enumerate()
-            .map(|(n, bytes)| FleetSession {
-                id: ids.get(n).and_then(Option::as_deref).unwrap_or_default(),
-                bytes: bytes.as_deref(),
-                agent: agents.as_ref().and_then(|agents| agents.get(n)?.as_deref()),
-            })
-            .collect();
+        let rows = fleet_sessions(&ids, &sessions, agents.as_ref());
         let rows = py.detach(|| self.fleet.compact(&rows));
         compacted_columns(py, &rows)
+    }
+
+    /// Inspects sessions: a column for each result, by its name.
+    fn inspect<'py>(
+        &self,
+        py: Python<'py>,
+        ids: Texts,
+        sessions: Blobs,
+        agents: Option<Texts>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let rows = fleet_sessions(&ids, &sessions, agents.as_ref());
+        let rows = py.detach(|| self.fleet.inspect(&rows));
+        inspected_columns(py, &rows)
+    }
+
+    /// Redacts sessions: a column for each result, by its name.
+    fn redact<'py>(
+        &self,
+        py: Python<'py>,
+        ids: Texts,
+        sessions: Blobs,
+        agents: Option<Texts>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let rows = fleet_sessions(&ids, &sessions, agents.as_ref());
+        let rows = py.detach(|| self.fleet.redact(&rows));
+        redacted_columns(py, &rows)
     }
 
     /// Restores sessions: a column for each result, by its name.
@@ -68,6 +88,19 @@ impl Fleet {
         let rows = py.detach(|| self.fleet.restore(&rows));
         restored_columns(py, &rows)
     }
+}
+
+fn fleet_sessions<'a>(
+    ids: &'a Texts,
+    sessions: &'a Blobs,
+    agents: Option<&'a Texts>,
+) -> Vec<FleetSession<'a>> {
+    let rows = sessions.iter().enumerate().map(|(n, bytes)| FleetSession {
+        id: ids.get(n).and_then(Option::as_deref).unwrap_or_default(),
+        bytes: bytes.as_deref(),
+        agent: agents.and_then(|agents| agents.get(n)?.as_deref()),
+    });
+    rows.collect()
 }
 
 fn compacted_columns<'py>(
@@ -110,6 +143,39 @@ fn compacted_columns<'py>(
     columns.set_item("redactions", each(&done, redacted))?;
     let redacted = blobs(py, &done, |row| Some(row.redacted.as_ref()?.bytes.as_slice()));
     columns.set_item("redacted", redacted)?;
+    set_errors(&columns, rows)?;
+    Ok(columns)
+}
+
+fn inspected_columns<'py>(
+    py: Python<'py>,
+    rows: &[Row<InspectedRow>],
+) -> PyResult<Bound<'py, PyDict>> {
+    let done: Vec<Option<&InspectedRow>> = rows.iter().map(|row| row.done.as_ref().ok()).collect();
+    let columns = PyDict::new(py);
+    columns.set_item("agent", each(&done, |row| Some(row.agent)))?;
+    columns.set_item("session_id", each(&done, |row| row.id.as_deref()))?;
+    columns.set_item("model", each(&done, |row| row.model.as_deref()))?;
+    columns.set_item("cwd", each(&done, |row| row.cwd.as_deref()))?;
+    columns.set_item("tokens", each(&done, |row| signed(row.context_tokens.0)))?;
+    columns.set_item("messages", each(&done, |row| signed(row.entries)))?;
+    columns.set_item("messages_sent", each(&done, |row| signed(row.sent_entries)))?;
+    columns.set_item("turns", each(&done, |row| signed(row.turns)))?;
+    columns.set_item("calls", each(&done, |row| signed(row.calls)))?;
+    columns.set_item("faults", each(&done, |row| signed(row.faults)))?;
+    columns.set_item("violations", each(&done, |row| Some(row.violations.clone())))?;
+    set_errors(&columns, rows)?;
+    Ok(columns)
+}
+
+fn redacted_columns<'py>(
+    py: Python<'py>,
+    rows: &[Row<RedactedRow>],
+) -> PyResult<Bound<'py, PyDict>> {
+    let done: Vec<Option<&RedactedRow>> = rows.iter().map(|row| row.done.as_ref().ok()).collect();
+    let columns = PyDict::new(py);
+    columns.set_item("redacted", blobs(py, &done, |row| Some(&row.bytes)))?;
+    columns.set_item("redactions", each(&done, |row| Some(row.found.as_str())))?;
     set_errors(&columns, rows)?;
     Ok(columns)
 }

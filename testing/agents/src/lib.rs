@@ -13,6 +13,7 @@ mod claude;
 mod codex;
 pub mod command;
 pub mod e2e;
+pub mod fleet;
 mod gemini;
 mod home;
 pub mod install;

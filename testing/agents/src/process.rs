@@ -32,6 +32,18 @@ impl Finished {
     }
 }
 
+/// Runs `command` to its end, for an hour at most, and returns what it wrote to standard output.
+///
+/// # Errors
+///
+/// If it cannot be run, or does not succeed: with all that it wrote.
+pub(crate) fn checked(command: &mut Command) -> anyhow::Result<String> {
+    let finished = run(command, Duration::from_secs(3_600))?;
+    let program = command.get_program().to_string_lossy().into_owned();
+    anyhow::ensure!(finished.success(), "{program}: {}{}", finished.stdout, finished.stderr);
+    Ok(finished.stdout)
+}
+
 /// Runs `command` in a process group of its own, and kills the whole group after `timeout`.
 pub(crate) fn run(command: &mut Command, timeout: Duration) -> anyhow::Result<Finished> {
     let mut child = command

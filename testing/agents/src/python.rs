@@ -13,7 +13,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::install;
-use crate::process;
+use crate::process::{self, checked};
 
 /// The versions of Python that the wheel is for.
 pub const VERSIONS: [&str; 4] = ["3.10", "3.11", "3.12", "3.13"];
@@ -51,6 +51,16 @@ impl Wheel {
         Ok(Wheel { folder, path })
     }
 
+    /// Installs the wheel, without what it depends on, for a Python.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be installed.
+    pub fn install(&self, python: &Path) -> anyhow::Result<()> {
+        let install = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-index"];
+        checked(Command::new(python).args(install).arg(&self.path)).map(drop)
+    }
+
     /// Installs the wheel into an empty environment of a version of Python and runs the tests that
     /// need nothing else. Returns what they printed; `None` if there is no such Python.
     ///
@@ -62,8 +72,7 @@ impl Wheel {
         let venv = self.folder.path().join(version);
         checked(Command::new(python).args(["-m", "venv"]).arg(&venv))?;
         let python = venv.join("bin/python");
-        let install = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-index"];
-        checked(Command::new(&python).args(install).arg(&self.path))?;
+        self.install(&python)?;
         let mut tests = self.tests(&python, &["test_context", "test_sessions"])?;
         Ok(Some(tests.run()?))
     }
@@ -144,13 +153,6 @@ fn interpreter(version: &str) -> Option<PathBuf> {
     };
     // A shim of pyenv runs only versions that are switched on.
     find(None).or_else(|| find(Some(version)))
-}
-
-fn checked(command: &mut Command) -> anyhow::Result<()> {
-    let finished = process::run(command, TIMEOUT)?;
-    let program = command.get_program().to_string_lossy().into_owned();
-    ensure!(finished.success(), "{program}: {}{}", finished.stdout, finished.stderr);
-    Ok(())
 }
 
 fn root() -> PathBuf {

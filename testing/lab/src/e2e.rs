@@ -6,7 +6,9 @@ use std::path::Path;
 
 use agents::e2e::Report;
 use agents::resume::Counts;
-use agents::{AGENTS, Agent, WRAPPED, Way, carry, command, keep, node, past, python, sdk, wrap};
+use agents::{
+    AGENTS, Agent, WRAPPED, Way, carry, command, fleet, keep, node, past, python, sdk, wrap,
+};
 use anyhow::{Context, ensure};
 
 use fixtures::skipped;
@@ -32,8 +34,8 @@ const KEPT: &str = "\nAfter `epitome install --branch kept --shrink` a session o
 /// agents, tests hooks at the end of sessions, sends views of `epitome engine` with the providers'
 /// SDKs, and tests with the real agents what the recorded sessions and the model server promise.
 /// `port`, `keep`, `mcp` (the model searches past sessions), `command` (`/epitome`), `sdk` (SDKs
-/// and clients of the engine), `python` (the Python package and its adapters), `node` (the npm
-/// package), `tools` (other programs that read sessions), `wrap` (agents behind the proxy) and
+/// and clients of the engine), `python` (the Python package and its adapters), `fleet` (Spark, Ray,
+/// Daft, DuckDB and Polars; never without its name: they take gigabytes), `node` (the npm package), `tools` (other programs that read sessions), `wrap` (agents behind the proxy) and
 /// `viewer` (in a real Chromium) each run one of these parts. `EPITOME_PROGRAM` may name a program
 /// that is built already.
 ///
@@ -52,6 +54,7 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
         ["command"] => return commanded(&epitome),
         ["sdk"] => return clients(&epitome),
         ["python"] => return packages(),
+        ["fleet"] => return engines(),
         ["node"] => return npm_package(&epitome),
         ["viewer"] => return viewer(&epitome),
         ["tools"] => return tools(&epitome),
@@ -340,6 +343,31 @@ fn packages() -> anyhow::Result<()> {
         }
     }
     print(&format!("frameworks: {}", wheel.test_frameworks()?));
+    Ok(())
+}
+
+/// Compacts sessions with each engine, and compares its rows with those of one process. The
+/// variable `TEST_SESSIONS` is their number; `TEST_ENGINE` names one engine.
+fn engines() -> anyhow::Result<()> {
+    if !sdk::has_python() {
+        skipped("the engines for fleets", "there is no python3 with venv");
+        return Ok(());
+    }
+    let count = std::env::var("TEST_SESSIONS").ok().and_then(|count| count.parse().ok());
+    let only = std::env::var("TEST_ENGINE").ok();
+    let fixtures = fixtures::all().into_iter();
+    let mut recorded: Vec<(String, Vec<u8>)> =
+        fixtures.map(|it| (format!("{}-{}", it.agent, it.name), it.bytes())).collect();
+    let corpus = fixtures::corpus("real sessions in the engines for fleets");
+    recorded.extend(corpus.iter().map(|it| (format!("corpus-{}", it.name), it.bytes())));
+    let wheel = python::Wheel::build()?;
+    let (fleet, printed) = fleet::Fleet::make(wheel, count.unwrap_or(2_000), &recorded)?;
+    print(printed.trim());
+    for engine in fleet::ENGINES {
+        if only.as_deref().is_none_or(|only| only == engine.name) {
+            print(fleet.run(engine)?.trim());
+        }
+    }
     Ok(())
 }
 

@@ -13,6 +13,18 @@ class Fleet:
         sessions: list[bytes | None],
         agents: list[str | None] | None,
     ) -> dict[str, list[Any]]: ...
+    def inspect(
+        self,
+        ids: list[str | None],
+        sessions: list[bytes | None],
+        agents: list[str | None] | None,
+    ) -> dict[str, list[Any]]: ...
+    def redact(
+        self,
+        ids: list[str | None],
+        sessions: list[bytes | None],
+        agents: list[str | None] | None,
+    ) -> dict[str, list[Any]]: ...
     def restore(
         self,
         sessions: list[bytes | None],

@@ -9,13 +9,17 @@ Needs ``pyarrow``: ``pip install epitome-context[arrow]``. ``docs/fleet.md`` has
 
 from __future__ import annotations
 
+import base64
 import datetime
+import itertools
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Union, overload
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
+import pyarrow.parquet as parquet  # type: ignore[import-untyped]
 
 from . import _native
 from ._errors import decode, encode
@@ -51,6 +55,19 @@ _PRICE: Mapping[str, pa.DataType] = {
     "price_later_after": pa.int64(),
 }
 _REDACTED: Mapping[str, pa.DataType] = {"redacted": pa.binary(), "redactions": pa.string()}
+_INSPECTED: Mapping[str, pa.DataType] = {
+    "agent": pa.string(),
+    "session_id": pa.string(),
+    "model": pa.string(),
+    "cwd": pa.string(),
+    "tokens": pa.int64(),
+    "messages": pa.int64(),
+    "messages_sent": pa.int64(),
+    "turns": pa.int64(),
+    "calls": pa.int64(),
+    "faults": pa.int64(),
+    "violations": pa.list_(pa.string()),
+}
 _RESTORED: Mapping[str, pa.DataType] = {
     "restored": pa.binary(),
     "blake3": pa.string(),
@@ -90,6 +107,10 @@ class _Job:
                 for piece in _pieces(part, self._weighed()):
                     yield self._batch(piece)
 
+    def reader(self, batches: Iterable[pa.RecordBatch | pa.Table]) -> pa.RecordBatchReader:
+        """The results of batches as a reader, which engines read while they are made."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.batches(batches))
+
     def table(self, table: pa.Table | pa.RecordBatch) -> pa.Table:
         """The result of a table."""
         return pa.Table.from_batches(self.batches([table]), schema=self.schema)
@@ -126,7 +147,27 @@ class _Job:
         return pa.RecordBatch.from_arrays(kept + made, schema=self.schema)
 
 
-class Compact(_Job):
+class _SessionJob(_Job):
+    """A function over a column of sessions, and what names its columns."""
+
+    _id: str
+    _session: str
+    _agent: str | None
+
+    def _weighed(self) -> str:
+        return self._session
+
+    def _read(
+        self, batch: pa.RecordBatch
+    ) -> tuple[list[str | None], list[bytes | None], list[str | None] | None]:
+        ids = batch.column(self._id).cast(pa.string()).to_pylist()
+        agents = None
+        if self._agent is not None:
+            agents = batch.column(self._agent).cast(pa.string()).to_pylist()
+        return ids, _bytes(batch.column(self._session)), agents
+
+
+class Compact(_SessionJob):
     """Compacts sessions.
 
     ``id`` and ``session`` name columns: texts, and the bytes of sessions (binary, or text). ``agent``
@@ -184,22 +225,67 @@ class Compact(_Job):
         # Wrong options are an error here, and not in each task.
         self._fleet()
 
-    def _weighed(self) -> str:
-        return self._session
-
     def _columns(self, batch: pa.RecordBatch) -> dict[str, list[Any]]:
-        ids = batch.column(self._id).cast(pa.string()).to_pylist()
-        sessions = _bytes(batch.column(self._session))
-        agents = None
-        if self._agent is not None:
-            agents = batch.column(self._agent).cast(pa.string()).to_pylist()
+        ids, sessions, agents = self._read(batch)
         columns = self._fleet().compact(ids, sessions, agents)
-        small, outcomes = columns["compacted"], columns["outcome"]
         columns["compacted"] = [
             session if outcome == "nothing" else made
-            for session, made, outcome in zip(sessions, small, outcomes)
+            for session, made, outcome in zip(sessions, columns["compacted"], columns["outcome"])
         ]
         return columns
+
+
+class Inspect(_SessionJob):
+    """Says what sessions are: agent, model, folder, tokens, messages, turns, calls, faults.
+
+    The columns are named as for ``Compact``. ``violations`` are rules of the agent's format that the
+    session breaks.
+    """
+
+    def __init__(
+        self,
+        *,
+        id: str = "id",
+        session: str = "session",
+        agent: str | None = None,
+        keep: Mapping[str, pa.DataType] | None = None,
+        count: Count = "o200k",
+        threads: int = 0,
+    ) -> None:
+        self._id, self._session, self._agent = id, session, agent
+        self._options = {**_common(None, threads), "estimate": count == "estimate"}
+        self._keep = {id: pa.string(), **(keep or {})}
+        self._results = {**_INSPECTED, **_ERROR}
+
+    def _columns(self, batch: pa.RecordBatch) -> dict[str, list[Any]]:
+        return self._fleet().inspect(*self._read(batch))
+
+
+class Redact(_SessionJob):
+    """Replaces secrets and personal data in sessions, which stay sessions of their agents.
+
+    The columns are named as for ``Compact``. ``find`` are ``secrets``, ``pii``, or rules by name.
+    ``redactions`` counts what each rule replaced, as a JSON object.
+    """
+
+    def __init__(
+        self,
+        *,
+        id: str = "id",
+        session: str = "session",
+        agent: str | None = None,
+        keep: Mapping[str, pa.DataType] | None = None,
+        find: Sequence[str] = (),
+        threads: int = 0,
+    ) -> None:
+        self._id, self._session, self._agent = id, session, agent
+        self._options = {**_common(None, threads), "redact": True, "find": list(find)}
+        self._keep = {id: pa.string(), **(keep or {})}
+        self._results = {**_REDACTED, **_ERROR}
+        self._fleet()
+
+    def _columns(self, batch: pa.RecordBatch) -> dict[str, list[Any]]:
+        return self._fleet().redact(*self._read(batch))
 
 
 class Restore(_Job):
@@ -254,6 +340,78 @@ def restore_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Restores the sessions in batches, with the options of ``Restore``."""
     return Restore(**options).batches(batches)
+
+
+def read_parquet(path: Path, *, rows: int = 64) -> Iterator[pa.RecordBatch]:
+    """The batches of a Parquet file, of at most so many rows each."""
+    with parquet.ParquetFile(path) as file:
+        yield from file.iter_batches(batch_size=rows)
+
+
+def write_parquet(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
+    """Writes batches to a Parquet file as they come, and returns the number of rows.
+
+    The file has its name when it is complete: a killed process leaves another file or none.
+    """
+    target = os.fspath(path)
+    rows = 0
+    with parquet.ParquetWriter(target + ".part", schema, compression="zstd") as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+            rows += batch.num_rows
+    os.replace(target + ".part", target)
+    return rows
+
+
+def read_jsonl(
+    path: Path, *, id: str = "id", session: str = "session", rows: int = 64
+) -> Iterator[pa.RecordBatch]:
+    """The batches of a file of JSON lines: two columns, of texts and of bytes.
+
+    The member ``session`` is the text of a session, or ``{"base64": …}`` of its bytes, or an object:
+    the body of a request to a model, with ``messages``.
+    """
+    schema = pa.schema({id: pa.string(), session: pa.binary()})
+    with open(path, encoding="utf-8") as lines:
+        while part := list(itertools.islice(lines, rows)):
+            values = [json.loads(line) for line in part]
+            ids = pa.array([value.get(id) for value in values], pa.string())
+            made = pa.array([_from_json(value.get(session)) for value in values], pa.binary())
+            yield pa.RecordBatch.from_arrays([ids, made], schema=schema)
+
+
+def write_jsonl(path: Path, batches: Iterable[pa.RecordBatch]) -> int:
+    """Writes batches as JSON lines, and returns the number of rows.
+
+    Bytes that are no UTF-8, such as packs, are ``{"base64": …}``. The file has its name when it is
+    complete.
+    """
+    target = os.fspath(path)
+    rows = 0
+    with open(target + ".part", "w", encoding="utf-8") as file:
+        for batch in batches:
+            for row in batch.to_pylist():
+                file.write(json.dumps(row, ensure_ascii=False, default=_to_json) + "\n")
+            rows += batch.num_rows
+    os.replace(target + ".part", target)
+    return rows
+
+
+def _from_json(value: Any) -> bytes | None:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, dict) and set(value) == {"base64"}:
+        return base64.b64decode(value["base64"])
+    return encode(value)
+
+
+def _to_json(value: bytes) -> Any:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(value).decode()}
 
 
 def _common(at: datetime.datetime | None, threads: int) -> dict[str, Any]:
