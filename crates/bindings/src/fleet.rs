@@ -514,6 +514,18 @@ mod tests {
     }
 
     #[test]
+    fn as_many_rows_are_worked_on_at_once_as_there_are_threads() {
+        // Each row waits for the other two: without three at once this test would not end.
+        let meeting = std::sync::Barrier::new(3);
+        let work = |_: &u8| {
+            meeting.wait();
+            Ok(())
+        };
+        let rows = fleet(", \"threads\": 3").each(&[0; 3], |_| 1, work);
+        assert!(rows.iter().all(|row| row.done.is_ok()));
+    }
+
+    #[test]
     fn a_pack_that_is_damaged_or_of_another_session_restores_nothing() {
         let sessions = recorded();
         let rows = compact(&fleet(""), &sessions);

@@ -2,7 +2,8 @@
 //! `crates/node` are over it, each with the types and errors of its language.
 //!
 //! - [`Engine`] keeps the context of a running agent, as `epitome engine` does on a pipe.
-//! - [`Fleet`] compacts, restores, inspects and redacts batches of sessions that are bytes in memory.
+//! - [`Fleet`] compacts, restores, inspects and redacts batches of sessions, which are bytes
+//!   in memory.
 //! - [`call`] is a command of the program on stored sessions: its answer is what the command prints
 //!   with `--json`.
 //!

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
+import pyarrow as pa  # type: ignore[import-untyped]
 from epitome import fleet
 
 

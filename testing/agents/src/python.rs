@@ -96,7 +96,7 @@ impl Wheel {
         let mut pyright = Command::new(programs.join("pyright"));
         pyright.arg("--pythonpath").arg(&python).arg(place.join("epitome"));
         checked(pyright.env("PYTHONPATH", &place).current_dir(&place))?;
-        let mut tests = self.tests(&python, &["test_frameworks", "test_docs"])?;
+        let mut tests = self.tests(&python, &["test_frameworks", "test_fleet", "test_docs"])?;
         tests.command.env("PYTHONPATH", &place);
         tests.run()
     }

@@ -35,7 +35,8 @@ const KEPT: &str = "\nAfter `epitome install --branch kept --shrink` a session o
 /// SDKs, and tests with the real agents what the recorded sessions and the model server promise.
 /// `port`, `keep`, `mcp` (the model searches past sessions), `command` (`/epitome`), `sdk` (SDKs
 /// and clients of the engine), `python` (the Python package and its adapters), `fleet` (Spark, Ray,
-/// Daft, DuckDB and Polars; never without its name: they take gigabytes), `node` (the npm package), `tools` (other programs that read sessions), `wrap` (agents behind the proxy) and
+/// Daft, DuckDB and Polars; never without its name: they take gigabytes), `node` (the npm package),
+/// `tools` (other programs that read sessions), `wrap` (agents behind the proxy) and
 /// `viewer` (in a real Chromium) each run one of these parts. `EPITOME_PROGRAM` may name a program
 /// that is built already.
 ///

@@ -15,7 +15,7 @@ import itertools
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, Union, overload
+from typing import Any, Literal, Union
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
@@ -81,15 +81,15 @@ _ERROR: Mapping[str, pa.DataType] = {
 
 
 class _Job:
-    """A function over batches. ``native`` is made where the work is done: it is never pickled."""
+    """A function over batches. ``_made`` is made where the work is done: it is never pickled."""
 
     _options: dict[str, Any]
     _keep: dict[str, pa.DataType]
     _results: dict[str, pa.DataType]
-    _native: _native.Fleet | None = None
+    _made: _native.Fleet | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_native"}
+        return {name: value for name, value in vars(self).items() if name != "_made"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -115,24 +115,16 @@ class _Job:
         """The result of a table."""
         return pa.Table.from_batches(self.batches([table]), schema=self.schema)
 
-    @overload
-    def __call__(self, batches: pa.Table | pa.RecordBatch) -> pa.Table: ...
-    @overload
-    def __call__(
-        self, batches: Iterable[pa.RecordBatch | pa.Table]
-    ) -> Iterator[pa.RecordBatch]: ...
-    def __call__(
-        self, batches: pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch | pa.Table]
-    ) -> pa.Table | Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Any) -> Any:
         """The form that engines call: a table gives a table, an iterator of batches an iterator."""
         if isinstance(batches, (pa.Table, pa.RecordBatch)):
             return self.table(batches)
         return self.batches(batches)
 
     def _fleet(self) -> _native.Fleet:
-        if self._native is None:
-            self._native = _fleet(self._options)
-        return self._native
+        if self._made is None:
+            self._made = _fleet(self._options)
+        return self._made
 
     def _weighed(self) -> str:
         raise NotImplementedError
@@ -451,7 +443,7 @@ def _bytes(column: pa.Array) -> list[bytes | None]:
 
 def _pieces(batch: pa.RecordBatch, column: str) -> Iterator[pa.RecordBatch]:
     """The rows of a batch, in pieces of about ``PIECE`` bytes of a column, and at least one row."""
-    lengths = pc.binary_length(_binary(batch.column(column))).to_pylist()
+    lengths = pc.call_function("binary_length", [_binary(batch.column(column))]).to_pylist()
     begin, size = 0, 0
     for row, length in enumerate(lengths):
         if size + (length or 0) > PIECE and row > begin:

@@ -1,0 +1,121 @@
+"""Jobs over Arrow batches, and the first example of `docs/fleet.md`."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import pickle
+import re
+import tempfile
+import unittest
+from pathlib import Path
+
+import epitome
+import pyarrow as pa  # type: ignore[import-untyped]
+from epitome import fleet
+
+SESSIONS = Path(os.environ["TEST_SESSIONS"])
+PAGE = Path(__file__).parents[3] / "docs/fleet.md"
+PI = (SESSIONS / "pi/pricing.jsonl").read_bytes()
+CLAUDE = (SESSIONS / "claude/pricing.jsonl").read_bytes()
+AT = datetime.datetime(2026, 11, 26, tzinfo=datetime.timezone.utc)
+
+
+def table() -> pa.Table:
+    sessions = pa.array([PI, b"no session", None, CLAUDE], pa.binary())
+    return pa.table({"id": ["a", "b", "c", "d"], "session": sessions, "day": [1, 2, 3, 4]})
+
+
+class FleetTest(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def test_sessions_are_compacted_and_restored(self) -> None:
+        small = fleet.Compact(at=AT, keep={"day": pa.int64()})(table())
+        self.assertEqual(small.column("id").to_pylist(), ["a", "b", "c", "d"])
+        self.assertEqual(small.column("day").to_pylist(), [1, 2, 3, 4])
+        outcomes = ["compacted", "error", "error", "compacted"]
+        self.assertEqual(small.column("outcome").to_pylist(), outcomes)
+        errors = [None, "unknown-format", "usage", None]
+        self.assertEqual(small.column("error").to_pylist(), errors)
+        back = fleet.Restore()(small)
+        self.assertEqual(back.column("restored").to_pylist(), [PI, None, None, CLAUDE])
+        self.assertEqual(back.column("proved").to_pylist(), [True, False, False, True])
+
+    def test_a_pickled_job_and_other_pieces_make_the_same_rows(self) -> None:
+        job = fleet.Compact(at=AT)
+        expected = job(table())
+        again = pickle.loads(pickle.dumps(job))
+        piece, fleet.PIECE = fleet.PIECE, 1
+        try:
+            batches = list(again(iter(table().to_batches())))
+        finally:
+            fleet.PIECE = piece
+        self.assertEqual([batch.num_rows for batch in batches], [1, 1, 1, 1])
+        self.assertEqual(pa.Table.from_batches(batches), expected.combine_chunks())
+
+    def test_bytes_have_several_types(self) -> None:
+        expected = fleet.Compact(at=AT)(table().slice(0, 1))
+        for kind in (pa.large_binary(), pa.string(), pa.large_string(), pa.binary_view()):
+            sessions = pa.table({"id": ["a"], "session": pa.array([PI]).cast(kind)})
+            self.assertEqual(fleet.Compact(at=AT)(sessions), expected, kind)
+
+    def test_sessions_are_inspected_and_redacted(self) -> None:
+        rows = fleet.Inspect()(table()).to_pylist()
+        self.assertEqual([row["agent"] for row in rows], ["pi", None, None, "claude"])
+        self.assertEqual((rows[3]["cwd"], rows[3]["violations"]), ("/home/dev/project", []))
+        redacted = fleet.Redact()(table()).column("redacted").to_pylist()
+        self.assertIn(b"/home/dev", CLAUDE)
+        self.assertNotIn(b"/home/dev", redacted[3])
+
+    def test_columns_on_request(self) -> None:
+        [row] = fleet.Compact(at=AT, facts=True, price=True, redact=True)(table().slice(3)).to_pylist()
+        self.assertGreater(row["facts_gone"], 0)
+        self.assertLess(row["price_next_after"], row["price_next_before"])
+        self.assertNotIn(b"/home/dev", row["redacted"])
+
+    def test_files_are_read_and_written(self) -> None:
+        job = fleet.Compact(at=AT)
+        expected = job(table())
+        parquet = self.folder / "rows.parquet"
+        self.assertEqual(fleet.write_parquet(parquet, job.schema, job([table()])), 4)
+        self.assertEqual(pa.Table.from_batches(fleet.read_parquet(parquet)), expected)
+        lines = self.folder / "rows.jsonl"
+        rows = table().select(["id", "session"]).to_batches()
+        self.assertEqual(fleet.write_jsonl(lines, rows), 4)
+        read = pa.Table.from_batches(fleet.read_jsonl(lines))
+        self.assertEqual(read.column("session").to_pylist(), [PI, b"no session", None, CLAUDE])
+        self.assertEqual(sorted(os.listdir(self.folder)), ["rows.jsonl", "rows.parquet"])
+
+    def test_packs_are_lines_of_json_as_well(self) -> None:
+        small = fleet.Compact(at=AT)(table().slice(0, 1))
+        lines = self.folder / "rows.jsonl"
+        fleet.write_jsonl(lines, small.to_batches())
+        read = pa.Table.from_batches(fleet.read_jsonl(lines, session="pack"))
+        self.assertEqual(read.column("pack"), small.column("pack"))
+
+    def test_the_body_of_a_request_is_a_session(self) -> None:
+        line = '{"id":"r","session":{"messages":[{"role":"user","content":"Hello."}]}}\n'
+        (self.folder / "rows.jsonl").write_text(line, "utf-8")
+        [batch] = fleet.read_jsonl(self.folder / "rows.jsonl")
+        self.assertEqual(fleet.Compact(at=AT)(batch).column("error").to_pylist(), [None])
+
+    def test_wrong_options_are_an_error_where_the_job_is_made(self) -> None:
+        with self.assertRaises(epitome.Error) as raised:
+            fleet.Compact(recipe="no-such-recipe")
+        self.assertIn("no-such-recipe", str(raised.exception))
+        with self.assertRaises(epitome.Error):
+            fleet.Redact(find=["no-such-rule"])
+
+    def test_the_first_example_of_the_page_runs(self) -> None:
+        found = re.search(r"^```python\n(.*?)^```", PAGE.read_text("utf-8"), re.M | re.S)
+        assert found is not None
+        example = found[1].replace("sessions/", f"{SESSIONS}/pi/")
+        os.chdir(self.folder)
+        exec(compile(example, str(PAGE), "exec"), {"__name__": "example"})
+
+
+if __name__ == "__main__":
+    unittest.main()
