@@ -43,7 +43,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 pub use deleted::{DeletedSession, deleted_sessions};
-pub use epitome_store::vault::{Cause, Change, FileKey, FileStamp, Vault, Version};
+pub use epitome_store::vault::{Cause, Change, FileKey, FileStamp, Vault, VaultReport, Version};
 pub use find::{VaultMatch, find};
 pub use history::{HistoryVersion, VersionHistory, VersionReason};
 pub use restore::{RestoreVersion, RestoredVersion};
@@ -114,6 +114,7 @@ pub struct KeptVersion {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
     /// The address of the file.
+    #[serde(serialize_with = "epitome_model::lossy_path")]
     pub path: PathBuf,
     /// The number of the version.
     pub version: u64,

@@ -32,6 +32,7 @@ mod index;
 mod merge;
 mod read;
 mod stamp;
+mod verify;
 mod version;
 
 use std::fs::File;
@@ -41,6 +42,7 @@ use std::sync::Arc;
 pub use batch::{Batch, Committed, Put};
 pub use merge::Merged;
 pub use stamp::FileStamp;
+pub use verify::VaultReport;
 pub use version::{Cause, Change, FileKey, Version};
 
 use crate::archive::FolderStore;

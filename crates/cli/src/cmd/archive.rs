@@ -11,6 +11,7 @@ use clap::{Args as ClapArgs, Subcommand};
 use epitome::archive::{
     GcMode, GcReport, Generation, Reason, SessionKey, VerifyReport, collect_garbage,
 };
+use epitome::keep::VaultReport;
 use epitome::storage::{Store, write_new};
 use epitome::{ErrorKind, agents, causes, sentence};
 use epitome_model::{Bytes, Source};
@@ -106,10 +107,19 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
 }
 
+/// What was verified, in JSON.
+#[derive(Serialize)]
+struct Verified<'a> {
+    #[serde(flatten)]
+    archive: &'a VerifyReport,
+    vault: &'a VaultReport,
+}
+
 fn verify(app: &App) -> Result<()> {
     let report = app.config.archive().verify().map_err(Failure::writing)?;
+    let vault = app.config.vault().map_err(Failure::writing)?.verify();
     if app.global.json {
-        app.print_json(&report)?;
+        app.print_json(&Verified { archive: &report, vault: &vault })?;
     } else {
         let VerifyReport { sessions, packs, blobs, raw, stored, ref faults } = report;
         let mut text = format!(
@@ -118,18 +128,29 @@ fn verify(app: &App) -> Result<()> {
             count(packs, "generation"),
             count(sessions, "session"),
         );
-        for fault in faults {
+        if vault.packs > 0 {
+            text.push_str(&format!(
+                "{} in {} of {} in the vault: {}, {} on disk\n",
+                count(vault.chunks, "chunk"),
+                count(vault.versions, "version"),
+                count(vault.files, "file"),
+                vault.raw,
+                vault.stored,
+            ));
+        }
+        for fault in faults.iter().chain(&vault.faults) {
             text.push_str(&format!("{RED}damaged{RED:#}  {}\n", field(&sentence(fault))));
         }
-        if faults.is_empty() {
+        if faults.is_empty() && vault.faults.is_empty() {
             text.push_str("all bytes match their hashes\n");
         }
         app.print(&text)?;
     }
-    if report.faults.is_empty() {
+    let faults = report.faults.len() + vault.faults.len();
+    if faults == 0 {
         return Ok(());
     }
-    let what = format!("the archive has {}", count(report.faults.len() as u64, "fault"));
+    let what = format!("the archive has {}", count(faults as u64, "fault"));
     Err(Failure::new(Status::Disk, "archive", what).hint(
         "everything else can be read; copy the damaged files back from a backup if there is one",
     ))

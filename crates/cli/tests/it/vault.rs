@@ -5,8 +5,8 @@ use std::path::Path;
 
 use insta::assert_snapshot;
 
-use crate::world::World;
 use crate::world::sessions::{self, CLAUDE, PI};
+use crate::world::{self, World};
 
 /// Runs a command at a given time, which must succeed.
 fn at(world: &World, time: &str, args: &[&str]) {
@@ -93,4 +93,79 @@ fn a_session_that_was_never_kept_is_named() {
     assert_snapshot!(world.run(&["restore", PI, "--at", "2"]));
     assert_snapshot!(world.run(&["restore", PI, "--at", "yesterday"]));
     assert_snapshot!(world.run(&["restore", PI, "--at", "2026-01-01"]));
+}
+
+#[test]
+fn deleted_sessions_are_listed_and_all_json_is_what_the_schemas_say() {
+    let world = World::new();
+    kept(&world);
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    assert_snapshot!(world.run(&["list", "--deleted"]));
+    let kept = world.json(&["keep", "--all", "--once", "--json"]);
+    assert_eq!(kept.len(), 1, "Claude's session is new: {kept:?}");
+    world::check("keep.schema.json", &kept);
+    world::check("deleted.schema.json", &world.json(&["list", "--deleted", "--json"]));
+    world::check("history.schema.json", &world.json(&["history", PI, "--json"]));
+    for options in [&["--dry-run"][..], &["--out", "one.jsonl"], &["--yes"]] {
+        let restore = [&["restore", PI, "--at", "1", "--json"][..], options].concat();
+        world::check("restore-version.schema.json", &world.json(&restore));
+    }
+    world::check("history.schema.json", &world.json(&["history", PI, "--json"]));
+    assert_snapshot!(world.run(&["list", "--deleted"]));
+}
+
+#[test]
+fn a_damaged_pack_of_the_vault_is_named_and_the_other_versions_come_back() {
+    let world = World::new();
+    kept(&world);
+    assert_snapshot!(without_sizes(&world.run(&["archive", "verify"])));
+    assert_snapshot!(without_sizes(&world.run(&["archive", "ls"])));
+    let vault = world.home.join(".local/share/epitome/vault");
+    let folders = fs::read_dir(&vault).expect("a vault").flatten();
+    let machine = folders.map(|entry| entry.path()).find(|path| path.is_dir()).expect("a machine");
+    let pack = machine.join("000003.pack");
+    let mut bytes = fs::read(&pack).expect("a pack");
+    bytes[100] ^= 1;
+    fs::write(&pack, bytes).expect("a pack");
+    let name = machine.file_name().expect("a name").to_string_lossy().into_owned();
+    let without_hashes = |terminal: String| {
+        let words = without_sizes(&terminal).replace(&name, "[machine]");
+        words
+            .split(' ')
+            .map(|word| if word.len() == 64 { "[hash]" } else { word })
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    assert_snapshot!(without_hashes(world.run(&["archive", "verify"])));
+    assert_snapshot!(without_hashes(world.run(&["restore", PI, "--at", "3", "--yes"])));
+    // Version 4 is the beginning of version 3.
+    for (number, expect) in [("1", 0), ("2", 0), ("4", 5)] {
+        assert_eq!(world.status(&["restore", PI, "--at", number, "--yes"]), expect, "{number}");
+    }
+}
+
+/// The output without the size of the vault, which depends on the length of paths.
+fn without_sizes(terminal: &str) -> String {
+    let lines = terminal.lines().map(|line| match line.rsplit_once(", ") {
+        Some((before, rest)) if line.contains("vault") && rest.ends_with(" on disk") => {
+            format!("{before}, [size] on disk\n")
+        }
+        Some(_) | None => format!("{line}\n"),
+    });
+    lines.collect()
+}
+
+#[test]
+fn rows_of_a_database_are_kept_as_lines() {
+    let world = World::new();
+    world.opencode();
+    let kept = world.json(&["keep", "--all", "--once", "--json"]);
+    let own = kept.iter().find(|it| it.get("part").is_none()).expect("a session");
+    let id = own["session"].as_str().expect("an id");
+    assert_eq!(world.json(&["keep", "--all", "--once", "--json"]), [] as [serde_json::Value; 0]);
+    let out = ["restore", id, "--at", "1", "--out", "one.jsonl"];
+    assert_eq!(world.status(&out), 0);
+    let read = world.json(&["inspect", "one.jsonl", "--json", "--count=estimate"]);
+    assert_eq!(read[0]["id"], own["session"]);
+    assert_eq!(world.status(&["restore", id, "--at", "1", "--yes"]), 0, "it is the same");
 }

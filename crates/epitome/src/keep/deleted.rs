@@ -17,6 +17,7 @@ pub struct DeletedSession {
     /// The id of the session.
     pub session: String,
     /// The address at which it was.
+    #[serde(serialize_with = "epitome_model::lossy_path")]
     pub path: PathBuf,
     /// When it was first seen to be deleted.
     pub deleted: Timestamp,

@@ -27,6 +27,7 @@ pub struct VersionHistory {
     /// The machine on which it was kept.
     pub machine: String,
     /// The address of the file.
+    #[serde(serialize_with = "epitome_model::lossy_path")]
     pub path: PathBuf,
     /// Whether there is something at this address now.
     pub exists: bool,

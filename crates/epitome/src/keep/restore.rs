@@ -42,6 +42,7 @@ pub struct RestoredVersion {
     /// The id of the session.
     pub session: String,
     /// The address of the file that was written.
+    #[serde(serialize_with = "epitome_model::lossy_path")]
     pub path: PathBuf,
     /// The number of the version.
     pub version: u64,

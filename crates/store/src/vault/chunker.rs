@@ -12,7 +12,7 @@ use epitome_error::{Error, ErrorKind, Result};
 
 /// The sizes of chunks in bytes. The last chunk of a content may be shorter.
 ///
-/// They were measured over 118 MB of sessions of seven agents, at level 9: 32 KiB on average gave
+/// They were measured over 118 MB of sessions of several agents, at level 9: 32 KiB on average gave
 /// 24.2 MB, 64 KiB 21.3 MB, 128 KiB 18.2 MB, 256 KiB 16.2 MB, whole files at level 3 14.6 MB.
 /// Larger chunks find less that is equal in two versions of a file which its agent writes as a
 /// whole. With a dictionary of 110 KiB, trained on the same sessions, 128 KiB gave 16.8 MB: 8%

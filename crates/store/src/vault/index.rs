@@ -125,6 +125,11 @@ impl Index {
         (self.packs.len() as u64, self.packs.values().map(|pack| pack.len).sum())
     }
 
+    /// All packs, by machine and number.
+    pub fn packs(&self) -> impl Iterator<Item = &PackId> {
+        self.packs.keys()
+    }
+
     /// The packs of a machine, in order of their numbers.
     pub fn packs_of(&self, machine: &str) -> impl DoubleEndedIterator<Item = (u64, &PackFacts)> {
         let all = (machine.to_owned(), 0)..=(machine.to_owned(), u64::MAX);

@@ -134,10 +134,23 @@ fn listed(app: &App, kept: &[Kept], total: Bytes) -> String {
             table.row(row);
         }
     }
+    let vault = vault_size(app);
     if packs == 0 {
-        return "the archive is empty\n".to_owned();
+        return format!("the archive is empty\n{vault}");
     }
     let packs = count(packs, "generation");
     let sessions = count(kept.len() as u64, "session");
-    format!("{}{DIM}{packs} of {sessions}, {total} on disk{DIM:#}\n", table.render())
+    format!("{}{DIM}{packs} of {sessions}, {total} on disk{DIM:#}\n{vault}", table.render())
+}
+
+/// The size of the vault in a line; empty if nothing was kept, or it cannot be listed.
+fn vault_size(app: &App) -> String {
+    let Ok(vault) = app.config.vault() else { return String::new() };
+    let (packs, stored) = vault.size();
+    let files = count(vault.files().count() as u64, "file");
+    let packs = match packs {
+        0 => return String::new(),
+        packs => count(packs, "pack"),
+    };
+    format!("{DIM}vault: versions of {files} in {packs}, {} on disk{DIM:#}\n", Bytes(stored))
 }

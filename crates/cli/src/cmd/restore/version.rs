@@ -42,7 +42,11 @@ pub fn run(app: &App, args: &Args, session: &OsStr, at: &str) -> Result<()> {
 /// The number of the version that is meant by a number or a time.
 fn number_at(app: &App, vault: &Vault, file: &FileKey, at: &str) -> Result<u64> {
     if let Ok(number) = at.parse() {
-        return Ok(number);
+        return match vault.version(file, number) {
+            Ok(_) => Ok(number),
+            Err(_) => Err(Failure::usage(format!("no version {number} of this session was kept"))
+                .hint("`epitome history SESSION` lists the versions")),
+        };
     }
     let Some(time) = time(app.config.now(), at) else {
         let what = format!("`{at}` is neither a version nor a time");
