@@ -27,6 +27,8 @@ pub struct History {
     pub pieces: Vec<Arc<MeasuredBlock>>,
     /// The requests to the model and their responses.
     pub calls: Vec<ModelCall>,
+    /// The indices of those pieces that are texts of the user.
+    user_texts: Vec<usize>,
     /// For each piece, the tokens of all pieces before it. The last element is the sum of all
     /// pieces.
     tokens: Vec<Tokens>,
@@ -65,6 +67,10 @@ impl History {
                     Block::Output(output) => piece.file = files.get(&output.call).cloned(),
                     _ => {}
                 }
+                let is_text = matches!(block, Block::Text(_)) && said.role == Role::User;
+                if is_text && piece.text != BEGINNING {
+                    history.user_texts.push(history.pieces.len());
+                }
                 history.pieces.push(Arc::new(piece));
                 history.answered.push(history.calls.len());
             }
@@ -101,6 +107,15 @@ impl History {
     /// response.
     pub fn blocks_sent(&self, call: usize) -> &[Arc<MeasuredBlock>] {
         &self.pieces[..self.calls[call].pieces.0]
+    }
+
+    /// The newest text of the user in the request of a call. `None` if the user has said nothing
+    /// before it.
+    pub fn user_request(&self, call: usize) -> Option<&MeasuredBlock> {
+        let first = self.calls[call].pieces.0;
+        let before = self.user_texts.partition_point(|&piece| piece < first);
+        let newest = *self.user_texts[..before].last()?;
+        Some(&self.pieces[newest])
     }
 
     /// The number of calls whose response precedes a piece.

@@ -43,6 +43,7 @@ mod history;
 mod lines;
 mod needs;
 mod replay;
+mod rules;
 #[cfg(test)]
 mod testing;
 
@@ -53,3 +54,4 @@ pub use history::{History, ModelCall};
 pub use lines::{LineId, line_ids, plain_line};
 pub use needs::{Edit, FAR, HORIZON, Need, Needs, Origin, UsedFact, is_generic};
 pub use replay::{CallFigures, Replay};
+pub use rules::{RequestRule, broken_rules};

@@ -1,0 +1,162 @@
+//! What every request to a model must fulfil, whatever the policy that made it.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use memchr::memmem;
+
+use crate::block::{BlockKind, MeasuredBlock};
+use crate::lines::line_ids;
+
+/// A rule that every request must fulfil: services refuse a request that breaks one of the others,
+/// and without the user's request the agent does not know what to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RequestRule {
+    /// The request has a message.
+    HasMessage,
+    /// The first message is not the model's.
+    BeginsWithUser,
+    /// The last message is not the model's.
+    EndsWithUser,
+    /// Every call has its result in the next message.
+    CallHasResult,
+    /// Every result has its call in the message before.
+    ResultHasCall,
+    /// The results are at the beginning of their message.
+    ResultsFirst,
+    /// A call id is used once, and a call has one result.
+    IdOnce,
+    /// The newest text of the user is in the request, or at least a line of it.
+    KeepsRequest,
+}
+
+impl RequestRule {
+    /// The name of the rule in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            RequestRule::HasMessage => "empty",
+            RequestRule::BeginsWithUser => "first-role",
+            RequestRule::EndsWithUser => "last-role",
+            RequestRule::CallHasResult => "open-call",
+            RequestRule::ResultHasCall => "orphan-result",
+            RequestRule::ResultsFirst => "late-result",
+            RequestRule::IdOnce => "repeated-id",
+            RequestRule::KeepsRequest => "lost-request",
+        }
+    }
+
+    /// What is wrong with a request that breaks the rule.
+    pub fn breach(self) -> &'static str {
+        match self {
+            RequestRule::HasMessage => "it has no message",
+            RequestRule::BeginsWithUser => "it begins with a message of the model",
+            RequestRule::EndsWithUser => "it ends with a message of the model",
+            RequestRule::CallHasResult => "a call has no result in the next message",
+            RequestRule::ResultHasCall => "a result has no call in the message before",
+            RequestRule::ResultsFirst => "a result comes after another part of its message",
+            RequestRule::IdOnce => "an id is that of two calls or two results",
+            RequestRule::KeepsRequest => "the user's newest text is not in it",
+        }
+    }
+}
+
+/// The rules that a request breaks, each once, in the order of [`RequestRule`]. `request` is the
+/// newest text of the user; without one, the request cannot lose it.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use epitome_measure::{MeasuredBlock, RequestRule, broken_rules};
+/// use epitome_model::{Block, Role, Text};
+/// # use samples::Quarters;
+///
+/// let block = Block::Text(Text::Owned("What is in src/lib.rs?".into()));
+/// let source: &[u8] = b"";
+/// let block = Arc::new(MeasuredBlock::from_block(&block, Role::User, &source, &Quarters));
+/// assert_eq!(broken_rules(&[block.clone()], Some(&block)), []);
+/// let broken = [RequestRule::HasMessage, RequestRule::KeepsRequest];
+/// assert_eq!(broken_rules(&[], Some(&block)), broken);
+/// ```
+pub fn broken_rules(
+    view: &[Arc<MeasuredBlock>],
+    request: Option<&MeasuredBlock>,
+) -> Vec<RequestRule> {
+    let mut broken = Vec::new();
+    if view.is_empty() {
+        broken.push(RequestRule::HasMessage);
+    }
+    if view.first().is_some_and(|block| block.by_model) {
+        broken.push(RequestRule::BeginsWithUser);
+    }
+    if view.last().is_some_and(|block| block.by_model) {
+        broken.push(RequestRule::EndsWithUser);
+    }
+    pairing(view, &mut broken);
+    if request.is_some_and(|request| !contains(view, request)) {
+        broken.push(RequestRule::KeepsRequest);
+    }
+    broken.sort_unstable();
+    broken.dedup();
+    broken
+}
+
+/// Checks calls and results. Adjacent blocks of one side are one message.
+fn pairing(view: &[Arc<MeasuredBlock>], broken: &mut Vec<RequestRule>) {
+    let mut called: HashSet<&str> = HashSet::new();
+    let mut open: HashSet<&str> = HashSet::new();
+    for message in view.chunk_by(|a, b| a.by_model == b.by_model) {
+        let is_of_model = message.first().is_some_and(|block| block.by_model);
+        if is_of_model {
+            for call in ids(message, BlockKind::Call) {
+                if !called.insert(call) {
+                    broken.push(RequestRule::IdOnce);
+                }
+                open.insert(call);
+            }
+            continue;
+        }
+        let mut answered: HashSet<&str> = HashSet::new();
+        for result in ids(message, BlockKind::Result) {
+            if !answered.insert(result) {
+                broken.push(RequestRule::IdOnce);
+            } else if !open.remove(result) {
+                broken.push(RequestRule::ResultHasCall);
+            }
+        }
+        if !open.is_empty() {
+            broken.push(RequestRule::CallHasResult);
+            open.clear();
+        }
+        let mut kinds = message.iter().map(|block| block.kind);
+        let mut others = kinds.by_ref().skip_while(|kind| *kind == BlockKind::Result);
+        if others.any(|kind| kind == BlockKind::Result) {
+            broken.push(RequestRule::ResultsFirst);
+        }
+    }
+    if !open.is_empty() {
+        broken.push(RequestRule::CallHasResult);
+    }
+}
+
+/// The ids of the calls or of the results of a message.
+fn ids(message: &[Arc<MeasuredBlock>], kind: BlockKind) -> impl Iterator<Item = &str> {
+    let blocks = message.iter().filter(move |block| block.kind == kind);
+    blocks.filter_map(|block| block.call.as_deref())
+}
+
+/// Whether a view has a block, or a line of it, or, if all its lines are short, its text.
+fn contains(view: &[Arc<MeasuredBlock>], request: &MeasuredBlock) -> bool {
+    if view.iter().any(|block| block.id == request.id) {
+        return true;
+    }
+    let lines = line_ids(&request.text);
+    if lines.is_empty() {
+        let text = memmem::Finder::new(request.text.trim());
+        return view.iter().any(|block| text.find(block.text.as_bytes()).is_some());
+    }
+    view.iter().any(|block| lines.iter().any(|line| block.lines.binary_search(line).is_ok()))
+}
+
+#[cfg(test)]
+#[path = "rules_tests.rs"]
+mod tests;
