@@ -4,7 +4,9 @@
 //! The real engine is used, but nothing is written and no model is called, so summaries are not
 //! simulated. See `docs/simulate.md`.
 
+mod command;
 mod counts;
+mod exchange;
 mod facts;
 mod forced;
 mod gate;
@@ -12,6 +14,7 @@ mod page;
 mod recorded;
 mod replay;
 mod report;
+mod rules;
 mod view;
 
 use std::sync::Arc;
@@ -30,13 +33,17 @@ use crate::session::Loaded;
 use crate::settings::Settings;
 
 use counts::Remembering;
+use exchange::Exchange;
+use report::Replays;
 
+pub use command::PolicyCommand;
 pub use facts::{KnownFact, known_facts};
 pub use forced::ForcedCut;
-pub use gate::{Condition, Gate, GateError};
+pub use gate::{Bound, Condition, Gate, GateError, GateResult};
 pub use recorded::RecordedCost;
 pub use replay::LiveCall;
 pub use report::{RecipeReport, SessionReport, SimulateReport};
+pub use rules::RuleViolation;
 
 /// The model whose prices are used if a session names no model with known prices.
 pub const PRICED_AS: &str = "claude-sonnet-4-6";
@@ -61,6 +68,8 @@ pub const NO_COMPACTION: &str = "none";
 /// How sessions are simulated.
 #[derive(Clone, Debug)]
 pub struct Simulate {
+    /// Programs that decide what is sent. They come before the recipes in the report.
+    pub commands: Vec<PolicyCommand>,
     /// The recipes, each with its name in the report.
     pub recipes: Vec<(String, Recipe)>,
     /// The context window of the model.
@@ -90,9 +99,10 @@ pub struct Simulate {
 pub struct SimulatedSession {
     /// The report of the session.
     pub report: SessionReport,
-    /// For each recipe, the calls of the session; the first list is without compaction.
+    /// The calls of the session: without compaction, then for each policy command, then for each
+    /// recipe.
     pub live: Vec<Vec<LiveCall>>,
-    /// For each recipe, the forced compactions; the first list, without compaction, is empty.
+    /// The forced compactions, in the same order; the first list, without compaction, is empty.
     pub forced: Vec<Vec<ForcedCut>>,
 }
 
@@ -121,6 +131,7 @@ impl Simulate {
         }
         let live = &settings.values.live;
         Ok(Simulate {
+            commands: Vec::new(),
             recipes: all,
             window: Tokens(live.window.unwrap_or(WINDOW)),
             overhead: Tokens(live.overhead.unwrap_or(0)),
@@ -142,7 +153,8 @@ impl Simulate {
     ///
     /// # Errors
     ///
-    /// The errors of a context in memory, which would be bugs.
+    /// `Usage` if a policy command cannot be started, ends early, or does not answer in time.
+    /// Otherwise the errors of a context in memory, which would be bugs.
     pub fn session<S: Source>(
         &self,
         name: &str,
@@ -164,21 +176,28 @@ impl Simulate {
             Some(_) => None,
             None => crate::billed::fitted_alone(transcript, source, self.counter()),
         };
-        let job = Job { with: self, history: &history, needs: &needs, source, price, fit, counter };
-        let mut live = vec![job.uncompacted()];
-        let mut forced = vec![Vec::new()];
-        for (_, recipe) in &self.recipes {
-            forced.push(job.forced(recipe, &cuts)?);
-            live.push(job.live(recipe)?);
+        let job =
+            Job { with: self, name, history: &history, needs: &needs, source, price, fit, counter };
+        let mut replays = vec![Replays::default()];
+        let uncompacted = &mut replays[0];
+        uncompacted.live = job.uncompacted(&mut uncompacted.tally);
+        for command in &self.commands {
+            replays.push(job.replays_of_command(command, &cuts)?);
         }
-        let report = SessionReport::from_replays(
-            (name, session.format.name),
-            transcript,
-            &job,
-            &forced,
-            &live,
-        );
+        for (_, recipe) in &self.recipes {
+            replays.push(job.replays_of_recipe(recipe, &cuts)?);
+        }
+        let agent = session.format.name;
+        let report = SessionReport::from_replays((name, agent), transcript, &job, &replays);
+        let (live, forced) = replays.into_iter().map(|it| (it.live, it.forced)).unzip();
         Ok(SimulatedSession { report, live, forced })
+    }
+
+    /// The names in the report: no compaction, the policy commands, the recipes.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let commands = self.commands.iter().map(|command| command.line.as_str());
+        let recipes = self.recipes.iter().map(|(name, _)| name.as_str());
+        std::iter::once(NO_COMPACTION).chain(commands).chain(recipes)
     }
 
     fn counter(&self) -> &'static dyn Counter {
@@ -197,6 +216,8 @@ impl Simulate {
 /// A session, and all that its replays under several recipes have in common.
 struct Job<'j> {
     with: &'j Simulate,
+    /// The name of the session.
+    name: &'j str,
     history: &'j History,
     needs: &'j Needs,
     source: &'j dyn Source,
@@ -230,6 +251,31 @@ impl Job<'_> {
     fn counted_prompt(&self) -> Tokens {
         let factor = self.fit.map_or(1_000, |fit| u64::from(fit.factor)).max(1);
         Tokens(self.prompt().0 * 1_000 / factor)
+    }
+
+    fn replays_of_recipe(
+        &self,
+        recipe: &Recipe,
+        cuts: &[ForcedCompaction<'_>],
+    ) -> crate::Result<Replays> {
+        let mut replays = Replays::default();
+        replays.forced = self.forced(recipe, cuts, &mut replays.tally)?;
+        replays.live = self.live(recipe, &mut replays.tally)?;
+        Ok(replays)
+    }
+
+    fn replays_of_command(
+        &self,
+        command: &PolicyCommand,
+        cuts: &[ForcedCompaction<'_>],
+    ) -> crate::Result<Replays> {
+        let mut policy = command.start(self.name, self.with.window.0, self.with.overhead.0)?;
+        let mut exchange = Exchange::new(self.history, self.source, &self.counter);
+        let mut replays = Replays::default();
+        let tally = &mut replays.tally;
+        replays.forced = self.forced_of_command(&mut policy, &mut exchange, cuts, tally)?;
+        replays.live = self.live_of_command(&mut policy, &mut exchange, tally)?;
+        Ok(replays)
     }
 
     /// The setup of a context that is compacted with a recipe.

@@ -1,11 +1,15 @@
 //! `epitome simulate`: what recipes would have kept of the user's own sessions, and the cost.
 
+mod gate;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use clap::Args as ClapArgs;
-use epitome::simulate::{Gate, RecipeReport, Simulate, SimulateReport, SimulatedSession};
+use epitome::simulate::{
+    Gate, PolicyCommand, RecipeReport, Simulate, SimulateReport, SimulatedSession,
+};
 use epitome::storage::{Spliced, write_new};
 use epitome_llm::Catalogue;
 use epitome_model::Tokens;
@@ -22,7 +26,8 @@ const EXAMPLES: &str = "\
 Examples:
   epitome simulate session.jsonl
   epitome simulate --recipe digest --recipe s06 --html report.html *.jsonl
-  epitome simulate --recipe digest --gate 'recall>=0.9,cost<=0.6' sessions/*.jsonl
+  epitome simulate --recipe digest --gate recall=0.9,cost=0.6,rules=1 sessions/*.jsonl
+  epitome simulate --policy-command 'python my_policy.py' --gate rules=1 session.jsonl
   epitome simulate --all";
 
 /// The number of days that `--all` looks back.
@@ -72,9 +77,20 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 
-    /// Exit with status 7 unless the first recipe meets conditions: recall>=0.9,cost<=0.6
+    /// A command that decides what is sent, measured like a recipe: it answers the requests of
+    /// `epitome engine` on its standard input (docs/simulate.md); may be given several times
+    #[arg(long, value_name = "COMMAND")]
+    pub policy_command: Vec<String>,
+
+    /// Exit with status 7 unless the first recipe, or the first policy command if there is one,
+    /// meets conditions: recall=0.9,cost=0.6,rules=1. `=` is the good direction of a figure; `>=`
+    /// and `<=` name one
     #[arg(long, value_name = "CONDITIONS", value_parser = clap::value_parser!(Gate))]
     pub gate: Option<Gate>,
+
+    /// Also write the conditions of the gate as a JUnit report, in place of an older report
+    #[arg(long, value_name = "FILE", requires = "gate")]
+    pub junit: Option<PathBuf>,
 
     /// All sessions of the last 30 days, and what they would have cost
     #[arg(long, conflicts_with = "sessions")]
@@ -96,14 +112,15 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         .collect();
     steps.clear();
     let mut simulated = Vec::new();
-    let mut failed = 0;
-    for done in done {
+    let mut failed: Vec<(String, Failure)> = Vec::new();
+    for (input, done) in inputs.iter().zip(done) {
         match done {
             Ok(session) => simulated.push(session),
-            // The other sessions are simulated even if one fails.
-            Err(failure) if inputs.len() > 1 => {
+            // The other sessions are simulated even if one cannot be read. A policy command that
+            // fails would fail for all of them.
+            Err(failure) if inputs.len() > 1 && failure.status != Status::Usage => {
                 app.note(failure.render().trim_end());
-                failed += 1;
+                failed.push((input.name(), failure));
             }
             Err(failure) => return Err(failure),
         }
@@ -111,23 +128,31 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     if simulated.is_empty() {
         return Err(nothing(args));
     }
-    let report = SimulateReport::from_sessions(&simulate, &simulated);
+    let mut report = SimulateReport::from_sessions(&simulate, &simulated);
+    if let Some(gate) = &args.gate {
+        report.check(gate);
+    }
     if let Some(path) = &args.html {
         let page = report.page(&simulated);
         write_new(path, |to| Spliced::new(&page.as_bytes(), Vec::new())?.copy_to(to))
             .map_err(Failure::writing)?;
     }
+    if let Some(path) = &args.junit {
+        gate::write_junit(path, &report, &failed)?;
+    }
     if app.global.json {
         app.print_json(&report)?;
     } else {
         let found = if args.all { month(&report) } else { report.finding() };
-        app.print(&format!("{}\n\n{}", wrap_line(&found, 100).join("\n"), table(&report)))?;
+        let found = wrap_line(&found, 100).join("\n");
+        let gates = gate::table(&report);
+        app.print(&format!("{found}\n\n{}{}{gates}", table(&report), violations(&report)))?;
     }
-    if failed > 0 {
-        let what = format!("{failed} of {} sessions were not replayed", inputs.len());
+    if !failed.is_empty() {
+        let what = format!("{} of {} sessions were not replayed", failed.len(), inputs.len());
         return Err(Failure::new(Status::Unreadable, "unreadable", what));
     }
-    args.gate.as_ref().map_or(Ok(()), |gate| check(gate, &report))
+    gate::check(&report, simulate.commands.first())
 }
 
 fn nothing(args: &Args) -> Failure {
@@ -155,6 +180,7 @@ fn options(app: &App, args: &Args) -> Result<Simulate> {
         simulate = simulate.with_overhead(Tokens(overhead));
     }
     Ok(Simulate {
+        commands: args.policy_command.iter().map(PolicyCommand::new).collect(),
         window: args.window.map_or(simulate.window, Tokens),
         target: args.target.map(|percent| percent as f64 / 100.0),
         model: args.model.clone(),
@@ -211,6 +237,13 @@ fn table(report: &SimulateReport) -> String {
     )
 }
 
+/// The rules that requests break, as paragraphs. Empty if none breaks any.
+fn violations(report: &SimulateReport) -> String {
+    let findings = report.rule_findings();
+    let findings = findings.iter().map(|finding| wrap_line(&field(finding), 100).join("\n"));
+    findings.map(|finding| format!("\n{finding}\n")).collect()
+}
+
 fn column(head: &str) -> usize {
     RecipeReport::HEADS.iter().position(|it| *it == head).expect("a column")
 }
@@ -245,14 +278,4 @@ fn month(report: &SimulateReport) -> String {
     );
     let all: Vec<String> = std::iter::once(first).chain(other_lines).collect();
     all.join(" ")
-}
-
-fn check(gate: &Gate, report: &SimulateReport) -> Result<()> {
-    let Some(recipe) = report.recipes.get(1) else { return Ok(()) };
-    let missed = gate.unmet_conditions(recipe, report.cuts);
-    if missed.is_empty() {
-        return Ok(());
-    }
-    let what = format!("the recipe {} misses the gate: {}", recipe.recipe, missed.join(", "));
-    Err(Failure::new(Status::Missed, "gate", what))
 }

@@ -1,5 +1,6 @@
 //! The program on the command line.
 
+mod action;
 mod archive;
 mod as_it_was;
 mod bad_input;

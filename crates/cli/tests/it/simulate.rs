@@ -4,9 +4,10 @@ use crate::world::sessions::{self, CLAUDE};
 use crate::world::{self, World};
 use insta::assert_snapshot;
 use serde_json::json;
+use std::path::Path;
 
 /// A session of twenty calls: each reads a file, and mentions what it found in earlier ones.
-fn session() -> String {
+pub fn session() -> String {
     let mut session = sessions::Claude::new(CLAUDE);
     session.user("Find out why parseConfig fails.");
     for n in 0..20_usize {
@@ -166,7 +167,10 @@ fn a_gate_that_is_missed_is_a_status_of_its_own() {
         ("recall>=90", Some(2)),
         ("over<=-1", Some(2)),
         ("beauty>=1", Some(2)),
-        ("recall=1", Some(2)),
+        ("recall=0.1,kept=0.9,rules=1", Some(0)),
+        ("recall=1", Some(7)),
+        ("recall", Some(2)),
+        ("recall==1", Some(2)),
     ];
     for (gate, expect) in cases {
         assert_eq!(status(gate), expect, "{gate}");
@@ -174,6 +178,8 @@ fn a_gate_that_is_missed_is_a_status_of_its_own() {
     let stderr = String::from_utf8(simulate("kept<=0.9,recall>=1").stderr).expect("UTF-8");
     assert!(stderr.contains("the recipe s06 misses the gate: recall>=1 (is 0."), "{stderr}");
     assert!(!stderr.contains("kept"), "{stderr}");
+    let stderr = String::from_utf8(simulate("beauty=1").stderr).expect("UTF-8");
+    assert!(stderr.contains("there is no figure `beauty`: kept, recall, in_line, "), "{stderr}");
     let stderr = String::from_utf8(simulate("pins>=1").stderr).expect("UTF-8");
     let why = "pins>=1 (was not measured: no session has a rule file, a skill or a marked text)";
     assert!(stderr.contains(why), "{stderr}");
@@ -186,6 +192,179 @@ fn a_gate_that_is_missed_is_a_status_of_its_own() {
     let stderr = String::from_utf8(output.stderr).expect("UTF-8");
     let why = "recall>=0.9 (was not measured: no session is long enough for a forced compaction)";
     assert!(stderr.contains(why), "{stderr}");
+}
+
+#[test]
+fn a_gate_is_a_table_json_and_a_junit_report() {
+    let world = World::new();
+    world.claude(CLAUDE, session());
+    let gate = "recall=0.9,cost<=1.5,pins=1,rules=1";
+    let args = ["simulate", CLAUDE, "--recipe", "s06", "--gate", gate];
+    let output = world.output(&args);
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let table = text.split("\n\n").last().expect("a table");
+    assert_snapshot!(table, @r"
+    figure    gate  measured  result
+    recall  >= 0.9    0.8513  failed
+    cost    <= 1.5    1.1015  passed
+    pins      >= 1         -  failed, not measured: no session has a rule file, a skill or a marked text
+    rules     >= 1         1  passed
+    ");
+    let report = world.home.join("report.xml");
+    let path = report.to_str().expect("text");
+    let with_report = [&args[..], &["--json", "--junit", path]].concat();
+    let output = world.output(&with_report);
+    assert_eq!(output.status.code(), Some(7));
+    let object: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    world::check("simulate.schema.json", std::slice::from_ref(&object));
+    assert_eq!(object["gates"][1]["figure"], "cost");
+    assert_eq!(object["gates"][1]["passed"], true);
+    let pins = json!({ "figure": "pins", "bound": ">=", "value": 1.0, "measured": null,
+        "passed": false, "reason": "no session has a rule file, a skill or a marked text" });
+    assert_eq!(object["gates"][2], pins);
+    let first = std::fs::read_to_string(&report).expect("a report");
+    assert_snapshot!(first, @r#"
+    <?xml version="1.0" encoding="UTF-8"?>
+    <testsuites name="epitome simulate" tests="4" skipped="0" failures="2" errors="0">
+        <testsuite name="s06" tests="4" skipped="0" errors="0" failures="2">
+            <properties>
+                <property name="sessions" value="1"/>
+                <property name="calls" value="40"/>
+                <property name="forced compactions" value="8"/>
+            </properties>
+            <testcase name="recall&gt;=0.9" classname="s06">
+                <failure message="recall is 0.8513" type="gate"/>
+            </testcase>
+            <testcase name="cost&lt;=1.5" classname="s06">
+                <system-out>cost is 1.1015</system-out>
+            </testcase>
+            <testcase name="pins&gt;=1" classname="s06">
+                <failure message="pins was not measured: no session has a rule file, a skill or a marked text" type="gate"/>
+            </testcase>
+            <testcase name="rules&gt;=1" classname="s06">
+                <system-out>rules is 1</system-out>
+            </testcase>
+        </testsuite>
+    </testsuites>
+    "#);
+    // A new report replaces an older one, and no other file.
+    assert_eq!(world.output(&with_report).status.code(), Some(7));
+    assert_eq!(std::fs::read_to_string(&report).expect("a report"), first);
+    std::fs::write(&report, "notes").expect("a disk");
+    assert_eq!(world.output(&with_report).status.code(), Some(4));
+    assert_eq!(std::fs::read_to_string(&report).expect("a file"), "notes");
+}
+
+/// The figures of the first recipe or policy command.
+fn figures(world: &World, args: &[&str]) -> serde_json::Value {
+    let objects = world.json(&[&["simulate", CLAUDE, "--json"], args].concat());
+    world::check("simulate.schema.json", &objects);
+    let mut figures = objects[0]["recipes"][1].clone();
+    figures["recipe"].take();
+    figures
+}
+
+#[cfg(unix)]
+#[test]
+fn the_engine_as_a_policy_has_the_figures_of_its_recipe() {
+    let world = World::new();
+    world.claude(CLAUDE, session());
+    for recipe in ["s06", "s08", "clear-tool-uses", "epitome"] {
+        let window = ["--window", "24000", "--count", "estimate"];
+        let engine = env!("CARGO_BIN_EXE_epitome");
+        let policy = format!("{engine} engine --no-log --count estimate --recipe {recipe}");
+        let measured = |what: &[&str]| figures(&world, &[&window, what].concat());
+        let of_recipe = measured(&["--recipe", recipe]);
+        let of_command = measured(&["--policy-command", &policy]);
+        for figure in ["kept", "recall", "in_line", "recoverable", "cost", "cost_bp", "far_recall"]
+        {
+            assert_eq!(of_command[figure], of_recipe[figure], "{recipe}: {figure}");
+        }
+        assert_eq!(of_command["violations"], json!([]), "{recipe}");
+    }
+}
+
+/// Answers to each request, by its operation, in the shell.
+#[cfg(unix)]
+fn shell_policy(call: &str, force: &str) -> String {
+    let ok = r#"{"ok":true}"#;
+    format!(
+        "while read -r line; do case $line in *'\"op\":\"call\"'*) {call};; \
+         *'\"op\":\"force\"'*) {force};; *) echo '{ok}';; esac; done"
+    )
+}
+
+#[cfg(unix)]
+#[test]
+fn what_a_policy_breaks_is_counted_with_its_reason() {
+    let world = World::new();
+    world.claude(CLAUDE, session());
+    let hi = r#"{"messages":[{"role":"user","content":"Something of its own."}]}"#;
+    let orphan = r#"{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":"a"}]}]}"#;
+    let count = |policy: &str| {
+        let figures = figures(&world, &["--policy-command", policy]);
+        let violations = figures["violations"].as_array().expect("a list").iter();
+        let counts = violations.map(|it| (it["rule"].clone(), it["count"].clone()));
+        (figures["rules"].clone(), counts.collect::<Vec<_>>())
+    };
+    let lost = count(&shell_policy(&format!("echo '{hi}'"), &format!("echo '{orphan}'")));
+    assert_eq!(
+        lost,
+        (json!(0.0), vec![(json!("lost-request"), json!(48)), (json!("orphan-result"), json!(8)),])
+    );
+    let bad = count(&shell_policy("echo no", r#"echo '{"error":{"message":"not today"}}'"#));
+    assert_eq!(bad, (json!(0.0), vec![(json!("bad-answer"), json!(48))]));
+    let policy = shell_policy("echo no", "echo no");
+    let output =
+        world.output(&["simulate", CLAUDE, "--policy-command", &policy, "--gate", "rules=1"]);
+    let (text, stderr) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(7), "{stderr}");
+    assert!(text.contains("48 break a rule: bad-answer 48 times (first: call "), "{text}");
+    assert!(stderr.contains("misses the gate: rules>=1 (is 0)"), "{stderr}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_policy_that_ends_is_an_error() {
+    let world = World::new();
+    world.claude(CLAUDE, session());
+    let other = world.write("other.jsonl", session());
+    let other = other.to_str().expect("text");
+    let refuses = r#"read l; echo '{}'; read l; echo '{"error":"no window"}'; read l"#;
+    let wire = r#"read l; echo '{"wire":"openai-chat"}'; read l"#;
+    for (policy, expect) in [
+        ("exit 3", "has ended (exit status: 3) and left a request unanswered"),
+        ("read l; echo '{}'; read l; echo '{}'; read l; exit 4", "has ended (exit status: 4)"),
+        ("no-such-program-anywhere", "has ended (exit status: 127)"),
+        (refuses, "begins no session: no window"),
+        (wire, "takes messages of openai-chat"),
+    ] {
+        let output = world.output(&["simulate", CLAUDE, other, "--policy-command", policy]);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{policy}: {stderr}");
+        assert!(stderr.contains(expect), "{policy}: {stderr}");
+    }
+}
+
+#[test]
+fn the_policy_of_the_documentation_is_measured() {
+    let policy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/clients/policy.py");
+    let text = std::fs::read_to_string(&policy).expect("it is part of the repository");
+    assert!(text.lines().count() <= 30, "it is short");
+    let python = std::process::Command::new("python3").arg("--version").output();
+    if !python.is_ok_and(|output| output.status.success()) {
+        let why = "there is no python3 on this machine";
+        fixtures::skipped("the_policy_of_the_documentation_is_measured", why);
+        return;
+    }
+    let world = World::new();
+    world.claude(CLAUDE, session());
+    let policy = format!("python3 '{}'", policy.display());
+    let gate = "kept=0.4,recall=0.5,cost=1.0,rules=1";
+    let figures = figures(&world, &["--policy-command", &policy, "--gate", gate]);
+    assert_eq!(figures["rules"], 1.0);
+    assert!(figures["compactions"].as_u64() > Some(0), "{figures}");
 }
 
 #[test]

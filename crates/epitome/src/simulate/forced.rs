@@ -4,6 +4,9 @@ use epitome_measure::{CutFigures, ForcedCompaction, LineId, References, line_ids
 use epitome_model::Tokens;
 use epitome_passes::{PinKind, Recipe, View, pins, shorten_to_fit};
 
+use super::command::Process;
+use super::exchange::Exchange;
+use super::rules::RequestTally;
 use super::view::Pool;
 use super::{Job, Pieces};
 use crate::live::Context;
@@ -34,13 +37,52 @@ impl Job<'_> {
         &self,
         recipe: &Recipe,
         cuts: &[ForcedCompaction<'_>],
+        tally: &mut RequestTally,
     ) -> crate::Result<Vec<ForcedCut>> {
         let mut pool = self.pool();
         let mut all = Vec::new();
         for cut in cuts {
             let mut context = Context::in_memory(self.setup(recipe));
             self.say(&mut context, 0..self.history.calls[cut.call()].entry)?;
-            all.extend(self.force(recipe, &mut context, cut, pool.for_another())?);
+            all.extend(self.force(recipe, &mut context, cut, pool.for_another(), tally)?);
+        }
+        Ok(all)
+    }
+
+    /// Has a policy command compact at every point in `cuts`. Where its answer is of no use, nothing
+    /// is compacted. A point is skipped if no fact from before it was used after it.
+    pub(super) fn forced_of_command(
+        &self,
+        policy: &mut Process,
+        exchange: &mut Exchange<'_>,
+        cuts: &[ForcedCompaction<'_>],
+        tally: &mut RequestTally,
+    ) -> crate::Result<Vec<ForcedCut>> {
+        let recipe = Recipe::default();
+        let mut all = Vec::new();
+        for cut in cuts {
+            let call = cut.call();
+            let entries = 0..self.history.calls[call].entry;
+            let answer = policy.force(&exchange.outgoing(entries.clone()), self.with.target)?;
+            let read = answer.messages().and_then(|(messages, references)| {
+                let pieces = exchange.incoming(&messages)?;
+                let references = references.into_iter().map(|(call, name)| (call.into(), name));
+                Ok((pieces, references.collect::<References>()))
+            });
+            let (pieces, references) = match read {
+                Ok(read) => {
+                    self.judge(tally, call, &read.0);
+                    read
+                }
+                Err(why) => {
+                    tally.add_bad_answer(why, || self.place(call));
+                    (self.history.blocks_sent(call).to_vec(), References::default())
+                }
+            };
+            let mut context = Context::in_memory(self.setup(&recipe));
+            self.say(&mut context, entries)?;
+            let rules = self.rules(&recipe, &context);
+            all.extend(measured(cut, &pieces, &references, &rules));
         }
         Ok(all)
     }
@@ -53,29 +95,46 @@ impl Job<'_> {
         context: &mut Context,
         cut: &ForcedCompaction<'_>,
         pool: &mut Pool,
+        tally: &mut RequestTally,
     ) -> crate::Result<Option<ForcedCut>> {
-        let counter = &self.counter;
-        let before = context.unchanged_view();
-        let view = View::new(before.transcript(), before.source(), counter);
-        let view = view.with_rule_files(&recipe.rule_files);
-        let pins = pins(&view, &before.transcript().context);
-        // Of long pins only the rules are compared, because a digest keeps only these.
-        let pins = shorten_to_fit(pins, Tokens(0), counter);
-        let rules = pins.iter().filter(|pin| is_kept_verbatim(pin.kind));
-        let rules: Vec<_> = rules.map(|pin| line_ids(&pin.text)).collect();
+        let rules = self.rules(recipe, context);
         let tokens = context.usage().tokens.0 as f64;
         let target = self.with.target.map_or(0, |share| (tokens * share) as u64);
         // With a target, even of 0, the compaction is made whatever the size; 0 leaves the target
         // to the recipe.
         context.ask_for_compaction(None, Some(Tokens(target)));
-        let pieces = pool.pieces(context.view()?, counter);
+        let pieces = pool.pieces(context.view()?, &self.counter);
+        self.judge(tally, cut.call(), &pieces);
         let named = context.references().into_iter().map(|(call, it)| (call, it.to_string()));
         let named = named.chain(context.digested_calls());
         let references: References = named.map(|(call, name)| (call.into(), name)).collect();
-        let Some(figures) = cut.measure(&pieces, &references) else { return Ok(None) };
-        let kept_pins = rules.iter().filter(|lines| contain(&pieces, lines)).count() as u64;
-        Ok(Some(ForcedCut { figures, pins: rules.len() as u64, kept_pins }))
+        Ok(measured(cut, &pieces, &references, &rules))
     }
+
+    /// The lines of each rule file, skill and marked text in a context. Of long ones only the rules
+    /// are compared, because a digest keeps only these.
+    fn rules(&self, recipe: &Recipe, context: &Context) -> Vec<Vec<LineId>> {
+        let before = context.unchanged_view();
+        let view = View::new(before.transcript(), before.source(), &self.counter);
+        let view = view.with_rule_files(&recipe.rule_files);
+        let pins = pins(&view, &before.transcript().context);
+        let pins = shorten_to_fit(pins, Tokens(0), &self.counter);
+        let rules = pins.iter().filter(|pin| is_kept_verbatim(pin.kind));
+        rules.map(|pin| line_ids(&pin.text)).collect()
+    }
+}
+
+/// The measurements of a compacted context. `rules` are the lines of each of its pins. `None` if no
+/// fact from before the compaction was used after it.
+fn measured(
+    cut: &ForcedCompaction<'_>,
+    pieces: &Pieces,
+    references: &References,
+    rules: &[Vec<LineId>],
+) -> Option<ForcedCut> {
+    let figures = cut.measure(pieces, references)?;
+    let kept_pins = rules.iter().filter(|lines| contain(pieces, lines)).count() as u64;
+    Some(ForcedCut { figures, pins: rules.len() as u64, kept_pins })
 }
 
 /// Whether pins of this kind are kept word for word. A plan and a to-do list are arguments of a

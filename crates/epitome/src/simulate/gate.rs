@@ -1,9 +1,14 @@
-//! Conditions on the result of a simulation, for agent developers: `recall>=0.9,cost<=0.6`.
+//! Conditions on the result of a simulation, for agent developers: `recall=0.9,cost=0.6`.
 
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Serialize, Serializer};
+
 use super::report::RecipeReport;
+
+use Bound::{AtLeast, AtMost};
+use Kind::{Cost, Forced, Live};
 
 /// Conditions that a recipe must meet.
 #[derive(Clone, Debug)]
@@ -22,10 +27,30 @@ pub struct Condition {
 #[error("{0}")]
 pub struct GateError(String);
 
+/// Whether a figure must be at least or at most a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Bound {
+pub enum Bound {
+    /// `>=`.
     AtLeast,
+    /// `<=`.
     AtMost,
+}
+
+/// A condition of a gate, and whether it is met.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GateResult {
+    /// The name of the figure, as in the JSON of a recipe.
+    pub figure: &'static str,
+    /// Whether `value` is the least or the most.
+    pub bound: Bound,
+    /// The value that the figure is compared with.
+    pub value: f64,
+    /// The figure; `null` if it was not measured.
+    pub measured: Option<f64>,
+    /// Whether the condition is met. A figure that was not measured meets none.
+    pub passed: bool,
+    /// The reason why the figure was not measured; `null` if it was.
+    pub reason: Option<&'static str>,
 }
 
 /// A figure of the report that a condition can name.
@@ -34,6 +59,8 @@ struct Figure {
     name: &'static str,
     of: fn(&RecipeReport) -> Option<f64>,
     kind: Kind,
+    /// The bound of a condition that is written with `=`: what is good should be at least so much.
+    bound: Bound,
     /// The reason why the figure was not measured, although sessions were long enough.
     none: &'static str,
 }
@@ -52,58 +79,90 @@ enum Kind {
 const fn figure(
     name: &'static str,
     kind: Kind,
+    bound: Bound,
     of: fn(&RecipeReport) -> Option<f64>,
     none: &'static str,
 ) -> Figure {
-    Figure { name, of, kind, none }
+    Figure { name, of, kind, bound, none }
 }
 
 const NO_LATER_USE: &str = "no later call uses a fact from before";
 const NO_PRICE: &str = "no call has a price";
+const NO_EDIT: &str = "no edit quotes a line from before";
+const NO_FAR_USE: &str = "no response uses a fact from more than ten calls before";
+const NO_PIN: &str = "no session has a rule file, a skill or a marked text";
 
 /// All figures that conditions can name, with the names that they have in the JSON of the report.
-const FIGURES: [Figure; 13] = [
-    figure("kept", Kind::Forced, |it| it.kept, "nothing was compacted"),
-    figure("recall", Kind::Forced, |it| it.recall, NO_LATER_USE),
-    figure("in_line", Kind::Forced, |it| it.in_line, NO_LATER_USE),
-    figure("recoverable", Kind::Forced, |it| it.recoverable, NO_LATER_USE),
+const FIGURES: [Figure; 14] = [
+    figure("kept", Forced, AtMost, |it| it.kept, "nothing was compacted"),
+    figure("recall", Forced, AtLeast, |it| it.recall, NO_LATER_USE),
+    figure("in_line", Forced, AtLeast, |it| it.in_line, NO_LATER_USE),
+    figure("recoverable", Forced, AtLeast, |it| it.recoverable, NO_LATER_USE),
+    figure("pins", Forced, AtLeast, |it| it.pins, NO_PIN),
+    figure("rereads", Forced, AtMost, |it| it.rereads, "no later edit quotes a line from before"),
+    figure("cost", Cost, AtMost, |it| it.cost, NO_PRICE),
+    figure("cost_bp", Cost, AtMost, |it| it.cost_bp, NO_PRICE),
+    figure("cost_rereads", Cost, AtMost, |it| it.cost_rereads, NO_PRICE),
     figure(
-        "pins",
-        Kind::Forced,
-        |it| it.pins,
-        "no session has a rule file, a skill or a marked text",
+        "call_recall",
+        Live,
+        AtLeast,
+        |it| it.call_recall,
+        "no response uses a fact from before",
     ),
-    figure("rereads", Kind::Forced, |it| it.rereads, "no later edit quotes a line from before"),
-    figure("cost", Kind::Cost, |it| it.cost, NO_PRICE),
-    figure("cost_bp", Kind::Cost, |it| it.cost_bp, NO_PRICE),
-    figure("cost_rereads", Kind::Cost, |it| it.cost_rereads, NO_PRICE),
-    figure("call_recall", Kind::Live, |it| it.call_recall, "no response uses a fact from before"),
-    figure(
-        "far_recall",
-        Kind::Live,
-        |it| it.far_recall,
-        "no response uses a fact from more than ten calls before",
-    ),
-    figure("over", Kind::Live, |it| Some(it.over), "there is no call"),
-    figure("live_rereads", Kind::Live, |it| it.live_rereads, "no edit quotes a line from before"),
+    figure("far_recall", Live, AtLeast, |it| it.far_recall, NO_FAR_USE),
+    figure("over", Live, AtMost, |it| Some(it.over), "there is no call"),
+    figure("live_rereads", Live, AtMost, |it| it.live_rereads, NO_EDIT),
+    figure("rules", Live, AtLeast, |it| it.rules, "there is no call"),
 ];
 
 impl Gate {
-    /// The conditions that a recipe does not meet, each with the actual figure: `recall>=0.9 (is
-    /// 0.8812)`. A figure that was not measured does not meet its condition, and the text says why
-    /// it was not. `cuts` is the number of compactions that were forced with each recipe.
-    pub fn unmet_conditions(&self, report: &RecipeReport, cuts: u64) -> Vec<String> {
-        let missed = self.0.iter().filter_map(|condition| {
-            let is = (condition.figure.of)(report);
-            let is_met = is.is_some_and(|is| match condition.bound {
-                Bound::AtLeast => is >= condition.value,
-                Bound::AtMost => is <= condition.value,
+    /// Each condition with the figure of a recipe. A figure that was not measured does not meet its
+    /// condition. `cuts` is the number of compactions that were forced with each recipe.
+    pub fn check(&self, report: &RecipeReport, cuts: u64) -> Vec<GateResult> {
+        let results = self.0.iter().map(|condition| {
+            let Condition { figure, bound, value } = *condition;
+            let measured = (figure.of)(report);
+            let passed = measured.is_some_and(|measured| match bound {
+                AtLeast => measured >= value,
+                AtMost => measured <= value,
             });
-            let none = || format!("was not measured: {}", condition.figure.why_none(cuts));
-            let is = is.map_or_else(none, |is| format!("is {is}"));
-            (!is_met).then(|| format!("{condition} ({is})"))
+            let reason = if measured.is_none() { Some(figure.why_none(cuts)) } else { None };
+            GateResult { figure: figure.name, bound, value, measured, passed, reason }
         });
-        missed.collect()
+        results.collect()
+    }
+}
+
+impl GateResult {
+    /// The condition: `recall>=0.9`.
+    pub fn condition(&self) -> String {
+        format!("{}{}{}", self.figure, self.bound.sign(), self.value)
+    }
+
+    /// The figure in words: `is 0.8812`, or why it was not measured.
+    pub fn finding(&self) -> String {
+        match (self.measured, self.reason) {
+            (Some(measured), _) => format!("is {measured}"),
+            (None, Some(reason)) => format!("was not measured: {reason}"),
+            (None, None) => "was not measured".to_owned(),
+        }
+    }
+}
+
+impl Bound {
+    /// The bound as it is written in a condition.
+    pub fn sign(self) -> &'static str {
+        match self {
+            AtLeast => ">=",
+            AtMost => "<=",
+        }
+    }
+}
+
+impl Serialize for Bound {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.sign())
     }
 }
 
@@ -111,8 +170,8 @@ impl Figure {
     /// The reason why the figure was not measured.
     fn why_none(&self, cuts: u64) -> &'static str {
         match self.kind {
-            Kind::Forced if cuts == 0 => "no session is long enough for a forced compaction",
-            Kind::Forced | Kind::Live | Kind::Cost => self.none,
+            Forced if cuts == 0 => "no session is long enough for a forced compaction",
+            Forced | Live | Cost => self.none,
         }
     }
 }
@@ -133,10 +192,11 @@ impl FromStr for Condition {
 
     fn from_str(text: &str) -> Result<Condition, GateError> {
         let wrong = || GateError(format!("`{text}` is no condition; write it like recall>=0.9"));
-        let (name, value, bound) = match (text.split_once(">="), text.split_once("<=")) {
-            (Some((name, value)), None) => (name, value, Bound::AtLeast),
-            (None, Some((name, value))) => (name, value, Bound::AtMost),
-            (Some(_), Some(_)) | (None, None) => return Err(wrong()),
+        let (name, value) = text.split_once('=').ok_or_else(wrong)?;
+        let (name, sign) = match name.as_bytes().last() {
+            Some(b'>') => (&name[..name.len() - 1], Some(AtLeast)),
+            Some(b'<') => (&name[..name.len() - 1], Some(AtMost)),
+            Some(_) | None => (name, None),
         };
         let value: f64 = value.trim().parse().map_err(|_| wrong())?;
         let name = name.trim().replace('-', "_");
@@ -147,22 +207,19 @@ impl FromStr for Condition {
         if !value.is_finite() {
             return Err(wrong());
         }
+        let bound = sign.unwrap_or(figure.bound);
         match figure.kind {
-            Kind::Forced | Kind::Live if !(0.0..=1.0).contains(&value) => {
+            Forced | Live if !(0.0..=1.0).contains(&value) => {
                 let what = format!("`{text}`: {name} is a share, from 0 to 1");
                 Err(GateError(what))
             }
-            Kind::Forced | Kind::Live | Kind::Cost => Ok(Condition { figure, bound, value }),
+            Forced | Live | Cost => Ok(Condition { figure, bound, value }),
         }
     }
 }
 
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bound = match self.bound {
-            Bound::AtLeast => ">=",
-            Bound::AtMost => "<=",
-        };
-        write!(f, "{}{bound}{}", self.figure.name, self.value)
+        write!(f, "{}{}{}", self.figure.name, self.bound.sign(), self.value)
     }
 }

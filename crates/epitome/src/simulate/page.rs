@@ -24,11 +24,13 @@ impl SimulateReport {
         let sessions = self.sessions.len();
         let calls = self.calls;
         let cuts = self.cuts;
+        let rules: String =
+            self.rule_findings().iter().map(|finding| format!(" {finding}")).collect();
         Figures {
             title: "What recipes keep and cost".to_owned(),
             about: format!(
                 "{} {sessions} sessions, {calls} calls, {} tokens, {cuts} forced compactions. \
-                 Prices of {}.",
+                 Prices of {}.{rules}",
                 self.finding(),
                 self.tokens,
                 self.prices

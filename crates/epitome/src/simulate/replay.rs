@@ -8,7 +8,10 @@ use epitome_model::{Entry, MicroDollars, Source};
 use epitome_passes::{Event, Recipe};
 use epitome_render::moment;
 
-use super::Job;
+use super::command::Process;
+use super::exchange::Exchange;
+use super::rules::RequestTally;
+use super::{Job, Pieces};
 use crate::live::{Context, Speaker};
 
 /// One call of a session, replayed under a recipe.
@@ -29,15 +32,23 @@ pub struct LiveCall {
 
 impl Job<'_> {
     /// Replays the session without any compaction.
-    pub(super) fn uncompacted(&self) -> Vec<LiveCall> {
+    pub(super) fn uncompacted(&self, tally: &mut RequestTally) -> Vec<LiveCall> {
         let mut replay = self.replay();
-        let calls = 0..self.history.calls.len();
-        let view = |call: usize| self.history.blocks_sent(call).to_vec();
-        calls.map(|call| self.call(&mut replay, call, view(call), 0)).collect()
+        let mut calls = Vec::new();
+        for call in 0..self.history.calls.len() {
+            let view = self.history.blocks_sent(call).to_vec();
+            self.judge(tally, call, &view);
+            calls.push(self.call(&mut replay, call, view, 0));
+        }
+        calls
     }
 
     /// Replays the session under a recipe, which may compact before every call.
-    pub(super) fn live(&self, recipe: &Recipe) -> crate::Result<Vec<LiveCall>> {
+    pub(super) fn live(
+        &self,
+        recipe: &Recipe,
+        tally: &mut RequestTally,
+    ) -> crate::Result<Vec<LiveCall>> {
         let mut replay = self.replay();
         let mut pool = self.pool();
         let mut context = Context::in_memory(self.setup(recipe));
@@ -50,9 +61,54 @@ impl Job<'_> {
             let events = context.events();
             let is_done = |event: &&Event| matches!(event, Event::Finished { .. });
             let compactions = events.iter().filter(is_done).count() as u64;
+            self.judge(tally, call, &view);
             calls.push(self.call(&mut replay, call, view, compactions));
         }
         Ok(calls)
+    }
+
+    /// Replays the session under a policy command, which is asked before every call. Where its
+    /// answer is of no use, the whole history is sent.
+    pub(super) fn live_of_command(
+        &self,
+        policy: &mut Process,
+        exchange: &mut Exchange<'_>,
+        tally: &mut RequestTally,
+    ) -> crate::Result<Vec<LiveCall>> {
+        let mut replay = self.replay();
+        let mut entries_so_far = 0;
+        let mut sent: Pieces = Vec::new();
+        let mut calls = Vec::new();
+        for (call, place) in self.history.calls.iter().enumerate() {
+            let answer = policy.call(&exchange.outgoing(entries_so_far..place.entry))?;
+            entries_so_far = place.entry;
+            let read = answer.messages().and_then(|(messages, _)| exchange.incoming(&messages));
+            let (view, compactions) = match read {
+                Ok(view) => {
+                    self.judge(tally, call, &view);
+                    let begins_as_before = sent.iter().zip(&view).all(|(a, b)| a.id == b.id);
+                    let is_longer = sent.len() <= view.len() && begins_as_before;
+                    (view, u64::from(!is_longer))
+                }
+                Err(why) => {
+                    tally.add_bad_answer(why, || self.place(call));
+                    (self.history.blocks_sent(call).to_vec(), 0)
+                }
+            };
+            sent.clone_from(&view);
+            calls.push(self.call(&mut replay, call, view, compactions));
+        }
+        Ok(calls)
+    }
+
+    /// Checks the rules that every request must fulfil.
+    pub(super) fn judge(&self, tally: &mut RequestTally, call: usize, view: &Pieces) {
+        tally.add(view, self.history.user_request(call), || self.place(call));
+    }
+
+    /// The place of a call, for people.
+    pub(super) fn place(&self, call: usize) -> String {
+        format!("call {} of {}", call + 1, self.name)
     }
 
     /// Appends entries of the history to a context.
@@ -68,7 +124,7 @@ impl Job<'_> {
         &self,
         replay: &mut Replay<'_>,
         call: usize,
-        view: super::Pieces,
+        view: Pieces,
         compactions: u64,
     ) -> LiveCall {
         let mut figures = replay.call(call, view, self.is_cold(call));

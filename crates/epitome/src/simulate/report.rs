@@ -4,8 +4,10 @@ use epitome_model::{MicroDollars, Tokens, Transcript, plural};
 use serde::Serialize;
 
 use super::forced::ForcedCut;
+use super::gate::{Gate, GateResult};
 use super::recorded::{RecordedCost, rounded};
 use super::replay::LiveCall;
+use super::rules::{RequestTally, RuleViolation};
 use super::{Job, NO_COMPACTION, PROMPT, Simulate, SimulatedSession};
 
 /// The report of a simulation of several sessions. `docs/json.md` describes its JSON.
@@ -35,6 +37,9 @@ pub struct SimulateReport {
     pub prices: String,
     /// The name of the counter of tokens.
     pub counter: &'static str,
+    /// The conditions of a gate, if one was given.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<GateResult>,
     /// The report of each session.
     pub sessions: Vec<SessionReport>,
 }
@@ -104,6 +109,10 @@ pub struct RecipeReport {
     pub live_rereads: Option<f64>,
     /// The number of compactions.
     pub compactions: u64,
+    /// The share of requests that break no rule that every request must fulfil.
+    pub rules: Option<f64>,
+    /// The rules that requests break; empty if they break none.
+    pub violations: Vec<RuleViolation>,
     #[serde(skip)]
     sums: Sums,
 }
@@ -124,6 +133,16 @@ struct Sums {
     live_rereads: (u64, u64),
     /// The cost of reading again what edits in the replay needed.
     reread: MicroDollars,
+    /// Requests that break no rule, and all requests.
+    valid: (u64, u64),
+}
+
+/// The replays of a session under one recipe or policy command.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Replays {
+    pub live: Vec<LiveCall>,
+    pub forced: Vec<ForcedCut>,
+    pub tally: RequestTally,
 }
 
 impl SessionReport {
@@ -131,15 +150,11 @@ impl SessionReport {
         (name, agent): (&str, &'static str),
         transcript: &Transcript,
         job: &Job<'_>,
-        forced: &[Vec<ForcedCut>],
-        live: &[Vec<LiveCall>],
+        replays: &[Replays],
     ) -> SessionReport {
-        let names = job.with.recipes.iter().map(|(name, _)| name.as_str());
-        let names = std::iter::once(NO_COMPACTION).chain(names);
-        let rows = names.zip(forced).zip(live);
-        let mut recipes: Vec<RecipeReport> = rows
-            .map(|((name, forced), live)| RecipeReport::from_calls(name, job.with, forced, live))
-            .collect();
+        let rows = job.with.names().zip(replays);
+        let mut recipes: Vec<RecipeReport> =
+            rows.map(|(name, replays)| RecipeReport::new(name, job.with, replays)).collect();
         compare(&mut recipes);
         let none = recipes.first().map_or(MicroDollars(0), |none| none.micro_dollars);
         let Simulate { prices, window, .. } = job.with;
@@ -214,12 +229,8 @@ impl RecipeReport {
         ]
     }
 
-    fn from_calls(
-        name: &str,
-        with: &Simulate,
-        forced: &[ForcedCut],
-        live: &[LiveCall],
-    ) -> RecipeReport {
+    fn new(name: &str, with: &Simulate, replays: &Replays) -> RecipeReport {
+        let Replays { live, forced, tally } = replays;
         let of_cuts = |share: fn(&ForcedCut) -> f64| mean(forced.iter().map(share));
         let of_calls = |share: fn(&LiveCall) -> Option<f64>| mean(live.iter().filter_map(share));
         let sum = |tokens: fn(&LiveCall) -> u64| live.iter().map(tokens).sum::<u64>();
@@ -235,6 +246,7 @@ impl RecipeReport {
             rereads: pair(|it| it.figures.rereads, |it| it.figures.edits),
             live_rereads: (sum(|call| call.figures.reread), sum(|call| call.figures.edits)),
             reread: MicroDollars(sum(|call| call.rereads.0)),
+            valid: (tally.requests - tally.broken, tally.requests),
         };
         let report = RecipeReport {
             recipe: name.to_owned(),
@@ -255,9 +267,22 @@ impl RecipeReport {
             over: 0.0,
             live_rereads: None,
             compactions: sum(|call| call.compactions),
+            rules: None,
+            violations: RuleViolation::sum(tally.violations.iter()),
             sums,
         };
         report.finished()
+    }
+
+    /// How many requests break a rule, and which rules.
+    fn rule_finding(&self) -> String {
+        let rules = self.violations.iter().map(|violation| {
+            let RuleViolation { rule, what, first, count } = violation;
+            format!("{rule} {count} times (first: {first}: {what})")
+        });
+        let rules = rules.collect::<Vec<_>>().join("; ");
+        let (valid, all) = self.sums.valid;
+        format!("Of {all} requests of {}, {} break a rule: {rules}.", self.recipe, all - valid)
     }
 
     /// Combines the figures of several sessions: means of shares, sums of counts.
@@ -291,6 +316,8 @@ impl RecipeReport {
             over: 0.0,
             live_rereads: None,
             compactions: sum(|it| it.compactions),
+            rules: None,
+            violations: RuleViolation::sum(of.iter().flat_map(|it| &it.violations)),
             sums: Sums {
                 calls: sum(|it| it.sums.calls),
                 over: sum(|it| it.sums.over),
@@ -299,6 +326,7 @@ impl RecipeReport {
                 rereads: pair(|it| it.rereads),
                 live_rereads: pair(|it| it.live_rereads),
                 reread: MicroDollars(sum(|it| it.sums.reread.0)),
+                valid: pair(|it| it.valid),
             },
         };
         report.finished()
@@ -306,12 +334,13 @@ impl RecipeReport {
 
     /// Computes the figures from the sums.
     fn finished(self) -> RecipeReport {
-        let Sums { calls, over, context, pins, rereads, live_rereads, .. } = self.sums;
+        let Sums { calls, over, context, pins, rereads, live_rereads, valid, .. } = self.sums;
         let share = |(part, of): (u64, u64)| (of > 0).then(|| rounded(part as f64 / of as f64));
         RecipeReport {
             pins: share(pins),
             rereads: share(rereads),
             live_rereads: share(live_rereads),
+            rules: share_rounded_down(valid),
             context: Tokens(context / calls.max(1)),
             over: share((over, calls)).unwrap_or_default(),
             ..self
@@ -377,6 +406,20 @@ impl SimulateReport {
         format!(" As it happened, {compactions}, {what} cost {at_least}{dollars}.")
     }
 
+    /// For each recipe or policy command whose requests break rules, a paragraph that says how many
+    /// do, and which rules.
+    pub fn rule_findings(&self) -> Vec<String> {
+        let broken = self.recipes.iter().filter(|recipe| !recipe.violations.is_empty());
+        broken.map(RecipeReport::rule_finding).collect()
+    }
+
+    /// Checks a gate: sets [`gates`](SimulateReport::gates) for the first recipe or policy command.
+    pub fn check(&mut self, gate: &Gate) {
+        if let Some(first) = self.recipes.get(1) {
+            self.gates = gate.check(first, self.cuts);
+        }
+    }
+
     /// The report of these sessions together.
     pub fn from_sessions(with: &Simulate, simulated: &[SimulatedSession]) -> SimulateReport {
         let sessions: Vec<SessionReport> = simulated.iter().map(|it| it.report.clone()).collect();
@@ -384,7 +427,7 @@ impl SimulateReport {
             let reports: Vec<&RecipeReport> = sessions.iter().map(|it| &it.recipes[n]).collect();
             RecipeReport::over_all(&reports)
         };
-        let count = if sessions.is_empty() { 0 } else { with.recipes.len() + 1 };
+        let count = if sessions.is_empty() { 0 } else { with.names().count() };
         let mut recipes: Vec<RecipeReport> = (0..count).map(recipe).collect();
         compare(&mut recipes);
         let recorded: Vec<Option<RecordedCost>> = sessions.iter().map(|it| it.recorded).collect();
@@ -400,6 +443,7 @@ impl SimulateReport {
             ttl: with.ttl,
             prices: with.prices.date().to_owned(),
             counter: with.counter().name(),
+            gates: Vec::new(),
             sessions,
         }
     }
@@ -414,6 +458,11 @@ fn compare(recipes: &mut [RecipeReport]) {
         report.cost_bp = ratio(report.micro_dollars_bp.0);
         report.cost_rereads = ratio(report.micro_dollars.0 + report.sums.reread.0);
     }
+}
+
+/// A share to four digits, of which 1 means all.
+fn share_rounded_down((part, of): (u64, u64)) -> Option<f64> {
+    (of > 0).then(|| (part * 10_000 / of) as f64 / 10_000.0)
 }
 
 fn mean(shares: impl Iterator<Item = f64>) -> Option<f64> {
