@@ -1,14 +1,15 @@
 //! The context of a running agent, over a pipe, for agents in any language: a request is one line
 //! of JSON, and so is its answer. `docs/engine.md` describes both.
 //!
-//! A [`Server`] has one conversation with a client. It reads and writes logs, but not the pipe: the
-//! caller passes lines in and answers back.
+//! A [`Server`] has one conversation with a client, about one context or several. It reads and writes
+//! logs, but not the pipe: the caller passes lines in and answers back.
 
 mod logs;
 mod request;
 mod sent;
 mod sent_before;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use crate::live::{self, Context, Hit, Next, Outcome, RecallResult, Recovery, Set
 use crate::store::FileLock;
 use epitome_llm::{RetryingModel, Stop};
 use epitome_model::{Block, Role, Tokens, short};
-use epitome_passes::{Name, NoReply, Recipe, Reply, Writer, response_name};
+use epitome_passes::{Name, Recipe, Writer, response_name};
 use epitome_tokens::{Estimate, O200k};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -25,7 +26,7 @@ use serde_json::{Value, json};
 use crate::error::{Error, ErrorKind, Result, causes};
 
 pub use logs::Logs;
-use request::{Begin, Call, Force, Open, Recall, Request, usage, window};
+use request::{Begin, Call, Force, Line, Open, Recall, Request, usage, window};
 use sent::Sent;
 use sent_before::SentBefore;
 
@@ -123,7 +124,10 @@ struct Session {
     hold: Option<FileLock>,
 }
 
-/// A conversation with one client: the open session, and the operations on it.
+/// A conversation with one client: the open session of each context, and the operations on it.
+///
+/// A client with one context needs no name for it. Requests with a `context` are about the context
+/// of that name, which shares nothing with the others but the options.
 ///
 /// ```
 /// use epitome::built_in;
@@ -138,17 +142,37 @@ struct Session {
 /// let answer = server.answer(request.to_vec());
 /// assert!(answer.contains("Hello"), "{answer}");
 /// assert!(server.answer(b"{}".to_vec()).starts_with(r#"{"error":"#));
+/// let other = server.answer(br#"{"op":"call","context":"other"}"#.to_vec());
+/// assert_eq!(other, r#"{"messages":[],"refs":{}}"#);
 /// ```
 pub struct Server {
     options: ServerOptions,
+    /// The sizes of a context that is new.
+    size: Size,
+    /// The contexts by their names.
+    contexts: HashMap<Option<String>, OpenContext>,
+}
+
+/// A context: its sizes, and the session in it.
+#[derive(Default)]
+struct OpenContext {
     size: Size,
     session: Option<Session>,
+}
+
+/// A request to one context.
+struct Exchange<'s> {
+    options: &'s ServerOptions,
+    /// The name of the context.
+    name: Option<&'s str>,
+    size: &'s mut Size,
+    session: &'s mut Option<Session>,
 }
 
 impl Server {
     /// A server without an open session.
     pub fn new(options: ServerOptions, size: Size) -> Server {
-        Server { options, size, session: None }
+        Server { options, size, contexts: HashMap::new() }
     }
 
     /// The answer to a request, as one line of JSON: `{"error": …}` if the request fails or is
@@ -159,61 +183,97 @@ impl Server {
     }
 
     fn answer_or_refuse(&mut self, line: Vec<u8>) -> Result<String> {
-        let asked = Request::parse(&line)?;
+        let Line { context: name, request } = Line::parse(&line)?;
+        if matches!(request, Request::Close) {
+            // Nothing is kept of it, not even its name.
+            let closed = self.contexts.remove(&name).is_some_and(|it| it.session.is_some());
+            return Ok(json!({ "closed": closed }).to_string());
+        }
+        if let (Request::Hello(hello), None) = (&request, &name) {
+            // What a client says of itself holds for all of its contexts.
+            self.size.summaries = hello.summaries.unwrap_or(self.size.summaries);
+        }
+        let size = self.size;
+        let context = self.contexts.entry(name.clone());
+        let context = context.or_insert_with(|| OpenContext { size, session: None });
+        let mut exchange = Exchange {
+            options: &self.options,
+            name: name.as_deref(),
+            size: &mut context.size,
+            session: &mut context.session,
+        };
+        let step = exchange.begin_answer(request)?;
+        // The request may have hundreds of megabytes, and is in the log now.
+        drop(line);
+        match step {
+            Step::Done(answer) => Ok(answer),
+            Step::Due(operation) => exchange.go_on(operation),
+        }
+    }
+}
+
+/// How far a request has been answered.
+enum Step {
+    Done(String),
+    /// Everything in the request is in the context, which now does what is due.
+    Due(PendingOp),
+}
+
+impl Exchange<'_> {
+    fn begin_answer(&mut self, asked: Request<'_>) -> Result<Step> {
         if let Some(pending) = self.session.as_ref().and_then(|it| it.pending.as_ref()) {
             answered_first(pending, &asked)?;
         }
-        match asked {
+        let answer = match asked {
             Request::Hello(hello) => {
                 self.size.summaries = hello.summaries.unwrap_or(self.size.summaries);
-                Ok(self.hello()?.to_string())
+                self.hello()?.to_string()
             }
-            Request::Reset(begin) => Ok(self.reset(&begin)?.to_string()),
-            Request::Open(open) => Ok(self.open(open)?.to_string()),
+            Request::Reset(begin) => self.reset(&begin)?.to_string(),
+            Request::Open(open) => self.open(open)?.to_string(),
             Request::View(view) => {
                 self.view(&view)?;
-                drop(view);
-                drop(line);
-                self.go_on(PendingOp::Call)
+                return Ok(Step::Due(PendingOp::Call));
             }
             Request::Call(call) => {
                 self.call(&call)?;
-                // The request may have hundreds of megabytes, and is in the log now.
-                drop(call);
-                drop(line);
-                self.go_on(PendingOp::Call)
+                return Ok(Step::Due(PendingOp::Call));
             }
             Request::Step(step) => {
                 self.call(&step)?;
-                drop(step);
-                drop(line);
-                self.go_on(PendingOp::Step)
+                return Ok(Step::Due(PendingOp::Step));
             }
             Request::Push(push) => {
                 self.call(&push)?;
-                Ok(json!({ "ok": true }).to_string())
+                json!({ "ok": true }).to_string()
             }
-            Request::Force(force) => self.force(&force),
-            Request::Usage => self.usage(),
+            Request::Force(force) => self.force(&force)?,
+            Request::Usage => self.usage()?,
             Request::Compact(compact) => {
                 let focus = compact.focus.as_deref().filter(|focus| !focus.trim().is_empty());
                 self.session()?.context.ask_for_compaction(focus, compact.target.map(Tokens));
-                self.go_on(PendingOp::Compact)
+                return Ok(Step::Due(PendingOp::Compact));
             }
             Request::Refused(refused) => {
                 let recovery =
                     self.session()?.context.recover_from_refusal(refused.status, &refused.body)?;
-                match recovery {
-                    Recovery::Summarise { .. } => self.go_on(PendingOp::Refused(recovery)),
-                    Recovery::NotAnOverflow | Recovery::Retry { .. } | Recovery::Final { .. } => {
-                        self.done(PendingOp::Refused(recovery))
-                    }
+                let is_due = matches!(recovery, Recovery::Summarise { .. });
+                let operation = PendingOp::Refused(recovery);
+                if is_due {
+                    return Ok(Step::Due(operation));
                 }
+                self.done(operation)?
             }
-            Request::Answer(reply) => self.answered(reply),
-            Request::Recall(recall) => Ok(self.recall(&recall)?.to_string()),
-            Request::Undo => Ok(json!({ "undone": self.session()?.context.undo()? }).to_string()),
-        }
+            Request::Answer(reply) => {
+                let session = self.session()?;
+                session.context.answer(reply)?;
+                return Ok(Step::Due(session.pending.take().unwrap_or(PendingOp::Call)));
+            }
+            Request::Recall(recall) => self.recall(&recall)?.to_string(),
+            Request::Undo => json!({ "undone": self.session()?.context.undo()? }).to_string(),
+            Request::Close => json!({ "closed": self.session.take().is_some() }).to_string(),
+        };
+        Ok(Step::Done(answer))
     }
 
     fn call(&mut self, call: &Call<'_>) -> Result<()> {
@@ -228,13 +288,6 @@ impl Server {
         let messages: Vec<&str> = view.messages.iter().map(|message| message.get()).collect();
         let context = &mut self.session()?.context;
         context.sync(&api, &messages, billed).map(drop).map_err(not_said)
-    }
-
-    fn answered(&mut self, reply: std::result::Result<Reply, NoReply>) -> Result<String> {
-        let session = self.session()?;
-        session.context.answer(reply)?;
-        let pending = session.pending.take().unwrap_or(PendingOp::Call);
-        self.go_on(pending)
     }
 
     /// Continues a request. If a summary is needed, the model in the options writes it. Without
@@ -291,7 +344,7 @@ impl Server {
     /// Compacts only the messages in the request. The session is neither read nor changed.
     fn force(&mut self, asked: &Force<'_>) -> Result<String> {
         let api = &self.options.api;
-        let mut context = Context::in_memory(self.setup(self.size, "forced"));
+        let mut context = Context::in_memory(self.setup(*self.size, "forced"));
         say(&mut context, api, &asked.messages, None)?;
         let tokens = context.usage().tokens.0 as f64;
         let target = asked.target_ratio.map_or(0, |ratio| (tokens * ratio) as u64);
@@ -347,7 +400,7 @@ impl Server {
 
     /// Begins a session. If that fails, the current session stays open.
     fn reset(&mut self, begin: &Begin) -> Result<Value> {
-        let name = begin.session.as_deref().unwrap_or("session");
+        let name = begin.session.as_deref().or(self.name).unwrap_or("session");
         let size = self.size.with(begin)?;
         let setup = self.setup(size, name);
         let Some(logs) = &self.options.logs else {
@@ -376,7 +429,7 @@ impl Server {
         };
         let Some(name) = logs::id(&path) else {
             // A file that is not a log is not locked.
-            return Err(match live::open(&path, self.setup(self.size, "")) {
+            return Err(match live::open(&path, self.setup(*self.size, "")) {
                 Err(err) => err,
                 Ok(_) => Error::new(ErrorKind::Changed, "the log changed meanwhile"),
             });
@@ -400,9 +453,9 @@ impl Server {
         path: Option<PathBuf>,
         hold: Option<FileLock>,
     ) {
-        self.size = size;
+        *self.size = size;
         let sent = SentBefore::at_the_beginning(&context);
-        self.session = Some(Session { context, sent, pending: None, path, hold });
+        *self.session = Some(Session { context, sent, pending: None, path, hold });
     }
 
     fn setup(&self, size: Size, session: &str) -> Setup {
@@ -453,7 +506,8 @@ fn answered_first(pending: &PendingOp, asked: &Request<'_>) -> Result<()> {
         | Request::Force(_)
         | Request::Usage
         | Request::Answer(_)
-        | Request::Recall(_) => Ok(()),
+        | Request::Recall(_)
+        | Request::Close => Ok(()),
         Request::Call(_)
         | Request::Push(_)
         | Request::Step(_)

@@ -60,7 +60,7 @@ fn a_talk_over_the_pipe() {
     {"error":{"kind":"not-found","message":"nothing was removed under k0000000"}}
     {"messages":[{"role":"user","content":[{"type":"text","text":"Read them."}]},{"role":"assistant","content":[{"type":"tool_use","id":"c0","name":"Read","input":{"path":"0.txt"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c0","content":"[epitome k052b507]"}]},{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"Read","input":{"path":"1.txt"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"[epitome kc4e0805: 40 lines]"}]},{"role":"assistant","content":[{"type":"tool_use","id":"c2","name":"Read","input":{"path":"2.txt"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c2","content":"line of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\nline of 2\n"}]},{"role":"assistant","content":[{"type":"tool_use","id":"c3","name":"Read","input":{"path":"3.txt"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c3","content":"line of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\nline of 3\n"}]}],"refs":{"c0":"k052b507","c1":"kc4e0805"},"refused":{"recovery":"retry","before":706,"after":508},"events":[{"event":"started","why":"overflow","tokens":706},{"event":"finished","why":"overflow","before":706,"after":508,"by_tier":{"results":1}}]}
     {"undone":true}
-    {"error":{"kind":"usage","message":"there is no op `sing`: hello, reset, open, call, push, step, view, force, usage, compact, refused, answer, recall, undo"}}
+    {"error":{"kind":"usage","message":"there is no op `sing`: hello, reset, open, call, push, step, view, force, usage, compact, refused, answer, recall, undo, close"}}
     {"error":{"kind":"usage","message":"this is no request: EOF while parsing a string at line 1 column 38"}}
     {"messages":[{"role":"user","content":[{"type":"text","text":"Hello."}]}],"refs":{},"events":[{"event":"started","why":"manual","tokens":6,"target":3,"usable":184000},{"event":"skipped","why":"manual","reason":"there is nothing to shorten","over_target":{"tokens":3}}]}
     --- status 0
@@ -180,8 +180,8 @@ fn what_makes_no_sense_is_said_and_changes_nothing() {
     {"error":{"kind":"usage","message":"`undo`: unknown field `all`, there are no fields"}}
     {"error":{"kind":"usage","message":"an `answer` has either `text`, `failed` or `too_long`"}}
     {"error":{"kind":"refused","message":"nothing was asked"}}
-    {"error":{"kind":"usage","message":"`op` says what is asked: hello, reset, open, call, push, step, view, force, usage, compact, refused, answer, recall, undo"}}
-    {"error":{"kind":"usage","message":"`op` says what is asked: hello, reset, open, call, push, step, view, force, usage, compact, refused, answer, recall, undo"}}
+    {"error":{"kind":"usage","message":"`op` says what is asked: hello, reset, open, call, push, step, view, force, usage, compact, refused, answer, recall, undo, close"}}
+    {"error":{"kind":"usage","message":"`op` says what is asked: hello, reset, open, call, push, step, view, force, usage, compact, refused, answer, recall, undo, close"}}
     {"error":{"kind":"usage","message":"this is no request: invalid type: sequence, expected an object at line 1 column 0"}}
     {"report":{"compactions":0,"entries":0,"log_bytes":46,"said":0,"sent":0,"summaries":{"asks":0,"failed":0,"used":{"cache_written":0,"cached":0,"input":0,"output":0}}},"usage":{"billed":false,"error":null,"percent":0,"tokens":0,"usable":184000}}
     --- status 0
@@ -298,6 +298,57 @@ fn a_log_is_taken_up_where_it_was_left() {
     let opened = third.ask(&json!({ "op": "open", "log": log }).to_string());
     assert_eq!((&opened["compactions"], &opened["messages"]), (&json!(0), &json!(12)));
     third.end();
+}
+
+#[test]
+fn one_process_has_several_contexts() {
+    let world = World::new();
+    let mut engine = Engine::new(&world, &["--recipe", &summary_recipe(&world)]);
+    let texts = |answer: &Value| -> Vec<String> {
+        let messages = answer["messages"].as_array().expect("a list").iter();
+        let text = |message: &Value| message["content"][0]["text"].as_str().map(str::to_owned);
+        messages.filter_map(text).collect()
+    };
+    let call = |context: Option<&str>, text: &str| {
+        let messages = [json!({ "role": "user", "content": text })];
+        let mut line = json!({ "op": "call", "messages": messages });
+        if let Some(context) = context {
+            line["context"] = context.into();
+        }
+        line.to_string()
+    };
+    for (context, text) in [(Some("a"), "Of a."), (Some("b"), "Of b."), (None, "Of none.")] {
+        assert_eq!(texts(&engine.ask(&call(context, text))), [text]);
+    }
+    // A question of one context is no question of the others.
+    let log = engine.ask(r#"{"op":"reset","context":"a","summaries":true}"#)["log"].clone();
+    assert!(log.as_str().is_some_and(|log| log.ends_with("/a-2.jsonl")), "{log}");
+    engine.ask(&call(Some("a"), "Of a again."));
+    let reply = json!({ "role": "assistant", "content": "All of this is old. ".repeat(40) });
+    let go_on = json!({ "role": "user", "content": "Go on." });
+    let push = json!({ "op": "push", "context": "a", "messages": [reply, go_on] });
+    engine.ask(&push.to_string());
+    let asked = engine.ask(r#"{"op":"compact","context":"a","target":0}"#);
+    assert!(asked["ask"]["prompt"].is_string(), "{asked}");
+    assert_eq!(engine.ask(r#"{"op":"call","context":"a"}"#)["error"]["kind"], "usage");
+    assert_eq!(texts(&engine.ask(r#"{"op":"call","context":"b"}"#)), ["Of b."]);
+    assert_eq!(texts(&engine.ask(r#"{"op":"call"}"#)), ["Of none."]);
+    let answer = engine.ask(r#"{"op":"answer","context":"a","failed":"no model"}"#);
+    assert!(answer["usage"].is_object(), "{answer}");
+    // A log is open in one context at a time.
+    let open = json!({ "op": "open", "context": "b", "log": log }).to_string();
+    assert_eq!(engine.ask(&open)["error"]["kind"], "locked");
+    assert_eq!(texts(&engine.ask(r#"{"op":"call","context":"b"}"#)), ["Of b."]);
+    for closed in [true, false] {
+        let close = engine.ask(r#"{"op":"close","context":"a"}"#);
+        assert_eq!(close, json!({ "closed": closed }));
+    }
+    assert_eq!(engine.ask(&open)["messages"], 3);
+    for name in ["\"\"", "5", "null"] {
+        let answer = engine.ask(&format!(r#"{{"op":"call","context":{name}}}"#));
+        assert_eq!(answer["error"]["kind"], "usage", "{name}");
+    }
+    engine.end();
 }
 
 /// A text of the model is recalled with its call, by the number of its response, and by search.
@@ -435,7 +486,7 @@ fn talk(api: &str) -> (Vec<Value>, &'static str) {
 }
 
 /// Sends a conversation message by message with a client, and prints the last body.
-const TALKS: [(&str, &str); 2] = [
+const TALKS: [(&str, &str); 3] = [
     (
         "engine.py",
         r#"
@@ -449,6 +500,28 @@ for message in json.loads(talk):
     body = engine.say(message)
 print(json.dumps(body))
 engine.close()
+"#,
+    ),
+    (
+        "engine_async.py",
+        r#"
+import asyncio, importlib.util, json, sys
+client, program, talk, *options = sys.argv[1:]
+spec = importlib.util.spec_from_file_location("engine", client)
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+async def hold(engine, name):
+    context = engine.context(name)
+    for message in json.loads(talk):
+        body = await context.say(message)
+    return body
+async def main():
+    engine = await module.Engine.start(*options, program=program)
+    bodies = await asyncio.gather(*[hold(engine, name) for name in ("a", "b", "c")])
+    assert bodies[0] == bodies[1] == bodies[2], bodies
+    print(json.dumps(bodies[0]))
+    await engine.close()
+asyncio.run(main())
 "#,
     ),
     (
@@ -471,12 +544,13 @@ fn clients_hold_a_talk() {
     let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/clients");
     for (program, about, client) in [
         ("python3", "import sys; sys.exit(sys.version_info < (3, 9))", "engine.py"),
+        ("python3", "import sys; sys.exit(sys.version_info < (3, 9))", "engine_async.py"),
         // Only a Node that runs TypeScript directly is tested.
         ("node", "process.exit(process.features.typescript ? 0 : 1)", "engine.ts"),
     ] {
         let file = clients.join(client);
         let text = std::fs::read_to_string(&file).expect("a client is part of the repository");
-        assert!(text.lines().count() < 60, "{client} is short");
+        assert!(text.lines().count() < 90, "{client} is short");
         let option = if program == "node" { "-e" } else { "-c" };
         let mut ask = Command::new(program);
         let ask = ask.args([option, about]).stdout(Stdio::null()).stderr(Stdio::null());
@@ -509,8 +583,7 @@ fn clients_hold_a_talk() {
         assert!(!world.home.join(".local/share/epitome/live").exists(), "{client}");
         // In every API format, the view is a request body.
         let (_, script) = TALKS.into_iter().find(|(name, _)| *name == client).expect("its script");
-        let script_file =
-            world.home.join(client.replace("engine.", "talk.").replace(".ts", ".mjs"));
+        let script_file = world.home.join(client.replace("engine", "talk").replace(".ts", ".mjs"));
         std::fs::write(&script_file, script).expect("a disk");
         for api in ["anthropic", "openai-chat", "openai-responses", "gemini-api"] {
             let (messages, list) = talk(api);

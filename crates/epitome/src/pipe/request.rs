@@ -34,11 +34,22 @@ pub enum Request<'l> {
     Answer(std::result::Result<Reply, NoReply>),
     Recall(Recall),
     Undo,
+    /// Ends the session of a context, and frees its log and its memory.
+    Close,
+}
+
+/// A line of a client: a request, and the name of the context that it is about.
+pub struct Line<'l> {
+    /// The name of the context; `None` for the one that needs no name.
+    pub context: Option<String>,
+    pub request: Request<'l>,
 }
 
 /// The names of all operations, for error messages.
 const OPS: &str = "hello, reset, open, call, push, step, view, force, usage, compact, refused, \
-                   answer, recall, undo";
+                   answer, recall, undo, close";
+/// The maximum number of bytes in the name of a context.
+const CONTEXT: usize = 200;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -151,8 +162,8 @@ enum Stop {
     Refused,
 }
 
-impl<'l> Request<'l> {
-    pub fn parse(line: &'l [u8]) -> Result<Request<'l>> {
+impl<'l> Line<'l> {
+    pub fn parse(line: &'l [u8]) -> Result<Line<'l>> {
         // Some shells write a byte order mark before their output.
         let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
         let Members(mut said) = serde_json::from_slice(line)
@@ -165,25 +176,45 @@ impl<'l> Request<'l> {
         // The member `k` is ignored: clients may number requests with it. Answers are returned in
         // the order of the requests.
         said.retain(|(key, _)| *key != "k");
-        let asked = match op.as_str() {
-            "hello" => Request::Hello(members(&op, said)?),
-            "reset" => Request::Reset(members::<Begin>(&op, said)?.checked()?),
-            "open" => Request::Open(members::<Open>(&op, said)?),
-            "call" => Request::Call(members(&op, said)?),
-            "push" => Request::Push(members(&op, said)?),
-            "step" => Request::Step(members(&op, said)?),
+        let context = said.iter().find(|(key, _)| *key == "context");
+        let context = context.map(|(_, name)| context_name(name)).transpose()?;
+        said.retain(|(key, _)| *key != "context");
+        let request = Request::parse(&op, said)?;
+        Ok(Line { context, request })
+    }
+}
+
+/// The name of a context.
+fn context_name(name: &RawValue) -> Result<String> {
+    match serde_json::from_str::<String>(name.get()) {
+        Ok(name) if (1..=CONTEXT).contains(&name.len()) => Ok(name),
+        Ok(_) | Err(_) => Err(usage(format!("a `context` is a name of 1 to {CONTEXT} bytes"))),
+    }
+}
+
+impl<'l> Request<'l> {
+    /// The request of an operation with these members.
+    fn parse(op: &str, said: Vec<(&'l str, &'l RawValue)>) -> Result<Request<'l>> {
+        let asked = match op {
+            "hello" => Request::Hello(members(op, said)?),
+            "reset" => Request::Reset(members::<Begin>(op, said)?.checked()?),
+            "open" => Request::Open(members::<Open>(op, said)?),
+            "call" => Request::Call(members(op, said)?),
+            "push" => Request::Push(members(op, said)?),
+            "step" => Request::Step(members(op, said)?),
             // An empty list removes all messages, so the member must be present.
             "view" if said.iter().all(|(key, _)| *key != "messages") => {
                 return Err(usage("`messages` of `view` is the whole list; it is missing"));
             }
-            "view" => Request::View(members(&op, said)?),
-            "force" => Request::Force(members::<Force>(&op, said)?.checked()?),
-            "usage" => members::<Nothing>(&op, said).map(|_| Request::Usage)?,
-            "compact" => Request::Compact(members::<Compact>(&op, said)?.checked()?),
-            "refused" => Request::Refused(members(&op, said)?),
-            "answer" => Request::Answer(members::<Answer>(&op, said)?.reply()?),
-            "recall" => Request::Recall(members(&op, said)?),
-            "undo" => members::<Nothing>(&op, said).map(|_| Request::Undo)?,
+            "view" => Request::View(members(op, said)?),
+            "force" => Request::Force(members::<Force>(op, said)?.checked()?),
+            "usage" => members::<Nothing>(op, said).map(|_| Request::Usage)?,
+            "compact" => Request::Compact(members::<Compact>(op, said)?.checked()?),
+            "refused" => Request::Refused(members(op, said)?),
+            "answer" => Request::Answer(members::<Answer>(op, said)?.reply()?),
+            "recall" => Request::Recall(members(op, said)?),
+            "undo" => members::<Nothing>(op, said).map(|_| Request::Undo)?,
+            "close" => members::<Nothing>(op, said).map(|_| Request::Close)?,
             other => {
                 let other = epitome_model::short(other, 40);
                 return Err(usage(format!("there is no op `{other}`: {OPS}")));
