@@ -271,6 +271,12 @@ impl Config {
         self.key_variables.get(&provider).copied()
     }
 
+    /// The variables that the tools of storage services read: `AWS_…`, `AZURE_…`, `GOOGLE_…`. They
+    /// contain keys.
+    pub fn cloud_variables(&self) -> Vec<(String, String)> {
+        ["AWS_", "AZURE_", "GOOGLE_"].into_iter().flat_map(variables).collect()
+    }
+
     /// The path of the user's own table of models.
     pub fn models(&self) -> PathBuf {
         self.settings.join("models.toml")

@@ -113,8 +113,37 @@ pub fn key_of(config: &Config, provider: Provider, ring: &dyn Keyring) -> (Optio
 /// The keyring to use: the platform's, or one that returns only errors if `EPITOME_KEYRING` is
 /// `off`.
 pub fn keyring(config: &Config) -> &'static dyn Keyring {
-    let is_off = config.variables.get("EPITOME_KEYRING").is_some_and(|it| it == "off");
-    if is_off { &Off } else { &PlatformKeyring }
+    if is_off(config) { &Off } else { &PlatformKeyring }
+}
+
+fn is_off(config: &Config) -> bool {
+    config.variables.get("EPITOME_KEYRING").is_some_and(|it| it == "off")
+}
+
+/// A secret of epitome itself, if one is stored under this name.
+#[cfg(feature = "remote")]
+pub(crate) fn secret(config: &Config, name: &str) -> Result<Option<String>, NoKeyring> {
+    if is_off(config) {
+        return Err(off());
+    }
+    match platform::get(name)? {
+        Some(bytes) => {
+            String::from_utf8(bytes).map(Some).map_err(|_| NoKeyring(NOT_TEXT.to_owned()))
+        }
+        None => Ok(None),
+    }
+}
+
+/// Stores a secret of epitome itself. An earlier one of this name is replaced.
+#[cfg(feature = "remote")]
+pub(crate) fn set_secret(config: &Config, name: &str, secret: &str) -> Result<(), NoKeyring> {
+    if is_off(config) { Err(off()) } else { platform::set(name, secret) }
+}
+
+/// Removes a secret of epitome itself. Returns whether there was one.
+#[cfg(feature = "remote")]
+pub(crate) fn remove_secret(config: &Config, name: &str) -> Result<bool, NoKeyring> {
+    if is_off(config) { Err(off()) } else { platform::remove(name) }
 }
 
 /// The message for a stored password that is not text. It does not contain the password.

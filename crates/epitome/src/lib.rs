@@ -69,6 +69,8 @@ pub mod port;
 pub mod quote;
 pub mod recipes;
 pub mod redact;
+#[cfg(feature = "remote")]
+pub mod remote;
 pub mod render;
 pub mod runs;
 pub mod settings;

@@ -12,9 +12,16 @@ pub(crate) enum Access {
     Write,
 }
 
-/// Parts of the messages of services that refuse credentials with a status that does not say so.
-const EXPIRED: [&str; 4] =
-    ["ExpiredToken", "TokenRefreshRequired", "RequestTimeTooSkewed", "InvalidToken"];
+/// Parts of the messages of refusals that the crate `object_store` reports as other errors: of
+/// listings, and of keys that have expired (S3 answers 400).
+const REFUSALS: [&str; 6] = [
+    "status code: 401",
+    "status code: 403",
+    "ExpiredToken",
+    "InvalidToken",
+    "RequestTimeTooSkewed",
+    "TokenRefreshRequired",
+];
 
 /// The error of a request for the object at `location`.
 pub(crate) fn failed(err: object_store::Error, access: Access, location: &Path) -> Error {
@@ -22,7 +29,7 @@ pub(crate) fn failed(err: object_store::Error, access: Access, location: &Path) 
         object_store::Error::NotFound { .. } => ErrorKind::NotFound,
         object_store::Error::PermissionDenied { .. }
         | object_store::Error::Unauthenticated { .. } => ErrorKind::NoPermission,
-        _ if has_expired(&err) => ErrorKind::NoPermission,
+        _ if is_refusal(&err) => ErrorKind::NoPermission,
         _ => match access {
             Access::Read => ErrorKind::Unreadable,
             Access::Write => ErrorKind::Disk,
@@ -48,12 +55,12 @@ pub(crate) fn failed(err: object_store::Error, access: Access, location: &Path) 
     }
 }
 
-/// Whether a service refused credentials. Services report some refusals as other errors.
-fn has_expired(err: &object_store::Error) -> bool {
+/// Whether a service refused credentials.
+fn is_refusal(err: &object_store::Error) -> bool {
     let mut cause: Option<&dyn StdError> = Some(err);
     while let Some(err) = cause {
         let text = err.to_string();
-        if EXPIRED.iter().any(|it| text.contains(it)) {
+        if REFUSALS.iter().any(|it| text.contains(it)) {
             return true;
         }
         cause = err.source();
@@ -63,5 +70,33 @@ fn has_expired(err: &object_store::Error) -> bool {
 
 /// Whether a request might have been carried out although it failed: the answer was lost.
 pub(crate) fn is_uncertain(err: &object_store::Error) -> bool {
-    matches!(err, object_store::Error::Generic { .. }) && !has_expired(err)
+    matches!(err, object_store::Error::Generic { .. }) && !is_refusal(err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn generic(text: &str) -> object_store::Error {
+        object_store::Error::Generic { store: "S3", source: text.into() }
+    }
+
+    #[test]
+    fn an_expired_key_is_a_refusal_and_a_lost_connection_is_not() {
+        let location = Path::new("s3://bucket/x");
+        for (text, access, kind) in [
+            ("status code: 400: <Code>ExpiredToken</Code>", Access::Write, ErrorKind::NoPermission),
+            ("status code: 403 Forbidden: <Error/>", Access::Read, ErrorKind::NoPermission),
+            ("connection reset", Access::Read, ErrorKind::Unreadable),
+            ("connection reset", Access::Write, ErrorKind::Disk),
+        ] {
+            let is_refused = kind == ErrorKind::NoPermission;
+            assert_eq!(is_uncertain(&generic(text)), !is_refused, "{text}");
+            let err = failed(generic(text), access, location);
+            assert_eq!(err.kind(), kind, "{text}");
+            let hint = err.hint().expect("a hint");
+            assert_eq!(hint.contains("AWS_ACCESS_KEY_ID"), is_refused, "{hint}");
+            assert_eq!(hint.contains("the network"), !is_refused, "{hint}");
+        }
+    }
 }

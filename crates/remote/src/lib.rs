@@ -9,6 +9,7 @@
 //! # Objects
 //!
 //! ```text
+//! <url>/epitome.json            the format, and the public part of the key
 //! <url>/n/<folder>/…/<name>     one for each name: what is stored under it, and where; encrypted
 //! <url>/p/<hash of its header>  the bytes of a pack: an age file
 //! ```
@@ -30,6 +31,7 @@ mod connection;
 mod failure;
 mod head;
 mod key;
+mod marker;
 mod payload;
 mod store;
 mod transfer;
@@ -38,4 +40,4 @@ mod upload;
 pub use address::{Address, Retries};
 pub use key::{NotAKey, SealKey};
 pub use store::ObjectPackStore;
-pub use transfer::{PullReport, PushReport, pull, push};
+pub use transfer::{PullReport, PushRecord, PushReport, pull, push, push_new};

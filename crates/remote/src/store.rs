@@ -21,6 +21,7 @@ use crate::connection::{Connection, Created, Depth, Listing, time_of};
 use crate::failure::{Access, failed};
 use crate::head::{self, Content, Head};
 use crate::key::SealKey;
+use crate::marker::Marker;
 use crate::payload::RemotePack;
 use crate::upload::{NotUploaded, Uploader};
 
@@ -53,11 +54,7 @@ impl ObjectPackStore {
         staging: PathBuf,
     ) -> Result<ObjectPackStore> {
         let (objects, prefix) = address.connect(options, retries)?;
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .map_err(|err| Error::new(ErrorKind::Broken, "no runtime").because(err))?;
+        let runtime = runtime()?;
         Ok(ObjectPackStore {
             connection: Arc::new(Connection {
                 runtime,
@@ -70,6 +67,49 @@ impl ObjectPackStore {
                 seen: Mutex::default(),
             }),
         })
+    }
+
+    /// The public part of the key of the packs at an address; `None` if nothing was stored there
+    /// yet.
+    ///
+    /// # Errors
+    ///
+    /// `Settings` if the address or an option is invalid; the errors of a request; `Refused` if
+    /// something else is stored there; `NewerFormat` if a newer version of epitome wrote it.
+    pub fn recipient(
+        address: &Address,
+        options: &[(String, String)],
+        retries: Retries,
+    ) -> Result<Option<String>> {
+        let (objects, prefix) = address.connect(options, retries)?;
+        let location = PathBuf::from(address.to_string());
+        let marker = runtime()?.block_on(Marker::read(&*objects, &prefix, &location))?;
+        Ok(marker.map(|marker| marker.recipient))
+    }
+
+    /// Checks that the packs at the address are sealed with the key. If there are none, the address
+    /// is marked as one for this key: of two machines that do this at once, the first has it.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` if they are sealed with another key, or if something else is stored there; the
+    /// errors of a request.
+    pub fn join(&self) -> Result<()> {
+        let connection = &*self.connection;
+        let (objects, prefix) = (&*connection.objects, &connection.prefix);
+        let location = self.location("");
+        let own = Marker::new(connection.key.recipient());
+        let marker = connection.runtime.block_on(async {
+            if let Some(marker) = Marker::read(objects, prefix, &location).await? {
+                return Ok(marker);
+            }
+            own.create(objects, prefix, &location).await?;
+            Marker::read(objects, prefix, &location).await.map(|it| it.unwrap_or(own.clone()))
+        })?;
+        if marker == own {
+            return Ok(());
+        }
+        Err(other_key(&marker.recipient, &own.recipient).at(&location))
     }
 
     fn head(&self, name: &str) -> Result<Option<(Head, ObjectMeta)>> {
@@ -97,13 +137,13 @@ impl ObjectPackStore {
         Ok((hashes.collect(), listing.unread))
     }
 
-    /// Stores a pack under a name. Returns `false` if the name has another content.
-    pub(crate) fn put_pack(&self, pack: &dyn PackBytes, name: &str) -> Result<bool> {
+    /// Stores a pack under a name, unless there is one.
+    pub(crate) fn put_pack(&self, pack: &dyn PackBytes, name: &str) -> Result<Put> {
         let connection = &*self.connection;
         let location = self.location(name);
         if let Some((head, _)) = self.head(name)? {
             connection.seen().names.insert(name.to_owned());
-            return Ok(is_pack(&head, &hash_of(pack, &location)?));
+            return Ok(Put::existing(&head, &hash_of(pack, &location)?));
         }
         let uploader = Uploader {
             runtime: &connection.runtime,
@@ -120,11 +160,11 @@ impl ObjectPackStore {
         let hash = payload.blake3.clone();
         let head = Head { name: name.to_owned(), content: Content::Pack(payload) };
         match self.create(&head)? {
-            Created::Yes => Ok(true),
+            Created::Yes => Ok(Put::New),
             Created::Taken(other) => {
                 // Nothing refers to the bytes. If they cannot be deleted now, a sweep does it.
                 connection.runtime.block_on(connection.objects.delete(&object)).ok();
-                Ok(is_pack(&other, &hash))
+                Ok(Put::existing(&other, &hash))
             }
         }
     }
@@ -144,6 +184,22 @@ impl ObjectPackStore {
     }
 }
 
+fn runtime() -> Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|err| Error::new(ErrorKind::Broken, "no runtime").because(err))
+}
+
+fn other_key(there: &str, here: &str) -> Error {
+    let what = format!("the remote archive is sealed with {there}, and the key here is {here}");
+    Error::new(ErrorKind::Refused, what).with_hint(
+        "`epitome archive key export` prints the key of the machine that has it, `epitome archive \
+         key import` takes it here",
+    )
+}
+
 /// The blake3 hash of a pack, as 64 digits.
 pub(crate) fn hash_of(pack: &dyn PackBytes, location: &Path) -> Result<String> {
     let mut hasher = blake3::Hasher::new();
@@ -152,8 +208,25 @@ pub(crate) fn hash_of(pack: &dyn PackBytes, location: &Path) -> Result<String> {
     Ok(hasher.finalize().to_hex().to_string())
 }
 
-fn is_pack(head: &Head, hash: &str) -> bool {
-    head.payload().is_some_and(|payload| payload.blake3 == hash)
+/// What became of a pack that was put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Put {
+    /// It was stored.
+    New,
+    /// It was there already.
+    Known,
+    /// The name has another content.
+    Taken,
+}
+
+impl Put {
+    /// What becomes of a pack with the hash `hash` whose name exists.
+    fn existing(head: &Head, hash: &str) -> Put {
+        match head.payload() {
+            Some(payload) if payload.blake3 == hash => Put::Known,
+            Some(_) | None => Put::Taken,
+        }
+    }
 }
 
 impl fmt::Debug for ObjectPackStore {
@@ -298,7 +371,9 @@ impl NewPack for NewObject {
 
     fn put(self: Box<Self>, name: &str) -> Result<Option<Box<dyn NewPack>>> {
         let pack = self.open()?;
-        let is_put = self.store.put_pack(&*pack, name)?;
-        Ok(if is_put { None } else { Some(self) })
+        Ok(match self.store.put_pack(&*pack, name)? {
+            Put::New | Put::Known => None,
+            Put::Taken => Some(self),
+        })
     }
 }

@@ -1,7 +1,7 @@
 //! Copies packs to a remote archive and back: [`push`] and [`pull`].
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
 use epitome_error::{Error, ErrorKind, Result};
@@ -10,8 +10,9 @@ use epitome_store::Archive;
 use epitome_store::archive::pack_store::{FolderName, PackReader, PackStore};
 use epitome_store::archive::{FolderStore, Generation, SessionKey};
 use epitome_store::archive_transfer::{ImportReport, ReceivedPack};
+use epitome_store::store::disk;
 
-use crate::store::{ObjectPackStore, hash_of};
+use crate::store::{ObjectPackStore, Put, hash_of};
 
 /// The folder of the archive's packs in the remote archive.
 const AREA: &str = "archive";
@@ -80,36 +81,158 @@ struct LocalPack {
     number: u64,
 }
 
-/// Copies the packs of the local archive `from` that the remote one does not have. Packs are never
-/// replaced or deleted there. If it fails, what was copied stays, and the next call continues.
+/// Which packs were copied already: a file with a name and a length in each line. It only saves
+/// requests: [`push`] writes it again from what the remote archive has.
+#[derive(Clone, Debug)]
+pub struct PushRecord {
+    path: PathBuf,
+    lines: BTreeSet<String>,
+}
+
+impl PushRecord {
+    /// Reads the record. One that does not exist or cannot be read is empty.
+    pub fn open(path: PathBuf) -> PushRecord {
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        PushRecord { path, lines: text.lines().map(str::to_owned).collect() }
+    }
+
+    fn line(pack: &LocalPack, len: u64) -> String {
+        format!("{} {len}", pack.name)
+    }
+
+    /// Adds lines. What cannot be written is only asked for again.
+    fn write(&mut self, lines: BTreeSet<String>) {
+        self.lines = lines;
+        let text: String = self.lines.iter().map(|line| format!("{line}\n")).collect();
+        if let Some(folder) = self.path.parent()
+            && disk::private_folder(folder).is_ok()
+            && let Ok(temp) = disk::Temp::create(folder)
+        {
+            let written = temp.file().write_all(text.as_bytes());
+            let placed = written.and_then(|()| temp.place_over(&self.path));
+            if let Err(err) = placed {
+                tracing::debug!("the record of pushed packs was not written: {err}");
+            }
+        }
+    }
+}
+
+/// Copies the packs of the local archive `from` that the remote one does not have, and records
+/// them. Packs are never replaced or deleted there. If it fails, what was copied stays, and the
+/// next call continues.
 ///
 /// # Errors
 ///
 /// `NoPermission`, `Unreadable` or `Disk` for the first request that fails; the errors of reading a
 /// local pack.
-pub fn push(from: &FolderStore, to: &ObjectPackStore) -> Result<PushReport> {
+pub fn push(
+    from: &FolderStore,
+    to: &ObjectPackStore,
+    record: &mut PushRecord,
+) -> Result<PushReport> {
     let known: BTreeSet<String> = to.hashes(AREA)?.0.into_keys().collect();
-    let mut report = PushReport::default();
-    for local in local_packs(from)? {
-        let pack = match from.open(&local.name) {
-            // It was removed after the folder was listed.
-            Err(err) if err.kind() == ErrorKind::NotFound => continue,
-            opened => opened?,
-        };
-        let hash = hash_of(&*pack, &from.location(&local.name))?;
-        let name = RemoteName::new(&local.folder, local.number, &hash).text();
-        if known.contains(&name) {
-            report.known += 1;
-            continue;
+    let packs = local_packs(from)?;
+    push_packs(from, to, packs, &known, BTreeSet::new(), record)
+}
+
+/// As [`push`], but only packs that are not in the record, and without a listing. `connect` is
+/// called only if there is such a pack.
+///
+/// # Errors
+///
+/// The errors of `connect` and of [`push`].
+pub fn push_new(
+    from: &FolderStore,
+    connect: impl FnOnce() -> Result<ObjectPackStore>,
+    record: &mut PushRecord,
+) -> Result<PushReport> {
+    let mut packs = Vec::new();
+    let mut kept = BTreeSet::new();
+    for pack in local_packs(from)? {
+        match from.facts(&pack.name) {
+            Ok(facts) => {
+                let line = PushRecord::line(&pack, facts.len.0);
+                if record.lines.contains(&line) {
+                    kept.insert(line);
+                } else {
+                    packs.push(pack);
+                }
+            }
+            Err(err) if err.kind() == ErrorKind::NotFound => {}
+            Err(err) => return Err(err),
         }
-        if !to.put_pack(&*pack, &name)? {
-            let what = "the remote archive has another pack of this name";
-            return Err(Error::new(ErrorKind::Archive, what).at(&to.location(&name)));
-        }
-        report.pushed += 1;
-        report.bytes += Bytes(pack.len());
     }
-    Ok(report)
+    if packs.is_empty() {
+        return Ok(PushReport { known: kept.len() as u64, ..PushReport::default() });
+    }
+    push_packs(from, &connect()?, packs, &BTreeSet::new(), kept, record)
+}
+
+/// Copies `packs`. `known` are names that the remote archive has, `done` the lines of the record
+/// about other packs.
+fn push_packs(
+    from: &FolderStore,
+    to: &ObjectPackStore,
+    packs: Vec<LocalPack>,
+    known: &BTreeSet<String>,
+    mut done: BTreeSet<String>,
+    record: &mut PushRecord,
+) -> Result<PushReport> {
+    let mut report = PushReport { known: done.len() as u64, ..PushReport::default() };
+    let mut pushed = Ok(());
+    for local in packs {
+        match push_pack(from, to, &local, known) {
+            Ok((state, len)) => {
+                match state {
+                    State::Copied => {
+                        report.pushed += 1;
+                        report.bytes += Bytes(len);
+                    }
+                    State::Known => report.known += 1,
+                }
+                done.insert(PushRecord::line(&local, len));
+            }
+            // It was removed after the folder was listed.
+            Err(err) if err.kind() == ErrorKind::NotFound => {}
+            Err(err) => {
+                pushed = Err(err);
+                break;
+            }
+        }
+    }
+    if done != record.lines {
+        record.write(done);
+    }
+    pushed.map(|()| report)
+}
+
+enum State {
+    Copied,
+    Known,
+}
+
+/// Copies one pack, if it is not there. Returns its length, too.
+fn push_pack(
+    from: &FolderStore,
+    to: &ObjectPackStore,
+    local: &LocalPack,
+    known: &BTreeSet<String>,
+) -> Result<(State, u64)> {
+    let pack = from.open(&local.name)?;
+    let len = pack.len();
+    let hash = hash_of(&*pack, &from.location(&local.name))?;
+    let name = RemoteName::new(&local.folder, local.number, &hash).text();
+    if known.contains(&name) {
+        return Ok((State::Known, len));
+    }
+    match to.put_pack(&*pack, &name)? {
+        Put::New => Ok((State::Copied, len)),
+        Put::Known => Ok((State::Known, len)),
+        Put::Taken => {
+            let what = "the remote archive has another pack of this name";
+            Err(Error::new(ErrorKind::Archive, what).at(&to.location(&name)))
+        }
+    }
 }
 
 /// All packs of the local archive.

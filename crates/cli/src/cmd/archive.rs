@@ -1,6 +1,7 @@
 //! `epitome archive`: manage the archive of removed bytes.
 
 mod ls;
+pub mod remote;
 
 use std::fs::File;
 use std::io::BufReader;
@@ -33,9 +34,11 @@ Examples:
   epitome archive gc --yes               and move it to the trash
   epitome archive rm 0f3c9a52            move everything archived of one session to the trash
   epitome archive export 0f3c9a52 --out session.tar
-  epitome archive import session.tar";
+  epitome archive import session.tar
+  epitome archive push                   copy what is new to `archive.url`, encrypted
+  epitome archive pull                   copy what other machines pushed";
 
-/// List, verify, clean up, export and import the archive of removed bytes
+/// List, verify, clean up, export, import, push and pull the archive of removed bytes
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -92,6 +95,25 @@ pub enum Verb {
         #[arg(long, value_name = "FILE")]
         session: Option<PathBuf>,
     },
+    /// Copy what is not there yet to the storage at `archive.url`, encrypted
+    ///
+    /// A compaction does this, too, for what it archives. Nothing is replaced or deleted there.
+    Push,
+    /// Copy what other machines pushed from `archive.url`
+    ///
+    /// Each part is proved by its hash. Without SESSION, everything is copied but what was removed
+    /// here on purpose.
+    Pull {
+        /// A file, a session id, or its prefix; with --agent also the whole id of a session that is
+        /// not on this machine
+        #[arg(value_name = "SESSION")]
+        session: Option<String>,
+    },
+    /// Show the public part of the key of `archive.url`; export, import or remove the key
+    Key {
+        #[command(subcommand)]
+        verb: Option<remote::KeyVerb>,
+    },
 }
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
@@ -104,6 +126,9 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         Verb::Rm { session, yes } => rm(app, session, *yes),
         Verb::Export { session, out } => export(app, session, out.as_deref()),
         Verb::Import { file, session } => import(app, file, session.as_deref()),
+        Verb::Push => remote::push(app),
+        Verb::Pull { session } => remote::pull(app, session.as_deref()),
+        Verb::Key { verb } => remote::key(app, verb.as_ref()),
     }
 }
 

@@ -28,6 +28,7 @@ use epitome_passes::Recipe;
 
 use crate::app::App;
 use crate::choice::{Choice, one_of};
+use crate::cmd::archive::remote;
 use crate::diff;
 use crate::failure::{Failure, Result};
 use crate::losses::render_planned;
@@ -220,20 +221,12 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         account: &account,
         filter: all.then_some(filter),
     };
-    if *all {
-        return run_all(&job, &args.many.filter, args.many.yes);
+    let done = job.run(args, request.as_ref());
+    // What was archived is pushed even if a later session failed.
+    if !job.dry_run {
+        remote::push_new(app);
     }
-    let inputs = Input::find_all(app, &args.sessions)?;
-    if let (Some(request), true) = (&request, job.dry_run) {
-        return inputs.iter().try_for_each(|input| job.forecast(request, input));
-    }
-    match inputs.as_slice() {
-        [input] => job.compact_one(input),
-        _ if inputs.contains(&Input::Stdin) => {
-            Err(Failure::usage("`-` cannot be combined with other sessions"))
-        }
-        _ => job.compact_several(inputs, args.many.yes),
-    }
+    done
 }
 
 /// Compacts one session with its sub-agents, as `epitome compact` does by default. If less than
@@ -310,6 +303,25 @@ impl PlanLosses {
 }
 
 impl Job<'_> {
+    /// Compacts the sessions that the arguments name, or plans that.
+    fn run(&self, args: &Args, request: Option<&ModelRequest>) -> Result<()> {
+        let Many { all, filter, yes } = &args.many;
+        if *all {
+            return run_all(self, filter, *yes);
+        }
+        let inputs = Input::find_all(self.app, &args.sessions)?;
+        if let (Some(request), true) = (request, self.dry_run) {
+            return inputs.iter().try_for_each(|input| self.forecast(request, input));
+        }
+        match inputs.as_slice() {
+            [input] => self.compact_one(input),
+            _ if inputs.contains(&Input::Stdin) => {
+                Err(Failure::usage("`-` cannot be combined with other sessions"))
+            }
+            _ => self.compact_several(inputs, *yes),
+        }
+    }
+
     /// Compacts one session, or plans that, and prints the whole report.
     fn compact_one(&self, input: &Input) -> Result<()> {
         let is_json = self.app.global.json;

@@ -4,7 +4,7 @@ pub mod many;
 mod version;
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args as ClapArgs;
@@ -20,6 +20,7 @@ use epitome_passes::Name;
 use many::Wanted;
 
 use crate::app::App;
+use crate::cmd::archive::remote;
 use crate::confirm::ask_to_continue;
 use crate::failure::{Failure, Result};
 use crate::report::Lines;
@@ -169,6 +170,19 @@ pub fn find_run(log: RunLog, id: &str) -> Result<LoggedRun> {
 
 fn one(app: &App, args: &Args, session: &OsStr) -> Result<()> {
     let path = file(app, session)?;
+    match restore_file(app, args, &path) {
+        // What is missing may be in the remote archive.
+        Err(failure)
+            if failure.is_of(&[ErrorKind::Archive, ErrorKind::NotArchived])
+                && remote::try_pull(app, &path) =>
+        {
+            restore_file(app, args, &path)
+        }
+        done => done,
+    }
+}
+
+fn restore_file(app: &App, args: &Args, path: &Path) -> Result<()> {
     let what = match (&args.block, args.generation) {
         (Some(reference), _) => What::Block(reference),
         (None, Some(number)) => What::Session(RestoreTarget::Generation(number)),
@@ -176,7 +190,7 @@ fn one(app: &App, args: &Args, session: &OsStr) -> Result<()> {
     };
     let damage = if args.partial { Damage::LeaveOut } else { Damage::Refuse };
     let restore = Restore { what, force: args.force, damage };
-    let session = OpenSession::with_agent(&app.config, &path, app.agent());
+    let session = OpenSession::with_agent(&app.config, path, app.agent());
     let asked = |done: &[FileRestore]| {
         app.check_output_has_reader()?;
         imported(app, done, args.yes)

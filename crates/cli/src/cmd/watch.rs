@@ -14,6 +14,7 @@ use epitome_passes::Recipe;
 use super::{compact, keep};
 use crate::app::App;
 use crate::choice::Choice;
+use crate::cmd::archive::remote;
 use crate::confirm::{ask_to_continue, can_ask};
 use crate::failure::{Failure, Result, Status};
 use crate::interrupt::Interrupt;
@@ -205,6 +206,9 @@ impl Reports<'_> {
             keep::note_unread(self.app, &keeper.scan()?);
         }
         watch.look(dry_run, |path, least| self.compact(path, least, dry_run, &mut worst))?;
+        if !dry_run {
+            remote::push_new(self.app);
+        }
         Ok(worst)
     }
 

@@ -32,6 +32,8 @@ mod read_only;
 mod readme;
 mod redact;
 mod references;
+#[cfg(feature = "remote")]
+mod remote;
 mod render;
 mod restore;
 mod robust_archive;

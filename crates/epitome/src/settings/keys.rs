@@ -181,6 +181,7 @@ mod tests {
         let yours: Vec<&str> =
             KEYS.iter().filter(|key| key.user_only).map(|key| key.name.as_str()).collect();
         let expect = [
+            "archive.url",
             "chat.allow",
             "chat.deny",
             "chat.mcp",

@@ -31,6 +31,18 @@ pub struct Values {
     pub chat: Chat,
     /// Projects whose settings files are trusted.
     pub trust: Trust,
+    /// The archive of removed bytes.
+    pub archive: Archive,
+}
+
+/// The archive of removed bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Archive {
+    /// Where encrypted copies of the archive's packs are stored, for other machines:
+    /// `s3://bucket/folder`, `gs://…`, `az://…` or `file:///folder`.
+    #[schemars(extend("x-yours" = true))]
+    pub url: Option<String>,
 }
 
 /// What is compacted, and how.

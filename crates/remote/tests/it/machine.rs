@@ -7,7 +7,9 @@ use std::time::Duration;
 use epitome_error::Result;
 use epitome_formats::Spliced;
 use epitome_model::{Source, Span, Splice, Tokens};
-use epitome_remote::{Address, ObjectPackStore, PullReport, PushReport, Retries, SealKey};
+use epitome_remote::{
+    Address, ObjectPackStore, PullReport, PushRecord, PushReport, Retries, SealKey,
+};
 use epitome_store::Archive;
 use epitome_store::archive::{About, Draft, FolderStore, Generation, SessionKey, UndoData};
 use epitome_store::restore::{RestoreTarget, restore};
@@ -46,12 +48,21 @@ impl Machine {
 
     /// Removes `text` from a session, archives it, and returns the smaller session.
     pub fn compact(&self, key: &SessionKey, before: &[u8], text: &[u8]) -> Vec<u8> {
+        Machine::compact_into(&self.archive(), key, before, text)
+    }
+
+    /// Adds a generation that removed `text`.
+    pub fn add(archive: &Archive, key: &SessionKey, text: &[u8]) {
+        Machine::compact_into(archive, key, text, text);
+    }
+
+    fn compact_into(archive: &Archive, key: &SessionKey, before: &[u8], text: &[u8]) -> Vec<u8> {
         let at = before.windows(text.len()).position(|it| it == text).expect("it has the text");
         let span = Span { start: at as u64, end: (at + text.len()) as u64 };
         let splice = Splice { span, with: b"stub".as_slice().into() };
         let after = Spliced::new(&before, vec![splice]).expect("spliced");
         let undo = UndoData::between(&before, &after).expect("undo data");
-        let mut pack = self.archive().begin(key).expect("a pack");
+        let mut pack = archive.begin(key).expect("a pack");
         pack.put(text, About::default()).expect("put");
         let draft = Draft {
             path: "s.jsonl".into(),
@@ -88,13 +99,22 @@ impl Machine {
     }
 
     pub fn remote_with(&self, options: &[(String, String)]) -> ObjectPackStore {
-        let url: Address = format!("s3://{BUCKET}/team").parse().expect("an address");
+        self.remote_in("team", options)
+    }
+
+    /// The remote archive in a folder of the bucket.
+    pub fn remote_in(&self, folder: &str, options: &[(String, String)]) -> ObjectPackStore {
+        let url: Address = format!("s3://{BUCKET}/{folder}").parse().expect("an address");
         let staging = self.home.path().join("cache/remote");
         ObjectPackStore::new(&url, options, AT_ONCE, self.key.clone(), staging).expect("a store")
     }
 
     pub fn push(&self, remote: &ObjectPackStore) -> Result<PushReport> {
-        epitome_remote::push(&self.folder(), remote)
+        epitome_remote::push(&self.folder(), remote, &mut self.record())
+    }
+
+    pub fn record(&self) -> PushRecord {
+        PushRecord::open(self.home.path().join("cache/remote/pushed"))
     }
 
     pub fn pull(&self, remote: &ObjectPackStore, key: Option<&SessionKey>) -> Result<PullReport> {

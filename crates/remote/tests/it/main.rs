@@ -1,5 +1,7 @@
 //! Tests on a real S3 server in this process, behind a proxy that cuts connections.
 
+mod faults;
 mod machine;
+mod network;
 mod server;
 mod transfer;

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -20,8 +21,10 @@ const SECRET: &str = "test-secret";
 /// The server. It stops when this value is dropped.
 pub struct Server {
     pub address: SocketAddr,
+    /// Whether listings show nothing, as those of a service that needs time.
+    pub lags: Arc<AtomicBool>,
     folder: tempfile::TempDir,
-    _runtime: Runtime,
+    pub runtime: Runtime,
 }
 
 impl Server {
@@ -39,8 +42,9 @@ impl Server {
         let files = s3s_fs::FileSystem::new(folder.path()).expect("a file system");
         let mut builder = S3ServiceBuilder::new(files);
         builder.set_auth(SimpleAuth::from_single(KEY, SECRET));
-        runtime.spawn(serve(listener, builder.build()));
-        Server { address, folder, _runtime: runtime }
+        let lags = Arc::new(AtomicBool::new(false));
+        runtime.spawn(serve(listener, builder.build(), Arc::clone(&lags)));
+        Server { address, lags, folder, runtime }
     }
 
     /// The variables with which the server is reached at `address`, its own or that of a proxy.
@@ -69,15 +73,26 @@ pub fn with_secret(address: SocketAddr, secret: &str) -> Vec<(String, String)> {
     .to_vec()
 }
 
-async fn serve(listener: TcpListener, service: s3s::service::S3Service) {
+const NOTHING: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?><ListBucketResult>\
+    <Name>bucket</Name><KeyCount>0</KeyCount><MaxKeys>1000</MaxKeys>\
+    <IsTruncated>false</IsTruncated></ListBucketResult>";
+
+async fn serve(listener: TcpListener, service: s3s::service::S3Service, lags: Arc<AtomicBool>) {
     // The server looks whether an object exists, and then creates it: a real one does both at once.
     let one_at_a_time = Arc::new(Mutex::new(()));
     loop {
         let Ok((socket, _)) = listener.accept().await else { continue };
+        socket.set_nodelay(true).ok();
         let (service, lock) = (service.clone(), Arc::clone(&one_at_a_time));
+        let lags = Arc::clone(&lags);
         let answer = service_fn(move |request: hyper::Request<Incoming>| {
             let (service, lock) = (service.clone(), Arc::clone(&lock));
+            let is_listing = request.uri().query().is_some_and(|it| it.contains("list-type=2"));
+            let is_empty = is_listing && lags.load(Ordering::SeqCst);
             async move {
+                if is_empty {
+                    return Ok(hyper::Response::new(s3s::Body::from(NOTHING.to_owned())));
+                }
                 let _locked = lock.lock().await;
                 service.call(request.map(s3s::Body::from)).await
             }

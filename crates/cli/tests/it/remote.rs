@@ -1,0 +1,84 @@
+//! The archive in object storage, here a folder: two machines, and two keys.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::world::World;
+use crate::world::sessions::{self, CLAUDE};
+
+/// A machine with the setting `archive.url`. Its `[home]` is not part of the address.
+fn machine(url: &str) -> World {
+    let world = World::new();
+    world.write(".config/epitome/epitome.toml", format!("[archive]\nurl = \"{url}\"\n"));
+    world
+}
+
+fn session(world: &World) -> PathBuf {
+    world.home.join(format!(".claude/projects/-p/{CLAUDE}.jsonl"))
+}
+
+const COMPACT: [&str; 4] = ["compact", CLAUDE, "--keep-turns=1", "--count=estimate"];
+
+#[test]
+fn a_session_is_restored_on_a_second_machine_that_has_the_key() {
+    let storage = tempfile::tempdir().expect("a folder");
+    let url = format!("file://{}", storage.path().display());
+    let (first, second) = (machine(&url), machine(&url));
+    first.claude(CLAUDE, sessions::claude(CLAUDE));
+    // The compaction pushes what it archived.
+    assert_eq!(first.status(&COMPACT), 0);
+    let pushed = first.run(&["archive", "push"]);
+    assert!(pushed.contains("pushed 0 generations to file://"), "{pushed}");
+    assert!(pushed.contains("; 1 were there"), "{pushed}");
+
+    // The session came without its archive, and this machine without the key.
+    let small = fs::read(session(&first)).expect("a session");
+    let path = second.claude(CLAUDE, &small);
+    let refused = second.run(&["archive", "pull"]);
+    assert!(refused.contains("and this machine has no key"), "{refused}");
+    assert!(refused.contains("epitome archive key import FILE"), "{refused}");
+    assert!(refused.ends_with("--- status 4\n"), "{refused}");
+    let key = first.output(&["archive", "key", "export"]).stdout;
+    let imported = second.run_with(&["archive", "key", "import", "-"], &key);
+    assert!(imported.contains("age1"), "{imported}");
+
+    // What a restore misses it pulls.
+    let restored = second.run(&["restore", CLAUDE]);
+    assert!(restored.contains("pulled 1 generation"), "{restored}");
+    assert_eq!(fs::read_to_string(&path).expect("a session"), sessions::claude(CLAUDE));
+    let pulled = second.run(&["archive", "pull"]);
+    assert!(pulled.contains("pulled 0 generations, 1 were here already"), "{pulled}");
+    assert!(second.run(&["archive", "verify"]).contains("all bytes match their hashes"));
+}
+
+#[test]
+fn another_key_is_refused_and_does_not_stop_a_compaction() {
+    let storage = tempfile::tempdir().expect("a folder");
+    let url = format!("file://{}", storage.path().display());
+    let (first, second) = (machine(&url), machine("s3://"));
+    first.claude(CLAUDE, sessions::claude(CLAUDE));
+    assert_eq!(first.status(&COMPACT), 0);
+    second.write(".config/epitome/epitome.toml", format!("[archive]\nurl = \"{url}\"\n"));
+    second.claude(CLAUDE, sessions::claude(CLAUDE));
+    assert_eq!(second.status(&["archive", "key"]), 0);
+    let compacted = second.run(&COMPACT);
+    assert!(compacted.contains("not pushed yet: the remote archive is sealed with age1"));
+    assert!(compacted.ends_with("--- status 0\n"), "{compacted}");
+    assert_eq!(second.status(&["archive", "push"]), 4);
+    // After the right key is imported, it catches up.
+    let key = first.output(&["archive", "key", "export"]).stdout;
+    let other = second.run_with(&["archive", "key", "import", "-"], &key);
+    assert!(other.contains("this machine has another key"), "{other}");
+    assert_eq!(second.status(&["archive", "key", "remove", "--yes"]), 0);
+    second.run_with(&["archive", "key", "import", "-"], &key);
+    let pushed = second.run(&["archive", "push"]);
+    assert!(pushed.contains("pushed 1 generation"), "{pushed}");
+}
+
+#[test]
+fn without_an_address_a_push_says_where_to_set_one() {
+    let world = World::new();
+    let refused = world.run(&["archive", "push"]);
+    assert!(refused.contains("`archive.url` is not set"), "{refused}");
+    assert!(refused.ends_with("--- status 2\n"), "{refused}");
+}

@@ -1,0 +1,274 @@
+//! The archive in object storage: what is copied when, and where its key is kept.
+//!
+//! Packs are always written to the local archive first. [`RemoteArchive::push`] copies what the
+//! storage does not have, [`RemoteArchive::pull`] what this machine does not have, so that a
+//! machine without a network works as before and catches up.
+//!
+//! The key is made by the first push, and kept in the platform's keyring or, without one, in the
+//! file `archive.key` in [`Config::home`]. Another machine needs the same key.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use epitome_remote::{ObjectPackStore, PushRecord};
+use epitome_store::archive::{FolderStore, Hash};
+use jiff::SignedDuration;
+
+pub use epitome_remote::{Address, PullReport, PushReport, Retries, SealKey};
+
+use crate::archive::{Archive, Generation, SessionKey};
+use crate::config::Config;
+use crate::error::{Error, ErrorKind, Result};
+use crate::keyring;
+use crate::regular;
+use crate::settings::Settings;
+use crate::store::disk::{self, NotPlaced, Temp};
+
+/// After a failed [`RemoteArchive::push_new`], none is tried for this time.
+const PAUSE: SignedDuration = SignedDuration::from_mins(10);
+/// The name of the key in the keyring.
+const ACCOUNT: &str = "archive";
+
+/// The archive at the address `archive.url`.
+#[derive(Clone, Debug)]
+pub struct RemoteArchive<'c> {
+    config: &'c Config,
+    address: Address,
+    retries: Retries,
+}
+
+/// Where the key of the remote archive is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SealKeyPlace {
+    /// In the platform's keyring.
+    Keyring,
+    /// In this file.
+    File(PathBuf),
+}
+
+impl<'c> RemoteArchive<'c> {
+    /// The archive at `archive.url`; `None` if the key is not set.
+    ///
+    /// # Errors
+    ///
+    /// `Settings` if it is not a valid address.
+    pub fn from_settings(
+        config: &'c Config,
+        settings: &Settings,
+        retries: Retries,
+    ) -> Result<Option<RemoteArchive<'c>>> {
+        let Some(url) = &settings.values.archive.url else { return Ok(None) };
+        Ok(Some(RemoteArchive { config, address: url.parse()?, retries }))
+    }
+
+    /// The address.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Copies all packs that the storage does not have. The first push of the first machine makes
+    /// the key.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` if the storage is sealed with another key, or if this machine has none; the errors
+    /// of requests, and of reading packs.
+    pub fn push(&self) -> Result<PushReport> {
+        let store = self.connect()?;
+        let report = epitome_remote::push(&self.local(), &store, &mut self.record())?;
+        std::fs::remove_file(self.pause()).ok();
+        Ok(report)
+    }
+
+    /// Copies packs that were not copied before, without asking the storage what it has. If this
+    /// fails, the next calls do nothing for ten minutes.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`push`](RemoteArchive::push).
+    pub fn push_new(&self) -> Result<PushReport> {
+        if self.is_paused() {
+            return Ok(PushReport::default());
+        }
+        let connect = || self.connect();
+        let pushed = epitome_remote::push_new(&self.local(), connect, &mut self.record());
+        if pushed.is_err() {
+            let until = (self.config.now() + PAUSE).to_string();
+            let written = self.folder().and_then(|_| Ok(std::fs::write(self.pause(), until)?));
+            if let Err(err) = written {
+                tracing::debug!("no pause of pushes: {err}");
+            }
+        }
+        pushed
+    }
+
+    /// Copies the packs of a session and its parts, or of all sessions, to this machine. `file` is
+    /// the session's file, if it is not where its agent keeps sessions.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` if the storage is sealed with another key, or if this machine has none; the errors
+    /// of requests; `Archive` if a pack is damaged.
+    pub fn pull(&self, session: Option<&SessionKey>, file: Option<&Path>) -> Result<PullReport> {
+        let store = self.connect()?;
+        let files = |generation: &Generation| {
+            let mut files = crate::agents::files_of(&self.config.agents, generation);
+            files.extend(file.map(Path::to_owned));
+            files
+        };
+        epitome_remote::pull(&store, &self.local(), session, &files)
+    }
+
+    fn local(&self) -> FolderStore {
+        FolderStore::new(Archive::folder_in(&self.config.home))
+    }
+
+    /// The storage, sealed with the key of this machine. If neither has a key, one is made.
+    fn connect(&self) -> Result<ObjectPackStore> {
+        let options = self.config.cloud_variables();
+        let key = match find_key(self.config)? {
+            Some((key, _)) => key,
+            None => match ObjectPackStore::recipient(&self.address, &options, self.retries)? {
+                Some(recipient) => return Err(no_key(&self.address, &recipient)),
+                None => make_key(self.config)?.0,
+            },
+        };
+        let staging = self.folder()?;
+        let store = ObjectPackStore::new(&self.address, &options, self.retries, key, staging)?;
+        store.join()?;
+        Ok(store)
+    }
+
+    /// The folder of what is staged and remembered. All of it can be made again.
+    fn folder(&self) -> Result<PathBuf> {
+        self.config.cache("remote")
+    }
+
+    fn record(&self) -> PushRecord {
+        let name = Hash::compute(self.address.to_string().as_bytes()).to_string();
+        let name = format!("pushed-{}", &name[..16]);
+        PushRecord::open(self.config.home.join("cache/remote").join(name))
+    }
+
+    fn pause(&self) -> PathBuf {
+        self.config.home.join("cache/remote/pause")
+    }
+
+    fn is_paused(&self) -> bool {
+        let until = regular::read_to_string(&self.pause()).unwrap_or_default();
+        until.trim().parse::<jiff::Timestamp>().is_ok_and(|until| self.config.now() < until)
+    }
+}
+
+fn no_key(address: &Address, recipient: &str) -> Error {
+    let what = format!("{address} is sealed with {recipient}, and this machine has no key");
+    Error::new(ErrorKind::Refused, what).with_hint(
+        "on the machine that has it: `epitome archive key export --out FILE`; here: `epitome \
+         archive key import FILE`",
+    )
+}
+
+fn key_file(config: &Config) -> PathBuf {
+    config.home.join("archive.key")
+}
+
+/// The key of the remote archive, and where it is kept. `None` if this machine has none.
+///
+/// # Errors
+///
+/// `NoPermission` or `Unreadable` if its file cannot be read; `Refused` if what is there is not a
+/// key. A keyring that cannot be read has none.
+pub fn find_key(config: &Config) -> Result<Option<(SealKey, SealKeyPlace)>> {
+    let path = key_file(config);
+    let not_a_key = |err| {
+        let what = "the key of the remote archive is damaged";
+        Error::new(ErrorKind::Refused, what).at(&path).because(err)
+    };
+    match regular::read_to_string(&path) {
+        Ok(text) => {
+            let key = text.parse().map_err(not_a_key)?;
+            return Ok(Some((key, SealKeyPlace::File(path))));
+        }
+        Err(err) if err.kind() == std::io::ErrorKind::NotFound => {}
+        Err(err) => return Err(Error::reading(err, "the key of the remote archive", &path)),
+    }
+    match keyring::secret(config, ACCOUNT) {
+        Ok(Some(text)) => Ok(Some((text.parse().map_err(not_a_key)?, SealKeyPlace::Keyring))),
+        Ok(None) => Ok(None),
+        Err(err) => {
+            tracing::debug!("the keyring was not asked: {err}");
+            Ok(None)
+        }
+    }
+}
+
+/// The key of this machine. If it has none, a new one is made and kept.
+///
+/// # Errors
+///
+/// The errors of [`find_key`]; `Disk` or `NoPermission` if it cannot be kept.
+pub fn make_key(config: &Config) -> Result<(SealKey, SealKeyPlace)> {
+    match find_key(config)? {
+        Some(found) => Ok(found),
+        None => keep_key(config, &SealKey::generate()),
+    }
+}
+
+/// Takes the key of another machine.
+///
+/// # Errors
+///
+/// `Exists` if this machine has another key; `Disk` or `NoPermission` if it cannot be kept.
+pub fn import_key(config: &Config, key: &SealKey) -> Result<(SealKey, SealKeyPlace)> {
+    match find_key(config)? {
+        Some((here, place)) if here == *key => Ok((here, place)),
+        Some((here, _)) => {
+            let what = format!("this machine has another key: {}", here.recipient());
+            Err(Error::new(ErrorKind::Exists, what).with_hint(
+                "if nothing was pushed with it, remove it first: `epitome archive key remove`",
+            ))
+        }
+        None => keep_key(config, key),
+    }
+}
+
+/// Removes the key from this machine. Returns whether there was one.
+///
+/// # Errors
+///
+/// `Disk` or `NoPermission` if it cannot be removed.
+pub fn remove_key(config: &Config) -> Result<bool> {
+    let path = key_file(config);
+    let in_file = match std::fs::remove_file(&path) {
+        Ok(()) => true,
+        Err(err) if err.kind() == std::io::ErrorKind::NotFound => false,
+        Err(err) => return Err(Error::writing(err, "the key of the remote archive", &path)),
+    };
+    let in_keyring = keyring::remove_secret(config, ACCOUNT).unwrap_or(false);
+    Ok(in_file || in_keyring)
+}
+
+/// Keeps a key in the keyring, or else in a file that only its owner can read.
+fn keep_key(config: &Config, key: &SealKey) -> Result<(SealKey, SealKeyPlace)> {
+    if keyring::set_secret(config, ACCOUNT, &key.reveal()).is_ok() {
+        return Ok((key.clone(), SealKeyPlace::Keyring));
+    }
+    let path = key_file(config);
+    let failed = |err| Error::writing(err, "the key of the remote archive", &path);
+    disk::private_folder(&config.home)?;
+    let temp = Temp::create(&config.home).map_err(failed)?;
+    let text = format!("# public key: {}\n{}\n", key.recipient(), key.reveal());
+    temp.file().write_all(text.as_bytes()).map_err(failed)?;
+    temp.flush_to_disk().map_err(failed)?;
+    match temp.place_new(&path) {
+        Ok(()) => {}
+        // Another process made one at the same time: that is the key.
+        Err(NotPlaced::Taken(_)) => {
+            let found = find_key(config)?;
+            return found.ok_or_else(|| Error::new(ErrorKind::Changed, "the key is gone"));
+        }
+        Err(NotPlaced::Failed(err)) => return Err(failed(err)),
+    }
+    disk::flush_folder(&config.home).map_err(failed)?;
+    Ok((key.clone(), SealKeyPlace::File(path)))
+}
