@@ -92,7 +92,7 @@ pub struct PushRecord {
 impl PushRecord {
     /// Reads the record. One that does not exist or cannot be read is empty.
     pub fn open(path: PathBuf) -> PushRecord {
-        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        let text = epitome_store::regular::read_to_string(&path).unwrap_or_default();
         PushRecord { path, lines: text.lines().map(str::to_owned).collect() }
     }
 
