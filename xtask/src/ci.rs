@@ -41,7 +41,10 @@ const STEPS: &[Step] = &[
     Step { name: "clippy", run: CLIPPY },
     Step { name: "doc", run: DOC },
     Step { name: "features", run: Function(features) },
-    Step { name: "tables", run: Commands(&["cargo lab recipes --check"]) },
+    Step {
+        name: "tables",
+        run: Commands(&["cargo lab recipes --check", "cargo lab leaderboard --check"]),
+    },
     Step {
         name: "chaos",
         run: Commands(&["cargo lab chaos --minutes 1", "cargo lab chaos --only proxy --cases 20"]),

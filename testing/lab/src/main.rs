@@ -4,6 +4,7 @@ mod bench;
 mod chaos;
 mod e2e;
 mod fit;
+mod leaderboard;
 mod package;
 mod quality;
 mod recipes;
@@ -29,6 +30,8 @@ usage: cargo lab COMMAND
   recipes [FOLDER…]     a table: what each recipe saves, by default over the recorded sessions
   recipes --write       writes the tables of docs/recipes.md; `--check [--all]` compares them and
                         README.md with what this program does (of real work the default alone)
+  leaderboard           tables: what all recipes keep and cost, over sessions of this repository
+  leaderboard --write   writes the tables of docs/leaderboard.md; `--check` compares them
   quality [--target PERCENT] [RECIPE…]
                         what recipes keep of the open set and cost, by `simulate` and by the
                         instrument that it follows; where these are
@@ -56,6 +59,9 @@ fn main() -> ExitCode {
         ["recipes", "--check", "--all"] => recipes::check(true),
         ["recipes", "--write"] => recipes::write(),
         ["recipes", folders @ ..] => recipes::run(folders),
+        ["leaderboard"] => leaderboard::run(),
+        ["leaderboard", "--write"] => leaderboard::write(),
+        ["leaderboard", "--check"] => leaderboard::check(),
         ["quality", args @ ..] => quality::run(args),
         ["fit"] => fit::run(fit::Write::No),
         ["fit", "--write"] => fit::run(fit::Write::Yes),
