@@ -1,8 +1,8 @@
 //! The context of a running agent, over a pipe, for agents in any language: a request is one line
 //! of JSON, and so is its answer. `docs/engine.md` describes both.
 //!
-//! A [`Server`] has one conversation with a client, about one context or several. It reads and writes
-//! logs, but not the pipe: the caller passes lines in and answers back.
+//! A [`Server`] has one conversation with a client, about one context or several. It reads and
+//! writes logs, but not the pipe: the caller passes lines in and answers back.
 
 mod logs;
 mod request;

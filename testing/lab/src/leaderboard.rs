@@ -1,5 +1,5 @@
-//! `cargo lab leaderboard`: measures every recipe over sessions that are in this repository, so that
-//! anyone can repeat it, and keeps the tables of `docs/leaderboard.md`.
+//! `cargo lab leaderboard`: measures every recipe over sessions that are in this repository, so
+//! that anyone can repeat it, and keeps the tables of `docs/leaderboard.md`.
 
 mod made;
 
@@ -97,7 +97,7 @@ fn page() -> Result<String> {
 }
 
 impl Set {
-    /// What is measured, and the table, best recall of live calls first.
+    /// What is measured, and the table, best recall first.
     fn table(&self) -> Result<String> {
         let report = self.report()?;
         let mut recipes: Vec<&RecipeReport> = report.recipes.iter().skip(1).collect();

@@ -121,8 +121,8 @@ impl Runner<'_> {
             run.status = done.status.code().expect("a status");
             run.log.push_str(&String::from_utf8_lossy(&done.stdout));
             run.log.push_str(&String::from_utf8_lossy(&done.stderr));
-            let said = std::fs::read_to_string(&output).expect("a file");
-            for (name, value) in said.lines().filter_map(|line| line.split_once('=')) {
+            let written = std::fs::read_to_string(&output).expect("a file");
+            for (name, value) in written.lines().filter_map(|line| line.split_once('=')) {
                 let id = text(step, "id");
                 self.values.insert(format!("steps.{id}.outputs.{name}"), value.to_owned());
             }

@@ -300,7 +300,8 @@ fn what_a_policy_breaks_is_counted_with_its_reason() {
     let world = World::new();
     world.claude(CLAUDE, session());
     let hi = r#"{"messages":[{"role":"user","content":"Something of its own."}]}"#;
-    let orphan = r#"{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":"a"}]}]}"#;
+    let orphan = json!({ "type": "tool_result", "tool_use_id": "x", "content": "a" });
+    let orphan = json!({ "messages": [{ "role": "user", "content": [orphan] }] }).to_string();
     let count = |policy: &str| {
         let figures = figures(&world, &["--policy-command", policy]);
         let violations = figures["violations"].as_array().expect("a list").iter();

@@ -27,7 +27,7 @@ fn a_history_that_comes_back_is_the_history_however_it_is_spelled() {
         let pretty = serde_json::to_string_pretty(&value).expect("JSON");
         let pieces = exchange.incoming(&list(&pretty)).expect("messages");
         assert_eq!(ids(&pieces), ids(&history.pieces), "{}", fixture.path.display());
-        // What is said anew is measured anew.
+        // A new text is a new block.
         let new = r#"[{"role":"user","content":"Nobody has said this before."}]"#;
         let pieces = exchange.incoming(&list(new)).expect("a message");
         assert_eq!(pieces.len(), 1);

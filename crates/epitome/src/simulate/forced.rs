@@ -49,8 +49,8 @@ impl Job<'_> {
         Ok(all)
     }
 
-    /// Has a policy command compact at every point in `cuts`. Where its answer is of no use, nothing
-    /// is compacted. A point is skipped if no fact from before it was used after it.
+    /// Has a policy command compact at every point in `cuts`. Where its answer is of no use,
+    /// nothing is compacted. A point is skipped if no fact from before it was used after it.
     pub(super) fn forced_of_command(
         &self,
         policy: &mut Process,

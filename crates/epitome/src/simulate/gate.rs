@@ -3,9 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
-
-use super::report::RecipeReport;
+use super::gate_result::{Bound, GateResult};
+use super::report::{RecipeReport, SimulateReport};
 
 use Bound::{AtLeast, AtMost};
 use Kind::{Cost, Forced, Live};
@@ -26,32 +25,6 @@ pub struct Condition {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct GateError(String);
-
-/// Whether a figure must be at least or at most a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bound {
-    /// `>=`.
-    AtLeast,
-    /// `<=`.
-    AtMost,
-}
-
-/// A condition of a gate, and whether it is met.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct GateResult {
-    /// The name of the figure, as in the JSON of a recipe.
-    pub figure: &'static str,
-    /// Whether `value` is the least or the most.
-    pub bound: Bound,
-    /// The value that the figure is compared with.
-    pub value: f64,
-    /// The figure; `null` if it was not measured.
-    pub measured: Option<f64>,
-    /// Whether the condition is met. A figure that was not measured meets none.
-    pub passed: bool,
-    /// The reason why the figure was not measured; `null` if it was.
-    pub reason: Option<&'static str>,
-}
 
 /// A figure of the report that a condition can name.
 #[derive(Debug)]
@@ -134,35 +107,12 @@ impl Gate {
     }
 }
 
-impl GateResult {
-    /// The condition: `recall>=0.9`.
-    pub fn condition(&self) -> String {
-        format!("{}{}{}", self.figure, self.bound.sign(), self.value)
-    }
-
-    /// The figure in words: `is 0.8812`, or why it was not measured.
-    pub fn finding(&self) -> String {
-        match (self.measured, self.reason) {
-            (Some(measured), _) => format!("is {measured}"),
-            (None, Some(reason)) => format!("was not measured: {reason}"),
-            (None, None) => "was not measured".to_owned(),
+impl SimulateReport {
+    /// Checks a gate: sets [`gates`](SimulateReport::gates) for the first recipe or policy command.
+    pub fn check(&mut self, gate: &Gate) {
+        if let Some(first) = self.recipes.get(1) {
+            self.gates = gate.check(first, self.cuts);
         }
-    }
-}
-
-impl Bound {
-    /// The bound as it is written in a condition.
-    pub fn sign(self) -> &'static str {
-        match self {
-            AtLeast => ">=",
-            AtMost => "<=",
-        }
-    }
-}
-
-impl Serialize for Bound {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.sign())
     }
 }
 

@@ -4,7 +4,7 @@ use epitome_model::{MicroDollars, Tokens, Transcript, plural};
 use serde::Serialize;
 
 use super::forced::ForcedCut;
-use super::gate::{Gate, GateResult};
+use super::gate_result::GateResult;
 use super::recorded::{RecordedCost, rounded};
 use super::replay::LiveCall;
 use super::rules::{RequestTally, RuleViolation};
@@ -411,13 +411,6 @@ impl SimulateReport {
     pub fn rule_findings(&self) -> Vec<String> {
         let broken = self.recipes.iter().filter(|recipe| !recipe.violations.is_empty());
         broken.map(RecipeReport::rule_finding).collect()
-    }
-
-    /// Checks a gate: sets [`gates`](SimulateReport::gates) for the first recipe or policy command.
-    pub fn check(&mut self, gate: &Gate) {
-        if let Some(first) = self.recipes.get(1) {
-            self.gates = gate.check(first, self.cuts);
-        }
     }
 
     /// The report of these sessions together.

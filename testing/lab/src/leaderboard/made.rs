@@ -27,7 +27,8 @@ const NOUNS: [&str; 14] = [
     "Bucket", "Margin", "Signal", "Vector", "Ticket",
 ];
 const AREAS: [&str; 6] = ["billing", "layout", "network", "storage", "report", "search"];
-const RULES: &str = "# Rules\n\n- Always run `make check-ledger` before you say that you are done.\n\
+const RULES: &str = "# Rules\n\n\
+                     - Always run `make check-ledger` before you say that you are done.\n\
                      - Never edit files below vendor/upstream.\n- You must keep TOML keys sorted.";
 
 /// The sessions, with their names.
@@ -106,7 +107,7 @@ impl Agent {
 
     fn session(mut self) -> Vec<u8> {
         self.user(json!("Invoices of March have the wrong totals. Find out why, and mend it."));
-        self.call("Read", json!({ "file_path": "/work/project/CLAUDE.md" }), RULES);
+        self.call("Read", json!({ "file_path": "/home/dev/project/CLAUDE.md" }), RULES);
         for step in 0..STEPS {
             if step > 0 && step % PER_REQUEST == 0 {
                 let file = self.known_file();
@@ -143,7 +144,7 @@ impl Agent {
         for (n, line) in lines.iter().enumerate() {
             let _ = writeln!(text, "{:>6}\t{line}", n + 1);
         }
-        let input = json!({ "file_path": format!("/work/project/{path}") });
+        let input = json!({ "file_path": format!("/home/dev/project/{path}") });
         self.call("Read", input, &text);
     }
 
@@ -156,7 +157,7 @@ impl Agent {
             let line = self.below(400) + 1;
             let _ = writeln!(text, "{}:{line}:    {name}(&input)?;", self.files[other].path);
         }
-        self.call("Grep", json!({ "pattern": name, "path": "/work/project/src" }), &text);
+        self.call("Grep", json!({ "pattern": name, "path": "/home/dev/project/src" }), &text);
     }
 
     fn test(&mut self) {
@@ -177,7 +178,7 @@ impl Agent {
         let file = self.known_file();
         let at = self.below(self.files[file].lines.len() - 1);
         let File { path, lines, .. } = &self.files[file];
-        let (old, path) = (lines[at..at + 2].join("\n"), format!("/work/project/{path}"));
+        let (old, path) = (lines[at..at + 2].join("\n"), format!("/home/dev/project/{path}"));
         let new = format!("{old}\n    trace(input, {at});");
         let input = json!({ "file_path": path, "old_string": old, "new_string": new });
         self.call("Edit", input, "The file has been updated.");
@@ -226,7 +227,7 @@ impl Agent {
             "parentUuid": parent,
             "sessionId": id(0),
             "timestamp": time,
-            "cwd": "/work/project",
+            "cwd": "/home/dev/project",
             "version": "2.0.0",
             "isSidechain": false,
             "message": { "role": role, "content": content },
