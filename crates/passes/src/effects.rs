@@ -33,8 +33,8 @@ const WRAPPERS: [&str; 34] = [
     "sh", "sudo", "then", "time", "timeout", "uv", "uvx", "while", "xargs", "yarn", "zsh",
 ];
 
-/// Whether a call of a tool of this kind and name, with this target (its command), changes something
-/// outside the working copy or records a step of the work.
+/// Whether a call of a tool of this kind and name, with this target (its command), changes
+/// something outside the working copy or records a step of the work.
 pub fn has_effect(kind: ToolKind, name: &str, target: &str) -> bool {
     match kind {
         ToolKind::Shell => target.split(['\n', ';', '&', '|', '(', ')', '`']).any(is_effect),

@@ -80,7 +80,7 @@ pub(super) fn spaced(normalized: &str) -> String {
 
 /// An expression for `MATCH`. Words consist of letters and digits only, so within quotes nothing in
 /// them must be escaped.
-pub(super) fn expression(clauses: &[&Clause], between: &str) -> Value {
+fn expression(clauses: &[&Clause], between: &str) -> Value {
     let all = clauses.iter().map(|clause| {
         let star = if clause.is_prefix { " *" } else { "" };
         format!("\"{}\"{star}", clause.words.join(" "))

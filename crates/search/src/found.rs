@@ -7,7 +7,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Row, Statement, params_from_iter};
 use serde::Serialize;
 
-use super::conditions::{Conditions, expression};
+use super::conditions::Conditions;
 use super::query::{Clause, Query};
 use super::snippet::{Run, snippet};
 use super::tables::{MessagePlace, count};
@@ -111,50 +111,9 @@ pub(super) fn find_or_relax(
 ) -> rusqlite::Result<(Hits, bool)> {
     let hits = find(connection, query, most)?;
     match query.relaxed() {
-        Some(relaxed) if hits.all == 0 => {
-            let rare = without_common_words(connection, &relaxed)?;
-            Ok((find(connection, &rare, most)?, true))
-        }
+        Some(relaxed) if hits.all == 0 => Ok((find(connection, &relaxed, most)?, true)),
         Some(_) | None => Ok((hits, false)),
     }
-}
-
-/// A word is common if more than one message in this many has it.
-const COMMON: usize = 8;
-/// With fewer messages than this, no word counts as common: every search is fast, and shares say
-/// little.
-const FEW: usize = 1_000;
-
-/// The query without its common words, or the query itself if all are common. They say little about
-/// what is wanted, and to score every message that has one of them takes most of the time of a
-/// search.
-fn without_common_words(connection: &Connection, query: &Query) -> rusqlite::Result<Query> {
-    let messages: usize = rows(connection, "SELECT count(*) FROM messages", [])?;
-    if messages < FEW {
-        return Ok(query.clone());
-    }
-    let mut rare = Vec::new();
-    for clause in query.clauses.iter().filter(|clause| !clause.is_excluded) {
-        let matching = "SELECT count(*) FROM words WHERE words MATCH ?";
-        let found = rows(connection, matching, [expression(&[clause], "")])?;
-        if found * COMMON <= messages {
-            rare.push(clause.clone());
-        }
-    }
-    if rare.is_empty() {
-        return Ok(query.clone());
-    }
-    let excluded = query.clauses.iter().filter(|clause| clause.is_excluded).cloned();
-    Ok(Query { clauses: rare.into_iter().chain(excluded).collect(), ..query.clone() })
-}
-
-/// The number that a statement counts.
-fn rows<const N: usize>(
-    connection: &Connection,
-    sql: &str,
-    values: [Value; N],
-) -> rusqlite::Result<usize> {
-    connection.query_row(sql, params_from_iter(values), |row| count(0, row.get(0)?))
 }
 
 fn hit(
@@ -216,35 +175,5 @@ mod tests {
         let [b, a, b2, c] = [("b", 4), ("a", 1), ("b", 2), ("c", 9)].map(|(s, n)| hit(s, n));
         let hits = Hits { all: 4, hits: [&b, &a, &b2, &c].map(Clone::clone).to_vec() };
         assert_eq!(hits.by_session(), [vec![&b, &b2], vec![&a], vec![&c]]);
-    }
-
-    /// The words of the query `common rare` that are looked for in an index of this many messages,
-    /// of which one has the second word.
-    fn words_of(messages: usize, query: &str) -> Vec<String> {
-        let connection = Connection::open_in_memory().expect("a database");
-        super::super::tables::create(&connection).expect("the tables");
-        for number in 1..=messages {
-            let text = if number == 7 { "common rare" } else { "common" };
-            connection
-                .execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (number as i64, text))
-                .expect("a row");
-        }
-        connection
-            .execute_batch(&format!(
-                "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {messages})
-                 INSERT INTO messages SELECT i, 0, 0, '', '', NULL, '', 0, 0, NULL, 0 FROM n"
-            ))
-            .expect("rows");
-        let relaxed = Query::parse(query).expect("a query").relaxed().expect("it has words");
-        let rare = without_common_words(&connection, &relaxed).expect("it is counted");
-        rare.clauses.into_iter().flat_map(|clause| clause.words).collect()
-    }
-
-    #[test]
-    fn a_relaxed_query_does_without_common_words() {
-        assert_eq!(words_of(1_000, "common rare -gone"), ["rare", "gone"]);
-        assert_eq!(words_of(1_000, "common words"), ["word"]);
-        assert_eq!(words_of(1_000, "common"), ["common"]);
-        assert_eq!(words_of(999, "common rare"), ["common", "rare"]);
     }
 }
