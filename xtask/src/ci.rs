@@ -134,8 +134,8 @@ fn report(times: &[(&str, Duration)]) {
 /// lists them.
 const ENGINE_CRATES: usize = 40;
 
-/// Checks the library without its features (their absence must be an error with that text), and the
-/// engine without the library.
+/// Checks the library without its features (their absence must be an error with that text), the
+/// engine without the library, and the program with object storage.
 fn features() -> anyhow::Result<()> {
     let tree = ["-p", "epitome-engine", "-e", "normal", "--prefix", "none", "--no-dedupe"];
     let tree = cargo::output(&[&["cargo", "tree", "--locked"][..], &tree].concat())?;
@@ -143,6 +143,9 @@ fn features() -> anyhow::Result<()> {
     let n = crates.len();
     anyhow::ensure!(n <= ENGINE_CRATES, "epitome-engine brings {n} crates: {crates:?}");
     cargo::run(&["cargo", "check", "-p", "epitome", "--no-default-features", "--locked"], &[])?;
+    let remote =
+        ["-p", "epitome-cli", "--features", "remote", "--test", "it", "--locked", "remote::"];
+    cargo::run(&[&["cargo", "test"], &remote[..]].concat(), &[])?;
     let store = ["-p", "epitome-store", "--no-default-features", "--lib", "--locked", "absent"];
     cargo::run(&[&["cargo", "test"], &store[..]].concat(), &[])
 }

@@ -1,13 +1,15 @@
 //! Packs in object storage: [`ObjectPackStore`].
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::{self, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use epitome_error::{Error, ErrorKind, Result};
-use epitome_model::Bytes;
+use epitome_model::{Bytes, Source};
 use epitome_store::archive::GcMode;
 use epitome_store::archive::pack_store::{
     FolderName, NewPack, PackBytes, PackFacts, PackReader, PackStore,
@@ -260,12 +262,14 @@ impl PackStore for ObjectPackStore {
 
     fn open(&self, name: &str) -> Result<Box<dyn PackBytes>> {
         let (head, _) = self.existing(name)?;
-        let location = self.location(name);
-        let Some(payload) = head.payload() else {
-            return Err(Error::new(ErrorKind::NotAFile, "a note, not a pack").at(&location));
-        };
-        let object = self.connection.payload_object(&payload.object);
-        Ok(Box::new(RemotePack::open(&self.connection, payload, object, &location)?))
+        match head.content {
+            Content::Note(bytes) => Ok(Box::new(OpenNote(bytes))),
+            Content::Pack(payload) => {
+                let object = self.connection.payload_object(&payload.object);
+                let location = self.location(name);
+                Ok(Box::new(RemotePack::open(&self.connection, &payload, object, &location)?))
+            }
+        }
     }
 
     fn facts(&self, name: &str) -> Result<PackFacts> {
@@ -337,6 +341,26 @@ impl PackStore for ObjectPackStore {
 
     fn location(&self, name: &str) -> PathBuf {
         self.connection.location(name)
+    }
+}
+
+/// The bytes of a note.
+#[derive(Debug)]
+struct OpenNote(Vec<u8>);
+
+impl Source for OpenNote {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn read(&self, range: Range<u64>) -> Cow<'_, [u8]> {
+        Source::read(&self.0, range)
+    }
+}
+
+impl PackBytes for OpenNote {
+    fn failure(&self) -> Option<Error> {
+        None
     }
 }
 

@@ -65,7 +65,7 @@ pub(super) fn text(target: &str) -> anyhow::Result<String> {
 
 /// Name and version of each crate in the program, without macros, which run only during the build.
 fn linked(target: &str) -> anyhow::Result<BTreeSet<String>> {
-    let features = ["--package", "epitome-cli", "--features", "keyring", "--target", target];
+    let features = ["--package", "epitome-cli", "--features", "keyring,remote", "--target", target];
     let shape = ["--edges", "normal,no-proc-macro", "--prefix", "none", "--format", "{p}"];
     let tree = cargo::output(&[&["cargo", "tree", "--locked"][..], &features, &shape].concat())?;
     let name = |line: &str| line.split(' ').take(2).collect::<Vec<_>>().join(" ");
