@@ -35,6 +35,7 @@ mod stamp;
 mod verify;
 mod version;
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -66,6 +67,8 @@ pub struct Vault {
     /// The file that is locked while packs are written; `None` if the store needs no lock.
     lock: Option<PathBuf>,
     index: Index,
+    /// The files whose last version this value has read back, or has written.
+    proved: BTreeSet<FileKey>,
 }
 
 impl Vault {
@@ -125,7 +128,8 @@ impl Vault {
         machine: String,
         lock: Option<PathBuf>,
     ) -> Result<Vault> {
-        let mut vault = Vault { store, machine, lock, index: Index::default() };
+        let mut vault =
+            Vault { store, machine, lock, index: Index::default(), proved: BTreeSet::new() };
         vault.refresh()?;
         Ok(vault)
     }

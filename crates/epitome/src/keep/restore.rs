@@ -1,6 +1,7 @@
 //! Restores a version of a session into its agent's own place.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -268,6 +269,7 @@ fn keep_present(config: &Config, vault: &mut Vault, targets: &mut [Target]) -> R
             continue;
         }
         for target in targets.iter_mut().filter(|target| target.is_there()) {
+            prove_last(vault, &target.file)?;
             let last = vault.versions(&target.file).next_back();
             target.report.replaced = last.map(|last| last.number);
             target.report.unchanged =
@@ -278,6 +280,21 @@ fn keep_present(config: &Config, vault: &mut Vault, targets: &mut [Target]) -> R
     let what = "the session is written to all the time; nothing was changed";
     let path = targets.first().map(|target| target.file.path.clone()).unwrap_or_default();
     Err(Error::new(ErrorKind::Changed, what).at(&path))
+}
+
+/// Reads back the last version of a file, which is about to be replaced.
+///
+/// # Errors
+///
+/// `Archive` if it cannot be restored: then nothing may be replaced.
+fn prove_last(vault: &Vault, file: &FileKey) -> Result<()> {
+    let Some(last) = vault.versions(file).next_back() else { return Ok(()) };
+    vault.write_version(file, last.number, &mut io::sink()).map_err(|err| {
+        let what = "the present content could not be kept; nothing was changed";
+        Error::new(ErrorKind::Archive, what)
+            .because(err)
+            .with_hint("`epitome archive verify` names what is damaged")
+    })
 }
 
 /// Records the restored contents as versions, with the reason. If another keeper was faster, it

@@ -56,6 +56,14 @@ impl MemoryStore {
         names.into_iter().map(|(name, bytes)| (name, Arc::unwrap_or_clone(bytes))).collect()
     }
 
+    /// Changes a byte of a pack.
+    #[cfg(test)]
+    pub(crate) fn flip(&self, name: &str, at: usize) {
+        let mut names = self.names();
+        let pack = names.get_mut(name).expect("a pack with this name");
+        Arc::make_mut(pack)[at] ^= 1;
+    }
+
     fn names(&self) -> MutexGuard<'_, Names> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }

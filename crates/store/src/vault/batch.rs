@@ -1,6 +1,7 @@
 //! Adds versions to the vault: what one scan found is one pack.
 
 use std::collections::{BTreeMap, HashSet};
+use std::io;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -32,6 +33,9 @@ pub struct Batch<'v> {
     /// The chunks of this batch's versions that are in packs.
     relied_on: HashSet<Hash>,
     versions: BTreeMap<FileKey, Version>,
+    /// Whether the last version of the file that is being read is lost or damaged: then the file is
+    /// kept as a whole, and a chunk that a pack has is believed only if it can be read.
+    is_damaged: bool,
 }
 
 /// What [`Batch::put`] did.
@@ -66,12 +70,37 @@ impl Vault {
             held: HashSet::new(),
             relied_on: HashSet::new(),
             versions: BTreeMap::new(),
+            is_damaged: false,
         }
     }
 
     /// The last version of a file in which it was not deleted.
     fn last_content(&self, file: &FileKey) -> Option<&Version> {
         self.versions(file).rev().find(|version| !version.is_deleted())
+    }
+
+    /// Whether the last version of a file can be built upon: all that it needs is in packs that can
+    /// be read. Its content is read back once for each value; later only the lists of the packs are
+    /// looked at. True if the file was never kept.
+    fn is_last_intact(&mut self, file: &FileKey) -> bool {
+        let Some(last) = self.last_content(file) else { return true };
+        let has_chunk = |chunk: &Hash| self.index.has_chunk(&file.machine, chunk);
+        let is_listed = self
+            .segments(file, last)
+            .is_ok_and(|segments| segments.iter().flat_map(|it| &it.chunks).all(has_chunk));
+        let number = last.number;
+        if !is_listed {
+            self.proved.remove(file);
+            return false;
+        }
+        if self.proved.contains(file) {
+            return true;
+        }
+        let is_proved = self.write_version(file, number, &mut io::sink()).is_ok();
+        if is_proved {
+            self.proved.insert(file.clone());
+        }
+        is_proved
     }
 }
 
@@ -184,6 +213,7 @@ impl Batch<'_> {
     /// Reads content, and writes those chunks that the vault does not have. `None` if the content
     /// became shorter while it was read.
     fn read(&mut self, file: &FileKey, source: &FileSource) -> Result<Option<Draft>> {
+        self.is_damaged = !self.vault.is_last_intact(file);
         let read = self.read_appended(file, source).and_then(|appended| match appended {
             Some(draft) => Ok(draft),
             None => self.read_whole(file, source),
@@ -197,6 +227,9 @@ impl Batch<'_> {
 
     /// Reads content that begins with the last version; `None` if it does not.
     fn read_appended(&mut self, file: &FileKey, source: &FileSource) -> Result<Option<Draft>> {
+        if self.is_damaged {
+            return Ok(None);
+        }
         let Some(last) = self.vault.last_content(file) else { return Ok(None) };
         let Version { number: of, digest: old, .. } = *last;
         if old.len > source.len() {
@@ -222,7 +255,8 @@ impl Batch<'_> {
         let digest = Digest::from_source(source)?;
         let is_same = |version: &&Version| !version.is_deleted() && version.digest == digest;
         let same = self.vault.versions(file).rev().find(is_same).map(|version| version.number);
-        if let Some(of) = same {
+        let is_readable = |of: &u64| self.vault.write_version(file, *of, &mut io::sink()).is_ok();
+        if let Some(of) = same.filter(is_readable) {
             let content = Content::Prefix { of };
             return Ok(Draft { digest, change: Change::Back(of), content });
         }
@@ -261,13 +295,18 @@ impl Batch<'_> {
         if self.held.contains(&hash) {
             return Ok(());
         }
-        if self.vault.index.has_chunk(&self.vault.machine, &hash) {
+        if self.vault.index.has_chunk(&self.vault.machine, &hash) && !self.is_lost(&hash) {
             self.relied_on.insert(hash);
             return Ok(());
         }
         self.pieces()?.put(Kind::Chunk, hash, bytes, &[])?;
         self.held.insert(hash);
         Ok(())
+    }
+
+    /// Whether a chunk that packs list cannot be read. It is only tried after a version was damaged.
+    fn is_lost(&self, hash: &Hash) -> bool {
+        self.is_damaged && ChunkReader::new(self.vault, &self.vault.machine).chunk(hash).is_err()
     }
 
     fn pieces(&mut self) -> Result<&mut PieceWriter> {
@@ -288,7 +327,8 @@ impl Batch<'_> {
         modified: Option<Timestamp>,
     ) -> Put {
         let last = self.vault.versions(file).next_back();
-        if last.is_some_and(|last| !last.is_deleted() && last.digest == draft.digest) {
+        let is_same = last.is_some_and(|last| !last.is_deleted() && last.digest == draft.digest);
+        if is_same && !self.is_damaged {
             return Put::Same(stamp);
         }
         let change = draft.change;

@@ -272,3 +272,29 @@ fn scan_once(vault: &mut Vault, path: &Path) -> Result<()> {
     batch.put_file(&key, path)?;
     batch.commit().map(drop)
 }
+
+/// What is built upon a version that is lost is lost as well, and nothing of it can be restored.
+#[test]
+fn a_version_that_was_lost_is_not_built_upon() {
+    let first = noise("first", 300_000);
+    let second = [&first[..], b"one more line\n"].concat();
+    let third = [&second[..], b"and another\n"].concat();
+    let fourth = [&third[..], b"and the last\n"].concat();
+    let damages: [fn(&MemoryStore); 3] = [
+        |store| store.delete(&pack_name(MACHINE, 1)).expect("the pack of the first version"),
+        |store| store.delete(&pack_name(MACHINE, 2)).expect("the pack of the second version"),
+        |store| store.flip(&pack_name(MACHINE, 1), 20_000),
+    ];
+    for (n, damage) in damages.iter().enumerate() {
+        let mut world = World::new();
+        for content in [&first, &second, &third] {
+            world.scan(Some(content));
+        }
+        damage(&world.store);
+        // A process that was started since: this one has read the last version already.
+        world.vault = in_memory(&world.store);
+        assert_eq!(world.scan(Some(&fourth)), Some(Change::Rewritten), "damage {n}");
+        let restored = read(&world.vault, &world.key(), 4);
+        assert!(restored.is_ok_and(|bytes| bytes == fourth), "damage {n}");
+    }
+}
