@@ -471,7 +471,9 @@ mod tests {
         let pricing = fixtures::get("pi", "pricing").bytes();
         let deep = [b"{\"type\":\"session\"}\n".to_vec(), b"[".repeat(1 << 20)].concat();
         let cut = &pricing[..pricing.len() / 2];
-        let rows: Vec<(Option<&[u8]>, Option<&str>, Option<&str>)> = vec![
+        // The bytes of a session, its agent, and the kind of the error.
+        type Row<'a> = (Option<&'a [u8]>, Option<&'a str>, Option<&'a str>);
+        let rows: Vec<Row<'_>> = vec![
             (Some(&pricing), None, None),
             (Some(b"not JSON\n"), None, Some("unknown-format")),
             (Some(b""), None, Some("unknown-format")),

@@ -49,6 +49,8 @@ pub struct Retries {
     pub until: Duration,
     /// The timeout of a connection.
     pub connect: Duration,
+    /// The timeout of one request with its body, which has at most 8 MiB.
+    pub request: Duration,
 }
 
 impl Retries {
@@ -58,14 +60,16 @@ impl Retries {
         first_wait: Duration::from_millis(200),
         until: Duration::from_secs(120),
         connect: Duration::from_secs(10),
+        request: Duration::from_secs(120),
     };
     /// For a transfer after something else, which a machine without a network must not delay: three
-    /// seconds.
+    /// seconds, and a quarter of a minute if the other side accepts a request and is silent.
     pub const SHORT: Retries = Retries {
         count: 1,
         first_wait: Duration::from_millis(100),
         until: Duration::from_secs(3),
         connect: Duration::from_secs(2),
+        request: Duration::from_secs(15),
     };
 
     fn retry(self) -> RetryConfig {
@@ -73,9 +77,6 @@ impl Retries {
         RetryConfig { backoff, max_retries: self.count, retry_timeout: self.until }
     }
 }
-
-/// The timeout of one request with its body: a part of 8 MiB over a slow line.
-const REQUEST: Duration = Duration::from_secs(120);
 
 impl Address {
     /// Connects to the service. No request is made. `options` are the variables of the environment
@@ -94,7 +95,7 @@ impl Address {
         let retry = retries.retry();
         let client = ClientOptions::new()
             .with_connect_timeout(retries.connect)
-            .with_timeout(REQUEST)
+            .with_timeout(retries.request)
             .with_allow_http(options.iter().any(|(_, value)| is_here(value)));
         let objects: Result<Arc<dyn ObjectStore>, object_store::Error> = match self.service {
             Service::S3 => {

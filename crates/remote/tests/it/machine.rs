@@ -22,6 +22,7 @@ pub const AT_ONCE: Retries = Retries {
     first_wait: Duration::from_millis(1),
     until: Duration::from_secs(10),
     connect: Duration::from_secs(5),
+    request: Duration::from_secs(120),
 };
 
 /// A session before its compaction.
