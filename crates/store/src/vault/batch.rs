@@ -304,7 +304,7 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Whether a chunk that packs list cannot be read. It is only tried after a version was damaged.
+    /// Whether a chunk that packs list cannot be read. Only tried after a version was damaged.
     fn is_lost(&self, hash: &Hash) -> bool {
         self.is_damaged && ChunkReader::new(self.vault, &self.vault.machine).chunk(hash).is_err()
     }
