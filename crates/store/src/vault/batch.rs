@@ -38,7 +38,7 @@ pub struct Batch<'v> {
     is_damaged: bool,
 }
 
-/// What [`Batch::put`] did.
+/// What [`Batch::put_file`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Put {
     /// The file has a new version.
