@@ -15,6 +15,7 @@ use crate::archive::{
 };
 use crate::config::Config;
 use crate::error::Result;
+use crate::keep::{FileKey, Vault};
 use crate::place;
 use crate::restore::{Blobs, goes_on_as_appended, walk};
 use crate::source::Spliced;
@@ -57,10 +58,12 @@ const MOST_WORK: u64 = 1 << 36;
 pub fn collect_garbage(config: &Config, grace: SignedDuration, mode: GcMode) -> Result<GcReport> {
     let archive = config.archive();
     let census = Census::take(&config.agents, &archive.sessions()?);
-    let judge = Judge { config, archive, census, mode, held: RefCell::default() };
+    let vault = config.vault()?;
+    let judge = Judge { config, archive, census, vault, mode, held: RefCell::default() };
     let grace = Grace { now: config.now(), period: grace };
     let mut report = judge.archive.gc(|generations| judge.needs(generations), grace, mode)?;
     report.unread.extend(judge.census.unread);
+    report.unread.extend(judge.vault.damaged().cloned());
     Ok(report)
 }
 
@@ -69,6 +72,8 @@ struct Judge<'a> {
     config: &'a Config,
     archive: Archive,
     census: Census,
+    /// A version in the vault that comes back needs what was removed from it.
+    vault: Vault,
     mode: GcMode,
     /// The sessions whose generations are being judged. They are locked, so that no other epitome
     /// process compacts them between the proof and the removal.
@@ -87,7 +92,7 @@ impl Judge<'_> {
         };
         // A place that cannot be read may contain a session that needs any of the generations. The
         // report names it.
-        if !self.census.unread.is_empty() {
+        if !self.census.unread.is_empty() || self.may_be_in_vault(&key, generations) {
             return vec![Need::Needed; generations.len()];
         }
         if files.is_empty() {
@@ -102,6 +107,17 @@ impl Judge<'_> {
             Ok(restored) => self.needs_of_others(&restored, generations),
             Err(err) => vec![Need::Unknown(err); generations.len()],
         }
+    }
+
+    /// Whether the vault has a version of a session, which may be a compacted one. Also true if a
+    /// part of the vault cannot be read.
+    fn may_be_in_vault(&self, key: &SessionKey, generations: &[Generation]) -> bool {
+        let is_kept = |file: &FileKey| {
+            let is_part = file.part.as_deref() == Some(&*key.id);
+            let is_session = file.agent == key.agent && (file.session == key.id || is_part);
+            is_session || generations.iter().any(|generation| generation.path == file.path)
+        };
+        self.vault.damaged().next().is_some() || self.vault.files().any(is_kept)
     }
 
     /// The files of a session: where the agents keep it, and where it was compacted.

@@ -1,7 +1,7 @@
 //! `epitome keep`, `epitome history` and `epitome restore --at`: every version of a session.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use insta::assert_snapshot;
 
@@ -13,6 +13,11 @@ fn at(world: &World, time: &str, args: &[&str]) {
     let time = format!("2026-11-20T{time}:00Z");
     let done = world.command(args).env("EPITOME_NOW", time).output().expect("the program runs");
     assert!(done.status.success(), "{args:?}: {done:?}");
+}
+
+/// Where pi keeps the session.
+fn place(world: &World) -> PathBuf {
+    world.home.join(format!(".pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_{PI}.jsonl"))
 }
 
 /// A session that was appended to, compacted, rewritten by its agent and deleted.
@@ -44,8 +49,7 @@ fn a_deleted_session_is_listed_with_its_versions_and_comes_back() {
     let world = World::new();
     let versions = kept(&world);
     assert_snapshot!(without_runs(&world.run(&["history", PI])));
-    let path =
-        world.home.join(format!(".pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_{PI}.jsonl"));
+    let path = place(&world);
     for (n, expect) in versions.iter().enumerate() {
         let number = (n + 1).to_string();
         let restored = ["restore", PI, "--at", &number, "--yes"];
@@ -55,6 +59,22 @@ fn a_deleted_session_is_listed_with_its_versions_and_comes_back() {
     assert_snapshot!(without_runs(&world.run(&["history", PI])));
     let seen = world.run(&["restore", PI, "--at", "2026-11-20T10:15:00Z", "--yes"]);
     assert_snapshot!(seen);
+    assert_eq!(fs::read(&path).expect("a session"), versions[1]);
+}
+
+/// The session is gone, but a compacted version of it comes back: then so must what was removed.
+#[test]
+fn gc_keeps_what_a_compacted_version_needs() {
+    let world = World::new();
+    let versions = kept(&world);
+    // An empty folder is no proof that a session is gone: its disk may not be there.
+    fs::write(place(&world).with_file_name("other.jsonl"), &versions[0][..1]).expect("a file");
+    for _ in 0..2 {
+        assert_eq!(world.status(&["archive", "gc", "--grace", "0s", "--yes"]), 0);
+    }
+    assert_eq!(world.status(&["restore", PI, "--at", "3", "--yes"]), 0);
+    assert_eq!(world.status(&["restore", PI, "--yes"]), 0);
+    let path = place(&world);
     assert_eq!(fs::read(&path).expect("a session"), versions[1]);
 }
 
