@@ -432,7 +432,7 @@ impl<'a> Keeper<'a> {
                 }
                 // It was deleted since it was listed: the next scan records that.
                 Err(err) if err.kind() == ErrorKind::NotFound => {}
-                Err(err) if is_of_vault(&err) => return Err(err),
+                Err(err) if is_of_vault(&err, self.config) => return Err(err),
                 Err(err) => report.unread.push(err.with_default_path(&candidate.path)),
             }
         }
@@ -588,9 +588,12 @@ fn part_name(path: &Path) -> String {
     }
 }
 
-/// Whether an error is about the vault, and not about the file that is kept.
-fn is_of_vault(err: &Error) -> bool {
+/// Whether an error is one of the vault, and not of a file that is kept: then no other file can be
+/// kept either.
+fn is_of_vault(err: &Error, config: &Config) -> bool {
+    let folder = Vault::folder_in(&config.home);
     matches!(err.kind(), ErrorKind::Disk | ErrorKind::Archive)
+        || err.path().is_some_and(|path| path.starts_with(folder))
 }
 
 fn kept_version(file: &FileKey, version: &Version, before: u64) -> KeptVersion {

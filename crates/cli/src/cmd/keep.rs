@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args as ClapArgs;
 use epitome::keep::{ChangeName, FolderWatch, Keeper, KeptVersion, ScanReport};
 
+use super::history::warn_of_damage;
 use crate::app::App;
 use crate::failure::{Failure, Result, Status};
 use crate::interrupt::Interrupt;
@@ -58,6 +59,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         if args.dry_run { Keeper::open_dry(&app.config)? } else { Keeper::open(&app.config)? };
     keeper.agent = app.agent();
     keeper.project = args.which.project.as_deref();
+    warn_of_damage(app, keeper.vault());
     if args.once || args.dry_run {
         let report = if args.dry_run { keeper.plan()? } else { keeper.scan()? };
         print(app, &report)?;

@@ -1,7 +1,6 @@
 //! Restores a version of a session into its agent's own place.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -289,7 +288,7 @@ fn keep_present(config: &Config, vault: &mut Vault, targets: &mut [Target]) -> R
 /// `Archive` if it cannot be restored: then nothing may be replaced.
 fn prove_last(vault: &Vault, file: &FileKey) -> Result<()> {
     let Some(last) = vault.versions(file).next_back() else { return Ok(()) };
-    vault.write_version(file, last.number, &mut io::sink()).map_err(|err| {
+    vault.prove_version(file, last.number).map_err(|err| {
         let what = "the present content could not be kept; nothing was changed";
         Error::new(ErrorKind::Archive, what)
             .because(err)

@@ -1,7 +1,6 @@
 //! Adds versions to the vault: what one scan found is one pack.
 
 use std::collections::{BTreeMap, HashSet};
-use std::io;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -84,10 +83,10 @@ impl Vault {
     /// looked at. True if the file was never kept.
     fn is_last_intact(&mut self, file: &FileKey) -> bool {
         let Some(last) = self.last_content(file) else { return true };
-        let has_chunk = |chunk: &Hash| self.index.has_chunk(&file.machine, chunk);
-        let is_listed = self
-            .segments(file, last)
-            .is_ok_and(|segments| segments.iter().flat_map(|it| &it.chunks).all(has_chunk));
+        let is_listed = self.segments(file, last).is_ok_and(|segments| {
+            let mut chunks = segments.iter().flat_map(|segment| &segment.chunks);
+            chunks.all(|chunk| self.index.has_chunk(&file.machine, chunk))
+        });
         let number = last.number;
         if !is_listed {
             self.proved.remove(file);
@@ -96,7 +95,7 @@ impl Vault {
         if self.proved.contains(file) {
             return true;
         }
-        let is_proved = self.write_version(file, number, &mut io::sink()).is_ok();
+        let is_proved = self.prove_version(file, number).is_ok();
         if is_proved {
             self.proved.insert(file.clone());
         }
@@ -255,8 +254,7 @@ impl Batch<'_> {
         let digest = Digest::from_source(source)?;
         let is_same = |version: &&Version| !version.is_deleted() && version.digest == digest;
         let same = self.vault.versions(file).rev().find(is_same).map(|version| version.number);
-        let is_readable = |of: &u64| self.vault.write_version(file, *of, &mut io::sink()).is_ok();
-        if let Some(of) = same.filter(is_readable) {
+        if let Some(of) = same.filter(|of| self.vault.prove_version(file, *of).is_ok()) {
             let content = Content::Prefix { of };
             return Ok(Draft { digest, change: Change::Back(of), content });
         }

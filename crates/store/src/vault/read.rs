@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 
 use super::index::PackId;
 use super::version::Content;
@@ -62,6 +62,15 @@ impl Vault {
         }
         let what = format!("version {number} is not what was seen: it cannot be restored");
         Err(Error::new(ErrorKind::Archive, what).at(&file.path))
+    }
+
+    /// Reads the content of a version, and checks its hash.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`write_version`](Vault::write_version): then the version cannot be restored.
+    pub fn prove_version(&self, file: &FileKey, number: u64) -> Result<()> {
+        self.write_version(file, number, &mut io::sink())
     }
 
     /// The content of a version in an unnamed temporary file, proved.

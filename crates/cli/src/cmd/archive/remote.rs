@@ -193,7 +193,7 @@ mod with_storage {
             }
             Err(failure) => {
                 let why = field(&failure.one_line());
-                app.note(&format!("{DIM}the remote archive was not asked:{DIM:#} {why}"));
+                app.note(&format!("{DIM}the remote archive could not be read:{DIM:#} {why}"));
                 false
             }
         }
