@@ -7,7 +7,7 @@ use epitome::keep::{
     ChangeName, FileKey, HistoryVersion, Vault, VaultMatch, VersionHistory, VersionReason, find,
 };
 
-use super::keep::what_changed;
+use super::keep::{warn_of_damage, what_changed};
 use crate::app::App;
 use crate::failure::{Failure, Result, Status};
 use crate::table::{Side, Table};
@@ -44,13 +44,6 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         text.push_str(&render(app, part));
     }
     app.page(&text)
-}
-
-/// Warns of packs of the vault that cannot be read.
-pub fn warn_of_damage(app: &App, vault: &Vault) {
-    for err in vault.damaged() {
-        app.warn(Some(&Failure::from(err.clone()).one_line()));
-    }
 }
 
 /// Finds the kept session that a name means.

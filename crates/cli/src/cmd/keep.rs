@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use clap::Args as ClapArgs;
-use epitome::keep::{ChangeName, FolderWatch, Keeper, KeptVersion, ScanReport};
+use epitome::keep::{ChangeName, FolderWatch, Keeper, KeptVersion, ScanReport, Vault};
 
-use super::history::warn_of_damage;
 use crate::app::App;
 use crate::failure::{Failure, Result, Status};
 use crate::interrupt::Interrupt;
@@ -107,6 +106,13 @@ fn print_sum(app: &App, args: &Args, report: &ScanReport) -> Result<()> {
     let versions = count(report.kept.len() as u64, "version");
     let files = count(report.files, "file");
     app.print(&format!("{BOLD}{versions}{BOLD:#} {verb}, of {files}\n"))
+}
+
+/// Warns of packs of the vault that cannot be read.
+pub fn warn_of_damage(app: &App, vault: &Vault) {
+    for err in vault.damaged() {
+        app.warn(Some(&Failure::from(err.clone()).one_line()));
+    }
 }
 
 /// Reports what could not be read.

@@ -12,7 +12,7 @@ use epitome::recipes;
 use epitome_model::{Bytes, Tokens};
 use jiff::Timestamp;
 
-use super::history::warn_of_damage;
+use super::keep::warn_of_damage;
 use crate::app::App;
 use crate::choice::one_of;
 use crate::failure::{Failure, Result, Status};

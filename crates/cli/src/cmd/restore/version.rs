@@ -9,7 +9,8 @@ use jiff::{SpanRelativeTo, Timestamp};
 
 use super::Args;
 use crate::app::App;
-use crate::cmd::history::{kept_file, warn_of_damage};
+use crate::cmd::history::kept_file;
+use crate::cmd::keep::warn_of_damage;
 use crate::confirm::ask_to_continue;
 use crate::failure::{Failure, Result};
 use crate::report::Lines;
