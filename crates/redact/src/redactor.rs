@@ -27,6 +27,8 @@ const ROUNDS: usize = 64;
 const CODED: usize = 4;
 /// The maximum length, in bytes, of a value that is searched together with its key.
 const VALUE: usize = 512;
+/// The maximum length of an id in characters: what the APIs permit.
+const ID: usize = 64;
 
 /// The position of a match, without the secret itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -313,7 +315,7 @@ impl<'f> Redactor<'f> {
     fn literal(&mut self, literal: &[u8], from: usize, place: TextContext<'_>) -> Vec<Replacement> {
         let inner = &literal[1..literal.len() - 1];
         if !inner.contains(&b'\\') {
-            let replaced = self.replaced(&as_text(inner), place);
+            let replaced = self.in_value(&as_text(inner), place);
             let replaced = replaced.into_iter().map(|(range, with)| {
                 (from + 1 + range.start..from + 1 + range.end, escaped(&with))
             });
@@ -321,17 +323,37 @@ impl<'f> Redactor<'f> {
         }
         // Character positions are computed only when something is found.
         let known = self.found.len();
-        if self.replaced(&decode(literal), place).is_empty() {
+        if self.in_value(&decode(literal), place).is_empty() {
             return Vec::new();
         }
         self.found.truncate(known);
         let inner = DecodedLiteral::decode(literal, from as u64);
-        let replaced = self.replaced(&as_text(&inner.text), place);
+        let replaced = self.in_value(&as_text(&inner.text), place);
         let replaced = replaced.into_iter().map(|(range, with)| {
             let span = inner.span(&range);
             (span.start as usize..span.end as usize, escaped(&with))
         });
         replaced.collect()
+    }
+
+    /// The replacements in the text of a literal. An id that contains a secret is replaced as a
+    /// whole: with a placeholder inside it, it may be longer than an API permits.
+    fn in_value(&mut self, text: &str, place: TextContext<'_>) -> Vec<Replacement> {
+        let replaced = self.replaced(text, place);
+        let is_id = place.depth == 0
+            && place.key.is_some_and(|key| key.to_ascii_lowercase().ends_with("id"))
+            && text.chars().count() <= ID;
+        let found = self.found.last().filter(|_| is_id && !replaced.is_empty());
+        let Some(id) = found.map(|found| found.rule.clone()) else { return replaced };
+        let rule =
+            self.finder.rules().position(|rule| rule.id == id).expect("a rule of the finder");
+        let &mut (rule, number) = self.numbers.entry(text.to_owned()).or_insert_with(|| {
+            let last = self.last.entry(id).or_default();
+            *last += 1;
+            (rule, *last)
+        });
+        let with = placeholder::placeholder_of_id(&self.finder.rule(rule).id, number);
+        if with.len() > ID { replaced } else { vec![(0..text.len(), with)] }
     }
 
     /// The replacements after which a further search of the text finds nothing.

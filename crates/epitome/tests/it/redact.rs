@@ -270,6 +270,25 @@ proptest! {
     }
 }
 
+/// The ids of calls stay within what the API permits, stay different, and stay the same in the
+/// result.
+#[test]
+fn an_id_with_a_secret_remains_an_id() {
+    let ids = [1, 2].map(|seed| planted::like("sk-live-ghp_[a-zA-Z0-9]{36}-call-to-deploy", seed));
+    let call = |id: &str| {
+        format!(r#"{{"type":"function_call","call_id":"{id}","name":"f","arguments":"{{}}"}}"#)
+    };
+    let output =
+        |id: &str| format!(r#"{{"type":"function_call_output","call_id":"{id}","output":"ok"}}"#);
+    let body = |ids: [&str; 2]| {
+        let items = [call(ids[0]), call(ids[1]), output(ids[0]), output(ids[1])];
+        format!(r#"{{"model":"m","input":[{}]}}"#, items.join(","))
+    };
+    let (after, _) = redact("openai-responses", body([&ids[0], &ids[1]]).as_bytes());
+    let expected = body(["REDACTED-github-pat-2", "REDACTED-github-pat-4"]);
+    assert_eq!(String::from_utf8_lossy(&after), expected);
+}
+
 /// Recorded sessions contain only what a real agent writes.
 #[test]
 fn recorded_sessions_hold_no_secrets_and_keep_their_structure() {
