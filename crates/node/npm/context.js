@@ -5,7 +5,7 @@ import { isEstimate } from "./sessions.js";
 const OPTIONS = ["recipe", "window", "api", "overhead", "log", "session", "count", "summaries"];
 
 /** Where the list of messages is in the body of a request. */
-const LISTS = { "openai-chat": "messages", "openai-responses": "input", "gemini-api": "contents" };
+export const LISTS = { "openai-chat": "messages", "openai-responses": "input", "gemini-api": "contents" };
 
 export class Context {
   #engine = new Engine();

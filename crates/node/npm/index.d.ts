@@ -157,6 +157,29 @@ export class Context<Message extends object = Json> {
   close(): Promise<void>;
 }
 
+/**
+ * The options of contexts for any number of conversations, which are told apart by how they begin.
+ */
+export type ConversationOptions = Omit<ContextOptions, "api" | "overhead" | "session">;
+
+export interface FetchOptions extends ConversationOptions {
+  /** What sends the requests. `globalThis.fetch` by default. */
+  fetch?: typeof globalThis.fetch;
+}
+
+/**
+ * A `fetch` for the clients of Anthropic, OpenAI and Google that makes requests smaller whose
+ * conversation is too long: `new Anthropic({ fetch: epitomeFetch() })`. The window is that of the
+ * model.
+ *
+ * Short conversations, and requests that epitome does not understand, pass as they are, and so do
+ * streams of responses. A refusal because of length is tried again once, smaller. Whatever fails in
+ * epitome is a warning of the process: the request is then sent as it is. No header is kept.
+ *
+ * @throws {EpitomeError} `usage` if an option is not valid.
+ */
+export function epitomeFetch(options?: FetchOptions): typeof globalThis.fetch;
+
 /** A session: a file, an id, or the beginning of an id. */
 export type Session = string | URL;
 

@@ -23,6 +23,17 @@ const CHROMIUM: &str = "@sparticuz/chromium@153.0.0";
 const TYPESCRIPT: &str = "typescript@7.0.2";
 const NODE_TYPES: &str = "@types/node@26.6.6";
 
+/// The frameworks that the npm package has adapters for, and what they need.
+const NODE_FRAMEWORKS: &[&str] = &[
+    "ai@7.0.173",
+    "@ai-sdk/anthropic@4.0.105",
+    "@ai-sdk/openai@4.0.118",
+    "@anthropic-ai/sdk@1.14.0",
+    "openai@7.57.0",
+    "zod@4.6.7",
+    "@types/json-schema@7.0.15",
+];
+
 /// A program that reads sessions. Its binary is in a package of its own for each system.
 pub(crate) const CCUSAGE: &str = "ccusage@20.0.24";
 /// The last version that is not a wrapper of `ccusage`.
@@ -167,6 +178,15 @@ pub fn python_frameworks() -> anyhow::Result<PathBuf> {
 /// If `npm` is missing, or the registry is unreachable and they are not installed yet.
 pub fn typescript() -> anyhow::Result<PathBuf> {
     Ok(npm(&[TYPESCRIPT, NODE_TYPES])?.join("typescript/bin/tsc"))
+}
+
+/// The `node_modules` with the frameworks that the npm package has adapters for.
+///
+/// # Errors
+///
+/// As [`typescript`].
+pub fn node_frameworks() -> anyhow::Result<PathBuf> {
+    npm(NODE_FRAMEWORKS)
 }
 
 /// The program `claude-code-log`.

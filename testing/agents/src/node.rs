@@ -2,6 +2,7 @@
 //! types are checked, with each version of Node. The examples of its page run as well.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -46,13 +47,28 @@ fn install_package(module: &Path) -> anyhow::Result<TempDir> {
     install::run_npm(folder.path(), &["pack", "--silent", "./package"])?;
     let archive = format!("./epitome-cli-context-{}.tgz", env!("CARGO_PKG_VERSION"));
     fs::write(folder.path().join("package.json"), r#"{"private":true,"type":"module"}"#)?;
-    let line = ["install", "--offline", "--no-audit", "--no-fund", &archive];
+    // The frameworks are optional: they are not installed with the package.
+    let line = ["install", "--offline", "--no-audit", "--no-fund", "--omit=peer", &archive];
     install::run_npm(folder.path(), &line)?;
     // Only what was installed is used.
     fs::remove_dir_all(package)?;
+    link_frameworks(&folder.path().join("node_modules"))?;
     copy_files(&root().join("crates/node/tests"), &folder.path().join("tests"))?;
     fs::write(folder.path().join("tests/examples.test.ts"), examples()?)?;
     Ok(folder)
+}
+
+/// Makes the frameworks that the package has adapters for available to it and to the tests.
+fn link_frameworks(modules: &Path) -> anyhow::Result<()> {
+    let ours = modules.join("@epitome-cli");
+    for framework in files(&install::node_frameworks()?)? {
+        let place = modules.join(framework.file_name().context("a folder has a name")?);
+        ensure!(place != ours, "{} is the package itself", place.display());
+        if !place.exists() {
+            symlink(&framework, &place)?;
+        }
+    }
+    Ok(())
 }
 
 /// The examples of the page, as one program.
@@ -82,16 +98,19 @@ fn check_types(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs the compiled tests, with a home and a model of their own.
+/// Runs the compiled tests, with a home and a model of their own. `TEST_HISTORIES` and `TEST_FIRST`
+/// name more random histories than the usual ones.
 fn run_tests(folder: &Path, node: &Path, epitome: &Path) -> anyhow::Result<String> {
     let home = tempfile::tempdir()?;
     let server = Server::start(Script::new([Step::text("Hello."), Step::text("Hello again.")]))?;
     let mut command = Command::new(node);
     command
         .args(["--test", "--test-reporter", "tap"])
-        .args(files(&folder.join("compiled"))?)
+        .args(tests(&folder.join("compiled"))?)
         .env("ANTHROPIC_API_KEY", "none")
         .env("ANTHROPIC_BASE_URL", server.url())
+        .env("OPENAI_API_KEY", "none")
+        .env("OPENAI_BASE_URL", format!("{}/v1", server.url()))
         .env("TEST_PROGRAM", epitome)
         .env("TEST_SESSIONS", root().join("testing/fixtures/sessions"))
         .env("HOME", home.path())
@@ -105,6 +124,13 @@ fn run_tests(folder: &Path, node: &Path, epitome: &Path) -> anyhow::Result<Strin
     let requests = server.exchanges().len();
     let passed = passed.context("no test ran")?.trim_start_matches("# ");
     Ok(format!("Node {}: {passed}, {requests} requests", version.stdout.trim()))
+}
+
+/// The compiled tests in a folder, without what they share.
+fn tests(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut tests = files(folder)?;
+    tests.retain(|file| file.to_string_lossy().ends_with(".test.js"));
+    Ok(tests)
 }
 
 /// The files in a folder, in order.

@@ -1,0 +1,128 @@
+// The contexts of the conversations that pass a client: each request has its whole list.
+import { createHash } from "node:crypto";
+import { Context, LISTS } from "./context.js";
+import { check } from "./native.js";
+
+/** How many conversations are remembered. One that was forgotten is compacted as a new one. */
+const MOST = 128;
+/** The blocks that may have a mark for a cache. Reasoning may not. */
+const MARKED = ["text", "image", "document", "tool_use", "tool_result", "image_url"];
+/** Where a request has its prompt. */
+const PROMPTS = ["system", "instructions", "systemInstruction"];
+
+/** The contexts of several conversations, which are told apart by how they begin. */
+export class Conversations {
+  #options;
+  /** By the hash of how each begins, the one that was used last at the end. */
+  #conversations = new Map();
+
+  /** `options` are those of `Context`. Throws if one of them is not valid. */
+  constructor(options) {
+    check(options, ["recipe", "window", "log", "count", "summaries"]);
+    new Context({ ...options, log: undefined });
+    this.#options = { window: 200_000, ...options };
+  }
+
+  /** The conversation that a request continues, or a new one; none if it has no list. */
+  find(api, body) {
+    const messages = body[LISTS[api] ?? "messages"];
+    if (!Array.isArray(messages) || messages.length === 0) return undefined;
+    // Histories that another request refers to are not here.
+    if (body.previous_response_id || body.conversation) return undefined;
+    const prompt = PROMPTS.map((name) => body[name] ?? null);
+    const key = hash([api, prompt, messages[0]]);
+    const conversation = this.#conversations.get(key) ?? this.#begin(api, body, prompt);
+    this.#conversations.delete(key);
+    this.#conversations.set(key, conversation);
+    for (const oldest of this.#conversations.keys()) {
+      if (this.#conversations.size <= MOST) break;
+      this.#conversations.delete(oldest);
+    }
+    return conversation;
+  }
+
+  /** The newest conversation with this first message. */
+  findBegunWith(message) {
+    const beginning = hash(message);
+    const all = [...this.#conversations.values()];
+    return all.reverse().find((conversation) => conversation.beginning === beginning);
+  }
+
+  #begin(api, body, prompt) {
+    const { window } = this.#options;
+    // Roughly four bytes are a token; prompt and tools are in no message.
+    const overhead = JSON.stringify([prompt, body.tools ?? null]).length >> 2;
+    const limited = Math.min(overhead, window >> 1);
+    const context = new Context({ ...this.#options, api, overhead: limited });
+    const beginning = hash(body[LISTS[api] ?? "messages"][0]);
+    return { context, api, beginning, usage: undefined };
+  }
+}
+
+/**
+ * The view of a conversation for a whole list, as the body of a request; `undefined` if the list is
+ * sent as it is.
+ */
+export async function viewOf(conversation, messages) {
+  const { context, usage } = conversation;
+  conversation.usage = undefined;
+  // Both are requested before anything is awaited: another request must not come between them.
+  const answers = [context.body(messages, usage), context.isChanged()];
+  const [body, isChanged] = await Promise.allSettled(answers);
+  if (body.status === "rejected") throw body.reason;
+  return isChanged.value ? body.value : undefined;
+}
+
+/** Reports why a request is sent as it is. */
+export function warn(what, error) {
+  process.emitWarning(`${what}: ${error.message}`, "EpitomeWarning");
+}
+
+function hash(value) {
+  return createHash("sha256").update(sortedJson(value)).digest("hex");
+}
+
+/** JSON with sorted keys, without the marks for a cache, which move from request to request. */
+export function sortedJson(value) {
+  return JSON.stringify(value, (_, part) => {
+    if (part === null || typeof part !== "object" || Array.isArray(part)) return part;
+    const names = Object.keys(part).filter((name) => name !== "cache_control").sort();
+    return Object.fromEntries(names.map((name) => [name, part[name]]));
+  });
+}
+
+/** A request with the messages of a view. */
+export function withView(body, view) {
+  const merged = { ...body, ...view };
+  if (body.instructions && view.instructions) {
+    merged.instructions = `${body.instructions}\n\n${view.instructions}`;
+  }
+  const mark = lastMark(body.messages);
+  const last = merged.messages?.at(-1);
+  if (mark !== undefined && last !== undefined) {
+    if (typeof last.content === "string" && last.content !== "") {
+      last.content = [{ type: "text", text: last.content }];
+    }
+    const block = Array.isArray(last.content) ? last.content.at(-1) : undefined;
+    if (MARKED.includes(block?.type)) block.cache_control = mark;
+  }
+  return merged;
+}
+
+/** The last mark for a cache in the messages of a request. */
+function lastMark(messages) {
+  const contents = Array.isArray(messages) ? messages.map((message) => message?.content) : [];
+  const blocks = contents.filter(Array.isArray).flat();
+  return blocks.findLast((block) => block?.cache_control != null)?.cache_control;
+}
+
+/** What a service counted, of any API, as the engine takes it. */
+export function usageOf(reply) {
+  const usage = reply?.usage;
+  if (typeof usage?.prompt_tokens === "number") {
+    return { input: usage.prompt_tokens, output: usage.completion_tokens ?? 0 };
+  }
+  if (typeof usage?.input_tokens !== "number") return undefined;
+  const cached = (usage.cache_creation_input_tokens ?? 0) + (usage.cache_read_input_tokens ?? 0);
+  return { input: usage.input_tokens + cached, output: usage.output_tokens ?? 0 };
+}
