@@ -30,7 +30,7 @@ export class Conversations {
     // Histories that another request refers to are not here.
     if (body.previous_response_id || body.conversation) return undefined;
     const prompt = PROMPTS.map((name) => body[name] ?? null);
-    const key = hash([api, prompt, messages[0]]);
+    const key = hash([api, prompt, beginningOf(messages)]);
     const conversation = this.#conversations.get(key) ?? this.#begin(api, body, prompt);
     this.#conversations.delete(key);
     this.#conversations.set(key, conversation);
@@ -57,6 +57,15 @@ export class Conversations {
     const beginning = hash(body[LISTS[api] ?? "messages"][0]);
     return { context, api, beginning, usage: undefined };
   }
+}
+
+/**
+ * The messages that tell a conversation apart: prompts, which others may have as well, and the first
+ * message that is none.
+ */
+function beginningOf(messages) {
+  const first = messages.findIndex(({ role }) => role !== "system" && role !== "developer");
+  return first < 0 ? messages : messages.slice(0, first + 1);
 }
 
 /**

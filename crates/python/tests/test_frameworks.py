@@ -8,14 +8,17 @@ import os
 import random
 import unittest
 from typing import Any
+from unittest import mock
 
 import anthropic
 import epitome.httpx
 import epitome.langchain
+import epitome.litellm
 import epitome.openai_agents
 import epitome.pydantic_ai
 import histories
 import httpx2
+import litellm
 import openai
 from agents import Agent as OpenAiAgent
 from agents import OpenAIResponsesModel, RunConfig, Runner, SQLiteSession, function_tool
@@ -24,6 +27,9 @@ from langchain.agents import create_agent
 from langchain.tools import tool
 from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from litellm.exceptions import BadRequestError, ContextWindowExceededError
+from litellm.integrations.custom_logger import CustomLogger
+from litellm.router import Router
 from pydantic_ai import Agent
 from pydantic_ai.capabilities import ProcessHistory
 from pydantic_ai.messages import (
@@ -290,6 +296,152 @@ class OpenAiAgentsTest(unittest.TestCase):
                 sent = asyncio.run(smaller.items(items, "You read."))
                 with self.subTest(seed=seed):
                     server.send("/v1/responses", {"input": sent})
+
+
+class LiteLlmTest(unittest.TestCase):
+    def setUp(self) -> None:
+        self.addCleanup(setattr, litellm, "callbacks", [])
+
+    def test_a_trimmed_history_is_refused_and_a_smaller_one_is_not(self) -> None:
+        messages = histories.chat([reading(12)])
+        # LiteLLM's own function: a result without its call, and the request of the user is gone.
+        trimmed = litellm.utils.trim_messages(messages, model="gpt-4o", max_tokens=4_000)
+        self.assertNotIn("Keep to TOML", str(trimmed))
+        with self.assertRaises(BadRequestError):
+            litellm.completion(messages=trimmed, **LITELLM)
+        callback = epitome.litellm.EpitomeCallback(window=8_000, count="estimate")
+        callback.completion(messages=messages, **LITELLM)
+        sent = sent_without_await(callback, messages)
+        self.assertIn("Keep to TOML", str(sent))
+        self.assertLess(len(str(sent)), len(str(messages)) / 3)
+        self.assertEqual(messages, histories.chat([reading(12)]))
+
+    def test_each_kind_of_call(self) -> None:
+        callback = epitome.litellm.EpitomeCallback(window=8_000, count="estimate")
+        calls = Calls()
+        litellm.callbacks = [callback, calls]
+        deployment = {"model": "anthropic/scripted", "api_base": URL, "api_key": "none"}
+        router = Router([{"model_name": "router", "litellm_params": deployment}])
+        chat, anthropic_form = histories.chat([reading(12)]), histories.anthropic([reading(12)])
+
+        async def talk() -> None:
+            await litellm.acompletion(messages=chat, **LITELLM)
+            await router.acompletion("router", chat)
+            await litellm.aresponses(input=histories.responses([reading(12)]), **LITELLM)
+            await litellm.anthropic_messages(
+                max_tokens=100, messages=anthropic_form, **deployment
+            )
+            async for _ in await litellm.acompletion(messages=chat, stream=True, **LITELLM):
+                pass
+
+        asyncio.run(talk())
+        self.assertEqual(len(calls.sent), 5)
+        for messages in calls.sent:
+            self.assertIn("Keep to TOML", str(messages))
+            self.assertLess(len(str(messages)), len(str(chat)) / 3)
+
+    def test_an_agent_recalls_what_was_removed(self) -> None:
+        callback = epitome.litellm.EpitomeCallback(window=8_000, count="estimate")
+        messages: list[Any] = [{"role": "user", "content": "Read all of it."}]
+        for n in range(12):
+            reply = callback.completion(messages=messages, tools=[callback.recall_tool], **LITELLM)
+            message = reply.choices[0].message
+            messages.append(message)
+            for call in message.tool_calls or ():
+                result = {"role": "tool", "tool_call_id": call.id, "content": text_of(f"{n}.rs")}
+                messages.append(result)
+            if not message.tool_calls:
+                messages.append({"role": "user", "content": "Go on."})
+        callback.completion(messages=messages, **LITELLM)
+        self.assertIn("0.rs: line 150", callback.recall("#1", messages))
+        self.assertIn("nothing was removed", callback.recall("k1234567", messages))
+        self.assertEqual(callback.recall("#1", [*messages[:1]]), "nothing was removed")
+
+    def test_a_further_attempt_is_of_the_same_conversation(self) -> None:
+        callback = epitome.litellm.EpitomeCallback(count="estimate")
+        whole = {"messages": histories.chat([reading(12)])}
+        acompletion = litellm.types.utils.CallTypes.acompletion
+
+        async def talk() -> list[Any]:
+            first = await callback.async_pre_call_deployment_hook(whole, acompletion) or {}
+            second = await callback.async_pre_call_deployment_hook(first, acompletion) or {}
+            why = ContextWindowExceededError(
+                "This model's maximum context length is 8192 tokens", "scripted", "openai"
+            )
+            await callback.async_post_call_failure_deployment_hook(second, why, acompletion)
+            third = await callback.async_pre_call_deployment_hook(second, acompletion) or {}
+            return [first["messages"], second["messages"], third["messages"]]
+
+        first, second, third = asyncio.run(talk())
+        self.assertEqual(first, second)
+        self.assertLess(len(str(third)), len(str(second)))
+        self.assertIn("Keep to TOML", str(third))
+
+    def test_what_a_message_has_beside_its_text_stays(self) -> None:
+        thought = [{"type": "thinking", "thinking": "Hm.", "signature": "s"}]
+        end = {"role": "assistant", "content": "All is read.", "thinking_blocks": thought}
+        messages = [*histories.chat([reading(12)]), end, {"role": "user", "content": "Go on."}]
+        callback = epitome.litellm.EpitomeCallback(window=8_000, count="estimate")
+        sent = sent_without_await(callback, messages)
+        self.assertEqual(sent[-2:], messages[-2:])
+        self.assertLess(len(sent), len(messages))
+
+    def test_no_random_history_is_refused(self) -> None:
+        async def one(seed: int) -> None:
+            rng = random.Random(seed)
+            callback = epitome.litellm.EpitomeCallback(**options(rng))
+            litellm.callbacks = [callback]
+            for turns in histories.growing(rng):
+                request = {"messages": histories.chat(turns), **LITELLM}
+                with self.subTest(seed=seed):
+                    if seed % 2:
+                        callback.completion(**request)
+                    else:
+                        await litellm.acompletion(**request)
+
+        async def all_of_them() -> None:
+            for seed in SEEDS:
+                await one(seed)
+
+        asyncio.run(all_of_them())
+
+
+#: A model of the scripted server, for LiteLLM.
+LITELLM: dict[str, Any] = {
+    "model": "openai/scripted",
+    "api_base": URL + "/v1",
+    "api_key": "none",
+    "max_retries": 0,
+}
+
+
+def reading(files: int) -> histories.Turn:
+    """A turn in which files of some length are read."""
+    turn = histories.Turn("Keep to TOML, and read all of it.")
+    for n in range(files):
+        call = histories.Call(f"c{n}", "Read", {"path": f"{n}.rs"}, text_of(f"{n}.rs"))
+        turn.steps.append(("", [call]))
+    return turn
+
+
+class Calls(CustomLogger):
+    """Keeps the lists that LiteLLM sends."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent: list[list[Any]] = []
+
+    async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> None:
+        self.sent.append(kwargs.get("messages") or kwargs["input"])
+
+
+def sent_without_await(callback: epitome.litellm.EpitomeCallback, messages: list[Any]) -> list[Any]:
+    """The list that a callback sends in place of this one."""
+    response = litellm.ModelResponse()
+    with mock.patch.object(litellm, "completion", return_value=response) as completion:
+        callback.completion(messages=messages, **LITELLM)
+    sent: list[Any] = completion.call_args.kwargs["messages"]
+    return sent
 
 
 def pydantic_messages(turns: list[histories.Turn]) -> list[ModelMessage]:

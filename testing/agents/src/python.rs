@@ -112,6 +112,8 @@ impl Wheel {
             .env("TEST_SERVER", server.url())
             .env("TEST_SESSIONS", root().join("testing/fixtures/sessions"))
             .env("PYTHONDONTWRITEBYTECODE", "1")
+            // LiteLLM has prices of models from the network otherwise.
+            .env("LITELLM_LOCAL_MODEL_COST_MAP", "True")
             .env("HOME", home.path())
             .env("EPITOME_HOME", home.path().join("epitome"))
             .env_remove("EPITOME_WHEEL")

@@ -49,7 +49,7 @@ class Conversations(Generic[C]):
         if body.get("previous_response_id") or body.get("conversation"):
             return None
         prompt = {key: body.get(key) for key in ("system", "instructions", "systemInstruction")}
-        key = _key([api, prompt, messages[0]])
+        key = _key([api, prompt, _beginning(messages)])
         if key not in self._known:
             # Roughly four bytes are a token; prompt and tools are in no message.
             overhead = len(json.dumps([prompt, body.get("tools")])) // 4
@@ -73,6 +73,16 @@ class Conversations(Generic[C]):
         begin = _key(first)
         found = (it.context for it in reversed(self._known.values()) if it.begin == begin)
         return next(found, None)
+
+
+def _beginning(messages: list[Any]) -> list[Any]:
+    """The messages that tell a conversation apart: prompts, which others may have as well, and the
+    first message that is none."""
+    for n, message in enumerate(messages):
+        role = message.get("role") if isinstance(message, dict) else None
+        if role not in ("system", "developer"):
+            return messages[: n + 1]
+    return messages
 
 
 def _key(first: Any) -> str:
