@@ -1,4 +1,5 @@
 // The context of an agent that is running.
+import { copyMessages, Kept } from "./kept.js";
 import { check, decode, encode, Engine, EpitomeError, pathOf } from "./native.js";
 import { isEstimate } from "./sessions.js";
 
@@ -7,12 +8,19 @@ const OPTIONS = ["recipe", "window", "api", "overhead", "log", "session", "count
 /** Where the list of messages is in the body of a request. */
 export const LISTS = { "openai-chat": "messages", "openai-responses": "input", "gemini-api": "contents" };
 
+/** The operations after which the next view is the same. */
+const READING = ["usage", "recall"];
+
 export class Context {
   #engine = new Engine();
   #summaries;
   /** What is to be sent to the library, and what the service counted for it. */
   #messages = [];
   #usage;
+  /** The last list and its view, if nothing was due then and nothing was requested since. */
+  #kept;
+  /** Counts the requests that may change the next view. */
+  #changes = 0;
   /** Settled when the requests so far are answered. */
   #last = Promise.resolve();
 
@@ -48,9 +56,14 @@ export class Context {
     if (messages !== undefined && this.#messages.length > 0) {
       throw new EpitomeError("`view` takes a whole list, or what was pushed, not both");
     }
-    const request = this.#takeMessages("call", usage);
-    const whole = messages === undefined ? {} : { op: "view", messages };
-    return this.#body(await this.#request({ ...request, ...whole }));
+    if (messages === undefined) {
+      return this.#body(await this.#request(this.#takeMessages("call", usage)));
+    }
+    const kept = this.#kept;
+    const { usage: counted } = this.#takeMessages("view", usage);
+    const known = counted === undefined ? kept?.knownOf(messages) ?? 0 : 0;
+    if (known > 0 && known === messages.length) return kept.body();
+    return this.#view(messages, counted, known === 0 ? undefined : kept);
   }
 
   async step(messages, usage) {
@@ -81,9 +94,14 @@ export class Context {
   }
 
   async isChanged() {
+    const isUnchanged = this.#messages.length === 0;
+    if (isUnchanged && this.#kept?.isChanged !== undefined) return this.#kept.isChanged;
+    const changes = this.#changes;
     const { report } = await this.usage();
     const isShortened = Object.keys(this.refs).length > 0 || report.compactions > 0;
-    return isShortened || report.said !== report.sent;
+    const isChanged = isShortened || report.said !== report.sent;
+    if (isUnchanged && changes === this.#changes && this.#kept) this.#kept.isChanged = isChanged;
+    return isChanged;
   }
 
   async refused(status, body) {
@@ -104,6 +122,24 @@ export class Context {
   async close() {
     await this.#last;
     this.#engine.stop();
+  }
+
+  /** The view of a whole list, of which `before` has the beginning. */
+  async #view(messages, usage, before) {
+    const known = before?.messages ?? [];
+    const copies = copyMessages(messages.slice(known.length));
+    const isWhole = known.length === 0 || copies === undefined;
+    const request = isWhole
+      ? { op: "view", messages, usage }
+      : { op: "call", messages: copies, usage };
+    const answering = this.#request(request);
+    const changes = this.#changes;
+    const answer = await answering;
+    const body = this.#body(answer);
+    const isDone = (answer.events ?? []).length === 0 && changes === this.#changes;
+    if (copies === undefined || !isDone) return body;
+    this.#kept = new Kept([...known, ...copies], body, LISTS[this.api] ?? "messages", before);
+    return this.#kept.body();
   }
 
   /** Answers at once: for what is done before there are messages. */
@@ -129,6 +165,10 @@ export class Context {
 
   /** A request is encoded now and sent when those before it are answered. */
   async #request(request) {
+    if (!READING.includes(request.op)) {
+      this.#kept = undefined;
+      this.#changes += 1;
+    }
     const answer = this.#last.then(this.#converse.bind(this, encode(request)));
     this.#last = answer.catch(() => undefined);
     return answer;

@@ -98,7 +98,8 @@ export class Context<Message extends object = Json> {
    * The messages to send now. What is due is done first.
    *
    * With `messages`, the whole list of the conversation: what was said before is found again, and
-   * where the list differs the context goes back to that place.
+   * where the list differs the context goes back to that place. As long as the list and the view
+   * are the same, the messages are the same objects.
    */
   view(messages?: readonly object[], usage?: Usage): Promise<Message[]>;
 

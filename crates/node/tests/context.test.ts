@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test from "node:test";
 import { Context, EpitomeError, type Api, type Question } from "@epitome-cli/context";
+import { anthropicMessages, conversation, Random } from "./histories.js";
 
 type Block = { type: string; text?: string };
 type Message = { role: string; content: Block[] };
@@ -109,6 +110,66 @@ function blocks(messages: object[]): object[] {
     return list.map((block) => ({ role, ...block }));
   });
 }
+
+test("a list that was seen before is answered as any other", async () => {
+  for (let seed = 0; seed < 60; seed += 1) {
+    const random = new Random(seed);
+    const recipe = random.choose(["epitome", "s08"]);
+    const kept = new Context<any>({ recipe, window: 8_000, count: "estimate" });
+    const other = new Context<any>({ recipe, window: 8_000, count: "estimate" });
+    const whole = anthropicMessages(conversation(random));
+    let end = 1;
+    for (let n = 0; n < 20; n += 1) {
+      end = await use(random, whole, end, [kept, other]);
+      const messages = whole.slice(0, end);
+      const view = await kept.view(messages);
+      // Objects of a class may be modified unnoticed: the library reads them each time.
+      const unknown = messages.map((message) => Object.assign(Object.create({}), message));
+      assert.deepEqual(view, await other.view(unknown), `seed ${seed}`);
+      assert.equal(await kept.isChanged(), await other.isChanged());
+      if (random.next() < 0.3) view.at(-1).content = "The program modifies what it was given.";
+    }
+  }
+});
+
+/** What a program may do between two views. Resolves to how much of the list the next one has. */
+async function use(
+  random: Random,
+  whole: any[],
+  end: number,
+  contexts: Context[],
+): Promise<number> {
+  switch (random.integer(0, 6)) {
+    case 0: return random.integer(1, whole.length);
+    case 1:
+      for (const context of contexts) await context.compact({ target: 0 });
+      break;
+    case 2:
+      for (const context of contexts) await context.undo();
+      break;
+    case 3: {
+      const { content } = random.choose(whole);
+      const blocks = Array.isArray(content) ? content : [];
+      for (const { input } of blocks) if (input) input.n = random.choose([1, true, "1"]);
+      break;
+    }
+    case 4: break;
+    default: return Math.min(end + 1, whole.length);
+  }
+  return end;
+}
+
+test("the messages of a view are the same objects as long as nothing is new", async () => {
+  const context = new Context({ count: "estimate" });
+  const messages = [user("Read all of it."), ...read(0)];
+  const [first] = await context.view(messages);
+  assert.equal((await context.view(messages))[0], first);
+  const again = context.view(messages);
+  context.push(user("And the next one."));
+  assert.equal((await again).length, 3);
+  assert.equal((await context.view()).length, 3);
+  assert.notEqual((await context.view(messages))[0], first);
+});
 
 test("undo, search, usage and compact", async () => {
   const context = new Context({ recipe: "clear-tool-uses", count: "estimate" });

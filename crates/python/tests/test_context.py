@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import pickle
 import random
 import tempfile
 import unittest
+from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import epitome
 import histories
@@ -87,6 +90,64 @@ class ContextTest(unittest.TestCase):
                 whole = views.view()
                 sent = steps.view() if steps.step(message) else [*sent, message]
                 self.assertEqual(spelled(sent), spelled(whole), seed)
+
+    def test_a_list_that_was_seen_before_is_answered_as_any_other(self) -> None:
+        for seed in range(100):
+            rng = random.Random(seed)
+            options: dict[str, Any] = {"window": 8_000, "recipe": rng.choice(["epitome", "s08"])}
+            kept = epitome.Context(count="estimate", **options)
+            other = epitome.Context(count="estimate", **options)
+            whole: list[Any] = histories.anthropic(histories.conversation(rng))
+            end = 1
+            for _ in range(25):
+                end = self.use(rng, whole, end, kept, other)
+                messages = whole[:end]
+                # Without what is kept of the last call, the library reads the whole list.
+                other._kept = None
+                view = kept.view(messages)
+                self.assertEqual(json.dumps(view), json.dumps(other.view(messages)), seed)
+                self.assertEqual(kept.is_changed, other.is_changed)
+                if rng.random() < 0.3:
+                    view[-1]["content"] = "The program modifies what it was given."
+
+    def use(
+        self,
+        rng: random.Random,
+        whole: list[Any],
+        end: int,
+        kept: epitome.Context,
+        other: epitome.Context,
+    ) -> int:
+        """What a program may do between two views. Returns how much of the list the next one has."""
+        what = rng.randrange(7)
+        if what == 0:
+            return rng.randint(1, len(whole))
+        if what == 1:
+            for context in (kept, other):
+                context.compact(target=0)
+        if what == 2:
+            self.assertEqual(kept.undo(), other.undo())
+        if what == 3:
+            for block in rng.choice(whole)["content"]:
+                if isinstance(block, dict) and block["type"] == "tool_use":
+                    # Equal for Python, and not the same JSON.
+                    block["input"]["n"] = rng.choice([1, 1.0, True])
+        return min(end + (what > 4), len(whole))
+
+    def test_a_list_without_news_is_not_read_again(self) -> None:
+        context = epitome.Context(count="estimate")
+        messages: list[Any] = [{"role": "user", "content": "Read all of it."}, *read(0)]
+        view = context.view(messages)
+        with mock.patch.object(context, "_ask", side_effect=AssertionError("the library is used")):
+            self.assertEqual(context.view(messages), view)
+            self.assertIs(context.view(messages)[0], view[0])
+        messages[0]["content"] = "Read some of it."
+        self.assertIn("Read some of it.", str(context.view(messages)))
+        # An object may be modified without being noticed: it is read each time.
+        said = SimpleNamespace(model_dump=lambda **_: {"role": "user", "content": "One."})
+        self.assertIn("One.", str(context.view([said])))  # type: ignore[list-item]
+        said.model_dump = lambda **_: {"role": "user", "content": "Two."}
+        self.assertIn("Two.", str(context.view([said])))  # type: ignore[list-item]
 
     def test_undo_search_usage_and_compact(self) -> None:
         context = epitome.Context(recipe="clear-tool-uses", count="estimate")

@@ -15,6 +15,7 @@ pub mod command;
 pub mod e2e;
 pub mod fleet;
 mod gemini;
+pub mod histories;
 mod home;
 pub mod install;
 pub mod keep;

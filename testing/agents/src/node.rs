@@ -2,6 +2,7 @@
 //! types are checked, with each version of Node. The examples of its page run as well.
 
 use std::fs;
+use std::ops::Range;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,11 +12,12 @@ use anyhow::{Context, ensure};
 use model_server::{Script, Server, Step};
 use tempfile::TempDir;
 
+use crate::histories;
 use crate::install;
 use crate::process;
 
 /// Longer than any test needs.
-const TIMEOUT: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(3_600);
 /// The page whose examples are tests.
 const PAGE: &str = "docs/typescript.md";
 
@@ -26,13 +28,40 @@ const PAGE: &str = "docs/typescript.md";
 ///
 /// If the package cannot be packed or installed, a type is wrong, or a test fails.
 pub fn test(module: &Path, epitome: &Path) -> anyhow::Result<Vec<String>> {
-    let folder = install_package(module)?;
-    check_types(folder.path())?;
+    let package = Package::install(module)?;
     let mut lines = Vec::new();
     for node in [install::old_node()?, install::node()?] {
-        lines.push(run_tests(folder.path(), &node, epitome)?);
+        lines.push(run_tests(package.folder.path(), &node, epitome, &[])?);
     }
     Ok(lines)
+}
+
+/// The package in a folder with its tests, which are compiled.
+pub struct Package {
+    folder: TempDir,
+}
+
+impl Package {
+    /// Installs the package with this native module, and checks the types.
+    ///
+    /// # Errors
+    ///
+    /// If the package cannot be packed or installed, or a type is wrong.
+    pub fn install(module: &Path) -> anyhow::Result<Package> {
+        let folder = install_package(module)?;
+        check_types(folder.path())?;
+        Ok(Package { folder })
+    }
+
+    /// Sends the random histories with these numbers with each adapter. Returns what was printed.
+    ///
+    /// # Errors
+    ///
+    /// If one of them is refused.
+    pub fn test_histories(&self, epitome: &Path, range: Range<u64>) -> anyhow::Result<String> {
+        let node = install::node()?;
+        run_tests(self.folder.path(), &node, epitome, &histories::variables(&range))
+    }
 }
 
 /// A folder with nothing but the package, the tests and the examples.
@@ -98,14 +127,21 @@ fn check_types(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs the compiled tests, with a home and a model of their own. `TEST_HISTORIES` and `TEST_FIRST`
-/// name more random histories than the usual ones.
-fn run_tests(folder: &Path, node: &Path, epitome: &Path) -> anyhow::Result<String> {
+/// Runs the compiled tests, with a home and a model of their own. With the variables that name
+/// histories, only the tests with random histories are run.
+fn run_tests(
+    folder: &Path,
+    node: &Path,
+    epitome: &Path,
+    histories: &[(&str, String)],
+) -> anyhow::Result<String> {
     let home = tempfile::tempdir()?;
     let server = Server::start(Script::new([Step::text("Hello."), Step::text("Hello again.")]))?;
     let mut command = Command::new(node);
     command
         .args(["--test", "--test-reporter", "tap"])
+        .args((!histories.is_empty()).then_some("--test-name-pattern=random history"))
+        .envs(histories.iter().map(|(name, value)| (name, value)))
         .args(tests(&folder.join("compiled"))?)
         .env("ANTHROPIC_API_KEY", "none")
         .env("ANTHROPIC_BASE_URL", server.url())

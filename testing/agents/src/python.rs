@@ -3,6 +3,7 @@
 //! accepts every request or reports why not.
 
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use model_server::{Script, Server, Step, ToolCall};
 use serde_json::json;
 use tempfile::TempDir;
 
+use crate::histories;
 use crate::install;
 use crate::process::{self, checked};
 
@@ -85,10 +87,8 @@ impl Wheel {
     /// If they cannot be installed, a type is wrong, or a test fails.
     pub fn test_frameworks(&self) -> anyhow::Result<String> {
         let programs = install::python_frameworks()?;
-        let place = self.folder.path().join("installed");
-        let install = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target"];
         let python = programs.join("python");
-        checked(Command::new(&python).args(install).arg(&place).arg(&self.path))?;
+        let place = self.install_for_frameworks()?;
         let tests = root().join("crates/python/tests");
         let mut mypy = Command::new(programs.join("mypy"));
         mypy.args(["--strict", "--cache-dir", "/dev/null"]).arg(place.join("epitome")).arg(&tests);
@@ -98,6 +98,33 @@ impl Wheel {
         checked(pyright.env("PYTHONPATH", &place).current_dir(&place))?;
         let mut tests = self.tests(&python, &["test_frameworks", "test_fleet", "test_docs"])?;
         tests.command.env("PYTHONPATH", &place);
+        tests.run()
+    }
+
+    /// Installs the wheel where the Python with the frameworks finds it by `PYTHONPATH`.
+    ///
+    /// # Errors
+    ///
+    /// If the frameworks or the wheel cannot be installed.
+    pub fn install_for_frameworks(&self) -> anyhow::Result<PathBuf> {
+        let python = install::python_frameworks()?.join("python");
+        let place = self.folder.path().join("installed");
+        let install = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target"];
+        checked(Command::new(python).args(install).arg(&place).arg(&self.path))?;
+        Ok(place)
+    }
+
+    /// Sends the random histories with these numbers with each adapter, with the wheel that is
+    /// installed in `place`. Returns what was printed.
+    ///
+    /// # Errors
+    ///
+    /// If one of them is refused.
+    pub fn test_histories(&self, place: &Path, range: Range<u64>) -> anyhow::Result<String> {
+        let python = install::python_frameworks()?.join("python");
+        let names = ["-k", "random_history", "test_context", "test_frameworks"];
+        let mut tests = self.tests(&python, &names)?;
+        tests.command.env("PYTHONPATH", place).envs(histories::variables(&range));
         tests.run()
     }
 

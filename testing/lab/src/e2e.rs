@@ -2,12 +2,13 @@
 
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use agents::e2e::Report;
 use agents::resume::Counts;
 use agents::{
-    AGENTS, Agent, WRAPPED, Way, carry, command, fleet, keep, node, past, python, sdk, wrap,
+    AGENTS, Agent, WRAPPED, Way, carry, command, fleet, histories, keep, node, past, python, sdk,
+    wrap,
 };
 use anyhow::{Context, ensure};
 
@@ -35,7 +36,8 @@ const KEPT: &str = "\nAfter `epitome install --branch kept --shrink` a session o
 /// SDKs, and tests with the real agents what the recorded sessions and the model server promise.
 /// `port`, `keep`, `mcp` (the model searches past sessions), `command` (`/epitome`), `sdk` (SDKs
 /// and clients of the engine), `python` (the Python package and its adapters), `fleet` (Spark, Ray,
-/// Daft, DuckDB and Polars; never without its name: they take gigabytes), `node` (the npm package),
+/// Daft, DuckDB and Polars; never without its name: they take gigabytes), `node` (the npm package;
+/// `python 10000` and `node 10000` send so many random histories with each adapter),
 /// `tools` (other programs that read sessions), `wrap` (agents behind the proxy) and
 /// `viewer` (in a real Chromium) each run one of these parts. `EPITOME_PROGRAM` may name a program
 /// that is built already.
@@ -57,6 +59,8 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
         ["python"] => return packages(),
         ["fleet"] => return engines(),
         ["node"] => return npm_package(&epitome),
+        ["python", count] => return python_histories(count.parse()?),
+        ["node", count] => return node_histories(&epitome, count.parse()?),
         ["viewer"] => return viewer(&epitome),
         ["tools"] => return tools(&epitome),
         ["wrap"] => return wrapped(&epitome),
@@ -347,6 +351,27 @@ fn packages() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Sends random histories with each adapter of the Python package, and prints as it goes.
+fn python_histories(count: u64) -> anyhow::Result<()> {
+    let wheel = python::Wheel::build()?;
+    let place = wheel.install_for_frameworks()?;
+    for range in histories::thousands(count) {
+        let printed = wheel.test_histories(&place, range.clone())?;
+        print(&format!("histories {} to {}: {printed}", range.start, range.end - 1));
+    }
+    Ok(())
+}
+
+/// Sends random histories with each adapter of the npm package, and prints as it goes.
+fn node_histories(epitome: &Path, count: u64) -> anyhow::Result<()> {
+    let package = node::Package::install(&node_module()?)?;
+    for range in histories::thousands(count) {
+        let printed = package.test_histories(epitome, range.clone())?;
+        print(&format!("histories {} to {}: {printed}", range.start, range.end - 1));
+    }
+    Ok(())
+}
+
 /// Compacts sessions with each engine, and compares its rows with those of one process. The
 /// variable `TEST_SESSIONS` is their number; `TEST_ENGINE` names one engine.
 fn engines() -> anyhow::Result<()> {
@@ -372,21 +397,22 @@ fn engines() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Builds the native module of the npm package, and tests the package with each version of Node.
-/// `EPITOME_NODE` may name a module that is built already.
+/// Tests the npm package with each version of Node.
 fn npm_package(epitome: &Path) -> anyhow::Result<()> {
-    let module = match std::env::var_os("EPITOME_NODE") {
-        Some(module) => module.into(),
-        None => {
-            cargo::run(&["cargo", "build", "--locked", "-p", "epitome-node"], &[])?;
-            let name = format!("{DLL_PREFIX}epitome_node{DLL_SUFFIX}");
-            cargo::target()?.join("debug").join(name)
-        }
-    };
-    for printed in node::test(&module, epitome)? {
+    for printed in node::test(&node_module()?, epitome)? {
         print(&printed);
     }
     Ok(())
+}
+
+/// Builds the native module of the npm package. `EPITOME_NODE` may name one that is built already.
+fn node_module() -> anyhow::Result<PathBuf> {
+    if let Some(module) = std::env::var_os("EPITOME_NODE") {
+        return Ok(module.into());
+    }
+    cargo::run(&["cargo", "build", "--locked", "-p", "epitome-node"], &[])?;
+    let name = format!("{DLL_PREFIX}epitome_node{DLL_SUFFIX}");
+    Ok(cargo::target()?.join("debug").join(name))
 }
 
 /// Checks that the providers' SDKs can send what each recipe leaves of a conversation, through each

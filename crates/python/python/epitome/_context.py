@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, S
 from typing import Any, Literal, TypedDict, TypeVar, Union, cast
 
 from ._errors import Error, decode, encode
+from ._kept import Kept, NotJson, copied_messages
 from ._native import Engine
 
 Api = Literal["anthropic", "openai-chat", "openai-responses", "gemini-api"]
@@ -44,6 +45,9 @@ AsyncSummaries = Callable[[Question], Union[Reply, Awaitable[Reply]]]
 
 #: Where the list of messages is in the body of a request.
 LISTS = {"openai-chat": "messages", "openai-responses": "input", "gemini-api": "contents"}
+
+#: The operations after which the next view is the same.
+READING = ("usage", "recall")
 
 _Steps = Generator[Question, "dict[str, Any]", T]
 
@@ -87,6 +91,7 @@ class _Base:
         self.events: list[dict[str, Any]] = []
         #: The reference of each call whose result is not sent in full, for ``recall``.
         self.refs: dict[str, str] = {}
+        self._kept: Kept | None = None
         self._new: list[Any] = []
         self._usage: Mapping[str, int] | None = None
         if log is not None or session is not None:
@@ -94,6 +99,8 @@ class _Base:
             self.log = self._ask(begin).get("log")
 
     def _ask(self, request: dict[str, Any]) -> Any:
+        if request["op"] not in READING:
+            self._kept = None
         return decode(self._engine.answer(encode(request)))
 
     def _go_on(self, answer: Any) -> _Steps[Any]:
@@ -121,20 +128,56 @@ class _Base:
         self._new.extend([messages] if isinstance(messages, Mapping) else messages)
         self._usage = usage if usage is not None else self._usage
 
+    def _again(
+        self, messages: Sequence[Message] | None, usage: Mapping[str, int] | None
+    ) -> dict[str, Any] | None:
+        """What the last call returned, if it had the same list, and nothing was due in it."""
+        kept = self._kept
+        if kept is None or messages is None or usage is not None or self._usage is not None:
+            return None
+        is_same = len(messages) == len(kept.messages) and kept.begins([*messages])
+        return kept.body() if is_same and not self._new else None
+
     def _view(
         self, messages: Sequence[Message] | None, usage: Mapping[str, int] | None
     ) -> _Steps[dict[str, Any]]:
         new, usage = self._new, usage if usage is not None else self._usage
         request: dict[str, Any] = {"op": "call", "messages": new}
+        copy: list[Any] | None = None
         if messages is not None:
             if new:
                 raise Error("`view` takes a whole list, or what was pushed, not both")
-            request = {"op": "view", "messages": list(messages)}
+            request, copy = self._list_request([*messages])
         if usage is not None:
             request["usage"] = dict(usage)
         # What is refused is not tried again.
         self._new, self._usage = [], None
-        return self._body((yield from self._request(request)))
+        return self._view_steps(request, copy, self._kept)
+
+    def _list_request(self, messages: list[Any]) -> tuple[dict[str, Any], list[Any] | None]:
+        """The request for a view of a whole list, and a copy of the list; none if there are objects
+        in it that can be modified unseen."""
+        kept = self._kept
+        known = len(kept.messages) if kept is not None and kept.begins(messages) else 0
+        before = kept.messages if kept is not None and known else []
+        try:
+            # A list that is modified meanwhile is kept as the library gets it.
+            new = copied_messages(messages[known:])
+        except NotJson:
+            return {"op": "view", "messages": messages}, None
+        return {"op": "call" if known else "view", "messages": new}, [*before, *new]
+
+    def _view_steps(
+        self, request: dict[str, Any], copy: list[Any] | None, before: Kept | None
+    ) -> _Steps[dict[str, Any]]:
+        events = len(self.events)
+        body = self._body((yield from self._request(request)))
+        if copy is None or len(self.events) > events:
+            return body
+        name = LISTS.get(self.api, "messages")
+        view = copied_messages(body[name], () if before is None else before.view)
+        self._kept = Kept(copy, body, name, view)
+        return self._kept.body()
 
     def _body(self, answer: dict[str, Any]) -> dict[str, Any]:
         if self.api == "anthropic":
@@ -209,8 +252,15 @@ class _Base:
     @property
     def is_changed(self) -> bool:
         """Whether anything is sent otherwise than it was said."""
+        kept = self._kept
+        if kept is not None and kept.is_changed is not None and not self._new:
+            return kept.is_changed
         report = self.usage()["report"]
-        return bool(self.refs) or report["compactions"] > 0 or report["said"] != report["sent"]
+        is_shorter = report["compactions"] > 0 or report["said"] != report["sent"]
+        is_changed = bool(self.refs) or is_shorter
+        if self._kept is not None:
+            self._kept.is_changed = is_changed
+        return is_changed
 
     def open(self, log: str | os.PathLike[str]) -> dict[str, Any]:
         """Resumes a log: how many messages it has, and which calls have no result yet."""
@@ -282,7 +332,8 @@ class Context(_Base):
         self, messages: Sequence[Message] | None = None, usage: Mapping[str, int] | None = None
     ) -> dict[str, Any]:
         """As ``view``, as the arguments of a request: ``create(model=…, **context.body())``."""
-        return self._run(self._view(messages, usage))
+        again = self._again(messages, usage)
+        return again if again is not None else self._run(self._view(messages, usage))
 
     def view(
         self, messages: Sequence[Message] | None = None, usage: Mapping[str, int] | None = None
@@ -290,7 +341,8 @@ class Context(_Base):
         """The messages to send now. What is due is done first.
 
         With ``messages``, the whole list of the conversation: what was said before is found again,
-        and where the list differs the context goes back to that place.
+        and where the list differs the context goes back to that place. As long as the list and the
+        view are the same, the messages are the same objects.
         """
         return self._list(self.body(messages, usage))
 
@@ -373,7 +425,8 @@ class AsyncContext(_Base):
         self, messages: Sequence[Message] | None = None, usage: Mapping[str, int] | None = None
     ) -> dict[str, Any]:
         """See ``Context.body``."""
-        return await self._run(self._view(messages, usage))
+        again = self._again(messages, usage)
+        return again if again is not None else await self._run(self._view(messages, usage))
 
     async def view(
         self, messages: Sequence[Message] | None = None, usage: Mapping[str, int] | None = None
