@@ -377,6 +377,19 @@ class LiteLlmTest(unittest.TestCase):
         self.assertLess(len(str(third)), len(str(second)))
         self.assertIn("Keep to TOML", str(third))
 
+    def test_the_same_list_for_two_apis_is_of_two_conversations(self) -> None:
+        callback = epitome.litellm.EpitomeCallback(window=8_000, count="estimate")
+        request = {"messages": histories.anthropic([reading(12)])}
+        kinds = litellm.types.utils.CallTypes
+
+        async def talk() -> list[Any]:
+            calls = (kinds.anthropic_messages, kinds.acompletion)
+            return [await callback.async_pre_call_deployment_hook(request, it) for it in calls]
+
+        shorter, unknown = asyncio.run(talk())
+        self.assertLess(len(str(shorter)), len(str(request)) / 3)
+        self.assertEqual(unknown, request)
+
     def test_what_a_message_has_beside_its_text_stays(self) -> None:
         thought = [{"type": "thinking", "thinking": "Hm.", "signature": "s"}]
         end = {"role": "assistant", "content": "All is read.", "thinking_blocks": thought}

@@ -192,7 +192,7 @@ class _Request:
         the list that was sent: the whole one is put in its place."""
         for known in conversations:
             given, whole = known.given or ([], [])
-            if given and self.whole in (given, whole):
+            if known.api == self.api and given and self.whole in (given, whole):
                 self.whole = whole
                 return known
         return None
