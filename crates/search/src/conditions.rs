@@ -9,8 +9,11 @@ use super::terms;
 /// The condition of a query in SQL: the part of a statement after `SELECT …`, and its values.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Conditions {
-    /// The SQL from `FROM` on.
+    /// The SQL from `FROM` on, with the tables `messages` and `sessions`.
     pub(super) sql: String,
+    /// Like `sql`, but only `words.rowid` can be selected. It is shorter if the query has nothing
+    /// but words: then the index of words alone is read.
+    pub(super) matches: String,
     pub(super) values: Vec<Value>,
     /// An SQL expression for how well a message matches: a higher value is a better match.
     pub(super) score: &'static str,
@@ -20,8 +23,10 @@ impl Conditions {
     pub(super) fn from_query(query: &Query) -> Conditions {
         let (excluded, wanted): (Vec<&Clause>, Vec<&Clause>) =
             query.clauses.iter().partition(|clause| clause.is_excluded);
+        let all = "FROM messages CROSS JOIN sessions ON key = session WHERE true";
         let mut conditions = Conditions {
-            sql: "FROM messages CROSS JOIN sessions ON key = session WHERE true".to_owned(),
+            sql: all.to_owned(),
+            matches: all.to_owned(),
             values: Vec::new(),
             score: "1.0",
         };
@@ -31,6 +36,7 @@ impl Conditions {
             conditions.sql = "FROM words CROSS JOIN messages ON number = words.rowid \
                 CROSS JOIN sessions ON key = session WHERE words MATCH ?"
                 .to_owned();
+            "FROM words WHERE words MATCH ?".clone_into(&mut conditions.matches);
             let between = if query.is_relaxed { " OR " } else { " AND " };
             conditions.values.push(expression(&wanted, between));
         }
@@ -68,6 +74,7 @@ impl Conditions {
     fn add(&mut self, condition: &str, values: impl IntoIterator<Item = Value>) {
         self.sql.push_str(" AND ");
         self.sql.push_str(condition);
+        self.matches.clone_from(&self.sql);
         self.values.extend(values);
     }
 }
@@ -97,7 +104,10 @@ mod tests {
     }
 
     fn check_query(query: &Query, expect: &[&str], expect_sql: &str) {
-        let Conditions { sql, values, score } = Conditions::from_query(query);
+        let Conditions { sql, matches, values, score } = Conditions::from_query(query);
+        let words = "FROM words WHERE words MATCH ?";
+        let has_only_words = values.len() == 1 && sql.starts_with("FROM words");
+        assert_eq!(matches, if has_only_words { words } else { expect_sql }, "{query:?}");
         let texts: Vec<Value> = expect.iter().map(|text| (*text).to_owned().into()).collect();
         assert_eq!((values, sql.as_str()), (texts, expect_sql), "{query:?}");
         let is_ranked = query.clauses.iter().any(|clause| !clause.is_excluded);

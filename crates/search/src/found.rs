@@ -7,6 +7,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Row, Statement, params_from_iter};
 use serde::Serialize;
 
+use super::candidates::Candidates;
 use super::conditions::Conditions;
 use super::query::{Clause, Query};
 use super::snippet::{Run, snippet};
@@ -83,11 +84,16 @@ pub struct Hit {
 pub(super) fn find(connection: &Connection, query: &Query, most: usize) -> rusqlite::Result<Hits> {
     // All reads are in one transaction, so that they see the same state of the index.
     let reading = connection.unchecked_transaction()?;
-    let Conditions { sql, mut values, score } = Conditions::from_query(query);
-    let all =
-        reading.query_row(&format!("SELECT count(*) {sql}"), params_from_iter(&values), |row| {
-            count(0, row.get(0)?)
-        })?;
+    let Conditions { mut sql, matches, mut values, score } = Conditions::from_query(query);
+    let all = if query.is_relaxed {
+        let candidates = Candidates::select(&reading, query, most)?;
+        sql.push_str(" AND +words.rowid IN (SELECT value FROM json_each(?))");
+        values.push(candidates.json().into());
+        candidates.all
+    } else {
+        let counted = format!("SELECT count(*) {matches}");
+        reading.query_row(&counted, params_from_iter(&values), |row| count(0, row.get(0)?))?
+    };
     let order = "score DESC, time DESC, path, sub_agent, item";
     let best = format!("SELECT number, {score} AS score {sql} ORDER BY {order} LIMIT ?");
     values.push(Value::Integer(i64::try_from(most).unwrap_or(i64::MAX)));

@@ -31,6 +31,7 @@
 //! - Updating in the background: `epitome-web` has a thread for that.
 
 mod around;
+mod candidates;
 mod conditions;
 mod failed;
 mod found;

@@ -178,6 +178,16 @@ impl Query {
         Some(Query { is_relaxed: true, clauses, ..self.clone() })
     }
 
+    /// A query for each wanted word or phrase, with the filters and excluded words of this one.
+    pub(super) fn single_clauses(&self) -> impl Iterator<Item = Query> {
+        let (excluded, wanted): (Vec<&Clause>, Vec<&Clause>) =
+            self.clauses.iter().partition(|clause| clause.is_excluded);
+        wanted.into_iter().map(move |clause| {
+            let clauses = std::iter::once(clause).chain(excluded.iter().copied()).cloned();
+            Query { clauses: clauses.collect(), ..self.clone() }
+        })
+    }
+
     /// Limits the query to messages of this role.
     pub(super) fn of_role(mut self, role: &str) -> Query {
         self.filters.push((Filter::Role, role.to_owned()));

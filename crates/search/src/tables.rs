@@ -6,7 +6,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Row};
 
 /// The version of the tables and of their content. An index with another version is not used.
-pub(super) const VERSION: i32 = 4;
+pub(super) const VERSION: i32 = 5;
 
 /// The table `words` stores only where each word is, not the text. Its input comes from
 /// `terms::normalized`, which separates words by spaces; the tokenizer `ascii` treats all non-ASCII
@@ -51,7 +51,7 @@ const TABLES: &str = "
         text ANY NOT NULL
     ) STRICT;
     CREATE VIRTUAL TABLE words USING fts5 (
-        text, content = '', contentless_delete = 1, tokenize = 'ascii'
+        text, content = '', contentless_delete = 1, tokenize = 'ascii', prefix = '4 5 6'
     );";
 
 /// Creates the empty tables in an empty database.
