@@ -19,7 +19,7 @@ use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use rustls::ClientConfig;
+use rustls::{AlertDescription, ClientConfig};
 use rustls_platform_verifier::ConfigVerifierExt as _;
 use tower_service::Service;
 
@@ -47,13 +47,16 @@ impl Client {
     pub(crate) fn new(proxies: Matcher) -> Result<Client, rustls::Error> {
         prepare_tls();
         let proxies = Arc::new(proxies);
-        let connector = Connector::new(ClientConfig::with_platform_verifier()?, &proxies);
+        Ok(Client::with_tls(ClientConfig::with_platform_verifier()?, proxies))
+    }
+
+    fn with_tls(tls: ClientConfig, proxies: Arc<Matcher>) -> Client {
         let http = legacy::Client::builder(TokioExecutor::new())
             .timer(TokioTimer::new())
             .pool_timer(TokioTimer::new())
             .http1_preserve_header_case(true)
-            .build(connector);
-        Ok(Client { http, proxies })
+            .build(Connector::new(tls, &proxies));
+        Client { http, proxies }
     }
 
     /// Sends a request, and returns the response as soon as its headers are there.
@@ -84,23 +87,29 @@ impl Client {
 #[derive(Clone)]
 pub(crate) struct Connector {
     tcp: HttpConnector,
+    /// TLS over which HTTP/1.1 is spoken.
     tls: Arc<ClientConfig>,
+    /// TLS over which HTTP/2 is spoken, for services that refuse HTTP/1.1.
+    tls_http2: Arc<ClientConfig>,
     proxies: Arc<Matcher>,
 }
 
 impl Connector {
-    fn new(tls: ClientConfig, proxies: &Arc<Matcher>) -> Connector {
+    fn new(mut tls: ClientConfig, proxies: &Arc<Matcher>) -> Connector {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_keepalive(Some(KEEPALIVE));
-        Connector { tcp, tls: Arc::new(tls), proxies: Arc::clone(proxies) }
+        let mut tls_http2 = tls.clone();
+        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        tls_http2.alpn_protocols = vec![b"h2".to_vec()];
+        let (tls, tls_http2) = (Arc::new(tls), Arc::new(tls_http2));
+        Connector { tcp, tls, tls_http2, proxies: Arc::clone(proxies) }
     }
 
     async fn connect(self, service: Uri) -> Result<ServiceConnection, AnyError> {
         let Some(proxy) = self.proxies.intercept(&service) else {
-            let stream = HttpsConnector::from((self.tcp, self.tls)).call(service).await?;
-            return Ok(ServiceConnection { stream: Box::new(stream), is_proxied: false });
+            return self.connect_over(self.tcp.clone(), service).await;
         };
         if !matches!(proxy.uri().scheme_str(), Some("http" | "https")) {
             return Err("only HTTP proxies can be used".into());
@@ -119,14 +128,43 @@ impl Connector {
         proxy: &Intercept,
         service: Uri,
     ) -> Result<ServiceConnection, AnyError> {
-        let to_proxy = HttpsConnector::from((self.tcp, Arc::clone(&self.tls)));
+        let to_proxy = HttpsConnector::from((self.tcp.clone(), Arc::clone(&self.tls)));
         let mut tunnel = Tunnel::new(proxy.uri().clone(), to_proxy);
         if let Some(authorization) = proxy.basic_auth() {
             tunnel = tunnel.with_auth(authorization.clone());
         }
-        let stream = HttpsConnector::from((tunnel, self.tls)).call(service).await?;
+        self.connect_over(tunnel, service).await
+    }
+
+    /// Connects to a service, over HTTP/1.1 unless the service refuses it.
+    async fn connect_over<C>(
+        &self,
+        transport: C,
+        service: Uri,
+    ) -> Result<ServiceConnection, AnyError>
+    where
+        C: Service<Uri> + Clone,
+        C::Response: Connection + Read + Write + Send + Unpin + 'static,
+        C::Future: Send + 'static,
+        C::Error: Into<AnyError>,
+    {
+        let over = |tls: &Arc<ClientConfig>| {
+            HttpsConnector::from((transport.clone(), Arc::clone(tls))).call(service.clone())
+        };
+        let stream = match over(&self.tls).await {
+            Err(err) if is_other_protocol_wanted(&*err) => over(&self.tls_http2).await?,
+            connected => connected?,
+        };
         Ok(ServiceConnection { stream: Box::new(stream), is_proxied: false })
     }
+}
+
+/// Whether a service ended the handshake because it does not speak the protocol it was offered.
+fn is_other_protocol_wanted(err: &(dyn StdError + 'static)) -> bool {
+    let alert = rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol);
+    let wrapped = err.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    err.downcast_ref::<rustls::Error>() == Some(&alert)
+        || wrapped.is_some_and(|cause| is_other_protocol_wanted(cause))
 }
 
 impl Service<Uri> for Connector {
@@ -219,11 +257,19 @@ pub(crate) fn describe(err: &legacy::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
     use std::io::{BufRead as _, BufReader, Write as _};
     use std::net::TcpListener;
     use std::sync::mpsc::{Receiver, channel};
 
-    use http_body_util::{BodyExt as _, Empty};
+    use bytes::Bytes;
+    use http_body_util::{BodyExt as _, Empty, Full};
+    use hyper::service::service_fn;
+    use hyper_util::rt::TokioIo;
+    use hyper_util::server::conn::auto;
+    use rustls::pki_types::PrivateKeyDer;
+    use rustls::{RootCertStore, ServerConfig};
+    use tokio_rustls::TlsAcceptor;
 
     use super::*;
 
@@ -272,5 +318,66 @@ mod tests {
         assert_eq!(outcome, Err("tunnel error: unsuccessful".to_owned()));
         assert_eq!(head[0], "CONNECT gateway.example:443 HTTP/1.1");
         assert!(head.iter().any(|line| line.eq_ignore_ascii_case(authorization)), "{head:?}");
+    }
+
+    /// A service over TLS that speaks these protocols alone, and answers each request with the
+    /// version of HTTP and the `host` of the request. Returns its port.
+    fn tls_service(protocols: &[&str]) -> u16 {
+        let certificate = include_bytes!("client/localhost.certificate.der").as_slice().into();
+        let key = include_bytes!("client/localhost.key.der").as_slice();
+        let key = PrivateKeyDer::try_from(key).expect("a key");
+        let mut tls = ServerConfig::builder()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate], key)
+            .expect("a certificate");
+        tls.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+        let acceptor = TlsAcceptor::from(Arc::new(tls));
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        listener.set_nonblocking(true).expect("a socket");
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime").block_on(async {
+                let listener = tokio::net::TcpListener::from_std(listener).expect("a socket");
+                while let Ok((stream, _)) = listener.accept().await {
+                    let Ok(stream) = acceptor.accept(stream).await else { continue };
+                    let service = service_fn(async |request: Request<Incoming>| {
+                        let host = request.headers().contains_key("host");
+                        let text = format!("{:?} {host}", request.version());
+                        Ok::<_, Infallible>(Response::new(Full::<Bytes>::from(text)))
+                    });
+                    let builder = auto::Builder::new(TokioExecutor::new());
+                    builder.serve_connection(TokioIo::new(stream), service).await.ok();
+                }
+            });
+        });
+        port
+    }
+
+    /// What a service with these protocols answers.
+    fn over_tls(protocols: &[&str]) -> String {
+        prepare_tls();
+        let port = tls_service(protocols);
+        let mut roots = RootCertStore::empty();
+        let certificate = include_bytes!("client/localhost.certificate.der").as_slice().into();
+        roots.add(certificate).expect("a certificate");
+        let tls = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+        let client = Client::with_tls(tls, Arc::new(Matcher::builder().build()));
+        let request = Request::get(format!("https://localhost:{port}/"));
+        let body = Empty::new().map_err(|never| match never {}).boxed_unsync();
+        let request = request.body(body).expect("a request");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(async {
+            let response = client.send(request).await.expect("a response");
+            let body = response.into_body().collect().await.expect("a body").to_bytes();
+            String::from_utf8_lossy(&body).into_owned()
+        })
+    }
+
+    #[test]
+    fn a_service_that_refuses_http_1_1_gets_http_2() {
+        assert_eq!(over_tls(&["h2"]), "HTTP/2.0 false");
+        assert_eq!(over_tls(&["h2", "http/1.1"]), "HTTP/1.1 true");
+        assert_eq!(over_tls(&[]), "HTTP/1.1 true");
     }
 }

@@ -1,6 +1,8 @@
 //! The headers of a message that is passed on.
 
-use hyper::header::{self, HeaderMap, HeaderName};
+use hyper::Version;
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::http::request::Parts;
 
 /// A request with this header passes unchanged. The header itself is not passed on.
 pub const BYPASS: HeaderName = HeaderName::from_static("x-epitome-bypass");
@@ -40,15 +42,29 @@ pub(crate) fn passed_on(headers: &HeaderMap) -> HeaderMap {
 
 /// The headers of a request that are passed on: without those about the connection to the proxy,
 /// and those that are meant for the proxy.
-pub(crate) fn of_request(headers: &HeaderMap) -> HeaderMap {
+pub(crate) fn of_request(head: &Parts) -> HeaderMap {
     const FOR_THE_PROXY: [HeaderName; 3] = [header::HOST, header::EXPECT, BYPASS];
-    let mut passed = HeaderMap::with_capacity(headers.len());
-    for (name, value) in &passed_on(headers) {
+    let mut passed = HeaderMap::with_capacity(head.headers.len());
+    for (name, value) in &passed_on(&head.headers) {
         if !FOR_THE_PROXY.contains(name) {
             passed.append(name, value.clone());
         }
     }
+    if head.version == Version::HTTP_2 {
+        join_cookies(&mut passed);
+    }
     passed
+}
+
+/// Joins the lines of cookies, of which HTTP/2 has any number and HTTP/1.1 one (RFC 9113, 8.2.3).
+fn join_cookies(headers: &mut HeaderMap) {
+    let lines: Vec<&[u8]> =
+        headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if lines.len() > 1
+        && let Ok(joined) = HeaderValue::from_bytes(&lines.join(b"; ".as_slice()))
+    {
+        headers.insert(header::COOKIE, joined);
+    }
 }
 
 /// The name by which a client calls itself: `claude-cli` of `claude-cli/2.1 (external)`.
@@ -106,7 +122,9 @@ mod tests {
         for (name, value) in lines {
             headers.append(name, value.parse().expect("a value"));
         }
-        let passed = of_request(&headers);
+        let mut head = hyper::Request::new(()).into_parts().0;
+        head.headers = headers;
+        let passed = of_request(&head);
         let left: Vec<(&str, &str)> = passed
             .iter()
             .map(|(name, value)| (name.as_str(), value.to_str().expect("text")))

@@ -200,7 +200,7 @@ impl Proxy {
         let readable = readable(&head.method, path, &head.headers);
         let request_head = RequestHead::new(&head.headers, &url);
         let mut request = Request::new(());
-        *request.headers_mut() = headers::of_request(&head.headers);
+        *request.headers_mut() = headers::of_request(&head);
         // The extensions hold the upper and lower case in which the client wrote the names of
         // headers.
         *request.extensions_mut() = head.extensions;
@@ -253,7 +253,7 @@ impl Proxy {
         let mut request = Request::new(Empty::new().map_err(|never| match never {}).boxed_unsync());
         *request.method_mut() = head.method.clone();
         *request.uri_mut() = url;
-        *request.headers_mut() = headers::of_request(&head.headers);
+        *request.headers_mut() = headers::of_request(head);
         *request.extensions_mut() = head.extensions.clone();
         websocket::add_headers(request.headers_mut());
         let mut response = self.send(request).await?;

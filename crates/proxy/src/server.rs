@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
 use tokio::net::TcpStream;
 
 use crate::proxy::{Options, Proxy};
@@ -19,6 +19,11 @@ use crate::telemetry::Exporter;
 
 /// How long the head of a request may take, and how long a connection may be idle.
 const HEAD: Duration = Duration::from_secs(120);
+/// The maximum size of the headers of a request over HTTP/2, in bytes: about what is taken over
+/// HTTP/1.1.
+const HEADERS: u32 = 400 * 1024;
+/// How many requests a client may have on one connection of HTTP/2 at a time.
+const STREAMS: u32 = 1000;
 /// How long requests that are cut off at the end may take to finish.
 const END: Duration = Duration::from_secs(1);
 /// The pause after the system refused a connection for lack of descriptors.
@@ -154,12 +159,14 @@ async fn answer(stream: TcpStream, proxy: Arc<Proxy>) {
         let proxy = Arc::clone(&proxy);
         async move { Ok::<_, Infallible>(proxy.answer(request).await) }
     });
-    let served = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD)
-        .preserve_header_case(true)
-        .serve_connection(TokioIo::new(stream), service)
-        .with_upgrades();
+    // The first bytes say which version of HTTP the client speaks.
+    let Ok(Ok(())) = tokio::time::timeout(HEAD, stream.readable()).await else { return };
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    let mut http1 = builder.http1();
+    http1.timer(TokioTimer::new()).header_read_timeout(HEAD).preserve_header_case(true);
+    let mut http2 = builder.http2();
+    http2.timer(TokioTimer::new()).max_header_list_size(HEADERS).max_concurrent_streams(STREAMS);
+    let served = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     // An error of one connection does not affect the others.
     served.await.ok();
 }

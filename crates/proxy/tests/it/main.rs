@@ -5,6 +5,7 @@ mod budget;
 mod change;
 mod exchange;
 mod explain;
+mod http2;
 mod ledger;
 mod metrics;
 mod pass;
