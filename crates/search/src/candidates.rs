@@ -51,8 +51,8 @@ impl Candidates {
     }
 }
 
-/// The weight of a word that `having` of about `all` messages have, as in BM25: the inverse document
-/// frequency, more than 0.
+/// The weight of a word that `having` of about `all` messages have, as in BM25: the inverse
+/// document frequency, more than 0.
 fn rarity(having: usize, all: i64) -> f64 {
     let (having, all) = (having as f64, all as f64);
     ((all - having + 0.5).max(0.5) / (having + 0.5)).ln().max(1e-6)
