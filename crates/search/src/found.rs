@@ -94,6 +94,9 @@ pub(super) fn find(connection: &Connection, query: &Query, most: usize) -> rusql
         let counted = format!("SELECT count(*) {matches}");
         reading.query_row(&counted, params_from_iter(&values), |row| count(0, row.get(0)?))?
     };
+    if all == 0 {
+        return Ok(Hits { hits: Vec::new(), all });
+    }
     let order = "score DESC, time DESC, path, sub_agent, item";
     let best = format!("SELECT number, {score} AS score {sql} ORDER BY {order} LIMIT ?");
     values.push(Value::Integer(i64::try_from(most).unwrap_or(i64::MAX)));

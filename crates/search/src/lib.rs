@@ -46,6 +46,7 @@ mod update;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use epitome::agents::SessionFile;
 use epitome::redact::rules;
@@ -70,6 +71,9 @@ const REDACTED: [&str; 2] = ["secrets", "pii"];
 pub struct Search {
     config: Config,
     place: IndexLocation,
+    /// The connection of the last search, with the index that it reads: a new one would read again
+    /// what SQLite has in memory. Searches at the same time have connections of their own.
+    connection: Mutex<Option<(Index, Connection)>>,
     done: AtomicUsize,
     of: AtomicUsize,
 }
@@ -187,7 +191,9 @@ impl Search {
         let version = blake3::hash(made_with.as_bytes()).to_hex()[..16].to_owned();
         let place = IndexLocation::new(config, scope.name(), version)?;
         let config = config.clone();
-        let search = Search { config, place, done: AtomicUsize::new(0), of: AtomicUsize::new(0) };
+        let connection = Mutex::new(None);
+        let done = AtomicUsize::new(0);
+        let search = Search { config, place, connection, done, of: AtomicUsize::new(0) };
         match search.read(|_| Ok(())) {
             // The damaged index was replaced by an empty one, which can be used.
             Ok(()) | Err(SearchError::Damaged) => Ok(search),
@@ -249,12 +255,30 @@ impl Search {
             if index == damaged {
                 return self.delete(index.as_ref());
             }
-            let done = index.as_ref().map(|index| index.open().and_then(|it| work(&it)));
+            let done = index.as_ref().map(|index| self.read_index(index, &work));
             match done.map(|done| done.map_err(SearchError::from)) {
                 Some(Err(SearchError::Damaged)) | None => damaged = index,
                 Some(done) => return done,
             }
         }
+    }
+
+    /// Runs `work` on this index, over the connection of the last search if there is one.
+    fn read_index<T>(
+        &self,
+        index: &Index,
+        work: impl Fn(&Connection) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<T> {
+        let kept = self.connection.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let connection = match kept {
+            Some((of, connection)) if of == *index => connection,
+            Some(_) | None => index.open()?,
+        };
+        // After an error the connection is closed.
+        let done = work(&connection)?;
+        let kept = Some((index.clone(), connection));
+        *self.connection.lock().unwrap_or_else(PoisonError::into_inner) = kept;
+        Ok(done)
     }
 
     /// Replaces a damaged or missing index by an empty one, and returns `Damaged`.
