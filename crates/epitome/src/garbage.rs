@@ -62,6 +62,9 @@ pub fn collect_garbage(config: &Config, grace: SignedDuration, mode: GcMode) -> 
     let judge = Judge { config, archive, census, vault, mode, held: RefCell::default() };
     let grace = Grace { now: config.now(), period: grace };
     let mut report = judge.archive.gc(|generations| judge.needs(generations), grace, mode)?;
+    let left = judge.vault.sweep(mode);
+    report.leftovers += left.len() as u64;
+    report.leftover_bytes += left.iter().copied().sum();
     report.unread.extend(judge.census.unread);
     report.unread.extend(judge.vault.damaged().cloned());
     Ok(report)

@@ -13,6 +13,7 @@
 //!                        000002.pack   the next one
 //! <home>/vault/machine                 the name of this machine: 16 hexadecimal digits
 //! <home>/vault/lock                    locked while a pack is written; empty
+//! <home>/vault/keeping                 locked, shared, by processes that wait for changes; empty
 //! ```
 //!
 //! Packs have the layout of the [archive](crate::archive), with pieces of their own: `c` is a chunk
@@ -46,11 +47,12 @@ pub use stamp::FileStamp;
 pub use verify::VaultReport;
 pub use version::{Cause, Change, FileKey, Version};
 
-use crate::archive::FolderStore;
 use crate::archive::pack_store::PackStore;
+use crate::archive::{FolderStore, GcMode};
 use crate::regular;
 use crate::store::{disk, lock_for_writing, write_over};
 use epitome_error::{Error, ErrorKind, Result};
+use epitome_model::Bytes;
 use index::Index;
 
 /// The number of hexadecimal digits in the name of a machine.
@@ -114,7 +116,19 @@ impl Vault {
                     .map_err(|err| Error::writing(err, "the vault", &folder))?;
             }
         }
-        Vault::open(home)
+        let vault = Vault::open(home)?;
+        vault.sweep(GcMode::Remove);
+        Ok(vault)
+    }
+
+    /// Finds the temporary files that killed keepers of this machine left, and with
+    /// [`GcMode::Remove`] removes them. Returns their lengths. The files of processes that run are
+    /// left alone.
+    pub fn sweep(&self, mode: GcMode) -> Vec<Bytes> {
+        match self.machine.is_empty() {
+            true => Vec::new(),
+            false => self.store.sweep(&self.machine, mode),
+        }
     }
 
     /// Opens the vault whose packs are in `store`. `machine` is the folder of this machine's packs,

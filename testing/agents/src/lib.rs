@@ -4,7 +4,8 @@
 //! server, the only service it can reach. [`record`](record::record) plays a [`scenario`] and
 //! returns the session that the agent stored; [`resume`](resume::resume) resumes a session in a
 //! fresh agent and returns what it sent to the model; [`e2e`] adds a compaction in between,
-//! [`carry`] a port to another agent, and [`keep`] a session that ends by itself.
+//! [`carry`] a port to another agent, [`keep`] a session that ends by itself, and [`versions`] a session
+//! that was deleted and comes back.
 
 mod action;
 mod agent;
@@ -33,6 +34,7 @@ pub mod resume;
 mod sandbox;
 pub mod scenario;
 pub mod sdk;
+pub mod versions;
 pub mod wrap;
 
 use anyhow::Context as _;

@@ -52,6 +52,16 @@ impl Machine {
         session(self.home.path(), id)
     }
 
+    /// Keeps what all sessions are now.
+    fn keep(&self) -> anyhow::Result<()> {
+        let program = std::env::var_os("EPITOME_PROGRAM").context("the program is named")?;
+        let mut keep = Command::new(program);
+        keep.args(["keep", "--all", "--once"]).env_clear().env("HOME", self.home.path());
+        let kept = keep.output()?;
+        ensure!(kept.status.success(), "{kept:?}");
+        Ok(())
+    }
+
     /// Checks that only `http://127.0.0.1:PORT/TOKEN/` was requested.
     fn ensure_alone(&self, window: &Window) -> anyhow::Result<()> {
         let requests = window.requests();
@@ -151,6 +161,38 @@ fn a_person_finds_reads_and_follows_a_session() -> anyhow::Result<()> {
     window.resize(PHONE)?;
     window.until("document.documentElement.scrollWidth <= innerWidth")?;
     picture(&mut window, "phone.png")?;
+    machine.ensure_alone(&window)
+}
+
+#[test]
+fn a_person_reads_a_session_as_it_was_and_finds_a_deleted_one() -> anyhow::Result<()> {
+    let recorded = fixtures::get("claude", "pricing").bytes();
+    let lines: Vec<&[u8]> = recorded.split_inclusive(|byte| *byte == b'\n').collect();
+    let machine = Machine::start(&[(CLAUDE, lines[..12].concat())])?;
+    machine.keep()?;
+    fs::write(machine.session(CLAUDE), &recorded)?;
+    machine.keep()?;
+    let mut window = open_session(&machine)?;
+    window.click(".tools a[href=history]")?;
+    window.until("document.querySelectorAll('.versions .row').length === 2")?;
+    picture(&mut window, "history.png")?;
+    window.click(".versions .row:last-child a.title")?;
+    window.until("document.querySelector('main .then')?.innerText.startsWith('Version 1')")?;
+    window.until("document.querySelector('main .turn')")?;
+    picture(&mut window, "version.png")?;
+    fs::remove_file(machine.session(CLAUDE))?;
+    machine.keep()?;
+    window.go(&machine.address)?;
+    window.until("document.querySelector('.gone summary')")?;
+    window.click(".gone summary")?;
+    window.until("document.querySelector('.gone .row a.title').checkVisibility()")?;
+    picture(&mut window, "deleted.png")?;
+    window.click(".gone .row a.title")?;
+    window.until("document.querySelectorAll('.versions .row').length === 3")?;
+    window.until("document.querySelector('.commands code')?.innerText.endsWith('--at 2')")?;
+    window.resize(PHONE)?;
+    window.until("document.documentElement.scrollWidth <= innerWidth")?;
+    picture(&mut window, "deleted-history.png")?;
     machine.ensure_alone(&window)
 }
 

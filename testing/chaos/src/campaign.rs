@@ -10,7 +10,7 @@ use crate::damage::Archived;
 use crate::subject::subjects;
 use crate::task::Task;
 use crate::violation::Kind;
-use crate::{call, damage, disk, hostile, kill, mutant, proxy, writer};
+use crate::{call, damage, disk, hostile, kill, mutant, proxy, vault, writer};
 
 /// The settings of a campaign.
 #[derive(Clone, Debug)]
@@ -48,13 +48,15 @@ pub enum Part {
     Home,
     /// A proxy that is killed.
     Proxy,
+    /// Keepers of versions that are killed.
+    Vault,
 }
 
 impl Part {
     /// All parts, with their shares of the time.
-    const ALL: [(Part, u32); 9] = [
-        (Part::Kill, 22),
-        (Part::Call, 30),
+    const ALL: [(Part, u32); 10] = [
+        (Part::Kill, 20),
+        (Part::Call, 26),
         (Part::Disk, 8),
         (Part::Archive, 8),
         (Part::Mutant, 12),
@@ -62,6 +64,7 @@ impl Part {
         (Part::Writer, 4),
         (Part::Home, 5),
         (Part::Proxy, 4),
+        (Part::Vault, 6),
     ];
 
     /// Its name on the command line.
@@ -76,6 +79,7 @@ impl Part {
             Part::Writer => "writer",
             Part::Home => "home",
             Part::Proxy => "proxy",
+            Part::Vault => "vault",
         }
     }
 }
@@ -92,6 +96,7 @@ impl fmt::Display for Part {
             Part::Writer => "agents that write meanwhile",
             Part::Home => "hostile homes",
             Part::Proxy => "a proxy that is killed amid requests",
+            Part::Vault => "keepers of versions, each killed 5 times",
         };
         f.write_str(what)
     }
@@ -145,8 +150,7 @@ struct Running<'a> {
 /// If the program fails without a fault, or the disk is full.
 pub fn run(campaign: &Campaign, say: &mut dyn FnMut(&str)) -> anyhow::Result<Report> {
     let program = &campaign.program;
-    say("preparing: each command runs once without a fault");
-    let (tasks, undone) = Task::all(program)?;
+    let (tasks, undone) = prepare_tasks(campaign, say)?;
     let mut left_out: Vec<(String, String)> =
         undone.into_iter().map(|why| ("a part of chaos".to_owned(), why)).collect();
     let is_chosen = |part: Part| campaign.only.is_none_or(|only| only == part);
@@ -181,6 +185,7 @@ pub fn run(campaign: &Campaign, say: &mut dyn FnMut(&str)) -> anyhow::Result<Rep
     let homes = hostile::Homes::new(program)?;
     let conversation =
         is_chosen(Part::Proxy).then(|| proxy::Conversation::new(program)).transpose()?;
+    let vaults = is_chosen(Part::Vault).then(|| vault::Vaults::new(program)).transpose()?;
     let mut running = Vec::new();
     for (part, share) in Part::ALL.into_iter().filter(|(part, _)| is_chosen(*part)) {
         let case: Box<dyn Fn(u64) -> anyhow::Result<Case> + '_> = match part {
@@ -202,12 +207,29 @@ pub fn run(campaign: &Campaign, say: &mut dyn FnMut(&str)) -> anyhow::Result<Rep
                 Some(conversation) => Box::new(|seed| conversation.case(seed)),
                 None => continue,
             },
+            Part::Vault => match &vaults {
+                Some(vaults) => Box::new(|seed| vaults.case(seed)),
+                None => continue,
+            },
         };
         let figures = Figures { part, cases: 0, hits: 0, violations: [0; 4] };
         running.push(Running { figures, share, spent: Duration::ZERO, case });
     }
     all(campaign, &mut running, say)?;
     Ok(Report { figures: running.iter().map(|it| it.figures).collect(), left_out, points })
+}
+
+/// The tasks, if a part that is run needs them, and what could not be prepared.
+fn prepare_tasks(
+    campaign: &Campaign,
+    say: &mut dyn FnMut(&str),
+) -> anyhow::Result<(Vec<Task>, Vec<String>)> {
+    let needs_tasks = [Part::Kill, Part::Call, Part::Disk];
+    if !campaign.only.is_none_or(|only| needs_tasks.contains(&only)) {
+        return Ok((Vec::new(), Vec::new()));
+    }
+    say("preparing: each command runs once without a fault");
+    Task::all(&campaign.program)
 }
 
 /// Runs cases until the time is over; the next is always of the part that is furthest behind.

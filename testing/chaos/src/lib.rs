@@ -1,5 +1,5 @@
 //! Injects faults into the program, by seed: kills, errors of system calls, full disks, damaged
-//! archives, damaged sessions, busy writers and hostile homes.
+//! archives, damaged sessions, busy writers, killed keepers and hostile homes.
 //!
 //! Each case starts on a machine of its own, disturbs one command, and then checks what
 //! `docs/invariants.md` promises: every file has its old or its new content, the original can be
@@ -23,6 +23,7 @@ mod proxy;
 mod subject;
 mod task;
 mod used;
+mod vault;
 mod violation;
 mod writer;
 

@@ -8,7 +8,7 @@ use agents::e2e::Report;
 use agents::resume::Counts;
 use agents::{
     AGENTS, Agent, WRAPPED, Way, carry, command, fleet, histories, keep, node, past, python, sdk,
-    wrap,
+    versions, wrap,
 };
 use anyhow::{Context, ensure};
 
@@ -34,7 +34,8 @@ const KEPT: &str = "\nAfter `epitome install --branch kept --shrink` a session o
 /// restore, resume. Without names it does so for all agents; then it also ports sessions between
 /// agents, tests hooks at the end of sessions, sends views of `epitome engine` with the providers'
 /// SDKs, and tests with the real agents what the recorded sessions and the model server promise.
-/// `port`, `keep`, `mcp` (the model searches past sessions), `command` (`/epitome`), `sdk` (SDKs
+/// `port`, `keep`, `versions` (deleted sessions come back; or only those of the agents named after it),
+/// `mcp` (the model searches past sessions), `command` (`/epitome`), `sdk` (SDKs
 /// and clients of the engine), `python` (the Python package and its adapters), `fleet` (Spark, Ray,
 /// Daft, DuckDB and Polars; never without its name: they take gigabytes), `node` (the npm package;
 /// `python 10000` and `node 10000` send so many random histories with each adapter),
@@ -53,6 +54,8 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
     match names {
         ["port"] => return carried(&epitome).map(drop),
         ["keep"] => return kept(&epitome).map(drop),
+        ["versions"] => return came_back(&versions::TRIED, &epitome),
+        ["versions", agents @ ..] => return came_back(agents, &epitome),
         ["mcp"] => return searched(&epitome),
         ["command"] => return commanded(&epitome),
         ["sdk"] => return clients(&epitome),
@@ -77,6 +80,7 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
     if names.is_empty() {
         carried(&epitome)?;
         kept(&epitome)?;
+        came_back(&versions::TRIED, &epitome)?;
         searched(&epitome)?;
         commanded(&epitome)?;
         clients(&epitome)?;
@@ -303,6 +307,26 @@ fn kept(epitome: &Path) -> anyhow::Result<String> {
         },
     );
     table.finish()
+}
+
+/// Deletes sessions, restores them from the vault, and resumes them.
+fn came_back(agents: &[&str], epitome: &Path) -> anyhow::Result<()> {
+    let columns =
+        ["agent", "version", "lost", "files", "bytes", "then appended", "versions", "seconds"];
+    let mut table = Table::new(&columns);
+    table.try_all(
+        agents,
+        |agent| (*agent).to_owned(),
+        |agent| {
+            let agent = agents::find_agent(agent)?;
+            let version = agent.facts().version();
+            let versions::Report { agent, loss, files, bytes, appended, versions, seconds } =
+                versions::run(agent, epitome)?;
+            let sizes = format!("{files} | {bytes} | {appended} | {versions} | {seconds:.0}");
+            Ok(format!("{agent} | {version} | {loss} | {sizes}"))
+        },
+    );
+    table.finish().map(drop)
 }
 
 /// Lets the model of a real agent search in past sessions.
