@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::additions::{self, AdditionKind};
 use crate::config::Config;
 use crate::error::{Result, sentence};
-use crate::{hooks, regular};
+use crate::{hooks, keep, regular, service};
 
 /// How long a program may take to print its version.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -30,8 +30,23 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 pub struct Checkup {
     /// The agents that were found on this machine, in the order of [`AGENTS`].
     pub agents: Vec<AgentState>,
+    /// Whether versions of sessions are kept.
+    pub keep: KeepState,
     /// Errors of reading folders or databases with sessions, as sentences.
     pub unread: Vec<String>,
+}
+
+/// Whether versions of sessions are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct KeepState {
+    /// Whether a process keeps versions now.
+    pub is_running: bool,
+    /// Whether there are versions.
+    pub has_versions: bool,
+    /// The service that was installed to keep them.
+    pub service: Option<InstalledState>,
+    /// What deserves attention.
+    pub findings: Vec<Finding>,
 }
 
 /// The state of one agent.
@@ -80,7 +95,7 @@ pub struct OverridingSetting {
 /// Something that epitome installed in an agent's settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InstalledState {
-    /// `hook`, `mcp`, `status-line` or `command`.
+    /// `hook`, `mcp`, `status-line`, `command` or `service`.
     pub what: &'static str,
     /// The file of the agent's settings.
     #[serde(serialize_with = "epitome_model::lossy_path")]
@@ -115,13 +130,15 @@ pub enum FindingKind {
     /// The agent is installed, and its settings can hold epitome's MCP server, which searches past
     /// sessions, but do not.
     NoMcp,
+    /// The service that keeps versions is installed and does not run.
+    NotRunning,
 }
 
 impl FindingKind {
     /// Whether the finding is a problem to mend, and not only a possibility.
     pub fn is_problem(self) -> bool {
         match self {
-            FindingKind::DeletesSoon | FindingKind::Changed => true,
+            FindingKind::DeletesSoon | FindingKind::Changed | FindingKind::NotRunning => true,
             FindingKind::Deletes | FindingKind::NoMcp => false,
         }
     }
@@ -131,7 +148,7 @@ impl Checkup {
     /// The number of findings that are problems, as [`FindingKind::is_problem`] says.
     pub fn problems(&self) -> usize {
         let findings = self.agents.iter().flat_map(|agent| &agent.findings);
-        findings.filter(|finding| finding.kind.is_problem()).count()
+        findings.chain(&self.keep.findings).filter(|finding| finding.kind.is_problem()).count()
     }
 }
 
@@ -195,7 +212,33 @@ fn checkup_with(
         states.push(state);
     }
     let unread = found.unread.iter().map(|err| sentence(err)).collect();
-    Ok(Checkup { agents: states, unread })
+    Ok(Checkup { agents: states, keep: KeepState::read(config)?, unread })
+}
+
+impl KeepState {
+    fn read(config: &Config) -> Result<KeepState> {
+        let mut state = KeepState {
+            is_running: keep::is_running(config),
+            has_versions: config.vault()?.files().next().is_some(),
+            ..KeepState::default()
+        };
+        let Some((file, is_there)) = service::installed_service(config)? else { return Ok(state) };
+        if !is_there {
+            state.findings.push(Finding {
+                kind: FindingKind::Changed,
+                what: "the service is not as it was installed".to_owned(),
+                mend: "epitome uninstall --keep && epitome install --keep".to_owned(),
+            });
+        } else if !state.is_running {
+            state.findings.push(Finding {
+                kind: FindingKind::NotRunning,
+                what: "the service does not run: no version is kept".to_owned(),
+                mend: service::ServiceManager::of_system()?.start(&file).line(),
+            });
+        }
+        state.service = Some(InstalledState { what: "service", file, is_there });
+        Ok(state)
+    }
 }
 
 impl AgentState {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::Args as ClapArgs;
-use epitome::doctor::{AgentState, Checkup, Finding, ProxyState, checkup};
+use epitome::doctor::{AgentState, Checkup, Finding, KeepState, ProxyState, checkup};
 
 use crate::app::App;
 use crate::failure::Result;
@@ -38,6 +38,7 @@ fn render(checkup: &Checkup) -> String {
     for state in &checkup.agents {
         agent(&mut shown, state);
     }
+    keep(&mut shown, &checkup.keep);
     for unread in &checkup.unread {
         let _ = writeln!(shown, "{YELLOW}not read:{YELLOW:#} {}", field(unread));
     }
@@ -66,12 +67,30 @@ fn agent(shown: &mut String, state: &AgentState) {
     if let Some(state) = &state.proxy {
         proxy(shown, state);
     }
-    for Finding { kind, what, mend } in &state.findings {
-        let style = if kind.is_problem() { YELLOW } else { DIM };
-        let _ = writeln!(shown, "  {style}{}{style:#}", field(what));
-        let _ = writeln!(shown, "    {DIM}→ {}{DIM:#}", field(mend));
-    }
+    state.findings.iter().for_each(|it| finding(shown, it));
     shown.push('\n');
+}
+
+/// Adds whether versions of sessions are kept; nothing if that was never asked for.
+fn keep(shown: &mut String, state: &KeepState) {
+    let KeepState { is_running, has_versions, service, findings } = state;
+    if !is_running && !has_versions && service.is_none() {
+        return;
+    }
+    let does = if *is_running { "runs" } else { "does not run" };
+    let _ = writeln!(shown, "{BOLD}epitome keep{BOLD:#}  {does}");
+    if let Some(service) = service {
+        let _ = writeln!(shown, "  installed: service in {}", text::path(&service.file));
+    }
+    findings.iter().for_each(|it| finding(shown, it));
+    shown.push('\n');
+}
+
+fn finding(shown: &mut String, finding: &Finding) {
+    let Finding { kind, what, mend } = finding;
+    let style = if kind.is_problem() { YELLOW } else { DIM };
+    let _ = writeln!(shown, "  {style}{}{style:#}", field(what));
+    let _ = writeln!(shown, "    {DIM}→ {}{DIM:#}", field(mend));
 }
 
 /// Adds a line that says what the proxy would set for an agent, or which setting takes precedence.

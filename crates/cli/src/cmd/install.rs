@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 use epitome::additions::{Add, AdditionKind};
 use epitome::hooks::{self, HookRequest, Install, Rule};
+use epitome::service::ServiceInstall;
 use serde::Serialize;
 
 use super::render::{Compact, Format, compact_value};
@@ -23,14 +24,16 @@ Examples:
   epitome install --agent codex --all --compact --shrink --out ~/transcripts
   epitome install --mcp --agent codex
   epitome install --statusline --agent claude
-  epitome install --command --agent claude";
+  epitome install --command --agent claude
+  epitome install --keep";
 
 /// Keep transcripts: have an agent run epitome when a session ends
 ///
 /// Shows how the agent's settings will change, and asks. From then on each session of this project
 /// is rendered when it ends, with secrets and personal data redacted. With --mcp the agent can look
 /// into past sessions instead, with --statusline it shows how full its context is, with --command
-/// it has the command `/epitome`. `epitome uninstall` reverts this.
+/// it has the command `/epitome`. With --keep a service keeps every version of every session.
+/// `epitome uninstall` reverts this.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -77,6 +80,11 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["mcp", "statusline"], conflicts_with_all = NOT_OF_ADDITIONS)]
     pub command: bool,
 
+    /// Install a service that runs `epitome keep --all` (systemd, launchd), and start it
+    #[arg(long, conflicts_with_all = ["mcp", "statusline", "command"],
+          conflicts_with_all = NOT_OF_ADDITIONS)]
+    pub keep: bool,
+
     /// Do not ask
     #[arg(long, short)]
     pub yes: bool,
@@ -85,6 +93,15 @@ pub struct Args {
 /// The options about kept sessions, which cannot be given for an addition.
 const NOT_OF_ADDITIONS: [&str; 7] =
     ["format", "out", "branch", "compact", "shrink", "project", "all"];
+
+/// The service that was installed. See `docs/json.md`.
+#[derive(Serialize)]
+struct Service {
+    added: &'static str,
+    #[serde(serialize_with = "epitome_model::lossy_path")]
+    file: PathBuf,
+    started: bool,
+}
 
 /// What was added. See `docs/json.md`.
 #[derive(Serialize)]
@@ -112,9 +129,34 @@ pub fn chosen_addition(mcp: bool, statusline: bool, command: bool) -> Option<Add
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
     match args.addition() {
+        _ if args.keep => install_service(app, args),
         Some(kind) => add(app, args, kind),
         None => install_hook(app, args),
     }
+}
+
+/// Installs the service that keeps every version, and starts it.
+fn install_service(app: &App, args: &Args) -> Result<()> {
+    let plan = ServiceInstall::plan(&app.config, &program()?)?;
+    let file = text::path(&plan.file);
+    let mut shown = String::new();
+    settings_change(&mut shown, &file, plan.before.as_deref(), &plan.after);
+    let line = plan.start.line();
+    let _ = writeln!(shown, "{BOLD}then runs:{BOLD:#} {line}");
+    app.note(shown.trim_end());
+    ask_to_continue(app, args.yes, "Install this?")?;
+    plan.carry_out(&app.config).map_err(Failure::writing)?;
+    let started = plan.start.run(std::env::var_os("PATH").as_deref());
+    if app.global.json {
+        let file = plan.file;
+        return app.print_json(&Service { added: "keep", file, started: started.is_ok() });
+    }
+    let mut done = format!("installed: every version of every session is kept, by {file}\n");
+    if let Err(err) = started {
+        let why = Failure::from(err).one_line();
+        let _ = writeln!(done, "{BOLD}still to do:{BOLD:#} {line}  {DIM}({why}){DIM:#}");
+    }
+    app.print(&done)
 }
 
 /// Adds something else than a hook to the agent's settings.

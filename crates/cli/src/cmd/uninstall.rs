@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 use epitome::additions::{AdditionKind, Remove};
 use epitome::hooks::{FileChange, Purge, Rule, Uninstall};
+use epitome::service::ServiceRemoval;
 use serde::Serialize;
 
 use super::install::{chosen_addition, describe_rule};
@@ -51,6 +52,10 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["mcp", "statusline", "purge", "project", "out"])]
     pub command: bool,
 
+    /// Only the service that keeps every version of sessions
+    #[arg(long, conflicts_with_all = ["mcp", "statusline", "command", "purge", "project", "out"])]
+    pub keep: bool,
+
     /// Do not ask
     #[arg(long, short)]
     pub yes: bool,
@@ -74,6 +79,14 @@ struct Removed<'a> {
     left: Option<String>,
 }
 
+/// The report on the service. See `docs/json.md`.
+#[derive(Serialize)]
+struct RemovedService {
+    removed: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left: Option<String>,
+}
+
 impl Args {
     /// The only addition to remove; `None` if no option names one.
     fn addition(&self) -> Option<AdditionKind> {
@@ -87,15 +100,19 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     // then.
     let project = args.project.as_deref();
     let out = args.out.as_deref();
-    let additions = match project.is_some() || out.is_some() {
+    let is_about_folders = project.is_some() || out.is_some();
+    let additions = match is_about_folders || args.keep {
         true => Vec::new(),
         false => Remove::plan(&app.config, app.agent(), kind)?,
     };
-    let plans = match kind {
-        Some(_) => Vec::new(),
-        None => Uninstall::plan(&app.config, app.agent(), project, out)?,
+    let plans = match kind.is_some() || args.keep {
+        true => Vec::new(),
+        false => Uninstall::plan(&app.config, app.agent(), project, out)?,
     };
-    if plans.is_empty() && additions.is_empty() {
+    // The service is of no agent.
+    let is_for_all = kind.is_none() && app.agent().is_none() && !is_about_folders;
+    let service = if is_for_all { ServiceRemoval::plan(&app.config)? } else { None };
+    if plans.is_empty() && additions.is_empty() && service.is_none() {
         let none = "nothing is installed\n";
         return if app.global.json { Ok(()) } else { app.print(none) };
     }
@@ -106,8 +123,15 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         file_change(&mut changes, settings);
     }
     changes.push_str(&describe_changes(&plans, &purges));
+    if let Some(ServiceRemoval { change, stop, .. }) = &service {
+        let _ = writeln!(changes, "{BOLD}first runs:{BOLD:#} {}", stop.line());
+        file_change(&mut changes, change);
+    }
     app.note(changes.trim_end());
     ask_to_continue(app, args.yes, "Uninstall this?")?;
+    if let Some(service) = &service {
+        remove_service(app, service)?;
+    }
     for Remove { agent, kind, .. } in &additions {
         remove(app, agent, *kind)?;
     }
@@ -131,6 +155,23 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
     if is_kept && !args.purge && !app.global.json {
         app.note(&format!("{DIM}transcripts are not removed{DIM:#}"));
+    }
+    Ok(())
+}
+
+/// Stops the service that keeps every version, and removes it. If it cannot be stopped, because
+/// this system has no such program or the service does not run, it is removed all the same.
+fn remove_service(app: &App, service: &ServiceRemoval) -> Result<()> {
+    let stopped = service.stop.run(std::env::var_os("PATH").as_deref());
+    service.carry_out(&app.config).map_err(Failure::writing)?;
+    if app.global.json {
+        let left = reason_for_leaving(&service.change);
+        return app.print_json(&RemovedService { removed: "keep", left });
+    }
+    app.print("uninstalled: the service that keeps versions; the versions stay\n")?;
+    if let Err(err) = stopped {
+        let why = Failure::from(err).one_line();
+        app.note(&format!("{DIM}it was not stopped: {}{DIM:#}", text::field(&why)));
     }
     Ok(())
 }
