@@ -21,6 +21,7 @@ use crate::query::{BEST, ListQuery, State as Compaction, label};
 use crate::session::page_of;
 use crate::session_cache::{CachedSession, key};
 use crate::sums::{Period, Slot, Sums, Used};
+use crate::versions;
 use crate::viewer::Viewer;
 
 /// The number of sessions on a page of the list.
@@ -243,6 +244,7 @@ fn list(viewer: &Viewer, asked: &ListQuery, found: &Found) -> Markup {
                 } @else { span {} }
             }
         }
+        @if asked.words().is_empty() { (versions::deleted(viewer, &asked.agent)) }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::guard::{Guard, guard};
 use crate::options::Options;
 use crate::query::encoded;
 use crate::viewer::Viewer;
-use crate::{asset, change, hits, list, losses, overview, plan, proxy, session, tail};
+use crate::{asset, change, hits, list, losses, overview, plan, proxy, session, tail, versions};
 
 /// The maximum length of a form in bytes.
 const FORM: usize = 16 << 10;
@@ -121,9 +121,11 @@ fn routes(viewer: Arc<Viewer>, known: Arc<Guard>) -> Router {
         .route("/{token}/s/{key}/tail", get(tail::tail))
         .route("/{token}/s/{key}/plan", get(plan::page))
         .route("/{token}/s/{key}/losses", get(losses::page))
+        .route("/{token}/s/{key}/history", get(versions::page))
         .route("/{token}/s/{key}/compact", post(change::compact))
         .route("/{token}/s/{key}/restore", post(change::give_back))
         .route("/{token}/s/{key}/{file}", get(session::page))
+        .route("/{token}/v/{version}/{file}", get(versions::session))
         .fallback(async || (StatusCode::NOT_FOUND, "there is nothing here\n"))
         .with_state(viewer)
         .layer(DefaultBodyLimit::max(FORM))

@@ -163,6 +163,7 @@ fn tools(sub_agents: usize) -> Markup {
         p.tools {
             a href="plan" { "What compacting would save" }
             " " a href="losses" { "What compactions took" }
+            " " a href="history" { "History" }
             @for part in 1..=sub_agents {
                 a href=(name(part).file(0)) { "Sub-agent " (part) }
             }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use axum::http::StatusCode;
 use epitome::agents::{self, SessionFile};
 use epitome::history::{History, Version, archive_stamp};
+use epitome::keep::FileKey;
 use epitome::render::{ListPrices, RenderOptions, RenderSource};
 use epitome_redact::Redactor;
 use epitome_render::{Detail, Html, PageName};
@@ -19,6 +20,7 @@ use crate::problem::Problem;
 use crate::seeker::Seeker;
 use crate::session_cache::{CachedSession, SessionCache};
 use crate::stamp::Stamp;
+use crate::versions::Versions;
 
 /// The state shared by all requests.
 pub(crate) struct Viewer {
@@ -34,6 +36,8 @@ pub(crate) struct Viewer {
     pub(crate) pages: PageCache,
     /// How many times a session was read for display.
     pub(crate) reads: AtomicUsize,
+    /// The versions of sessions that `epitome keep` has seen.
+    pub(crate) versions: Versions,
     /// The ids that sessions contain, by path, if the sessions' files are named differently. The
     /// archive uses these ids.
     ids: Mutex<HashMap<PathBuf, String>>,
@@ -46,8 +50,8 @@ impl Viewer {
         let seeker = Arc::new(Seeker::new(options.config.clone(), options.which.clone()));
         // New text is indexed while the user looks at the list.
         seeker.refresh();
-        let (writes, pages, reads, ids) = Default::default();
-        Viewer { options, session_cache, seeker, stopped, writes, pages, reads, ids }
+        let (writes, pages, reads, versions, ids) = Default::default();
+        Viewer { options, session_cache, seeker, stopped, writes, pages, reads, versions, ids }
     }
 
     /// The current sessions.
@@ -103,6 +107,16 @@ impl Viewer {
         Key { session: file.path.clone(), stamps: files.chain(others).collect() }
     }
 
+    /// The key under which the pages of a version of a session are cached. A version never changes.
+    pub(crate) fn key_of_version(&self, file: &FileKey, number: u64) -> Key {
+        let prices = Stamp::of_file(&self.options.config.models());
+        let archive = archive_stamp(&self.options.config, &file.agent, &file.session);
+        let mut session = file.path.clone().into_os_string();
+        session.push(format!("@{number}"));
+        let stamps = vec![prices, Stamp(archive.to_string())];
+        Key { session: session.into(), stamps }
+    }
+
     fn ids(&self) -> MutexGuard<'_, HashMap<PathBuf, String>> {
         self.ids.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -121,8 +135,22 @@ impl Viewer {
         file: &SessionFile,
         show: impl FnOnce(&[Html<'_>]) -> T,
     ) -> epitome::Result<T> {
+        self.with_pages_at(&file.path, &file.id, |id, pages| {
+            self.note_id(file, id);
+            show(pages)
+        })
+    }
+
+    /// Reads the session at a path and passes to `show` the id that it contains, and its pages.
+    /// `id` is the one that its file is named after.
+    pub(crate) fn with_pages_at<T>(
+        &self,
+        path: &Path,
+        id: &str,
+        show: impl FnOnce(Option<&str>, &[Html<'_>]) -> T,
+    ) -> epitome::Result<T> {
         self.reads.fetch_add(1, Ordering::Relaxed);
-        let reading = RenderSource::open(&self.options.config, &file.path, None)?;
+        let reading = RenderSource::open(&self.options.config, path, None)?;
         let prices = ListPrices::from_config(&self.options.config)?;
         let how = RenderOptions {
             detail: Detail::Steps,
@@ -135,9 +163,8 @@ impl Viewer {
             &how,
             |part| name(part + 1).file(0),
             |stories| {
-                let id = stories.first().and_then(|it| it.session.transcript.head.id.as_deref());
-                self.note_id(file, id);
-                let search = search_of(id.unwrap_or(&file.id));
+                let own = stories.first().and_then(|it| it.session.transcript.head.id.as_deref());
+                let search = search_of(own.unwrap_or(id));
                 let pages = stories.iter().enumerate().map(|(part, story)| {
                     let up = match part {
                         0 => ("../../".to_owned(), "Sessions".to_owned()),
@@ -151,7 +178,7 @@ impl Viewer {
                         None => html,
                     }
                 });
-                show(&pages.collect::<Vec<_>>())
+                show(own, &pages.collect::<Vec<_>>())
             },
         )?;
         match reading.failure() {

@@ -8,4 +8,5 @@ mod overview;
 mod proxy;
 mod security;
 mod session;
+mod versions;
 mod world;
