@@ -5,6 +5,7 @@
 
 mod draw;
 mod menu;
+mod picker;
 mod rows;
 mod state;
 mod terminal;

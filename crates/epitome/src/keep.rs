@@ -26,6 +26,7 @@
 //! # Ok::<(), epitome::Error>(())
 //! ```
 
+mod compacted;
 mod deleted;
 mod find;
 mod history;
@@ -46,13 +47,14 @@ pub use deleted::{DeletedSession, deleted_sessions};
 pub use epitome_store::vault::{Cause, Change, FileKey, FileStamp, Vault, VaultReport, Version};
 pub use find::{VaultMatch, find};
 pub use history::{HistoryVersion, VersionHistory, VersionReason};
-pub use restore::{RestoreVersion, RestoredVersion};
+pub use restore::{RestoreVersion, RestoredVersion, VersionFolder};
 pub use watch::{FolderWatch, Stopper, Wake};
 
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::OpenSession;
 use crate::place::Place;
+use crate::regular;
 use crate::rows;
 use crate::vault::{Batch, Committed, Put};
 
@@ -153,6 +155,24 @@ impl From<Change> for ChangeName {
             Change::Back(_) => ChangeName::Back,
             Change::Rewritten => ChangeName::Rewritten,
             Change::Deleted => ChangeName::Deleted,
+        }
+    }
+}
+
+impl ChangeName {
+    /// What changed in a content that is `bytes` long and was `before` long, in a few words.
+    pub fn describe(self, bytes: Bytes, before: Bytes) -> String {
+        let difference = match bytes.0.checked_sub(before.0) {
+            Some(more) => format!("+{}", Bytes(more)),
+            None => format!("-{}", Bytes(before.0 - bytes.0)),
+        };
+        match self {
+            ChangeName::First => format!("first seen, {bytes}"),
+            ChangeName::Appended => difference,
+            ChangeName::Cut => format!("cut, {difference}"),
+            ChangeName::Back => format!("as before, {difference}"),
+            ChangeName::Rewritten => format!("rewritten, {difference}"),
+            ChangeName::Deleted => "deleted".to_owned(),
         }
     }
 }
@@ -279,6 +299,7 @@ impl<'a> Keeper<'a> {
         every: Option<Duration>,
         mut each: impl FnMut(&FolderWatch, &ScanReport) -> Result<(), E>,
     ) -> Result<(), E> {
+        let _running = hold_running(self.config);
         self.add_folders(watch);
         let mut report = self.scan()?;
         self.add_folders(watch);
@@ -577,6 +598,29 @@ impl Candidate {
             }
         }
     }
+}
+
+/// The file that keepers lock while they watch.
+fn running_file(config: &Config) -> PathBuf {
+    Vault::folder_in(&config.home).join("keeping")
+}
+
+/// Marks this process as one that keeps versions, until the returned file is dropped. `None` if
+/// that is not possible: then nothing else depends on it.
+fn hold_running(config: &Config) -> Option<fs::File> {
+    let mut options = fs::File::options();
+    let options = options.read(true).write(true).create(true).truncate(false);
+    let file = regular::open_with(options, &running_file(config)).ok()?;
+    file.lock_shared().ok()?;
+    Some(file)
+}
+
+/// Whether a process of this machine keeps versions at the moment: `epitome keep` without `--once`,
+/// or `epitome watch --keep`. False where the file system has no locks.
+pub fn is_running(config: &Config) -> bool {
+    let file =
+        regular::open_with(fs::File::options().read(true).write(true), &running_file(config));
+    file.is_ok_and(|file| matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)))
 }
 
 /// The name of a file that belongs to a session: that of the file without its extension, or of the

@@ -73,6 +73,7 @@ pub mod redact;
 pub mod remote;
 pub mod render;
 pub mod runs;
+pub mod service;
 pub mod settings;
 pub mod simulate;
 pub mod status_line;

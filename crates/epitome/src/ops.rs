@@ -50,6 +50,7 @@ pub use change::Change;
 pub use compact::Compact;
 pub use in_memory::{CompactedBytes, Extras, RestoredBytes, restore_bytes};
 pub use inspect::{Inspect, Inspection, InspectionFit, OriginalState};
+pub(crate) use losses::is_compaction;
 pub use losses::{
     AgainTotal, CompactedBy, CompactionLosses, FactTotals, LossAmount, LossGroup, LossMembers,
     LossReport, Piece, RecoveryCommand, planned_losses, planned_losses_in_short, session_losses,

@@ -11,6 +11,7 @@ use ratatui::widgets::{Block, Clear, Paragraph};
 use unicode_width::UnicodeWidthStr;
 
 use super::menu::Menu;
+use super::picker::{Picker, PickerOf};
 use super::rows::{Row, state};
 use super::state::{Browser, Mode, Note, Question, sums};
 use super::view::View;
@@ -18,7 +19,7 @@ use super::worker::Kind;
 use crate::text::{self, count, field, fit_line, share};
 
 /// The keys, the most important first. Those that do not fit are left out, from the end.
-const KEYS: [(&str, &str); 13] = [
+const KEYS: [(&str, &str); 15] = [
     ("?", "help"),
     ("q", "quit"),
     ("d", "plan"),
@@ -28,6 +29,8 @@ const KEYS: [(&str, &str); 13] = [
     ("/", "filter"),
     ("space", "select"),
     ("o", "open page"),
+    ("v", "versions"),
+    ("x", "deleted"),
     ("y", "copy resume"),
     ("s", "simulate"),
     ("p", "port"),
@@ -44,6 +47,7 @@ c  compact, after a question            i  where its tokens go
 u  undo: restore it, to the byte        l  what compactions lost
 s  simulate: cost under each recipe     y  copy the command that resumes it
 p  continue it in another agent         e  export it: HTML, Markdown, JSON
+v  versions that epitome keep has seen  x  deleted sessions that it has
 R  read the list again now              q  quit
 
 c, u and s take all selected sessions, other keys the one at the cursor.
@@ -60,6 +64,7 @@ pub fn draw(browser: &mut Browser, frame: &mut Frame<'_>) {
     browser.size = (area.width, area.height);
     match &browser.mode {
         Mode::View(view) => draw_view(browser, view, frame),
+        Mode::Pick(picker) => draw_picker(browser, picker, frame),
         Mode::List | Mode::Filter | Mode::Help | Mode::Menu(_) | Mode::Ask(_) => {
             draw_list(browser, frame);
             draw_above(browser, frame);
@@ -84,7 +89,7 @@ fn draw_above(browser: &Browser, frame: &mut Frame<'_>) {
             lines.push(Line::styled("y yes · any other key no", bold()));
             boxed(frame, browser, "epitome", lines);
         }
-        Mode::List | Mode::Filter | Mode::View(_) => {}
+        Mode::List | Mode::Filter | Mode::View(_) | Mode::Pick(_) => {}
     }
 }
 
@@ -465,6 +470,49 @@ fn key_line(browser: &Browser, width: usize, keys: &[(&str, &str)]) -> Line<'sta
     Line::from(spans)
 }
 
+/// Draws a list of versions or of deleted sessions.
+fn draw_picker(browser: &Browser, picker: &Picker, frame: &mut Frame<'_>) {
+    let parts =
+        [Constraint::Length(1), Constraint::Length(1), Constraint::Min(1), Constraint::Length(1)];
+    let [head, names, body, below] = Layout::vertical(parts).areas(frame.area());
+    let width = usize::from(head.width);
+    let accent = browser.style(Color::Cyan).add_modifier(Modifier::BOLD);
+    frame
+        .render_widget(Line::styled(fit_line(&format!("$ {}", picker.title), width), accent), head);
+    let widths = picker.widths();
+    let heads = picker.heads.map(str::to_owned);
+    frame.render_widget(Line::styled(pick_line(&heads, widths, width), dim()), names);
+    let height = usize::from(body.height).max(1);
+    let top = picker.first_line(height);
+    let entries = picker.entries.iter().enumerate().skip(top).take(height);
+    let lines = entries.map(|(at, entry)| {
+        let line = Line::raw(pick_line(&entry.cells, widths, width));
+        match (at == picker.at, entry.number) {
+            (true, _) => line.style(Style::new().add_modifier(Modifier::REVERSED)),
+            (false, None) => line.style(dim()),
+            (false, Some(_)) => line,
+        }
+    });
+    frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), body);
+    let keys: &[(&str, &str)] = match picker.of {
+        PickerOf::Versions => &[("u", "restore this version"), ("q", "back"), ("j k", "move")],
+        PickerOf::Deleted => &[("u", "restore"), ("v", "versions"), ("q", "back"), ("j k", "move")],
+    };
+    frame.render_widget(last_line(browser, width, keys), below);
+}
+
+/// A line of a list: three columns, and a last one that has the rest of the width.
+fn pick_line(cells: &[String; 4], widths: [usize; 3], width: usize) -> String {
+    let mut line = "  ".to_owned();
+    for (text, width) in cells.iter().zip(widths) {
+        line.push_str(&cell(text, width, true));
+        line.push_str("  ");
+    }
+    let room = width.saturating_sub(line.width());
+    line.push_str(&fit_line(&cells[3], room));
+    line
+}
+
 fn draw_view(browser: &Browser, view: &View, frame: &mut Frame<'_>) {
     let parts = [Constraint::Length(1), Constraint::Min(1), Constraint::Length(1)];
     let [head, body, below] = Layout::vertical(parts).areas(frame.area());
@@ -491,7 +539,7 @@ fn draw_view(browser: &Browser, view: &View, frame: &mut Frame<'_>) {
         let more = match view.kind {
             Kind::Plans => "c  carry the plan out         D  the plan block by block",
             Kind::Writes => "u  undo it, after a question",
-            Kind::Shows | Kind::Ports => "",
+            Kind::Shows | Kind::Restores | Kind::Ports => "",
         };
         let lines = VIEW_HELP.lines().chain([more, "", "The title is the command that showed it."]);
         boxed(frame, browser, "Keys", lines.map(Line::raw).collect());
@@ -503,7 +551,7 @@ fn keys_of_view(view: &View) -> Vec<(&'static str, &'static str)> {
     match view.kind {
         Kind::Plans => keys.extend([("c", "compact"), ("D", "block by block")]),
         Kind::Writes => keys.push(("u", "undo")),
-        Kind::Shows | Kind::Ports => {}
+        Kind::Shows | Kind::Restores | Kind::Ports => {}
     }
     if view.copy.is_some() {
         keys.push(("y", "copy the command"));

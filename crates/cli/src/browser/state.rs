@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::menu::{Choice, Menu};
+use super::picker::{Picker, PickerOf};
 use super::rows::{Row, found};
 use super::view::View;
 use super::worker::{Commands, Kind, Task, TaskResult};
@@ -50,6 +51,8 @@ pub enum Mode {
     Help,
     View(View),
     Menu(Menu),
+    /// Versions of a session, or deleted sessions.
+    Pick(Picker),
     /// A question before something is written.
     Ask(Question),
 }
@@ -125,6 +128,16 @@ impl Browser {
         }
         match done {
             TaskResult::Listed(listed) | TaskResult::Refreshed(listed) => self.take(listed),
+            TaskResult::Versions(history, short) => {
+                self.mode = Mode::Pick(Picker::versions(&history, &short, self.now));
+            }
+            TaskResult::Deleted(sessions) if sessions.is_empty() => {
+                let what = "no deleted session was kept (epitome keep)".to_owned();
+                self.note = Some(Note::Said(what));
+            }
+            TaskResult::Deleted(sessions) => {
+                self.mode = Mode::Pick(Picker::deleted(&sessions, self.now));
+            }
             TaskResult::Note(text) => self.note = Some(Note::Said(text)),
             TaskResult::Failed(text) => self.note = Some(Note::Failed(text)),
             TaskResult::Printed { commands, text, failed } => {
@@ -142,7 +155,7 @@ impl Browser {
                     view.copy = text.lines().last().map(str::to_owned);
                 }
                 self.mode = Mode::View(view);
-                if kind == Kind::Writes {
+                if matches!(kind, Kind::Writes | Kind::Restores) {
                     // Compacted sessions stay selected, so that `u` can undo them.
                     return self.start("reading sessions", Task::List);
                 }
@@ -191,6 +204,7 @@ impl Browser {
             }
             Mode::View(_) => self.view_key(key.code, is_control),
             Mode::Menu(_) => self.menu_key(key.code),
+            Mode::Pick(_) => self.pick_key(key.code, is_control),
             Mode::Ask(_) => self.answer(key.code),
         }
     }
@@ -224,6 +238,7 @@ impl Browser {
             }
             KeyCode::Esc => self.chosen.clear(),
             KeyCode::Char('?') => self.mode = Mode::Help,
+            KeyCode::Char('x') => return self.start("looking", Task::Deleted),
             KeyCode::Char('R') | KeyCode::F(5) => {
                 return self.start("reading sessions", Task::List);
             }
@@ -253,6 +268,10 @@ impl Browser {
             KeyCode::Char('i') => self.start("counting", one(&["inspect"], Kind::Shows)),
             KeyCode::Char('l') => self.start("looking", one(&["losses"], Kind::Shows)),
             KeyCode::Char('o') => self.start("opening", Task::Open(path)),
+            KeyCode::Char('v') => {
+                let agent = row.listed.file.agent.to_owned();
+                self.start("looking", Task::Versions { session: path.into(), agent, short })
+            }
             KeyCode::Char('s') => self.simulate(),
             KeyCode::Char('c') => self.ask_to_compact(),
             KeyCode::Char('u') => self.ask_to_restore(),
@@ -433,6 +452,38 @@ impl Browser {
         None
     }
 
+    /// The keys of a list of versions or of deleted sessions.
+    fn pick_key(&mut self, code: KeyCode, is_control: bool) -> Option<Effect> {
+        let page = isize::try_from(self.lines_of_pick()).unwrap_or(1);
+        let Mode::Pick(picker) = &mut self.mode else { return None };
+        match code {
+            KeyCode::Char('d') if is_control => picker.step(page / 2),
+            KeyCode::Char('u') if is_control => picker.step(-page / 2),
+            KeyCode::Char('q') | KeyCode::Esc => self.mode = Mode::List,
+            KeyCode::Char('j') | KeyCode::Down => picker.step(1),
+            KeyCode::Char('k') | KeyCode::Up => picker.step(-1),
+            KeyCode::PageDown => picker.step(page),
+            KeyCode::PageUp => picker.step(-page),
+            KeyCode::Char('g') | KeyCode::Home => picker.at = 0,
+            KeyCode::Char('G') | KeyCode::End => picker.step(isize::MAX),
+            KeyCode::Char('v') | KeyCode::Enter if picker.of == PickerOf::Deleted => {
+                let session = picker.current()?.session.clone();
+                let (agent, short) = (session.agent, session.short);
+                let session = session.id.into();
+                return self.start("looking", Task::Versions { session, agent, short });
+            }
+            KeyCode::Char('u') => match picker.current()?.restore() {
+                Some((text, task)) => self.mode = Mode::Ask(Question { text, task }),
+                None => {
+                    let what = "this version has no content: the session was deleted then";
+                    self.note = Some(Note::Failed(what.to_owned()));
+                }
+            },
+            _ => {}
+        }
+        None
+    }
+
     fn start(&mut self, what: &str, task: Task) -> Option<Effect> {
         if let Some(work) = &self.work {
             self.note = Some(Note::Failed(format!("wait a moment: {} …", work.what)));
@@ -475,6 +526,12 @@ impl Browser {
     /// but never the last, with the keys.
     pub fn lines_of_foot(&self) -> usize {
         FOOT.min(usize::from(self.size.1).saturating_sub(3)).max(1)
+    }
+
+    /// The number of lines for the entries of a list that fills the screen: all except its title,
+    /// the names of the columns, and the keys.
+    pub fn lines_of_pick(&self) -> usize {
+        usize::from(self.size.1).saturating_sub(3).max(1)
     }
 
     /// The number of lines for a text that fills the screen: all except its title and the keys.

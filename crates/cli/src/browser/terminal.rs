@@ -96,7 +96,13 @@ fn finish(app: &App, told: &Receiver<Told>, interrupt: &Interrupt) -> Result<()>
         Some(TaskResult::Printed { text, .. }) => app.print(&end_of(&text)),
         Some(TaskResult::Note(text)) => app.print(&format!("{text}\n")),
         Some(TaskResult::Failed(text)) => Err(Failure::new(Status::Refused, "browser", text)),
-        Some(TaskResult::Listed(_) | TaskResult::Refreshed(_)) | None => Ok(()),
+        Some(
+            TaskResult::Listed(_)
+            | TaskResult::Refreshed(_)
+            | TaskResult::Versions(..)
+            | TaskResult::Deleted(_),
+        )
+        | None => Ok(()),
     }
 }
 

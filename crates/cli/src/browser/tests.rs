@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use epitome::Config;
 use epitome::agents::SessionFile;
+use epitome::keep::{ChangeName, DeletedSession, HistoryVersion, VersionHistory, VersionReason};
 use epitome::list::{ListedSession, list};
 use epitome_model::Bytes;
 use jiff::Timestamp;
@@ -119,7 +120,6 @@ fn help_and_questions_and_menus_lie_above_the_list() {
     "  agent  session   age messages context  saves title                            "
     "▸ pi     0f3c9a52   3h   ~91.6k ▁▂▂▂▃▄▇█  −96% The tests fail since this mornin…"
     "  claude 1b7d0e44   1d   ~19.9k ▂▂▂▃▄▅▇█  −53% The tests fail since this mornin…"
-    "  codex  77aa0000   4w   ~19.3k ▂▃▃▃▄▅▇█  −51% The tests fail since this mornin…"
     "┌ Keys ────────────────────────────────────────────────────────────────────────┐"
     "│ Move      j k ↑ ↓  PgUp PgDn  g G       Select    space one   a all          │"
     "│ Find      / filter (fuzzy)              Sort      tab  saving, time, size, … │"
@@ -130,6 +130,7 @@ fn help_and_questions_and_menus_lie_above_the_list() {
     "│ u  undo: restore it, to the byte        l  what compactions lost             │"
     "│ s  simulate: cost under each recipe     y  copy the command that resumes it  │"
     "│ p  continue it in another agent         e  export it: HTML, Markdown, JSON   │"
+    "│ v  versions that epitome keep has seen  x  deleted sessions that it has      │"
     "│ R  read the list again now              q  quit                              │"
     "│                                                                              │"
     "│ c, u and s take all selected sessions, other keys the one at the cursor.     │"
@@ -474,4 +475,121 @@ fn no_session_at_all_is_said() {
     for key in "dDcursopeyil \tajkgG/".chars() {
         assert_eq!(press(&mut browser, &key.to_string()), None);
     }
+}
+
+/// The versions of a session that was appended to, compacted and deleted.
+fn history() -> VersionHistory {
+    let version = |number: u64, change, bytes: u64, bytes_added, reason| HistoryVersion {
+        version: number,
+        seen: format!("2026-11-2{number}T12:00:00Z").parse().expect("a time"),
+        modified: None,
+        bytes: Bytes(bytes),
+        blake3: epitome::archive::Hash::compute(b""),
+        change,
+        same_as: None,
+        bytes_added,
+        reason,
+    };
+    VersionHistory {
+        agent: "pi".to_owned(),
+        session: "0f3c9a52-aaaa".to_owned(),
+        part: None,
+        machine: "00000000000000aa".to_owned(),
+        path: "/home/dev/.pi/s.jsonl".into(),
+        exists: false,
+        versions: vec![
+            version(0, ChangeName::First, 273_700, 273_700, None),
+            version(1, ChangeName::Appended, 280_000, 6_300, None),
+            version(
+                2,
+                ChangeName::Rewritten,
+                40_000,
+                -240_000,
+                Some(VersionReason::CompactedByAgent),
+            ),
+            version(3, ChangeName::Deleted, 0, -40_000, None),
+        ],
+        parts: Vec::new(),
+    }
+}
+
+#[test]
+fn versions_are_listed_and_one_is_restored_after_a_question() {
+    let world = World::new();
+    let mut browser = world.browser();
+    let Some(Effect::Start(Task::Versions { short, agent, .. })) = press(&mut browser, "v") else {
+        panic!("it looks for versions");
+    };
+    assert_eq!(agent, "pi");
+    assert_eq!(browser.finish_task(TaskResult::Versions(history(), short)), None);
+    insta::assert_snapshot!(screen(&mut browser, 80, 9), @r#"
+    "$ epitome history 0f3c9a52                                                      "
+    "  version  age      size  what changed                                          "
+    "        0   3d  273.7 KB  first seen, 273.7 KB                                  "
+    "        1   2d  280.0 KB  +6.3 KB                                               "
+    "        2   1d   40.0 KB  compacted by the agent, -240.0 KB                     "
+    "        3  now         -  deleted                                               "
+    "                                                                                "
+    "                                                                                "
+    "u restore this version  q back  j k move                                        "
+    "#);
+    assert_eq!(press(&mut browser, "u"), None);
+    let note = "this version has no content: the session was deleted then";
+    assert_eq!(browser.note, Some(Note::Failed(note.to_owned())));
+    press(&mut browser, "ku");
+    insta::assert_snapshot!(screen(&mut browser, 80, 12), @r#"
+    "epitome  4 sessions, ~130.9k tokens, compacting saves ~108.4k          by saving"
+    "  agent  session   age messages context  saves title                            "
+    "▸ pi     0f3c9a52   3h   ~91.6k ▁▂▂▂▃▄▇█  −96% The tests fail since this mornin…"
+    "  claude 1b┌ epitome ────────────────────────────────────────────────┐is mornin…"
+    "  codex  77│ Restore version 2 of 0f3c9a52?                          │is mornin…"
+    "  pi     br│ 40.0 KB, seen 1d ago: compacted by the agent, -240.0 KB │ent that… "
+    "           │ The session is made again where its agent had it.       │          "
+    "───────────│                                                         │──────────"
+    "The tests f│ y yes · any other key no                                │ rename … "
+    "pi 0f3c9a52└─────────────────────────────────────────────────────────┘          "
+    "messages ~91.6k · saves 95.8% · billed ~64.0k                                   "
+    "? help  q quit  d plan  c compact  u undo  r read  / filter  space select       "
+    "#);
+    let (title, lines, kind) = started(press(&mut browser, "y"));
+    assert_eq!((title.as_str(), kind), ("epitome restore 0f3c9a52 --at 2", Kind::Restores));
+    let words = ["restore", "0f3c9a52-aaaa", "--agent", "pi", "--at", "2", "--yes"];
+    assert_eq!(lines, [words.map(str::to_owned).to_vec()]);
+}
+
+#[test]
+fn deleted_sessions_are_listed_and_lead_to_their_versions() {
+    let world = World::new();
+    let mut browser = world.browser();
+    assert_eq!(press(&mut browser, "x"), Some(Effect::Start(Task::Deleted)));
+    assert_eq!(browser.finish_task(TaskResult::Deleted(Vec::new())), None);
+    let note = "no deleted session was kept (epitome keep)".to_owned();
+    assert_eq!(browser.note, Some(Note::Said(note)));
+    press(&mut browser, "x");
+    let deleted = |id: &str, day: u8| DeletedSession {
+        agent: "claude".to_owned(),
+        session: id.to_owned(),
+        path: format!("/home/dev/.claude/projects/-p/{id}.jsonl").into(),
+        deleted: format!("2026-11-{day}T12:00:00Z").parse().expect("a time"),
+        modified: None,
+        bytes: Bytes(12_345),
+        version: 7,
+    };
+    let sessions = vec![deleted("5f3c9a52-aaaa", 22), deleted("6f3c9a52-bbbb", 20)];
+    assert_eq!(browser.finish_task(TaskResult::Deleted(sessions)), None);
+    press(&mut browser, "j");
+    insta::assert_snapshot!(screen(&mut browser, 100, 6), @r#"
+    "$ epitome list --deleted                                                                            "
+    "   agent  deleted     size  session                                                                 "
+    "  claude       1d  12.3 KB  5f3c9a52 /home/dev/.claude/projects/-p/5f3c9a52-aaaa.jsonl              "
+    "  claude       3d  12.3 KB  6f3c9a52 /home/dev/.claude/projects/-p/6f3c9a52-bbbb.jsonl              "
+    "                                                                                                    "
+    "u restore  v versions  q back  j k move                                                             "
+    "#);
+    let wanted = Task::Versions {
+        session: "6f3c9a52-bbbb".into(),
+        agent: "claude".to_owned(),
+        short: "6f3c9a52".to_owned(),
+    };
+    assert_eq!(press(&mut browser, "\n"), Some(Effect::Start(wanted)));
 }

@@ -1,16 +1,17 @@
 //! The tasks of keys: commands of the program, run in the background.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use epitome::keep::{DeletedSession, VersionHistory, deleted_sessions};
 use epitome::list::{ListedSession, list};
 use epitome::recipes;
 use epitome_web::{Server, Which};
 use tempfile::NamedTempFile;
 
 use crate::app::App;
-use crate::cmd::serve;
+use crate::cmd::{history, serve};
 use crate::failure::{Failure, Result, Status};
 use crate::redaction::Redaction;
 
@@ -27,6 +28,10 @@ pub enum Task {
     Export { session: PathBuf, short: String, form: Form },
     /// Opens the page of a session in the web browser.
     Open(PathBuf),
+    /// Lists the versions of a session: its path, or the id of a deleted one.
+    Versions { session: OsString, agent: String, short: String },
+    /// Lists the sessions that were deleted and kept.
+    Deleted,
 }
 
 impl Task {
@@ -34,8 +39,12 @@ impl Task {
     pub fn writes(&self) -> bool {
         match self {
             Task::Export { .. } => true,
-            Task::Run(commands) => matches!(commands.kind, Kind::Writes | Kind::Ports),
-            Task::List | Task::Refresh | Task::Open(_) => false,
+            Task::Run(commands) => {
+                matches!(commands.kind, Kind::Writes | Kind::Restores | Kind::Ports)
+            }
+            Task::List | Task::Refresh | Task::Open(_) | Task::Versions { .. } | Task::Deleted => {
+                false
+            }
         }
     }
 }
@@ -58,6 +67,8 @@ pub enum Kind {
     Plans,
     /// The output is shown, and the sessions are listed again because they have changed.
     Writes,
+    /// Like `Writes`, but there is nothing that a key could undo.
+    Restores,
     /// The output is shown, and its last line can be copied.
     Ports,
 }
@@ -67,7 +78,14 @@ pub enum Kind {
 pub enum TaskResult {
     Listed(Vec<ListedSession>),
     Refreshed(Vec<ListedSession>),
-    Printed { commands: Commands, text: String, failed: bool },
+    Printed {
+        commands: Commands,
+        text: String,
+        failed: bool,
+    },
+    /// The versions of a session, and the beginning of its id.
+    Versions(VersionHistory, String),
+    Deleted(Vec<DeletedSession>),
     Note(String),
     Failed(String),
 }
@@ -132,6 +150,8 @@ impl Worker {
             Task::Run(commands) => Ok(self.commands(commands)),
             Task::Export { session, short, form } => self.export(&session, &short, form),
             Task::Open(session) => self.open(&session),
+            Task::Versions { session, agent, short } => self.versions(&session, &agent, short),
+            Task::Deleted => self.deleted().map(TaskResult::Deleted),
         };
         done.unwrap_or_else(|failure| TaskResult::Failed(failure.one_line()))
     }
@@ -193,6 +213,19 @@ impl Worker {
         }
         let here = std::env::current_dir().unwrap_or_default().join(&file);
         Ok(TaskResult::Note(format!("written: {}", crate::text::path(&here))))
+    }
+
+    fn versions(&self, session: &OsStr, agent: &str, short: String) -> Result<TaskResult> {
+        let config = &self.app.config;
+        let vault = config.vault()?;
+        let file = history::kept_file(&vault, config, session, Some(agent))?;
+        let history = VersionHistory::read(config, &vault, &file)?;
+        Ok(TaskResult::Versions(history, short))
+    }
+
+    fn deleted(&self) -> Result<Vec<DeletedSession>> {
+        let vault = self.app.config.vault()?;
+        Ok(deleted_sessions(&vault, self.app.agent()))
     }
 
     /// Opens a session in the viewer. The first call starts the viewer.

@@ -3,11 +3,10 @@
 use std::ffi::{OsStr, OsString};
 
 use clap::Args as ClapArgs;
-use epitome::keep::{
-    ChangeName, FileKey, HistoryVersion, Vault, VaultMatch, VersionHistory, VersionReason, find,
-};
+use epitome::Config;
+use epitome::keep::{FileKey, Vault, VaultMatch, VersionHistory, find};
 
-use super::keep::{warn_of_damage, what_changed};
+use super::keep::warn_of_damage;
 use crate::app::App;
 use crate::failure::{Failure, Result, Status};
 use crate::table::{Side, Table};
@@ -33,7 +32,7 @@ pub struct Args {
 pub fn run(app: &App, args: &Args) -> Result<()> {
     let vault = app.config.vault()?;
     warn_of_damage(app, &vault);
-    let file = kept_file(app, &vault, &args.session)?;
+    let file = kept_file(&vault, &app.config, &args.session, app.agent())?;
     let history = VersionHistory::read(&app.config, &vault, &file)?;
     if app.global.json {
         return app.print_json(&history);
@@ -47,9 +46,14 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
 }
 
 /// Finds the kept session that a name means.
-pub fn kept_file(app: &App, vault: &Vault, name: &OsStr) -> Result<FileKey> {
+pub fn kept_file(
+    vault: &Vault,
+    config: &Config,
+    name: &OsStr,
+    agent: Option<&str>,
+) -> Result<FileKey> {
     let name = name.to_string_lossy();
-    match find(&app.config, vault, &name, app.agent()) {
+    match find(config, vault, &name, agent) {
         VaultMatch::Session(file) => Ok(file),
         VaultMatch::AnyOf(found) => {
             let mut what = format!("`{name}` is the beginning of {} session ids", found.len());
@@ -79,40 +83,13 @@ fn render(app: &App, history: &VersionHistory) -> String {
     let sides = [Side::Right, Side::Right, Side::Right, Side::Left];
     let mut table = Table::new(&sides, &["version", "age", "size", "what changed"]);
     for version in &history.versions {
-        let is_deleted = version.change == ChangeName::Deleted;
         table.row(vec![
             version.version.to_string(),
             age(app.config.now(), version.seen),
-            if is_deleted { "-".to_owned() } else { version.bytes.to_string() },
-            one_line(&what(version), 60),
+            if version.has_content() { version.bytes.to_string() } else { "-".to_owned() },
+            one_line(&version.description(), 60),
         ]);
     }
     text.push_str(&table.render());
     text
-}
-
-/// What changed, and what epitome did, in few words.
-fn what(version: &HistoryVersion) -> String {
-    let before = version.bytes.0.saturating_add_signed(version.bytes_added.saturating_neg());
-    let changed = match version.same_as {
-        Some(number) => format!("as version {number}"),
-        None => what_changed(version.change, version.bytes.0, before),
-    };
-    match &version.reason {
-        None => changed,
-        Some(VersionReason::Compacted { run: Some(run), .. }) => {
-            format!("compacted by epitome (run {run}), {}", difference(version, before))
-        }
-        Some(VersionReason::Compacted { run: None, .. }) => {
-            format!("compacted by epitome, {}", difference(version, before))
-        }
-        Some(VersionReason::Restored) => format!("restored, {changed}"),
-        Some(VersionReason::RestoredVersion { version }) => {
-            format!("restored from version {version}")
-        }
-    }
-}
-
-fn difference(version: &HistoryVersion, before: u64) -> String {
-    what_changed(ChangeName::Appended, version.bytes.0, before)
 }

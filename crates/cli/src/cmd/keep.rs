@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args as ClapArgs;
-use epitome::keep::{ChangeName, FolderWatch, Keeper, KeptVersion, ScanReport, Vault};
+use epitome::keep::{FolderWatch, Keeper, KeptVersion, ScanReport, Vault};
 
 use crate::app::App;
 use crate::failure::{Failure, Result, Status};
@@ -143,24 +143,6 @@ fn line(kept: &KeptVersion) -> String {
         Some(part) => format!("{} / {}", text::field(&kept.session), text::field(part)),
         None => text::field(&kept.session),
     };
-    let what = what_changed(kept.change, kept.bytes.0, kept.bytes_before.0);
+    let what = kept.change.describe(kept.bytes, kept.bytes_before);
     format!("{} {name}  {DIM}version{DIM:#} {}  {what}\n", kept.agent, kept.version)
-}
-
-/// What changed, in few words.
-pub fn what_changed(change: ChangeName, bytes: u64, before: u64) -> String {
-    use epitome_model::Bytes;
-
-    let difference = match bytes.checked_sub(before) {
-        Some(more) => format!("+{}", Bytes(more)),
-        None => format!("-{}", Bytes(before - bytes)),
-    };
-    match change {
-        ChangeName::First => format!("first seen, {}", Bytes(bytes)),
-        ChangeName::Appended => difference,
-        ChangeName::Cut => format!("cut, {difference}"),
-        ChangeName::Back => format!("as before, {difference}"),
-        ChangeName::Rewritten => format!("rewritten, {difference}"),
-        ChangeName::Deleted => "deleted".to_owned(),
-    }
 }

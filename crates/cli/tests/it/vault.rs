@@ -62,6 +62,43 @@ fn a_deleted_session_is_listed_with_its_versions_and_comes_back() {
     assert_eq!(fs::read(&path).expect("a session"), versions[1]);
 }
 
+/// The clock is set back, and so is the time of a file whose length stays.
+#[test]
+fn a_clock_that_is_set_back_loses_no_version() {
+    let world = World::new();
+    let path = world.pi(PI, sessions::pi(PI));
+    let first = fs::read(&path).expect("a session");
+    let keep = ["keep", "--all", "--once"];
+    at(&world, "12:00", &keep);
+    let second = String::from_utf8(first.clone()).expect("text").replacen("user", "USER", 1);
+    let file = fs::OpenOptions::new().write(true).open(&path).expect("a session");
+    fs::write(&path, &second).expect("a session");
+    file.set_modified(std::time::SystemTime::UNIX_EPOCH).expect("a time");
+    at(&world, "09:00", &keep);
+    let third = format!("{second}{{}}\n");
+    fs::write(&path, &third).expect("a session");
+    at(&world, "12:30", &keep);
+    let history = world.json(&["history", PI, "--json"]);
+    let versions = history[0]["versions"].as_array().expect("versions").clone();
+    let numbers: Vec<u64> = versions.iter().filter_map(|it| it["version"].as_u64()).collect();
+    assert_eq!(numbers, [1, 2, 3]);
+    for (at, expect) in [
+        ("1", &first[..]),
+        ("2", second.as_bytes()),
+        ("3", third.as_bytes()),
+        ("2026-11-20T09:30:00Z", second.as_bytes()),
+        // Of all that was seen by then, the newest.
+        ("2026-11-20T12:10:00Z", second.as_bytes()),
+        ("2026-11-20T12:40:00Z", third.as_bytes()),
+    ] {
+        let out = world.home.join(format!("{}.jsonl", at.replace(':', "")));
+        let out_name = out.to_str().expect("text");
+        assert_eq!(world.status(&["restore", PI, "--at", at, "--out", out_name]), 0, "{at}");
+        assert_eq!(fs::read(&out).expect("a version"), expect, "{at}");
+    }
+    assert_ne!(world.status(&["restore", PI, "--at", "2026-11-20T08:00:00Z"]), 0);
+}
+
 /// The session is gone, but a compacted version of it comes back: then so must what was removed.
 #[test]
 fn gc_keeps_what_a_compacted_version_needs() {
@@ -188,4 +225,47 @@ fn rows_of_a_database_are_kept_as_lines() {
     let read = world.json(&["inspect", "one.jsonl", "--json", "--count=estimate"]);
     assert_eq!(read[0]["id"], own["session"]);
     assert_eq!(world.status(&["restore", id, "--at", "1", "--yes"]), 0, "it is the same");
+}
+
+/// A `systemctl` that notes its arguments, in a folder for `PATH`.
+#[cfg(target_os = "linux")]
+fn stand_in(world: &World) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt as _;
+    let path = world.write("bin/systemctl", "#!/bin/sh\necho \"$@\" >> \"$HOME/called\"\n");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a mode");
+    world.home.join("bin")
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_service_is_installed_started_and_removed_to_the_byte() {
+    let world = World::new();
+    let bin = stand_in(&world);
+    let run = |args: &[&str]| {
+        let out = world.command(args).env("PATH", &bin).output().expect("the program runs");
+        let program = env!("CARGO_BIN_EXE_epitome");
+        world.terminal(args, &out).replace(program, "[epitome]")
+    };
+    assert_snapshot!(run(&["install", "--keep", "--yes"]));
+    assert_snapshot!(run(&["doctor"]));
+    world::check("doctor.schema.json", &world.json(&["doctor", "--json"]));
+    assert_snapshot!(run(&["uninstall", "--yes"]));
+    let called = fs::read_to_string(world.home.join("called")).expect("it was called");
+    let unit = "epitome-keep.service";
+    let expect = format!("--user enable --now {unit}\n--user disable --now {unit}\n");
+    assert_eq!(called, expect);
+    for folder in [".config", ".local/share/epitome"] {
+        assert!(!world.home.join(folder).exists(), "{folder} is left");
+    }
+    assert_snapshot!(run(&["uninstall", "--keep"]));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn without_systemctl_the_command_to_start_the_service_is_still_to_do() {
+    let world = World::new();
+    let installed = world.run(&["install", "--keep", "--yes"]);
+    let expect = "still to do: systemctl --user enable --now epitome-keep.service";
+    assert!(installed.contains(expect), "{installed}");
+    assert!(world.run(&["uninstall", "--keep", "--yes"]).contains("it was not stopped"));
 }

@@ -34,6 +34,11 @@ pub fn find(config: &Config, vault: &Vault, text: &str, agent: Option<&str>) -> 
             return choice(at);
         }
     }
+    let path = std::path::absolute(text).unwrap_or_default();
+    let at = newest_places(vault, all.iter().copied().filter(|it| it.path == path).collect());
+    if !at.is_empty() {
+        return choice(at);
+    }
     let is_meant = |file: &FileKey| {
         let by_id = find_agent(&file.agent).is_some_and(|it| it.matches(&file.session, text));
         by_id || file.session.starts_with(text)

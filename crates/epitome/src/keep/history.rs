@@ -7,6 +7,7 @@ use epitome_model::Bytes;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::compacted::compacted_versions;
 use super::{Cause, Change, ChangeName, FileKey, Vault, Version};
 use crate::archive::{Digest, Generation, Hash, SessionKey};
 use crate::config::Config;
@@ -59,16 +60,17 @@ pub struct HistoryVersion {
     /// How many bytes longer the content is than that of the version before; negative if it is
     /// shorter.
     pub bytes_added: i64,
-    /// What epitome did to the file, if it was epitome that changed it.
+    /// Why the content changed, if that is known: what epitome did, or that the agent compacted the
+    /// session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<VersionReason>,
 }
 
-/// What epitome did to a file.
+/// Why the content of a file changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VersionReason {
-    /// It was compacted.
+    /// Epitome compacted it.
     Compacted {
         /// The number of the compaction in the archive.
         generation: u64,
@@ -84,6 +86,41 @@ pub enum VersionReason {
         /// The number of the version.
         version: u64,
     },
+    /// The agent itself compacted the session.
+    CompactedByAgent,
+}
+
+impl HistoryVersion {
+    /// What changed, and why, in a few words: `+12 kB`, `compacted by epitome (run k7f2), -80 kB`.
+    pub fn description(&self) -> String {
+        let before = self.bytes.0.saturating_add_signed(self.bytes_added.saturating_neg());
+        let changed = match self.same_as {
+            Some(number) => format!("as version {number}"),
+            None => self.change.describe(self.bytes, Bytes(before)),
+        };
+        let difference = ChangeName::Appended.describe(self.bytes, Bytes(before));
+        match &self.reason {
+            None => changed,
+            Some(VersionReason::Compacted { run: Some(run), .. }) => {
+                format!("compacted by epitome (run {run}), {difference}")
+            }
+            Some(VersionReason::Compacted { run: None, .. }) => {
+                format!("compacted by epitome, {difference}")
+            }
+            Some(VersionReason::CompactedByAgent) => {
+                format!("compacted by the agent, {difference}")
+            }
+            Some(VersionReason::Restored) => format!("restored, {changed}"),
+            Some(VersionReason::RestoredVersion { version }) => {
+                format!("restored from version {version}")
+            }
+        }
+    }
+
+    /// Whether the version has a content, which can be restored.
+    pub fn has_content(&self) -> bool {
+        self.change != ChangeName::Deleted
+    }
 }
 
 impl VersionHistory {
@@ -111,8 +148,13 @@ impl VersionHistory {
         let generations = config.archive().generations(&archive_key(file))?.whole;
         let mut versions = Vec::new();
         let mut before: Option<&Version> = None;
+        let compacted = compacted_versions(vault, file);
         for version in vault.versions(file) {
-            versions.push(history_version(version, before, &generations));
+            let mut listed = history_version(version, before, &generations);
+            if listed.reason.is_none() && compacted.contains(&version.number) {
+                listed.reason = Some(VersionReason::CompactedByAgent);
+            }
+            versions.push(listed);
             before = Some(version);
         }
         Ok(VersionHistory {
@@ -183,9 +225,14 @@ fn reason(
         // The agent may have appended something before the compacted session was seen.
         let between = before.seen..=version.seen;
         generations.iter().rev().find(|it| {
-            version.change == Change::Rewritten
-                && between.contains(&it.made)
-                && it.after.len <= version.digest.len
+            let is_possible = match version.change {
+                Change::Rewritten => true,
+                Change::Appended => {
+                    it.before.len < it.after.len && before.digest.len < it.after.len
+                }
+                Change::First | Change::Cut | Change::Back(_) | Change::Deleted => false,
+            };
+            is_possible && between.contains(&it.made) && it.after.len <= version.digest.len
         })
     });
     if let Some(made) = made {

@@ -63,6 +63,20 @@ pub struct RestoredVersion {
     pub parts: Vec<RestoredVersion>,
 }
 
+/// A version of a session in a temporary folder, which is removed when the value is dropped.
+#[derive(Debug)]
+pub struct VersionFolder {
+    _folder: tempfile::TempDir,
+    session: PathBuf,
+}
+
+impl VersionFolder {
+    /// The path of the session's file.
+    pub fn session(&self) -> &Path {
+        &self.session
+    }
+}
+
 /// A file that is restored, and its proved content.
 struct Target {
     file: FileKey,
@@ -100,6 +114,40 @@ impl RestoreVersion<'_> {
         let target = Target::open(vault, self.file, self.number)?;
         write_new(out, |to| copy(&target.content, 0..target.content.len(), to))?;
         Ok(RestoredVersion { path: out.to_owned(), ..target.report })
+    }
+
+    /// Writes the version, and the files that belong to it, to a temporary folder, so that it can be
+    /// read like a session. What belongs to it is left out if it was in another folder.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`plan`](RestoreVersion::plan); `Disk` if the folder cannot be written.
+    pub fn to_folder(&self, vault: &Vault) -> Result<VersionFolder> {
+        let failed = |err| Error::writing(err, "the version", &std::env::temp_dir());
+        let folder = tempfile::Builder::new().prefix("epitome-").tempdir().map_err(failed)?;
+        let own = self.file.path.parent().unwrap_or(Path::new(""));
+        let mut session = None;
+        for target in self.targets(vault)? {
+            let name = match target.file.path.strip_prefix(own) {
+                _ if rows::split(&target.file.path).is_some() => None,
+                Ok(name) => Some(name.to_owned()),
+                Err(_) => None,
+            };
+            let name = match (name, &session) {
+                (Some(name), _) => name,
+                // Rows are read like a file of that kind.
+                (None, None) => PathBuf::from(format!("{}.jsonl", target.file.session)),
+                (None, Some(_)) => continue,
+            };
+            let path = folder.path().join(name);
+            if let Some(parent) = path.parent() {
+                fs::create_dir_all(parent).map_err(failed)?;
+            }
+            write_new(&path, |out| copy(&target.content, 0..target.content.len(), out))?;
+            session.get_or_insert(path);
+        }
+        let session = session.unwrap_or_else(|| folder.path().to_owned());
+        Ok(VersionFolder { _folder: folder, session })
     }
 
     /// Restores the version in its agent's own place. The present content is kept as a version

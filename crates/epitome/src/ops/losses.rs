@@ -37,6 +37,7 @@ use crate::settings::Settings;
 
 use timeline::Found;
 pub(super) use timeline::Timeline;
+pub(crate) use timeline::is_compaction;
 use used_facts::{one_per_file, with_slash};
 pub use view::{LossGroup, LossMembers, RecoveryCommand};
 

@@ -27,3 +27,4 @@ mod summaries;
 mod summary;
 mod twice;
 mod verify;
+mod versions;

@@ -19,7 +19,7 @@ use crate::text::{self, BOLD, DIM, short_hash};
 pub fn run(app: &App, args: &Args, session: &OsStr, at: &str) -> Result<()> {
     let mut vault = app.config.vault()?;
     warn_of_damage(app, &vault);
-    let file = kept_file(app, &vault, session)?;
+    let file = kept_file(&vault, &app.config, session, app.agent())?;
     let number = number_at(app, &vault, &file, at)?;
     let restore = RestoreVersion { file: &file, number, force: args.force };
     app.check_output_has_reader()?;

@@ -366,7 +366,7 @@ fn not_distinguished(n: usize, why: &str) -> String {
 }
 
 /// Whether an entry belongs to a record that replaces the history.
-fn is_compaction(entry: &Entry) -> bool {
+pub(crate) fn is_compaction(entry: &Entry) -> bool {
     entry.repeated || entry.blocks.iter().any(|it| matches!(it, Block::Summary(_)))
 }
 
