@@ -57,6 +57,7 @@ mod session_cache;
 mod stamp;
 mod sums;
 mod tail;
+mod vault_cache;
 mod versions;
 mod viewer;
 

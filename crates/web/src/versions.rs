@@ -1,10 +1,9 @@
 //! The versions of a session that `epitome keep` has seen: their list, a session as it was at one
 //! of them, and the sessions that their agents have deleted. Nothing is changed here.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use epitome::agents::shell_word;
 use epitome::keep::{
@@ -19,30 +18,11 @@ use crate::options::{Options, Which};
 use crate::page::{Here, UP, bar, made, page as frame, run_blocking};
 use crate::problem::Problem;
 use crate::session_cache::key;
+use crate::vault_cache::not_kept;
 use crate::viewer::{Viewer, name, part_and_page};
 
 /// The maximum number of deleted sessions in the list.
 const DELETED: usize = 200;
-
-/// The vault, once it was read.
-#[derive(Default)]
-pub(crate) struct Versions(Mutex<Option<Vault>>);
-
-impl Versions {
-    /// Calls `look` with the vault as it is on disk now.
-    fn with_vault<T>(
-        &self,
-        options: &Options,
-        look: impl FnOnce(&Vault) -> Result<T, Problem>,
-    ) -> Result<T, Problem> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match known.as_mut() {
-            Some(vault) => drop(vault.refresh()?),
-            None => drop(known.insert(options.config.vault()?)),
-        }
-        known.as_ref().map_or_else(|| Err(none_kept()), look)
-    }
-}
 
 /// The page with the versions of a session, the newest first.
 pub(crate) async fn page(
@@ -51,7 +31,7 @@ pub(crate) async fn page(
 ) -> Response {
     let response = run_blocking(viewer, move |viewer| {
         let Options { config, .. } = &viewer.options;
-        let history = viewer.versions.with_vault(&viewer.options, |vault| {
+        let history = viewer.vault.with(&viewer.options, |vault| {
             let Some(file) = kept_file(viewer, vault, &key) else { return Ok(None) };
             Ok(Some(VersionHistory::read(config, vault, &file)?))
         })?;
@@ -78,19 +58,18 @@ pub(crate) async fn session(
         let number: u64 = number.parse().map_err(|_| not_there())?;
         let (part, page) = part_and_page(&file).ok_or_else(not_there)?;
         let options = &viewer.options;
-        let (file, listed) = viewer.versions.with_vault(options, |vault| {
-            let file = kept_file(viewer, vault, key).ok_or_else(none_kept)?;
+        let (file, listed) = viewer.vault.with(options, |vault| {
+            let file = kept_file(viewer, vault, key).ok_or_else(not_kept)?;
             let history = VersionHistory::read(&options.config, vault, &file)?;
             let listed = history.versions.into_iter().find(|version| version.version == number);
-            Ok((file, listed.ok_or_else(none_kept)?))
+            Ok((file, listed.ok_or_else(not_kept)?))
         })?;
         let restore = RestoreVersion { file: &file, number, force: false };
         let sheet = viewer.pages.get(
             viewer.key_of_version(&file, number),
             |laid_out| laid_out.sheet(part, page),
             || {
-                let folder =
-                    viewer.versions.with_vault(options, |vault| Ok(restore.to_folder(vault)?))?;
+                let folder = viewer.vault.with(options, |vault| Ok(restore.to_folder(vault)?))?;
                 let made = viewer.with_pages_at(folder.session(), &file.session, |_, pages| {
                     LaidOut::from_pages(pages, (part, page), OF_ONE)
                 });
@@ -113,8 +92,8 @@ pub(crate) fn deleted(viewer: &Viewer, agent: &str) -> Markup {
         (Which::All, agent) => Some(agent),
     };
     let found = viewer
-        .versions
-        .with_vault(&viewer.options, |vault| Ok(deleted_sessions(vault, wanted)))
+        .vault
+        .with(&viewer.options, |vault| Ok(deleted_sessions(vault, wanted)))
         .unwrap_or_default();
     html! {
         @if !found.is_empty() {
@@ -123,7 +102,9 @@ pub(crate) fn deleted(viewer: &Viewer, agent: &str) -> Markup {
                 div.body {
                     p.soft { "Their agents have deleted them; `epitome keep` has their versions." }
                     ol.rows {
-                        @for session in found.iter().take(DELETED) { (deleted_row(viewer, session)) }
+                        @for session in found.iter().take(DELETED) {
+                            (deleted_row(viewer, session))
+                        }
                     }
                     @if found.len() > DELETED {
                         p.soft { "and " (found.len() - DELETED) " more: `epitome list --deleted`" }
@@ -174,11 +155,6 @@ fn kept_file(viewer: &Viewer, vault: &Vault, wanted: &str) -> Option<FileKey> {
 
 const NONE: &str = "No version of this session was kept. `epitome keep --all` keeps every version \
                     of every session from then on.";
-
-fn none_kept() -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "this version was not kept")
-        .hint("`epitome history SESSION` lists the versions of a session")
-}
 
 fn framed(has_session: bool, content: &Markup) -> Markup {
     html! {
@@ -255,9 +231,9 @@ fn version_body(
     viewer: &Viewer,
     (key, file): (&str, &FileKey),
     version: &HistoryVersion,
-    told: &ToldSheet,
+    laid_out: &ToldSheet,
 ) -> Markup {
-    let ToldSheet { sheet, part, sub_agents, .. } = told;
+    let ToldSheet { sheet, part, sub_agents, .. } = laid_out;
     html! {
         (made(&sheet.bar))
         div.columns {

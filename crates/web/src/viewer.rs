@@ -20,7 +20,7 @@ use crate::problem::Problem;
 use crate::seeker::Seeker;
 use crate::session_cache::{CachedSession, SessionCache};
 use crate::stamp::Stamp;
-use crate::versions::Versions;
+use crate::vault_cache::VaultCache;
 
 /// The state shared by all requests.
 pub(crate) struct Viewer {
@@ -37,7 +37,7 @@ pub(crate) struct Viewer {
     /// How many times a session was read for display.
     pub(crate) reads: AtomicUsize,
     /// The versions of sessions that `epitome keep` has seen.
-    pub(crate) versions: Versions,
+    pub(crate) vault: VaultCache,
     /// The ids that sessions contain, by path, if the sessions' files are named differently. The
     /// archive uses these ids.
     ids: Mutex<HashMap<PathBuf, String>>,
@@ -50,8 +50,8 @@ impl Viewer {
         let seeker = Arc::new(Seeker::new(options.config.clone(), options.which.clone()));
         // New text is indexed while the user looks at the list.
         seeker.refresh();
-        let (writes, pages, reads, versions, ids) = Default::default();
-        Viewer { options, session_cache, seeker, stopped, writes, pages, reads, versions, ids }
+        let (writes, pages, reads, vault, ids) = Default::default();
+        Viewer { options, session_cache, seeker, stopped, writes, pages, reads, vault, ids }
     }
 
     /// The current sessions.

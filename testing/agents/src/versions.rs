@@ -59,14 +59,16 @@ pub fn run(agent: &'static dyn Agent, epitome: &Path) -> anyhow::Result<Report> 
             fs::remove_file(part)?;
         }
         tool.call(&["keep", "--all", "--once"])?;
-        tool.deleted_version(id)?
+        tool.deleted_version()?
     } else {
         tool.call(&["compact", id, "--rewrite", "--keep-turns", "1"])?;
         ensure!(recording.sandbox.read(path)? != original, "nothing was compacted");
         fs::remove_dir_all(recording.sandbox.home().path().join(ARCHIVE))?;
         1
     };
-    tool.call(&["restore", id, "--at", &version.to_string(), "--yes"])?;
+    // Gemini CLI gives several files one id.
+    let name = path.to_str().context("a path is text")?;
+    tool.call(&["restore", name, "--at", &version.to_string(), "--yes"])?;
     ensure!(recording.sandbox.read(path)? == original, "the session did not come back");
     for (part, bytes) in &parts {
         let back = fs::read(part).with_context(|| part.display().to_string())?;
@@ -82,7 +84,7 @@ pub fn run(agent: &'static dyn Agent, epitome: &Path) -> anyhow::Result<Report> 
     };
     ensure!(appended > 0, "the agent appended nothing");
     tool.call(&["keep", "--all", "--once"])?;
-    let history: Value = serde_json::from_str(&tool.call(&["history", id, "--json"])?)?;
+    let history: Value = serde_json::from_str(&tool.call(&["history", name, "--json"])?)?;
     let versions = history["versions"].as_array().map_or(0, Vec::len);
     Ok(Report {
         agent: agent.name(),
@@ -118,15 +120,15 @@ impl Tool<'_> {
 
     /// The files of the sub-agents that were kept, and their contents.
     fn parts(&self) -> anyhow::Result<Vec<(PathBuf, Vec<u8>)>> {
-        let id = &self.recording.session.id;
-        let history: Value = serde_json::from_str(&self.call(&["history", id, "--json"])?)?;
+        let name = self.recording.session.path.to_str().context("a path is text")?;
+        let history: Value = serde_json::from_str(&self.call(&["history", name, "--json"])?)?;
         let paths = history["parts"].as_array().into_iter().flatten();
         let paths = paths.filter_map(|part| part["path"].as_str().map(PathBuf::from));
         paths.map(|path| Ok((path.clone(), fs::read(path)?))).collect()
     }
 
     /// The last version of a session that was deleted.
-    fn deleted_version(&self, id: &str) -> anyhow::Result<u64> {
+    fn deleted_version(&self) -> anyhow::Result<u64> {
         let listed = self.call(&["list", "--deleted", "--json"])?;
         let sessions = serde_json::Deserializer::from_str(&listed).into_iter::<Value>();
         let sessions: Vec<Value> = sessions.collect::<Result<_, _>>()?;
@@ -137,8 +139,7 @@ impl Tool<'_> {
             one => std::slice::from_ref(one),
         });
         let session = sessions.clone().find(is_it);
-        let history = self.call(&["history", id]).unwrap_or_else(|err| err.to_string());
-        let missing = || format!("{path} of {} is not in {listed}\n{history}", self.agent);
+        let missing = || format!("{path} of {} is not in {listed}", self.agent);
         session.with_context(missing)?["version"].as_u64().context("a number")
     }
 }

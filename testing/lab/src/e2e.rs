@@ -34,8 +34,8 @@ const KEPT: &str = "\nAfter `epitome install --branch kept --shrink` a session o
 /// restore, resume. Without names it does so for all agents; then it also ports sessions between
 /// agents, tests hooks at the end of sessions, sends views of `epitome engine` with the providers'
 /// SDKs, and tests with the real agents what the recorded sessions and the model server promise.
-/// `port`, `keep`, `versions` (deleted sessions come back; or only those of the agents named after it),
-/// `mcp` (the model searches past sessions), `command` (`/epitome`), `sdk` (SDKs
+/// `port`, `keep`, `versions` (deleted sessions come back; agents may be named after it), `mcp`
+/// (the model searches past sessions), `command` (`/epitome`), `sdk` (SDKs
 /// and clients of the engine), `python` (the Python package and its adapters), `fleet` (Spark, Ray,
 /// Daft, DuckDB and Polars; never without its name: they take gigabytes), `node` (the npm package;
 /// `python 10000` and `node 10000` send so many random histories with each adapter),

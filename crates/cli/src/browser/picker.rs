@@ -1,5 +1,8 @@
 //! Lists of what `epitome keep` has kept: the versions of a session, and deleted sessions.
 
+use std::ffi::OsString;
+use std::path::PathBuf;
+
 use epitome::keep::{DeletedSession, VersionHistory};
 use epitome::list::short_ids;
 use jiff::Timestamp;
@@ -43,7 +46,8 @@ pub struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptSession {
     pub agent: String,
-    pub id: String,
+    /// The address at which it is or was: several sessions may have one id.
+    pub path: PathBuf,
     /// The beginning of the id, for titles.
     pub short: String,
     pub exists: bool,
@@ -54,7 +58,7 @@ impl Picker {
     pub fn versions(history: &VersionHistory, short: &str, now: Timestamp) -> Picker {
         let session = KeptSession {
             agent: history.agent.clone(),
-            id: history.session.clone(),
+            path: history.path.clone(),
             short: short.to_owned(),
             exists: history.exists,
         };
@@ -94,7 +98,7 @@ impl Picker {
                 number: Some(session.version),
                 session: KeptSession {
                     agent: session.agent.clone(),
-                    id: session.session.clone(),
+                    path: session.path.clone(),
                     short,
                     exists: false,
                 },
@@ -144,11 +148,11 @@ impl Entry {
     /// The question before the version is restored, and the command that restores it. `None` if it
     /// has no content.
     pub fn restore(&self) -> Option<(Vec<String>, Task)> {
-        let KeptSession { agent, id, short, exists } = &self.session;
+        let KeptSession { path, short, exists, .. } = &self.session;
         let number = self.number?.to_string();
-        let words = ["restore", id, "--agent", agent, "--at", &number, "--yes"];
         let title = format!("epitome restore {short} --at {number}");
-        let line = words.iter().map(Into::into).collect();
+        let mut line: Vec<OsString> = vec!["restore".into(), path.into()];
+        line.extend(["--at", &number, "--yes"].map(OsString::from));
         let effect = match exists {
             true => "What the session has now is kept as a version first.",
             false => "The session is made again where its agent had it.",

@@ -469,7 +469,7 @@ impl Browser {
             KeyCode::Char('v') | KeyCode::Enter if picker.of == PickerOf::Deleted => {
                 let session = picker.current()?.session.clone();
                 let (agent, short) = (session.agent, session.short);
-                let session = session.id.into();
+                let session = session.path.into();
                 return self.start("looking", Task::Versions { session, agent, short });
             }
             KeyCode::Char('u') => match picker.current()?.restore() {

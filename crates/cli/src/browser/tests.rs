@@ -553,7 +553,7 @@ fn versions_are_listed_and_one_is_restored_after_a_question() {
     "#);
     let (title, lines, kind) = started(press(&mut browser, "y"));
     assert_eq!((title.as_str(), kind), ("epitome restore 0f3c9a52 --at 2", Kind::Restores));
-    let words = ["restore", "0f3c9a52-aaaa", "--agent", "pi", "--at", "2", "--yes"];
+    let words = ["restore", "s.jsonl", "--at", "2", "--yes"];
     assert_eq!(lines, [words.map(str::to_owned).to_vec()]);
 }
 
@@ -587,7 +587,7 @@ fn deleted_sessions_are_listed_and_lead_to_their_versions() {
     "u restore  v versions  q back  j k move                                                             "
     "#);
     let wanted = Task::Versions {
-        session: "6f3c9a52-bbbb".into(),
+        session: "/home/dev/.claude/projects/-p/6f3c9a52-bbbb.jsonl".into(),
         agent: "claude".to_owned(),
         short: "6f3c9a52".to_owned(),
     };

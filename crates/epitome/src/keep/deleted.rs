@@ -30,7 +30,8 @@ pub struct DeletedSession {
 }
 
 /// The sessions of `agent` (`None`: of all agents) that do not exist any more, those that were
-/// deleted last first. A session that exists at another place is not deleted.
+/// deleted last first. A session that was moved is not deleted: it exists at another place, and is
+/// no shorter there. (Gemini CLI gives several files the same id.)
 pub fn deleted_sessions(vault: &Vault, agent: Option<&str>) -> Vec<DeletedSession> {
     let is_wanted =
         |file: &&FileKey| file.part.is_none() && agent.is_none_or(|agent| agent == file.agent);
@@ -42,11 +43,14 @@ pub fn deleted_sessions(vault: &Vault, agent: Option<&str>) -> Vec<DeletedSessio
 
 fn deleted(vault: &Vault, file: &FileKey) -> Option<DeletedSession> {
     let last = vault.versions(file).next_back().filter(|last| last.is_deleted())?;
+    let content: &Version = vault.versions(file).rev().find(|version| !version.is_deleted())?;
     let is_elsewhere = vault.files().any(|other| {
         (&other.agent, &other.session, &other.part) == (&file.agent, &file.session, &None)
-            && vault.versions(other).next_back().is_some_and(|last| !last.is_deleted())
+            && vault
+                .versions(other)
+                .next_back()
+                .is_some_and(|last| !last.is_deleted() && last.digest.len >= content.digest.len)
     });
-    let content: &Version = vault.versions(file).rev().find(|version| !version.is_deleted())?;
     (!is_elsewhere).then(|| DeletedSession {
         agent: file.agent.clone(),
         session: file.session.clone(),

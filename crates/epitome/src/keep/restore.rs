@@ -116,8 +116,8 @@ impl RestoreVersion<'_> {
         Ok(RestoredVersion { path: out.to_owned(), ..target.report })
     }
 
-    /// Writes the version, and the files that belong to it, to a temporary folder, so that it can be
-    /// read like a session. What belongs to it is left out if it was in another folder.
+    /// Writes the version, and the files that belong to it, to a temporary folder, so that it can
+    /// be read like a session. What belongs to it is left out if it was in another folder.
     ///
     /// # Errors
     ///

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use epitome::Config;
 use epitome::keep::{
-    FileKey, Keeper, RestoreVersion, VaultMatch, VersionHistory, VersionReason, find,
+    FileKey, Keeper, RestoreVersion, VaultMatch, VersionHistory, VersionReason, deleted_sessions,
+    find,
 };
 
 /// Where an agent has a session with this id, below the home.
@@ -118,4 +119,30 @@ fn a_version_is_read_like_a_session_with_its_sub_agents() {
     assert_eq!(epitome::agents::companions(&session).len(), fixture.sub_agents().len());
     drop(folder);
     assert!(!session.exists());
+}
+
+#[test]
+fn a_deleted_session_is_listed_also_if_a_shorter_file_has_its_id() {
+    let home = tempfile::tempdir().expect("a folder");
+    let config = Config::from_home(home.path());
+    let path = home.path().join(place("gemini", "dd0e649e"));
+    let bytes = fixtures::get("gemini", "pricing").bytes();
+    let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
+    write(&path, &lines);
+    let other = path.with_file_name("session-2026-11-18T12-01-dd0e649e.jsonl");
+    write(&other, &lines[..3]);
+    let mut keeper = Keeper::open(&config).expect("a vault");
+    keeper.scan().expect("a scan");
+    fs::remove_file(&path).expect("a session");
+    keeper.scan().expect("a scan");
+    let paths = |keeper: &Keeper<'_>| -> Vec<PathBuf> {
+        deleted_sessions(keeper.vault(), None).into_iter().map(|it| it.path).collect()
+    };
+    assert_eq!(paths(&keeper), [path.clone()]);
+    assert_eq!(kept(&config, &path).path, path);
+    assert_eq!(kept(&config, &other).path, other);
+    // It was moved there, and appended to.
+    write(&other, &[&bytes, b"{}\n"]);
+    keeper.scan().expect("a scan");
+    assert_eq!(paths(&keeper), [PathBuf::new(); 0]);
 }
