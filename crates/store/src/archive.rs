@@ -43,6 +43,7 @@
 pub(crate) mod check;
 mod collect;
 mod folder_store;
+mod forget;
 mod generation;
 mod hash;
 mod key;
@@ -64,6 +65,7 @@ use epitome_model::{Bytes, Ref};
 pub use check::VerifyReport;
 pub use collect::{GRACE, GcReport, Grace, Need, Reason, UnneededGenerations};
 pub use folder_store::FolderStore;
+pub use forget::{PackWithText, each_piece};
 pub use generation::{About, CompactionInfo, Draft, EditedRecord, Generation, Part, UndoSplice};
 pub use hash::{Digest, Hash, Hex, NoHash, RecordHash};
 pub use key::SessionKey;
@@ -205,8 +207,8 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// `Archive` if nothing was found and some packs could not be read; the errors of listing
-    /// folders.
+    /// `Archive` if nothing was found and some packs could not be read, or if the bytes were
+    /// forgotten on purpose; the errors of listing folders.
     pub fn find(&self, reference: &Ref) -> Result<Vec<ReferencedBytes>> {
         let mut found = Vec::new();
         let mut unread = Vec::new();
@@ -218,6 +220,9 @@ impl Archive {
                     Err(err) => unread.push(err),
                 }
             }
+        }
+        if let (true, Some(err)) = (found.is_empty(), self.forgotten(reference)) {
+            return Err(err);
         }
         if let (true, Some(err)) = (found.is_empty(), unread.pop()) {
             let what = format!("{reference} was not found, and a part of the archive is damaged");

@@ -422,8 +422,14 @@ impl Staged {
 
 /// Whether two generations are equal, except for their numbers and marks of import.
 fn same(one: &Generation, other: &Generation) -> bool {
-    let one = Generation { number: 0, imported: None, ..one.clone() };
-    one == Generation { number: 0, imported: None, ..other.clone() }
+    // What was forgotten here does not come back with an import.
+    let plain = |it: &Generation| Generation {
+        number: 0,
+        imported: None,
+        forgotten: Vec::new(),
+        ..it.clone()
+    };
+    plain(one) == plain(other)
 }
 
 /// Assigns numbers to packs. A pack keeps the number that it has in the export, if that is free and

@@ -68,6 +68,7 @@ pub mod archive;
 pub mod archive_transfer;
 pub mod compressed;
 pub mod file_tree;
+pub mod forgotten;
 pub mod original;
 pub(crate) mod path_text;
 pub mod place;

@@ -32,7 +32,10 @@ mod chunker;
 mod index;
 mod merge;
 mod read;
+mod removal;
+mod search;
 mod stamp;
+mod usage;
 mod verify;
 mod version;
 
@@ -43,7 +46,9 @@ use std::sync::Arc;
 
 pub use batch::{Batch, Committed, Put};
 pub use merge::Merged;
+pub use removal::{Removed, VersionNumbers};
 pub use stamp::FileStamp;
+pub use usage::VaultUsage;
 pub use verify::VaultReport;
 pub use version::{Cause, Change, FileKey, Version};
 

@@ -222,7 +222,12 @@ impl Archive {
 
     /// Writes the note that a pack was removed on purpose. `was` is its generation, if that can be
     /// read.
-    fn note_removed(&self, folder: &str, number: u64, was: Option<&Generation>) -> Result<()> {
+    pub(super) fn note_removed(
+        &self,
+        folder: &str,
+        number: u64,
+        was: Option<&Generation>,
+    ) -> Result<()> {
         let left = was.filter(|it| !it.is_restore()).map(|it| it.after);
         let text = left.map(|left| serde_json::to_vec(&RemovalNote { left }));
         let text = text.transpose().ok().flatten().unwrap_or_default();
@@ -367,7 +372,7 @@ impl Archive {
     }
 
     /// The length of a pack on disk; 0 if it is unknown.
-    fn size(&self, name: &str) -> Bytes {
+    pub(super) fn size(&self, name: &str) -> Bytes {
         self.store.facts(name).map_or(Bytes(0), |facts| facts.len)
     }
 }

@@ -190,6 +190,15 @@ impl NewPack for NewFile {
             Err(NotPlaced::Failed(err)) => Err(failed(err, folder)),
         }
     }
+
+    fn replace(self: Box<Self>, name: &str) -> Result<()> {
+        let NewFile { temp, store } = *self;
+        let path = store.path(name);
+        let folder = path.parent().unwrap_or(&store.root);
+        temp.flush_to_disk().map_err(|err| failed(err, folder))?;
+        temp.place_over(&path).map_err(|err| failed(err, &path))?;
+        disk::flush_folder(folder).map_err(|err| failed(err, folder))
+    }
 }
 
 /// An entry of a folder. `None` if its name is not Unicode: then the entry does not belong to the

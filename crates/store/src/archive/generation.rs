@@ -133,6 +133,10 @@ pub struct Generation {
     /// of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared: Option<Vec<RecordHash>>,
+    /// The hashes of removed bytes that were forgotten on purpose: they are not in the pack any
+    /// more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forgotten: Vec<Hash>,
     /// When the generation was imported, if it was. Anyone may have made an imported pack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Timestamp>,
@@ -208,6 +212,7 @@ impl Draft {
             tokens_after: self.tokens_after,
             edits: self.edits,
             shared: self.shared,
+            forgotten: Vec::new(),
             imported: None,
         }
     }
@@ -274,7 +279,7 @@ impl Generation {
                 if splice.at < inside || end.is_none_or(|end| end > record.len) {
                     return Err(broken("the splices of a record overlap or reach past it"));
                 }
-                if !held.contains(&splice.blob) {
+                if !held.contains(&splice.blob) && !self.forgotten.contains(&splice.blob) {
                     return Err(broken("a splice names bytes that are not in the pack"));
                 }
                 inside = splice.at + splice.len;

@@ -197,4 +197,10 @@ impl NewPack for NewBytes {
         names.insert(name.to_owned(), Arc::new(bytes));
         Ok(None)
     }
+
+    fn replace(self: Box<Self>, name: &str) -> Result<()> {
+        let NewBytes { bytes, store } = *self;
+        store.names().insert(name.to_owned(), Arc::new(bytes));
+        Ok(())
+    }
 }

@@ -244,6 +244,9 @@ impl Pack {
     pub fn read(&self, hash: &Hash) -> Result<Vec<u8>> {
         match self.find(Kind::Blob, hash) {
             Some(entry) => self.raw(entry),
+            None if self.generation().is_ok_and(|it| it.forgotten.contains(hash)) => {
+                Err(were_forgotten(&hash.to_string()).at(&self.location))
+            }
             None => Err(self.damaged(format!("the archive misses the bytes {hash}"))),
         }
     }
@@ -258,13 +261,18 @@ impl Pack {
     /// The bytes of a piece, checked against their hash.
     pub fn raw(&self, entry: &Entry) -> Result<Vec<u8>> {
         let damaged = || self.damaged(format!("the bytes {} are damaged", entry.hash));
-        let payload = entry.payload().ok_or_else(damaged)?;
-        let stored = self.read_at(payload)?;
+        let stored = self.stored(entry)?;
         let raw = unpacked(&stored, entry.raw_len).map_err(|_| damaged())?;
         if raw.len() as u64 != entry.raw_len || Hash::compute(&raw) != entry.hash {
             return Err(damaged());
         }
         Ok(raw)
+    }
+
+    /// The bytes of a piece as they are stored. They are not checked.
+    pub fn stored(&self, entry: &Entry) -> Result<Cow<'_, [u8]>> {
+        let damaged = || self.damaged(format!("the bytes {} are damaged", entry.hash));
+        self.read_at(entry.payload().ok_or_else(damaged)?)
     }
 
     /// The description of a piece; `None` if its record is damaged.
@@ -310,7 +318,8 @@ impl Pack {
         self.about_bytes(entry).is_some()
     }
 
-    fn about_bytes(&self, entry: &Entry) -> Option<Vec<u8>> {
+    /// The description of a piece as it is in its record; `None` if the record is damaged.
+    pub fn about_bytes(&self, entry: &Entry) -> Option<Vec<u8>> {
         let record = read_record(&*self.file, entry.at)?;
         (record.0 == *entry).then_some(record.1)
     }
@@ -464,6 +473,12 @@ fn unpacked(stored: &[u8], raw_len: u64) -> io::Result<Vec<u8>> {
             Ok(raw)
         }
     }
+}
+
+/// The error for bytes that were forgotten on purpose.
+pub fn were_forgotten(what: &str) -> Error {
+    let what = format!("the bytes {what} were forgotten on purpose: they cannot come back");
+    Error::new(ErrorKind::Archive, what).with_hint("`--partial` restores everything else")
 }
 
 fn eight(hash: &[u8; 32]) -> [u8; 8] {

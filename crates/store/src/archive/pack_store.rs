@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 use std::ops::Deref;
 use std::path::PathBuf;
 
-use epitome_error::{Error, Result};
+use epitome_error::{Error, ErrorKind, Result};
 use epitome_model::{Bytes, Source};
 use jiff::Timestamp;
 
@@ -18,7 +18,7 @@ use crate::store::disk::GcMode;
 /// separated by `/`, and each is safe as a file name. The empty name is the root folder.
 ///
 /// A store is shared by threads and processes. It must never show a pack that is not complete, and
-/// never replace one.
+/// never replace one but by [`NewPack::replace`].
 ///
 /// The errors are `NotFound`, `NoPermission`, `Disk`, `Unreadable` and `Archive`, each with the
 /// [location](PackStore::location) of the name.
@@ -159,6 +159,18 @@ pub trait NewPack: Write + Send {
     ///
     /// `NoPermission` or `Disk` if the pack cannot be completed. It is then deleted.
     fn put(self: Box<Self>, name: &str) -> Result<Option<Box<dyn NewPack>>>;
+
+    /// Puts the pack in the place of the one with this name, at one moment: it forgets something
+    /// that the old one has. When this returns, it survives a power cut.
+    ///
+    /// # Errors
+    ///
+    /// `NoPermission` or `Disk` if the pack cannot be completed; `Unsupported` if this store
+    /// replaces no packs, which is so unless it says otherwise. The old pack is unchanged then.
+    fn replace(self: Box<Self>, name: &str) -> Result<()> {
+        let what = format!("a pack is never replaced here: {name}");
+        Err(Error::new(ErrorKind::Unsupported, what).at(&self.location()))
+    }
 }
 
 /// Reads a pack from its beginning, up to the length that it had when it was opened. `P` is a

@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use super::Hash;
-use super::pack::{self, Entry, Kind};
+use super::pack::{self, Entry, Kind, Pack};
 use super::pack_store::{NewPack, PackStore};
 use epitome_error::{Error, ErrorKind, Result};
 
@@ -85,6 +85,21 @@ impl PieceWriter {
         Ok(())
     }
 
+    /// Adds a piece of another pack as it is stored there. The caller must have checked its bytes.
+    ///
+    /// # Errors
+    ///
+    /// `Disk` if the bytes cannot be written; the errors of reading them.
+    pub fn copy(&mut self, pack: &Pack, entry: &Entry, about: &[u8]) -> Result<()> {
+        let stored = pack.stored(entry)?;
+        let about_len = u32::try_from(about.len()).map_err(|_| too_long())?;
+        let copied = Entry { at: self.at, about_len, ..*entry };
+        self.write(&pack::record(&copied, about))?;
+        self.write(&stored)?;
+        self.entries.push(copied);
+        Ok(())
+    }
+
     /// Completes the pack and gives it a name. When this returns `None`, the pack survives a power
     /// cut. If the name is taken, the writer is returned, cut to its first `keep` bytes, so that
     /// other pieces can follow and another name can be tried.
@@ -103,6 +118,22 @@ impl PieceWriter {
         entries.retain(|entry| entry.at < keep);
         let out = BufWriter::new(pack);
         Ok(Some(PieceWriter { out, at: keep, entries, zstd, folder }))
+    }
+
+    /// Completes the pack and puts it in the place of the pack with this name, at one moment. When
+    /// this returns, it survives a power cut.
+    ///
+    /// # Errors
+    ///
+    /// `Disk` or `NoPermission` if the pack cannot be written, `Unsupported` if the store replaces
+    /// no packs. The old one is unchanged then.
+    pub fn replace(mut self, name: &str) -> Result<()> {
+        let ending = pack::ending(&mut self.entries, self.at);
+        self.write(&ending)?;
+        let PieceWriter { out, folder, .. } = self;
+        let pack = out.into_inner();
+        let pack = pack.map_err(|err| Error::writing(err.into_error(), "the archive", &folder))?;
+        pack.replace(name)
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {

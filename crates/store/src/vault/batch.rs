@@ -32,6 +32,8 @@ pub struct Batch<'v> {
     /// The chunks of this batch's versions that are in packs.
     relied_on: HashSet<Hash>,
     versions: BTreeMap<FileKey, Version>,
+    /// What the versions in packs are that those of this batch are built upon.
+    bases: BTreeMap<FileKey, Digest>,
     /// Whether the last version of the file that is being read is lost or damaged: then the file is
     /// kept as a whole, and a chunk that a pack has is believed only if it can be read.
     is_damaged: bool,
@@ -69,6 +71,7 @@ impl Vault {
             held: HashSet::new(),
             relied_on: HashSet::new(),
             versions: BTreeMap::new(),
+            bases: BTreeMap::new(),
             is_damaged: false,
         }
     }
@@ -330,6 +333,10 @@ impl Batch<'_> {
             return Put::Same(stamp);
         }
         let change = draft.change;
+        let base = draft.content.base().and_then(|of| self.vault.index.version(file, of));
+        if let Some(base) = base {
+            self.bases.insert(file.clone(), base.digest);
+        }
         let number = last.map_or(0, |last| last.number) + 1;
         let version = draft.into_version(number, self.now, stamp, modified);
         self.versions.insert(file.clone(), version);
@@ -379,7 +386,15 @@ impl Batch<'_> {
     fn is_current(&self, known: &BTreeMap<FileKey, u64>) -> bool {
         let vault = &self.vault;
         let last = |file| vault.versions(file).next_back().map_or(0, |version| version.number);
+        let is_base_here = |(file, version): (&FileKey, &Version)| match version.content.base() {
+            Some(of) => vault
+                .index
+                .version(file, of)
+                .is_some_and(|base| Some(base.digest) == self.bases.get(file).copied()),
+            None => true,
+        };
         known.iter().all(|(file, number)| last(file) == *number)
+            && self.versions.iter().all(is_base_here)
             && self.relied_on.iter().all(|hash| vault.index.has_chunk(&vault.machine, hash))
     }
 
@@ -426,7 +441,8 @@ impl Draft {
         modified: Option<Timestamp>,
     ) -> Version {
         let Draft { digest, change, content } = self;
-        Version { number, seen, modified, digest, change, cause: None, stamp, content }
+        let cause = None;
+        Version { number, seen, modified, digest, change, cause, masked: 0, stamp, content }
     }
 }
 

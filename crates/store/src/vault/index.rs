@@ -27,6 +27,9 @@ pub(super) struct PackFacts {
     pub chunks: Vec<Hash>,
     /// Its length on disk in bytes.
     pub len: u64,
+    /// Whether a newer pack says the same of one of its versions: a merge or a removal was
+    /// interrupted before it deleted this pack.
+    pub is_stale: bool,
     /// Why not all of it can be read.
     pub damage: Option<Error>,
 }
@@ -89,6 +92,7 @@ impl Index {
     fn add(&mut self, id: PackId, pack: &Pack, versions: PackVersions, damage: Option<Error>) {
         let chunks = pack.entries().iter().filter(|entry| entry.kind == Kind::Chunk);
         let chunks = chunks.map(|entry| entry.hash).collect();
+        let mut stale = BTreeSet::new();
         for FileVersions { mut file, versions } in versions.files {
             file.machine.clone_from(&id.0);
             let known = self.files.entry(file).or_default();
@@ -96,13 +100,21 @@ impl Index {
                 let held = Held { version, pack: id.1 };
                 match known.entry(held.version.number) {
                     // A merge was interrupted: the newer pack says the same in fewer bytes.
-                    Entry::Occupied(mut old) if old.get().pack < id.1 => drop(old.insert(held)),
-                    Entry::Occupied(_) => {}
+                    Entry::Occupied(mut old) if old.get().pack < id.1 => {
+                        stale.insert(old.insert(held).pack);
+                    }
+                    Entry::Occupied(_) => drop(stale.insert(id.1)),
                     Entry::Vacant(free) => drop(free.insert(held)),
                 }
             }
         }
-        self.packs.insert(id, PackFacts { chunks, len: pack.len(), damage });
+        let is_stale = stale.remove(&id.1);
+        for number in stale {
+            if let Some(facts) = self.packs.get_mut(&(id.0.clone(), number)) {
+                facts.is_stale = true;
+            }
+        }
+        self.packs.insert(id, PackFacts { chunks, len: pack.len(), is_stale, damage });
     }
 
     pub fn files(&self) -> impl Iterator<Item = &FileKey> {
@@ -149,6 +161,28 @@ impl Index {
     /// Whether a pack of a machine has a chunk.
     pub fn has_chunk(&self, machine: &str, chunk: &Hash) -> bool {
         self.packs_of(machine).any(|(_, facts)| facts.chunks.binary_search(chunk).is_ok())
+    }
+
+    /// The machines that have packs.
+    pub fn machines(&self) -> BTreeSet<String> {
+        self.packs.keys().map(|id| id.0.clone()).collect()
+    }
+
+    /// The pack that a version was read from.
+    pub fn pack_of(&self, file: &FileKey, number: u64) -> Option<u64> {
+        Some(self.files.get(file)?.get(&number)?.pack)
+    }
+
+    /// The chunks that the versions of a machine name, of those files for which `is_meant`.
+    pub fn chunks_named(
+        &self,
+        machine: &str,
+        is_meant: impl Fn(&FileKey) -> bool,
+    ) -> HashSet<Hash> {
+        let files = self.files.iter().filter(|(file, _)| file.machine == machine);
+        let meant = files.filter(|(file, _)| is_meant(file));
+        let held = meant.flat_map(|(_, all)| all.values());
+        held.flat_map(|held| held.version.content.chunks().iter().copied()).collect()
     }
 
     /// The versions of a machine that were read from these packs.

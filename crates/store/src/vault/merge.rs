@@ -91,17 +91,8 @@ impl Vault {
         for listed in &mut files.files {
             merge.join_appended(listed)?;
         }
-        let live = merge.needed(&files);
-        merge.copy_chunks(&live)?;
         let before = merge.packs.iter().map(|(_, pack)| pack.len()).sum();
-        let name = pack_name(&self.machine, self.index.next_pack(&self.machine));
-        let mut pieces = merge.pieces;
-        let raw = serde_json::to_vec(&files)
-            .map_err(|err| Error::new(ErrorKind::Broken, "no list of versions").because(err))?;
-        pieces.put(Kind::Versions, Hash::compute(&raw), &raw, &[])?;
-        if pieces.finish(&name, 0)?.is_some() {
-            return Ok(None);
-        }
+        let Some(name) = merge.finish(&files)? else { return Ok(None) };
         let after = self.prove(&name)?;
         for number in numbers {
             // A pack that cannot be deleted is merged again later.
@@ -113,7 +104,7 @@ impl Vault {
 
     /// Reads all of a pack that was just written. Returns its length. A pack that is not as it was
     /// written is deleted.
-    fn prove(&self, name: &str) -> Result<u64> {
+    pub(super) fn prove(&self, name: &str) -> Result<u64> {
         let pack = Pack::open(self.store.open(name)?, self.store.location(name))?;
         let read = versions_in(&pack)
             .and_then(|_| pack.entries().iter().try_for_each(|entry| pack.raw(entry).map(drop)));
@@ -129,7 +120,7 @@ impl Vault {
 }
 
 /// Why packs were not merged.
-enum Failed {
+pub(super) enum Failed {
     /// A chunk of this pack is damaged.
     Damaged(u64),
     Other(Error),
@@ -142,8 +133,8 @@ impl From<Error> for Failed {
 }
 
 /// Packs that are being merged.
-struct Merge<'v> {
-    vault: &'v Vault,
+pub(super) struct Merge<'v> {
+    pub vault: &'v Vault,
     packs: Vec<(u64, Pack)>,
     pieces: PieceWriter,
     /// The chunks that were written to the new pack.
@@ -153,7 +144,7 @@ struct Merge<'v> {
 }
 
 impl<'v> Merge<'v> {
-    fn begin(vault: &'v Vault, numbers: &BTreeSet<u64>) -> Result<Merge<'v>, Failed> {
+    pub fn begin(vault: &'v Vault, numbers: &BTreeSet<u64>) -> Result<Merge<'v>, Failed> {
         let mut packs = Vec::new();
         for &number in numbers {
             match vault.pack(&(vault.machine.clone(), number)) {
@@ -169,14 +160,14 @@ impl<'v> Merge<'v> {
     }
 
     /// The versions in the packs that are merged.
-    fn versions(&self) -> PackVersions {
+    pub fn versions(&self) -> PackVersions {
         let numbers: BTreeSet<u64> = self.packs.iter().map(|(number, _)| *number).collect();
         self.vault.index.versions_in_packs(&self.vault.machine, &numbers)
     }
 
     /// Gives the newest version of a file that was appended to all of its chunks. Those that it was
     /// appended to become its beginning.
-    fn join_appended(&mut self, listed: &mut FileVersions) -> Result<(), Failed> {
+    pub fn join_appended(&mut self, listed: &mut FileVersions) -> Result<(), Failed> {
         let mut joined = BTreeSet::new();
         for at in (0..listed.versions.len()).rev() {
             let newest = listed.versions[at].clone();
@@ -200,7 +191,7 @@ impl<'v> Merge<'v> {
     }
 
     /// The numbers of older versions that a version begins with.
-    fn appended_to(&self, file: &FileKey, version: &Version) -> BTreeSet<u64> {
+    pub fn appended_to(&self, file: &FileKey, version: &Version) -> BTreeSet<u64> {
         let mut older = BTreeSet::new();
         let mut at = version;
         while let Content::Extends { of, .. } | Content::Prefix { of } = at.content {
@@ -220,7 +211,7 @@ impl<'v> Merge<'v> {
     /// Cuts the content of a version into chunks from its last certain boundary on, and writes
     /// those that are new. `None` if the content cannot be read or is not what was seen: the
     /// version then stays as it is.
-    fn chunks_of(&mut self, file: &FileKey, version: &Version) -> Result<Option<Vec<Hash>>> {
+    pub fn chunks_of(&mut self, file: &FileKey, version: &Version) -> Result<Option<Vec<Hash>>> {
         let vault = self.vault;
         let reader = ChunkReader::new(vault, &vault.machine);
         let Ok(parts) = reader.parts(file, version) else { return Ok(None) };
@@ -244,7 +235,7 @@ impl<'v> Merge<'v> {
         Ok(Some(chunks))
     }
 
-    fn put(&mut self, hash: Hash, bytes: &[u8]) -> Result<()> {
+    pub fn put(&mut self, hash: Hash, bytes: &[u8]) -> Result<()> {
         if !self.elsewhere.contains(&hash) && self.written.insert(hash) {
             self.pieces.put(Kind::Chunk, hash, bytes, &[])?;
         }
@@ -265,6 +256,20 @@ impl<'v> Merge<'v> {
         needed
     }
 
+    /// Completes the new pack, which has these versions and the chunks that any version needs.
+    /// Returns its name; `None` if that was taken.
+    pub fn finish(mut self, files: &PackVersions) -> Result<Option<String>, Failed> {
+        let needed = self.needed(files);
+        self.copy_chunks(&needed)?;
+        let vault = self.vault;
+        let name = pack_name(&vault.machine, vault.index.next_pack(&vault.machine));
+        let raw = serde_json::to_vec(files)
+            .map_err(|err| Error::new(ErrorKind::Broken, "no list of versions").because(err))?;
+        self.pieces.put(Kind::Versions, Hash::compute(&raw), &raw, &[])?;
+        let taken = self.pieces.finish(&name, 0)?;
+        Ok(taken.is_none().then_some(name))
+    }
+
     /// Copies those chunks of the merged packs that are needed.
     fn copy_chunks(&mut self, needed: &HashSet<Hash>) -> Result<(), Failed> {
         let packs = std::mem::take(&mut self.packs);
@@ -280,7 +285,10 @@ impl<'v> Merge<'v> {
                     continue;
                 }
                 match pack.raw(entry) {
-                    Ok(bytes) => self.put(entry.hash, &bytes)?,
+                    Ok(_) => {
+                        self.pieces.copy(pack, entry, &[])?;
+                        self.written.insert(entry.hash);
+                    }
                     Err(err) if is_damage(&err) => return Err(Failed::Damaged(*number)),
                     Err(err) => return Err(Failed::Other(err)),
                 }

@@ -45,11 +45,20 @@ pub struct Version {
     /// Why epitome changed the content; `None` if another program did, or it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
+    /// In how many places of the content a forgotten text was masked since. The length and the hash
+    /// are those of the masked content.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub masked: u64,
     /// The state of the file on disk, if it proves that the file was not changed since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stamp: Option<FileStamp>,
     /// Where the content is.
     pub(super) content: Content,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Version {
@@ -100,6 +109,14 @@ pub(super) enum Content {
 }
 
 impl Content {
+    /// The number of the version that this content is made of, if it is made of one.
+    pub fn base(&self) -> Option<u64> {
+        match self {
+            Content::Extends { of, .. } | Content::Prefix { of } => Some(*of),
+            Content::Chunks(_) | Content::Nothing => None,
+        }
+    }
+
     /// The chunks that are named here, without those of other versions.
     pub fn chunks(&self) -> &[Hash] {
         match self {

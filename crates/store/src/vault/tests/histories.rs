@@ -1,6 +1,7 @@
 //! Random histories of files under an agent that appends, cuts, rewrites, deletes, renames and
 //! replaces them, with a keeper that is killed between any two writes: what was seen at a scan that
-//! ended comes back to the byte.
+//! ended comes back to the byte. Versions are removed and a text is forgotten in between: what was
+//! not meant comes back to the byte, and what was meant is in no byte of the vault.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -10,12 +11,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use proptest::prelude::*;
 
 use super::*;
+use crate::archive::pack::Pack;
 use crate::archive::pack_store::{FolderName, NewPack, PackBytes, PackFacts};
+use crate::forgotten::ForgottenText;
 use crate::store::disk::GcMode;
 use epitome_model::Bytes;
 
 /// The names of the files, in one folder.
 const NAMES: [&str; 3] = ["a.jsonl", "b.jsonl", "c.jsonl"];
+
+/// What is forgotten.
+const SECRET: &str = "the text that is forgotten";
 
 /// What happens next.
 #[derive(Clone, Debug)]
@@ -35,6 +41,15 @@ enum Step {
     Scan(Option<usize>),
     /// A keeper merges packs wherever so many are of one size. It is killed before this write.
     Merge(usize, Option<usize>),
+    /// The agent appends so many bytes of a secret to a file, or the rest of them.
+    Secret(usize, usize),
+    /// Versions of a file are removed: those whose bit is set, but not the last one. It is killed
+    /// before this write, and may be repeated.
+    Remove(usize, u64, Option<usize>, bool),
+    /// A file is removed with all its versions.
+    RemoveFile(usize, Option<usize>),
+    /// The secret is forgotten. It is killed before this write, and then repeated.
+    Forget(Option<usize>),
     /// The keeper is started again.
     Restart,
     /// Another keeper scans, between the reads and the writes of this one.
@@ -50,7 +65,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (file.clone(), 0..1000_usize).prop_map(|(file, share)| Step::Rewrite(file, share)),
         1 => file.clone().prop_map(Step::Delete),
         1 => (file.clone(), file.clone()).prop_map(|(one, other)| Step::Rename(one, other)),
-        1 => (file, 0..1000_usize).prop_map(|(file, share)| Step::Replace(file, share)),
+        1 => (file.clone(), 0..1000_usize).prop_map(|(file, share)| Step::Replace(file, share)),
+        3 => (file.clone(), 1..=SECRET.len()).prop_map(|(file, len)| Step::Secret(file, len)),
+        2 => (file.clone(), any::<u64>(), killed(), any::<bool>())
+            .prop_map(|(file, which, killed, again)| Step::Remove(file, which, killed, again)),
+        1 => (file, killed()).prop_map(|(file, killed)| Step::RemoveFile(file, killed)),
+        2 => killed().prop_map(Step::Forget),
         6 => killed().prop_map(Step::Scan),
         2 => (2..4_usize, killed()).prop_map(|(many, killed)| Step::Merge(many, killed)),
         1 => Just(Step::Restart),
@@ -79,8 +99,24 @@ struct Fake {
     folder: tempfile::TempDir,
     store: Killable,
     vault: Vault,
-    /// The contents that were recorded, by the name of the file; `None` for a deletion.
-    seen: BTreeMap<&'static str, Vec<Option<Vec<u8>>>>,
+    /// The contents that were recorded, by the name of the file.
+    seen: BTreeMap<&'static str, Vec<Seen>>,
+}
+
+/// A version that was recorded.
+#[derive(Clone, Debug)]
+struct Seen {
+    /// `None` for a deletion.
+    content: Option<Vec<u8>>,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Kept,
+    /// A removal of it was begun: it may be there.
+    Going,
+    Gone,
 }
 
 impl Fake {
@@ -105,7 +141,8 @@ impl Fake {
         }
     }
 
-    fn carry_out(&mut self, n: usize, step: &Step) {
+    /// Changes a file as the agent does, if it is a step of the agent.
+    fn change_file(&self, n: usize, step: &Step) {
         let bytes = |file: usize| fs::read(self.path(file)).ok();
         let seed = format!("{n} {step:?}");
         match *step {
@@ -139,6 +176,50 @@ impl Fake {
                     fs::rename(temporary, self.path(file)).expect("a file");
                 }
             }
+            Step::Secret(file, len) => {
+                let content = bytes(file).unwrap_or_default();
+                let begun = (1..SECRET.len()).rev();
+                let begun = begun.into_iter().find(|n| content.ends_with(&SECRET.as_bytes()[..*n]));
+                let rest = match begun {
+                    Some(begun) => &SECRET[begun..],
+                    None => &SECRET[..len],
+                };
+                fs::write(self.path(file), [&content[..], rest.as_bytes()].concat()).expect("it");
+            }
+            Step::Scan(_)
+            | Step::Merge(..)
+            | Step::Remove(..)
+            | Step::RemoveFile(..)
+            | Step::Forget(_)
+            | Step::Restart
+            | Step::TwoScan => {}
+        }
+    }
+
+    fn carry_out(&mut self, n: usize, step: &Step) {
+        self.change_file(n, step);
+        match *step {
+            Step::Append(..)
+            | Step::Cut(..)
+            | Step::Rewrite(..)
+            | Step::Delete(_)
+            | Step::Rename(..)
+            | Step::Replace(..)
+            | Step::Secret(..) => {}
+            Step::Remove(file, which, killed, again) => self.remove(file, which, killed, again),
+            Step::RemoveFile(file, killed) => {
+                let all = self.seen.remove(NAMES[file]).unwrap_or_default();
+                let numbers = (1..=all.len() as u64).collect();
+                let versions = VersionNumbers::from([(self.key(file), numbers)]);
+                for killed in [killed, None] {
+                    self.store.kill_before(killed);
+                    let removed = self.vault.remove(&versions);
+                    assert!(removed.is_ok() || self.store.is_killed(), "{removed:?}");
+                    self.start_again_if_killed();
+                }
+                assert_eq!(self.vault.versions(&self.key(file)).count(), 0);
+            }
+            Step::Forget(killed) => self.forget(killed),
             Step::Scan(killed) => self.scan(killed),
             Step::Merge(many, killed) => {
                 self.store.kill_before(killed);
@@ -170,6 +251,53 @@ impl Fake {
         }
     }
 
+    fn remove(&mut self, file: usize, which: u64, killed: Option<usize>, again: bool) {
+        let key = self.key(file);
+        let Some(seen) = self.seen.get_mut(NAMES[file]) else { return };
+        let but_last = seen.len().saturating_sub(1);
+        let meant = (0..but_last).filter(|n| which >> (n % 64) & 1 == 1);
+        let meant: Vec<usize> = meant.filter(|n| seen[*n].state != State::Gone).collect();
+        let numbers = meant.iter().map(|n| *n as u64 + 1).collect();
+        let versions = VersionNumbers::from([(key, numbers)]);
+        let attempts = if again { vec![killed, None] } else { vec![killed] };
+        for killed in attempts {
+            self.store.kill_before(killed);
+            let removed = self.vault.remove(&versions);
+            let state = if removed.is_ok() { State::Gone } else { State::Going };
+            assert!(removed.is_ok() || self.store.is_killed(), "{removed:?}");
+            meant.iter().for_each(|n| seen[*n].state = state);
+            self.store.kill_before(None);
+            self.vault = self.store.vault();
+        }
+    }
+
+    /// Forgets the secret, and checks that no byte of the vault has it.
+    fn forget(&mut self, killed: Option<usize>) {
+        let secret = ForgottenText::new(SECRET).expect("a text");
+        for killed in [killed, None] {
+            self.store.kill_before(killed);
+            let masked = self.vault.mask(&secret);
+            assert!(masked.is_ok() || self.store.is_killed(), "{masked:?}");
+            self.start_again_if_killed();
+        }
+        for seen in self.seen.values_mut().flatten() {
+            if let Some(content) = &mut seen.content {
+                secret.mask(content);
+            }
+        }
+        assert_eq!(self.vault.versions_with(&secret).expect("it is read"), VersionNumbers::new());
+        for listed in self.store.list(MACHINE).expect("a listing") {
+            let name = format!("{MACHINE}/{}", listed.name());
+            let bytes = self.store.open(&name).expect("a pack");
+            let pack = Pack::open(bytes, name.clone().into()).expect("a pack");
+            for entry in pack.entries() {
+                let raw = pack.raw(entry).expect("a piece");
+                assert!(!secret.is_in(&raw), "{name} has the text");
+            }
+        }
+        self.check();
+    }
+
     /// Scans all files, and notes what was recorded.
     fn scan(&mut self, killed: Option<usize>) {
         self.store.kill_before(killed);
@@ -178,9 +306,13 @@ impl Fake {
         let done = try_put_all(&mut batch, &self.folder, &keys).and_then(|()| batch.commit());
         assert!(done.is_ok() || self.store.is_killed(), "{done:?}");
         self.start_again_if_killed();
-        let recorded = self.vault.files().map(|file| self.vault.versions(file).count());
+        let last = |name: &&str| {
+            let versions = self.vault.versions(&key_in(&self.folder, name)).next_back();
+            versions.map_or(0, |version| version.number)
+        };
+        let recorded: u64 = NAMES.iter().map(last).sum();
         let noted: usize = self.seen.values().map(Vec::len).sum();
-        if recorded.sum::<usize>() > noted {
+        if recorded > noted as u64 {
             self.note();
         }
     }
@@ -190,9 +322,9 @@ impl Fake {
         for (file, name) in NAMES.iter().enumerate() {
             let content = fs::read(self.path(file)).ok();
             let seen = self.seen.entry(name).or_default();
-            let last = seen.last().cloned().flatten();
+            let last = seen.last().and_then(|last| last.content.clone());
             if last != content {
-                seen.push(content);
+                seen.push(Seen { content, state: State::Kept });
             }
         }
     }
@@ -208,11 +340,20 @@ impl Fake {
             for (file, name) in NAMES.iter().enumerate() {
                 let key = self.key(file);
                 let seen = self.seen.get(name).map(Vec::as_slice).unwrap_or_default();
-                assert_eq!(vault.versions(&key).count(), seen.len(), "{name}");
-                for (n, expect) in seen.iter().enumerate() {
-                    let found = read(vault, &key, n as u64 + 1).ok();
-                    assert!(found == *expect, "version {} of {name} is another one", n + 1);
+                for (n, seen) in seen.iter().enumerate() {
+                    let number = n as u64 + 1;
+                    let found = read(vault, &key, number).ok();
+                    let is_here = vault.version(&key, number).is_ok();
+                    let expect = match seen.state {
+                        State::Kept => is_here && found == seen.content,
+                        // Its content may be gone already.
+                        State::Going => found.is_none() || found == seen.content,
+                        State::Gone => !is_here,
+                    };
+                    assert!(expect, "version {number} of {name} is another one");
                 }
+                let last = vault.versions(&key).next_back().map_or(0, |last| last.number);
+                assert_eq!(last, seen.len() as u64, "{name}");
             }
         }
     }

@@ -1,0 +1,230 @@
+//! Forgets what was archived: a text in all packs, or all packs of a session.
+//!
+//! A pack with the text is replaced by one without it, at one moment and under the same number. A
+//! process that is killed leaves the one or the other.
+
+use std::path::Path;
+
+use epitome_model::{Bytes, Ref};
+
+use super::collect::TRASH;
+use super::pack::{Entry, Kind, Pack, were_forgotten};
+use super::pieces::PieceWriter;
+use super::writer::LEVEL;
+use super::{Archive, Hash, SessionKey, pack_name};
+use crate::archive::pack_store::FolderName;
+use crate::forgotten::ForgottenText;
+use crate::source::FileSource;
+use crate::store::disk::GcMode;
+use epitome_error::{Error, ErrorKind, Result};
+
+/// A pack that has a text which is to be forgotten.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PackWithText {
+    /// The name of the pack in its store.
+    name: String,
+    /// The session that the pack is of.
+    pub key: SessionKey,
+    /// The number of pieces of removed bytes that have the text.
+    pub pieces: u64,
+    /// Whether the pack is in the trash.
+    pub is_trash: bool,
+}
+
+impl Archive {
+    /// The packs that have a text, those in the trash included.
+    ///
+    /// # Errors
+    ///
+    /// `Archive` if a pack or a piece of it cannot be read: the text may be in it.
+    pub fn packs_with(&self, text: &ForgottenText) -> Result<Vec<PackWithText>> {
+        let mut found = Vec::new();
+        for (name, is_trash) in self.all_packs()? {
+            let pack = match self.pack(&name) {
+                Err(err) if err.kind() == ErrorKind::NotFound => continue,
+                opened => opened?,
+            };
+            let mut pieces = 0;
+            let mut is_elsewhere = false;
+            for entry in pack.entries() {
+                let is_here = text.is_in(&pack.raw(entry)?);
+                pieces += u64::from(is_here && entry.kind == Kind::Blob);
+                is_elsewhere |= is_here || text.is_in(&pack.about_bytes(entry).unwrap_or_default());
+            }
+            if is_elsewhere {
+                found.push(PackWithText { key: pack.key()?, name, pieces, is_trash });
+            }
+        }
+        Ok(found)
+    }
+
+    /// Removes a text from the archive: pieces that have it, and the text in descriptions. Packs in
+    /// the trash that have it are deleted. Returns the packs that had it.
+    ///
+    /// What was in these pieces cannot be restored any more; everything else can.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`packs_with`](Archive::packs_with); `Disk` or `NoPermission` if a pack cannot
+    /// be replaced: that pack and later ones are unchanged then.
+    pub fn forget_text(&self, text: &ForgottenText) -> Result<Vec<PackWithText>> {
+        self.sweep_all()?;
+        let found = self.packs_with(text)?;
+        for pack in &found {
+            if pack.is_trash {
+                self.store.delete(&pack.name)?;
+            } else {
+                self.replace_without(&pack.name, text)?;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Deletes all packs of a session, those in the trash included. That there were some is noted,
+    /// so that no later restore takes a compacted session for an original. Returns their number and
+    /// total length on disk.
+    ///
+    /// # Errors
+    ///
+    /// `Archive` if a folder cannot be listed; `Disk` or `NoPermission` if a pack cannot be
+    /// deleted.
+    pub fn forget_session(&self, key: &SessionKey) -> Result<(u64, Bytes)> {
+        let folder = key.folder();
+        self.store.sweep(&folder, GcMode::Remove);
+        let mut packs = 0;
+        let mut stored = Bytes(0);
+        // The newest first, so that an interruption leaves numbers without gaps.
+        for number in self.numbers(&folder)?.here.into_iter().rev() {
+            let name = pack_name(&folder, number);
+            let generation = self.read_generation(&name, number).ok();
+            self.note_removed(&folder, number, generation.as_ref())?;
+            stored += self.size(&name);
+            self.store.delete(&name)?;
+            packs += 1;
+        }
+        let trash = format!("{TRASH}/{folder}");
+        for name in self.packs_in_trash(&trash)? {
+            stored += self.size(&name);
+            self.store.delete(&name)?;
+            packs += 1;
+        }
+        if packs > 0 {
+            self.store.flush_folder(&folder)?;
+        }
+        self.store.remove_if_empty(&trash);
+        Ok((packs, stored))
+    }
+
+    /// The number of packs of a session and their total length on disk, those in the trash
+    /// included.
+    ///
+    /// # Errors
+    ///
+    /// `Archive` if a folder cannot be listed.
+    pub fn size_with_trash(&self, key: &SessionKey) -> Result<(u64, Bytes)> {
+        let folder = key.folder();
+        let numbers = self.numbers(&folder)?.here.into_iter();
+        let mut names: Vec<String> = numbers.map(|it| pack_name(&folder, it)).collect();
+        names.extend(self.packs_in_trash(&format!("{TRASH}/{folder}"))?);
+        let stored = names.iter().map(|name| self.size(name)).sum();
+        Ok((names.len() as u64, stored))
+    }
+
+    /// The error for bytes that were forgotten, if the archive once had any that `reference` refers
+    /// to.
+    pub(super) fn forgotten(&self, reference: &Ref) -> Option<Error> {
+        let keys = self.sessions_found().ok()?.keys;
+        let generations = keys.iter().filter_map(|key| self.generations(key).ok());
+        let mut generations = generations.flat_map(|found| found.whole);
+        let is_named = |hash: &Hash| hash.matches(reference);
+        let had = generations.find(|generation| generation.forgotten.iter().any(is_named))?;
+        Some(were_forgotten(&reference.to_string()).at(&had.path))
+    }
+
+    /// The names of all packs, and whether each is in the trash.
+    fn all_packs(&self) -> Result<Vec<(String, bool)>> {
+        let mut names = Vec::new();
+        for folder in self.session_folders()? {
+            let numbers = self.numbers(&folder)?.here.into_iter();
+            names.extend(numbers.map(|number| (pack_name(&folder, number), false)));
+        }
+        for agent in self.folders_in(TRASH)? {
+            for folder in self.folders_in(&agent)? {
+                names.extend(self.packs_in_trash(&folder)?.into_iter().map(|name| (name, true)));
+            }
+        }
+        Ok(names)
+    }
+
+    fn packs_in_trash(&self, folder: &str) -> Result<Vec<String>> {
+        let names = self.store.list(folder)?.into_iter();
+        let packs = names.filter_map(|listed| match listed {
+            FolderName::File(name) => Some(format!("{folder}/{name}")),
+            FolderName::Folder(_) => None,
+        });
+        Ok(packs.collect())
+    }
+
+    /// Deletes the temporary files of killed processes.
+    fn sweep_all(&self) -> Result<()> {
+        for folder in self.session_folders()? {
+            self.store.sweep(&folder, GcMode::Remove);
+        }
+        Ok(())
+    }
+
+    /// Replaces a pack by one without a text.
+    fn replace_without(&self, name: &str, text: &ForgottenText) -> Result<()> {
+        let pack = self.pack(name)?;
+        let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let mut pieces = PieceWriter::begin(&*self.store, folder, LEVEL)?;
+        let mut entries: Vec<&Entry> = pack.entries().iter().collect();
+        entries.sort_by_key(|entry| entry.at);
+        let mut forgotten: Vec<Hash> = Vec::new();
+        let mut manifest = None;
+        for entry in entries {
+            let raw = pack.raw(entry)?;
+            let about = pack.about_bytes(entry).unwrap_or_default();
+            let about = text.masked(&about);
+            match entry.kind {
+                Kind::Manifest => manifest = Some(raw),
+                Kind::Blob if text.is_in(&raw) => forgotten.push(entry.hash),
+                Kind::Key | Kind::Blob | Kind::Chunk | Kind::Versions => {
+                    pieces.copy(&pack, entry, &about)?;
+                }
+            }
+        }
+        if let Some(raw) = manifest {
+            let raw = with_forgotten(&pack, &raw, &forgotten)?;
+            let raw = text.masked(&raw);
+            pieces.put(Kind::Manifest, Hash::compute(&raw), &raw, &[])?;
+        }
+        pieces.replace(name)
+    }
+}
+
+/// A manifest that says which bytes were forgotten. Members that are not known stay.
+fn with_forgotten(pack: &Pack, manifest: &[u8], forgotten: &[Hash]) -> Result<Vec<u8>> {
+    let failed = |err| pack.damaged("the manifest of this part is damaged").because(err);
+    let mut value: serde_json::Value = serde_json::from_slice(manifest).map_err(failed)?;
+    let mut all: Vec<String> = pack.generation()?.forgotten.iter().map(Hash::to_string).collect();
+    all.extend(forgotten.iter().map(Hash::to_string));
+    value["forgotten"] = all.into();
+    serde_json::to_vec(&value).map_err(failed)
+}
+
+/// Calls `each` with the bytes of every piece of a pack, and with every description in it. Returns
+/// `false`, and calls nothing, if the file is not a pack.
+///
+/// # Errors
+///
+/// `Archive` if a piece is damaged; the errors of opening the file.
+pub fn each_piece(path: &Path, mut each: impl FnMut(&[u8])) -> Result<bool> {
+    let file = FileSource::open(path)?;
+    let Ok(pack) = Pack::open(Box::new(file), path.to_owned()) else { return Ok(false) };
+    for entry in pack.entries() {
+        each(&pack.raw(entry)?);
+        each(&pack.about_bytes(entry).unwrap_or_default());
+    }
+    Ok(true)
+}

@@ -1,0 +1,308 @@
+//! A text that must not be stored any more, in all spellings in which files may contain it.
+
+use std::borrow::Cow;
+
+use memchr::memmem::Finder;
+
+use epitome_error::{Error, ErrorKind, Result};
+use epitome_model::Span;
+
+/// The shortest text that can be forgotten, in bytes. A shorter one is a part of many others.
+pub const SHORTEST: usize = 6;
+/// The longest text that can be forgotten, in bytes.
+pub const LONGEST: usize = 64 << 10;
+
+/// What replaces each byte of a text that is forgotten.
+const MASK: u8 = b'*';
+/// The same inside base64, which has no asterisk.
+const MASK_BASE64: u8 = b'x';
+
+/// Finds a text in bytes: as it is, as JSON spells it (also in JSON inside of JSON), as HTML spells
+/// it, and in base64.
+///
+/// It is masked by as many bytes as it had, so that nothing around it moves.
+///
+/// ```
+/// use epitome_store::forgotten::ForgottenText;
+///
+/// let text = ForgottenText::new("pass\"word")?;
+/// let mut line = br#"{"text":"it is pass\"word"}"#.to_vec();
+/// assert_eq!(text.mask(&mut line), 1);
+/// assert_eq!(line, br#"{"text":"it is **********"}"#);
+/// # Ok::<(), epitome_error::Error>(())
+/// ```
+pub struct ForgottenText {
+    spellings: Vec<Spelling>,
+}
+
+/// One spelling of the text.
+struct Spelling {
+    finder: Finder<'static>,
+    mask: u8,
+}
+
+/// Where a spelling of the text is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Occurrence {
+    /// The range of bytes.
+    pub range: Span,
+    /// What replaces each of these bytes.
+    mask: u8,
+}
+
+impl Occurrence {
+    /// The same range of bytes, `by` further on.
+    #[must_use]
+    pub fn moved(&self, by: u64) -> Occurrence {
+        let range = Span { start: self.range.start + by, end: self.range.end + by };
+        Occurrence { range, mask: self.mask }
+    }
+
+    /// Replaces the bytes of the text in `bytes`, which begin at `from` of the whole content.
+    pub fn mask_in(&self, bytes: &mut [u8], from: u64) {
+        let end = from + bytes.len() as u64;
+        let start = self.range.start.max(from);
+        let end = self.range.end.min(end);
+        if start < end {
+            let inside = start - from..end - from;
+            let inside = usize::try_from(inside.start).unwrap_or(usize::MAX)
+                ..usize::try_from(inside.end).unwrap_or(usize::MAX);
+            bytes[inside].fill(self.mask);
+        }
+    }
+}
+
+impl ForgottenText {
+    /// The text `text`, in all spellings.
+    ///
+    /// # Errors
+    ///
+    /// `Usage` if the text is shorter than [`SHORTEST`] or longer than [`LONGEST`] bytes, or if it
+    /// consists of one character again and again.
+    pub fn new(text: &str) -> Result<ForgottenText> {
+        if !(SHORTEST..=LONGEST).contains(&text.len()) {
+            let what = format!("a text of {SHORTEST} to {LONGEST} bytes can be forgotten");
+            return Err(Error::new(ErrorKind::Usage, what)
+                .with_hint("a shorter text is a part of many others that are not meant"));
+        }
+        let first = text.chars().next();
+        if text.chars().all(|char| Some(char) == first) {
+            let what = "the text is one character again and again, which is a part of many others";
+            return Err(Error::new(ErrorKind::Usage, what));
+        }
+        let mut plain: Vec<String> = vec![text.to_owned(), in_html(text)];
+        for spelled in in_json(text) {
+            plain.extend(in_json(&spelled));
+            plain.push(spelled);
+        }
+        plain.sort();
+        plain.dedup();
+        let plain = plain.into_iter().map(|it| Spelling::new(it.as_bytes(), MASK));
+        let encoded = in_base64(text.as_bytes());
+        let encoded = encoded.iter().map(|it| Spelling::new(it, MASK_BASE64));
+        Ok(ForgottenText { spellings: plain.chain(encoded).collect() })
+    }
+
+    /// The length of the longest spelling in bytes.
+    pub fn longest(&self) -> usize {
+        self.spellings.iter().map(|it| it.finder.needle().len()).max().unwrap_or(0)
+    }
+
+    /// Whether the text is in these bytes.
+    pub fn is_in(&self, bytes: &[u8]) -> bool {
+        self.spellings.iter().any(|it| it.finder.find(bytes).is_some())
+    }
+
+    /// Where the text is in these bytes, in order.
+    pub fn find(&self, bytes: &[u8]) -> Vec<Occurrence> {
+        let mut found = Vec::new();
+        for Spelling { finder, mask } in &self.spellings {
+            let len = finder.needle().len();
+            let mut from = 0;
+            while let Some(at) = finder.find(&bytes[from..]) {
+                let start = from + at;
+                let range = Span { start: start as u64, end: (start + len) as u64 };
+                found.push(Occurrence { range, mask: *mask });
+                // Occurrences may overlap.
+                from = start + 1;
+            }
+        }
+        found.sort();
+        found
+    }
+
+    /// Replaces the text in these bytes. Returns how often it was there.
+    pub fn mask(&self, bytes: &mut [u8]) -> u64 {
+        let found = self.find(bytes);
+        for occurrence in &found {
+            occurrence.mask_in(bytes, 0);
+        }
+        found.len() as u64
+    }
+
+    /// The bytes with the text replaced.
+    pub fn masked<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
+        if !self.is_in(bytes) {
+            return Cow::Borrowed(bytes);
+        }
+        let mut masked = bytes.to_vec();
+        self.mask(&mut masked);
+        Cow::Owned(masked)
+    }
+}
+
+impl std::fmt::Debug for ForgottenText {
+    /// Does not show the text.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ForgottenText").field("spellings", &self.spellings.len()).finish()
+    }
+}
+
+impl Spelling {
+    fn new(bytes: &[u8], mask: u8) -> Spelling {
+        Spelling { finder: Finder::new(bytes).into_owned(), mask }
+    }
+}
+
+/// The text as in a JSON string, without quotes, in all ways in which programs write it: they may
+/// escape the slash, what HTML escapes, and what is not ASCII.
+fn in_json(text: &str) -> Vec<String> {
+    let literal = serde_json::to_string(text).unwrap_or_default();
+    let inner = literal.get(1..literal.len().saturating_sub(1)).unwrap_or_default();
+    let mut spelled = Vec::new();
+    for has_slash in [false, true] {
+        for has_html in [false, true] {
+            for other in [Escape::No, Escape::Lower, Escape::Upper] {
+                spelled.push(escaped(inner, has_slash, has_html, other));
+            }
+        }
+    }
+    spelled.sort();
+    spelled.dedup();
+    spelled
+}
+
+/// How characters that are not ASCII are written.
+#[derive(Clone, Copy)]
+enum Escape {
+    No,
+    /// `\u00e7`
+    Lower,
+    /// `\u00E7`
+    Upper,
+}
+
+fn escaped(inner: &str, has_slash: bool, has_html: bool, other: Escape) -> String {
+    let mut out = String::new();
+    for char in inner.chars() {
+        let is_escaped = match char {
+            '/' if has_slash => {
+                out.push_str("\\/");
+                continue;
+            }
+            '<' | '>' | '&' => has_html,
+            char => !char.is_ascii(),
+        };
+        match other {
+            Escape::No if char.is_ascii() && is_escaped => push_units(&mut out, char, false),
+            Escape::Lower if is_escaped => push_units(&mut out, char, false),
+            Escape::Upper if is_escaped => push_units(&mut out, char, true),
+            Escape::No | Escape::Lower | Escape::Upper => out.push(char),
+        }
+    }
+    out
+}
+
+/// Adds a character as `\u….`, twice if it needs two units.
+fn push_units(out: &mut String, char: char, is_upper: bool) {
+    for unit in char.encode_utf16(&mut [0; 2]) {
+        let digits = if is_upper { format!("\\u{unit:04X}") } else { format!("\\u{unit:04x}") };
+        out.push_str(&digits);
+    }
+}
+
+/// The text as in a page of HTML.
+fn in_html(text: &str) -> String {
+    let mut out = String::new();
+    for char in text.chars() {
+        match char {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            char => out.push(char),
+        }
+    }
+    out
+}
+
+/// The characters of base64 that only these bytes can have, for each of the three places at which
+/// they may begin in a group of three bytes.
+fn in_base64(bytes: &[u8]) -> Vec<Vec<u8>> {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut found = Vec::new();
+    for before in 0..3_usize {
+        // The bits of the text, from the first character that has no other bits.
+        let skipped = (before * 8).div_ceil(6) * 6 - before * 8;
+        let bits = bytes.len() * 8 - skipped;
+        let bit = |at: usize| bytes[at / 8] >> (7 - at % 8) & 1;
+        let digits = (0..bits / 6).map(|n| {
+            let from = skipped + n * 6;
+            let value = (from..from + 6).fold(0, |value, at| value << 1 | bit(at));
+            ALPHABET[usize::from(value)]
+        });
+        found.push(digits.collect());
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_spelling_is_found_and_masked_without_a_change_of_length() {
+        let text = ForgottenText::new("a\"b<ç/key").expect("a text");
+        let cases = [
+            ("a\"b<ç/key", "**********"),
+            (r#"{"x":"a\"b<ç/key"}"#, r#"{"x":"***********"}"#),
+            (r#"{"x":"a\"b<\u00e7\/key"}"#, r#"{"x":"****************"}"#),
+            (r#"{"x":"a\"b<\u00E7/key"}"#, r#"{"x":"***************"}"#),
+            (r#"{"x":"a\"b\u003cç/key"}"#, r#"{"x":"****************"}"#),
+            (r#""{\"x\":\"a\\\"b<\\u00e7/key\"}""#, r#""{\"x\":\"******************\"}""#),
+            (r#""{\"x\":\"a\\\"b<ç/key\"}""#, r#""{\"x\":\"*************\"}""#),
+            ("<p>a&quot;b&lt;ç/key", "<p>******************"),
+            ("a\"b<c/key", "a\"b<c/key"),
+        ];
+        for (before, after) in cases {
+            let mut bytes = before.as_bytes().to_vec();
+            text.mask(&mut bytes);
+            assert_eq!(String::from_utf8_lossy(&bytes), after);
+        }
+    }
+
+    #[test]
+    fn base64_is_found_wherever_the_text_begins() {
+        // "secret-1" after no, one and two other bytes.
+        let text = ForgottenText::new("secret-1").expect("a text");
+        let cases = [
+            ("c2VjcmV0LTE=", "xxxxxxxxxxE="),
+            ("LHNlY3JldC0x", "LHxxxxxxxxxx"),
+            ("LCxzZWNyZXQtMQ==", "LCxxxxxxxxxxxQ=="),
+        ];
+        for (before, after) in cases {
+            let mut bytes = before.as_bytes().to_vec();
+            assert_eq!(text.mask(&mut bytes), 1, "{before}");
+            assert_eq!(String::from_utf8_lossy(&bytes), after);
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_part_of_many_others_is_refused() {
+        for text in ["", "short", "aaaaaaaaaa"] {
+            let refused = ForgottenText::new(text).expect_err("not a secret");
+            assert_eq!(refused.kind(), ErrorKind::Usage, "{text}");
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Removes versions from the vault, and texts from all versions.
+//!
+//! Packs never change. What stays of the packs that have something of what goes is written into a
+//! new one, which is proved, and then they are deleted. If the process is killed in between, what
+//! goes is still there, nothing else is lost, and a repetition completes the removal.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::merge::{Failed, Merge};
+use super::search::{TextSearch, is_prefix_of, unreadable};
+use super::version::{Content, FileVersions};
+use super::{FileKey, Vault, Version};
+use crate::archive::pack_name;
+use crate::forgotten::ForgottenText;
+use crate::store::disk::GcMode;
+use epitome_error::{Error, ErrorKind, Result};
+
+/// What [`Vault::remove`] or [`Vault::mask`] did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Removed {
+    /// The number of versions that are gone, or in which a text was masked.
+    pub versions: u64,
+    /// The number of kept files that these are versions of.
+    pub files: u64,
+    /// The number of packs that were replaced.
+    pub packs: u64,
+    /// The total length of all packs before, in bytes.
+    pub before: u64,
+    /// The same after it.
+    pub after: u64,
+}
+
+/// The numbers of versions of files.
+pub type VersionNumbers = BTreeMap<FileKey, BTreeSet<u64>>;
+
+impl Vault {
+    /// Removes versions, and all chunks that no other version needs. Versions that are made of
+    /// removed ones get their content. Numbers that do not exist are ignored.
+    ///
+    /// # Errors
+    ///
+    /// `Archive` if a part of the vault cannot be read, `Disk` or `NoPermission` if the new pack
+    /// cannot be written: nothing is removed then. `Disk` or `NoPermission` if an old pack cannot
+    /// be deleted: then it still has what was to be removed.
+    pub fn remove(&mut self, versions: &VersionNumbers) -> Result<Removed> {
+        let none = BTreeSet::new();
+        self.replace_packs(
+            |vault, machine| {
+                let own = versions.iter().filter(|(file, _)| file.machine == machine);
+                let known = own.filter(|(file, numbers)| {
+                    numbers.iter().any(|number| vault.index.version(file, *number).is_some())
+                });
+                Ok(known.map(|(file, _)| file.clone()).collect())
+            },
+            |merge, listed| {
+                let gone = versions.get(&listed.file).unwrap_or(&none);
+                let before = listed.versions.len();
+                listed.versions.retain(|version| !gone.contains(&version.number));
+                stand_alone(merge, listed)?;
+                Ok((before - listed.versions.len()) as u64)
+            },
+        )
+    }
+
+    /// Masks a text in every version of every file, and removes all chunks that have it. The
+    /// versions keep their numbers and lengths, and say that something was masked in them.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`remove`](Vault::remove); `Archive` also if a version cannot be read.
+    pub fn mask(&mut self, text: &ForgottenText) -> Result<Removed> {
+        self.replace_packs(
+            |vault, machine| Ok(vault.search(text, Some(machine))?.into_keys().collect()),
+            |merge, listed| super::search::mask_versions(merge, listed, text),
+        )
+    }
+
+    /// The versions in which a text is.
+    ///
+    /// # Errors
+    ///
+    /// `Archive` if a version cannot be read.
+    pub fn versions_with(&self, text: &ForgottenText) -> Result<VersionNumbers> {
+        self.search(text, None)
+    }
+
+    /// The number of chunks that no version needs, such as those that an interrupted removal left.
+    pub fn unneeded_chunks(&self) -> u64 {
+        let count_of = |machine: String| {
+            let needed = self.index.chunks_named(&machine, |_| true);
+            let packs = self.index.packs_of(&machine);
+            let chunks = packs.flat_map(|(_, facts)| facts.chunks.iter());
+            chunks.filter(|chunk| !needed.contains(chunk)).count() as u64
+        };
+        self.index.machines().into_iter().map(count_of).sum()
+    }
+
+    fn search(&self, text: &ForgottenText, machine: Option<&str>) -> Result<VersionNumbers> {
+        let mut found = VersionNumbers::new();
+        for of in self.index.machines() {
+            if machine.is_some_and(|machine| machine != of) {
+                continue;
+            }
+            let mut search = TextSearch::new(self, &of, text);
+            for file in self.files().filter(|file| file.machine == of) {
+                for version in self.versions(file) {
+                    if !search.occurrences(file, version)?.is_empty() {
+                        found.entry(file.clone()).or_default().insert(version.number);
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// For each machine, replaces all packs that have a version of the files that `affected`
+    /// returns, or a chunk that no other file needs. `change` changes the versions of each of
+    /// these files, and returns how many versions it removed or changed.
+    fn replace_packs(
+        &mut self,
+        affected: impl Fn(&Vault, &str) -> Result<BTreeSet<FileKey>>,
+        mut change: impl FnMut(&mut Merge<'_>, &mut FileVersions) -> Result<u64, Failed>,
+    ) -> Result<Removed> {
+        self.refresh()?;
+        let mut removed = Removed { before: self.size().1, ..Removed::default() };
+        for machine in self.index.machines() {
+            let own = std::mem::replace(&mut self.machine, machine);
+            let replaced = self.replace_packs_of_machine(&affected, &mut change, &mut removed);
+            self.machine = own;
+            replaced?;
+        }
+        removed.after = self.size().1;
+        Ok(removed)
+    }
+
+    /// See [`replace_packs`](Vault::replace_packs). The machine is that of this vault.
+    fn replace_packs_of_machine(
+        &mut self,
+        affected: &impl Fn(&Vault, &str) -> Result<BTreeSet<FileKey>>,
+        change: &mut impl FnMut(&mut Merge<'_>, &mut FileVersions) -> Result<u64, Failed>,
+        removed: &mut Removed,
+    ) -> Result<()> {
+        let lock = self.lock()?;
+        self.store.sweep(&self.machine, GcMode::Remove);
+        loop {
+            self.refresh()?;
+            if let Some(damage) = self.damaged().next() {
+                let what = "a part of the vault cannot be read: nothing was removed from it";
+                return Err(Error::new(ErrorKind::Archive, what)
+                    .because(damage.clone())
+                    .with_hint("what is in it is lost: delete that file, and repeat this"));
+            }
+            let files = affected(self, &self.machine)?;
+            let numbers = self.packs_to_replace(&files);
+            if numbers.is_empty() {
+                break;
+            }
+            let mut merge = Merge::begin(self, &numbers).map_err(|err| self.unread(err))?;
+            let mut listed = merge.versions();
+            let mut versions = 0;
+            for list in &mut listed.files {
+                list.file.machine.clone_from(&self.machine);
+                if files.contains(&list.file) {
+                    versions += change(&mut merge, list).map_err(|err| self.unread(err))?;
+                }
+            }
+            listed.files.retain(|list| !list.versions.is_empty());
+            let Some(name) = merge.finish(&listed).map_err(|err| self.unread(err))? else {
+                // A process that does not use the lock writes packs as well.
+                continue;
+            };
+            self.prove(&name)?;
+            removed.versions += versions;
+            removed.files += files.len() as u64;
+            removed.packs += numbers.len() as u64;
+            self.delete_packs(&numbers)?;
+            break;
+        }
+        drop(lock);
+        self.proved.clear();
+        self.refresh().map(drop)
+    }
+
+    /// Deletes packs, the newest first: they are made of what is in older ones.
+    fn delete_packs(&self, numbers: &BTreeSet<u64>) -> Result<()> {
+        let mut failed = None;
+        for number in numbers.iter().rev() {
+            let deleted = self.store.delete(&pack_name(&self.machine, *number));
+            failed = failed.or(deleted.err().filter(|err| err.kind() != ErrorKind::NotFound));
+        }
+        self.store.flush_folder(&self.machine)?;
+        match failed {
+            None => Ok(()),
+            Some(err) => {
+                let what = "a part of the vault could not be deleted: it still has what was to go";
+                Err(Error::new(err.kind(), what).because(err))
+            }
+        }
+    }
+
+    /// The packs of this machine that have a version of these files, a chunk that no other file
+    /// names, or what an interrupted merge or removal left.
+    fn packs_to_replace(&self, files: &BTreeSet<FileKey>) -> BTreeSet<u64> {
+        let needed = self.index.chunks_named(&self.machine, |file| !files.contains(file));
+        let packs = self.index.packs_of(&self.machine);
+        let with_rest = packs.filter(|(_, facts)| {
+            facts.is_stale || facts.chunks.iter().any(|chunk| !needed.contains(chunk))
+        });
+        let mut numbers: BTreeSet<u64> = with_rest.map(|(number, _)| number).collect();
+        for file in files {
+            let versions = self.versions(file);
+            numbers.extend(versions.filter_map(|it| self.index.pack_of(file, it.number)));
+        }
+        numbers
+    }
+
+    /// The error for a pack with damage: what is damaged cannot be copied.
+    fn unread(&self, failed: Failed) -> Error {
+        match failed {
+            Failed::Other(err) => err,
+            Failed::Damaged(number) => {
+                let what = "a part of the vault is damaged: nothing was removed from it";
+                let location = self.store.location(&pack_name(&self.machine, number));
+                Error::new(ErrorKind::Archive, what)
+                    .at(&location)
+                    .with_hint("`epitome archive verify` names what is lost")
+            }
+        }
+    }
+}
+
+/// Gives content of their own to those versions of a file that are made of versions which are not
+/// in the list.
+fn stand_alone(merge: &mut Merge<'_>, listed: &mut FileVersions) -> Result<(), Failed> {
+    let numbers: BTreeSet<u64> = listed.versions.iter().map(|it| it.number).collect();
+    let is_broken =
+        |version: &Version| version.content.base().is_some_and(|of| !numbers.contains(&of));
+    if !listed.versions.iter().any(is_broken) {
+        return Ok(());
+    }
+    // One version of each chain of appends gets chunks, and older ones are its beginning.
+    merge.join_appended(listed)?;
+    let file = listed.file.clone();
+    for at in (0..listed.versions.len()).rev() {
+        let version = listed.versions[at].clone();
+        if !is_broken(&version) {
+            continue;
+        }
+        let longer = listed.versions[at + 1..].iter().find(|later| {
+            matches!(later.content, Content::Chunks(_))
+                && later.digest.len >= version.digest.len
+                && is_prefix_of(merge, &file, version.number, later.number)
+        });
+        let content = match longer {
+            Some(longer) => Content::Prefix { of: longer.number },
+            None => match merge.chunks_of(&file, &version)? {
+                Some(chunks) => Content::Chunks(chunks),
+                None => return Err(Failed::Other(unreadable(&file, version.number))),
+            },
+        };
+        listed.versions[at].content = content;
+    }
+    Ok(())
+}
