@@ -29,7 +29,9 @@
 mod compacted;
 mod deleted;
 mod find;
+mod forgotten;
 mod history;
+mod prune;
 mod restore;
 mod watch;
 
@@ -46,13 +48,16 @@ use serde::Serialize;
 pub use deleted::{DeletedSession, deleted_sessions};
 pub use epitome_store::vault::{Cause, Change, FileKey, FileStamp, Vault, VaultReport, Version};
 pub use find::{VaultMatch, find};
+pub(crate) use forgotten::Forgotten;
 pub use history::{HistoryVersion, VersionHistory, VersionReason};
+pub use prune::{ProjectRules, PruneReport, PrunedFile, RetentionRules};
 pub use restore::{RestoreVersion, RestoredVersion, VersionFolder};
 pub use watch::{FolderWatch, Stopper, Wake};
 
+use crate::archive::GcMode;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
-use crate::ops::OpenSession;
+use crate::ops::{OpenSession, is_run_in};
 use crate::place::Place;
 use crate::regular;
 use crate::rows;
@@ -64,6 +69,8 @@ const ATTEMPTS: usize = 5;
 const RESCAN: Duration = Duration::from_mins(10);
 /// The same, if it does not.
 const POLL: Duration = Duration::from_secs(30);
+/// The time between two applications of the rules for what is kept.
+const PRUNE: Duration = Duration::from_hours(24);
 /// When a file that was being written is read again.
 const SOON: Duration = Duration::from_secs(2);
 
@@ -75,6 +82,10 @@ pub struct Keeper<'a> {
     pub agent: Option<&'a str>,
     /// Only sessions that were run in this folder or below it. `None`: all sessions.
     pub project: Option<&'a Path>,
+    /// Which projects are kept, and what is removed from the vault once a day.
+    pub rules: RetentionRules,
+    /// When the rules were applied last.
+    pruned: Option<Instant>,
     /// For each path, a state in which the vault has the file.
     known: HashMap<PathBuf, Known>,
     /// For each session that was read to find out, whether it was run in the project.
@@ -103,6 +114,8 @@ pub struct ScanReport {
     pub changing: Vec<PathBuf>,
     /// The errors of what could not be read.
     pub unread: Vec<Error>,
+    /// What was removed from the vault by the rules for what is kept, if they were applied.
+    pub pruned: Option<PruneReport>,
 }
 
 /// A version that was added, or would be added.
@@ -221,10 +234,26 @@ impl<'a> Keeper<'a> {
             vault,
             agent: None,
             project: None,
+            rules: RetentionRules::default(),
+            pruned: None,
             known,
             in_project: HashMap::new(),
             listed: HashMap::new(),
         }
+    }
+
+    /// Applies the rules for what is kept, if that was not done in the last 24 hours. Without
+    /// rules, nothing is done.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`RetentionRules::prune`].
+    pub fn prune_if_due(&mut self) -> Result<Option<PruneReport>> {
+        if self.rules.is_empty() || self.pruned.is_some_and(|at| at.elapsed() < PRUNE) {
+            return Ok(None);
+        }
+        self.pruned = Some(Instant::now());
+        self.rules.prune(self.config, &mut self.vault, GcMode::Remove).map(Some)
     }
 
     /// The vault.
@@ -292,7 +321,8 @@ impl<'a> Keeper<'a> {
     ///
     /// # Errors
     ///
-    /// The errors of [`scan`](Keeper::scan), and those of `each`.
+    /// The errors of [`scan`](Keeper::scan) and [`prune_if_due`](Keeper::prune_if_due), and those
+    /// of `each`.
     pub fn watch<E: From<Error>>(
         &mut self,
         watch: &mut FolderWatch,
@@ -305,6 +335,7 @@ impl<'a> Keeper<'a> {
         self.add_folders(watch);
         let mut scanned = Instant::now();
         loop {
+            report.pruned = self.prune_if_due()?;
             each(watch, &report)?;
             // A file that was being written is read again with the next changes.
             let usual = if watch.polls() { POLL } else { RESCAN };
@@ -434,11 +465,14 @@ impl<'a> Keeper<'a> {
         deleted: &[FileKey],
         report: &mut ScanReport,
     ) -> Result<bool> {
+        // Also those that were forgotten since they were listed.
+        let forgotten = Forgotten::read(self.config)?;
         let keys: Vec<FileKey> = candidates.iter().map(|it| it.key(&self.vault)).collect();
         let mut proved = Vec::new();
         let mut batch = self.vault.begin(self.config.now());
         for (candidate, key) in candidates.iter().zip(&keys) {
-            if candidate.is_known(&self.known) {
+            let is_forgotten = forgotten.has(&candidate.agent, &candidate.session);
+            if is_forgotten || candidate.is_known(&self.known) {
                 continue;
             }
             match candidate.put(&mut batch, key) {
@@ -479,9 +513,20 @@ impl<'a> Keeper<'a> {
 
     /// All files of an agent (`None`: of all agents) that exist and are kept.
     fn candidates(&mut self, agent: Option<&str>) -> (Vec<Candidate>, ScanReport) {
-        let FoundSessions { sessions, unread } = agents::all(&self.config.agents, agent);
+        let FoundSessions { sessions, mut unread } = agents::all(&self.config.agents, agent);
+        // A session that was to be forgotten must not be kept because the list cannot be read.
+        let forgotten = match Forgotten::read(self.config) {
+            Ok(forgotten) => forgotten,
+            Err(err) => {
+                unread.push(err);
+                return (Vec::new(), ScanReport { unread, ..ScanReport::default() });
+            }
+        };
         let mut candidates = Vec::new();
-        for session in sessions.iter().filter(|session| self.is_in_project(session)) {
+        for session in sessions {
+            if forgotten.has(session.agent, &session.id) || !self.is_in_project(&session) {
+                continue;
+            }
             candidates.push(Candidate {
                 agent: session.agent.to_owned(),
                 session: session.id.clone(),
@@ -503,14 +548,20 @@ impl<'a> Keeper<'a> {
         (candidates, ScanReport { files, unread, ..ScanReport::default() })
     }
 
-    /// Whether a session was run in the project, if there is one. A session is read once for it.
+    /// Whether a session was run in the project, if there is one, and in one that is kept. A
+    /// session is read once for it.
     fn is_in_project(&mut self, session: &SessionFile) -> bool {
-        let Some(project) = self.project else { return true };
+        if self.project.is_none() && self.rules.projects.is_empty() {
+            return true;
+        }
         if let Some(known) = self.in_project.get(&session.path) {
             return *known;
         }
-        let read = OpenSession::new(self.config, &session.path).is_run_in(project);
-        let Ok(is_in) = read else { return false };
+        let opened = OpenSession::new(self.config, &session.path);
+        let Ok(read) = opened.load() else { return false };
+        let cwd = read.transcript.head.cwd.as_deref();
+        let is_wanted = self.project.is_none_or(|project| is_run_in(project, cwd));
+        let is_in = is_wanted && self.rules.projects.keeps(cwd);
         self.in_project.insert(session.path.clone(), is_in);
         is_in
     }

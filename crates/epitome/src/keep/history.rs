@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use epitome_agents::find_agent;
-use epitome_model::Bytes;
+use epitome_model::{Bytes, plural};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -60,10 +60,18 @@ pub struct HistoryVersion {
     /// How many bytes longer the content is than that of the version before; negative if it is
     /// shorter.
     pub bytes_added: i64,
+    /// In how many places of the content a forgotten text was masked since it was seen.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub masked: u64,
     /// Why the content changed, if that is known: what epitome did, or that the agent compacted the
     /// session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<VersionReason>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Why the content of a file changed.
@@ -99,7 +107,7 @@ impl HistoryVersion {
             None => self.change.describe(self.bytes, Bytes(before)),
         };
         let difference = ChangeName::Appended.describe(self.bytes, Bytes(before));
-        match &self.reason {
+        let what = match &self.reason {
             None => changed,
             Some(VersionReason::Compacted { run: Some(run), .. }) => {
                 format!("compacted by epitome (run {run}), {difference}")
@@ -114,6 +122,10 @@ impl HistoryVersion {
             Some(VersionReason::RestoredVersion { version }) => {
                 format!("restored from version {version}")
             }
+        };
+        match self.masked {
+            0 => what,
+            masked => format!("{what}; {} forgotten", plural(masked, "text")),
         }
     }
 
@@ -204,6 +216,7 @@ fn history_version(
             | Change::Deleted => None,
         },
         bytes_added: signed(len) - signed(was),
+        masked: version.masked,
         reason: reason(version, before, generations),
     }
 }

@@ -33,6 +33,29 @@ pub struct Values {
     pub trust: Trust,
     /// The archive of removed bytes.
     pub archive: Archive,
+    /// What `epitome keep` keeps, and for how long.
+    pub keep: Retention,
+}
+
+/// What `epitome keep` keeps, and for how long. Without a rule, everything is kept forever.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Retention {
+    /// For how many days a version is kept after another one has taken its place. The newest
+    /// version of a session stays.
+    #[schemars(range(min = 1), extend("x-yours" = true))]
+    pub days: Option<u64>,
+    /// The size on disk, in bytes, above which the oldest versions are removed. The newest version
+    /// of a session stays.
+    #[schemars(extend("x-yours" = true))]
+    pub size: Option<u64>,
+    /// The only projects whose sessions are kept: folders, and all below them. `*` stands for any
+    /// characters but `/`, `**` for any.
+    #[schemars(extend("x-path" = "file", "x-yours" = true))]
+    pub projects: Option<Vec<PathBuf>>,
+    /// Projects whose sessions are not kept.
+    #[schemars(extend("x-path" = "file", "x-yours" = true))]
+    pub not_projects: Option<Vec<PathBuf>>,
 }
 
 /// The archive of removed bytes.

@@ -1,0 +1,344 @@
+//! How long versions are kept, and of which projects: the rules in the settings, and what they
+//! remove.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use epitome_model::Bytes;
+use epitome_store::vault::{VaultUsage, VersionNumbers};
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+
+use super::{FileKey, Vault, Version};
+use crate::archive::GcMode;
+use crate::config::Config;
+use crate::error::{Error, ErrorKind, Result};
+use crate::session::Loaded;
+use crate::settings::Settings;
+use crate::settings::values::Retention;
+
+/// How often a vault that is still too large is pruned again: what a removal gives back is
+/// estimated.
+const ATTEMPTS: usize = 3;
+
+/// What `epitome keep` keeps, and for how long: the settings `keep.…`. Without a rule, everything
+/// is kept forever.
+#[derive(Clone, Debug, Default)]
+pub struct RetentionRules {
+    /// How long a version is kept after another one has taken its place.
+    pub age: Option<SignedDuration>,
+    /// The size on disk that the vault should not exceed.
+    pub size: Option<Bytes>,
+    /// Which projects are kept.
+    pub projects: ProjectRules,
+}
+
+/// Which projects are kept.
+#[derive(Clone, Debug, Default)]
+pub struct ProjectRules {
+    only: Option<GlobSet>,
+    not: Option<GlobSet>,
+}
+
+/// What rules removed from the vault, or would remove. Its serde form is the JSON of
+/// `epitome keep --prune --json` (`docs/json.md`), to which members are only added.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PruneReport {
+    /// The files of which versions go.
+    pub files: Vec<PrunedFile>,
+    /// The number of versions that go.
+    pub versions: u64,
+    /// The number of sessions of which versions go.
+    pub sessions: u64,
+    /// The length of the vault on disk before.
+    pub bytes_before: Bytes,
+    /// The length of the vault on disk after it. In a dry run it is an estimate.
+    pub bytes_after: Bytes,
+    /// Whether this is only what would be removed.
+    pub dry_run: bool,
+}
+
+/// A file of which versions go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PrunedFile {
+    /// The name of the agent.
+    pub agent: String,
+    /// The id of the session.
+    pub session: String,
+    /// For a file that belongs to the session and is not its own: its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part: Option<String>,
+    /// The address of the file.
+    #[serde(serialize_with = "epitome_model::lossy_path")]
+    pub path: PathBuf,
+    /// The numbers of the versions that go.
+    pub removed: Vec<u64>,
+    /// How many versions stay.
+    pub kept: u64,
+}
+
+impl RetentionRules {
+    /// The rules in the settings.
+    ///
+    /// # Errors
+    ///
+    /// `Settings` if a pattern for projects is not valid.
+    pub fn from_settings(settings: &Settings) -> Result<RetentionRules> {
+        let Retention { days, size, projects, not_projects } = &settings.values.keep;
+        let only = projects.as_deref().map(|it| globs("keep.projects", it)).transpose()?;
+        let not = not_projects.as_deref().map(|it| globs("keep.not_projects", it)).transpose()?;
+        let hours = days.map(|days| i64::try_from(days).unwrap_or(i64::MAX).saturating_mul(24));
+        Ok(RetentionRules {
+            age: hours.map(|hours| SignedDuration::from_secs(hours.saturating_mul(3600))),
+            size: size.map(Bytes),
+            projects: ProjectRules { only, not },
+        })
+    }
+
+    /// Whether no rule removes anything.
+    pub fn is_empty(&self) -> bool {
+        self.age.is_none() && self.size.is_none() && self.projects.is_empty()
+    }
+
+    /// Removes from the vault what these rules do not keep, or only says what that is.
+    ///
+    /// The newest version of a file always stays, unless its project is not kept. A version that a
+    /// newer one is made of stays in it.
+    ///
+    /// # Errors
+    ///
+    /// `Archive` if a part of the vault cannot be read; `Disk` or `NoPermission` if it cannot be
+    /// written: then nothing but what was to go is lost.
+    pub fn prune(&self, config: &Config, vault: &mut Vault, mode: GcMode) -> Result<PruneReport> {
+        vault.refresh()?;
+        let bytes_before = Bytes(vault.size().1);
+        let mut report = PruneReport { bytes_before, ..PruneReport::default() };
+        report.dry_run = mode == GcMode::Show;
+        report.bytes_after = bytes_before;
+        for _ in 0..ATTEMPTS {
+            let plan = self.plan(config, vault)?;
+            if plan.versions.is_empty() {
+                break;
+            }
+            report.add(vault, &plan.versions);
+            if mode == GcMode::Show {
+                report.bytes_after = Bytes(bytes_before.0.saturating_sub(plan.given_back));
+                break;
+            }
+            let removed = vault.remove(&plan.versions)?;
+            report.bytes_after = Bytes(removed.after);
+        }
+        Ok(report)
+    }
+
+    /// The versions that these rules do not keep.
+    fn plan(&self, config: &Config, vault: &Vault) -> Result<Plan> {
+        let mut plan = Plan::default();
+        if self.is_empty() || vault.files().next().is_none() {
+            return Ok(plan);
+        }
+        let mut usage = VaultUsage::read(vault)?;
+        for file in self.projects.unwanted(vault) {
+            for version in vault.versions(file) {
+                plan.add(&mut usage, file, version);
+            }
+        }
+        let mut replaced = replaced_versions(vault);
+        replaced.retain(|it| !plan.has(it.file, it.version.number));
+        if let Some(age) = self.age {
+            let since = config.now().checked_sub(age).unwrap_or(Timestamp::MIN);
+            for old in replaced.iter().filter(|it| it.at < since) {
+                plan.add(&mut usage, old.file, old.version);
+            }
+        }
+        if let Some(most) = self.size {
+            let mut freed = Vec::new();
+            for old in &replaced {
+                if vault.size().1.saturating_sub(plan.given_back) <= most.0 {
+                    break;
+                }
+                if !plan.has(old.file, old.version.number) {
+                    plan.add(&mut usage, old.file, old.version);
+                    freed.push(old);
+                }
+            }
+            // What costs nothing, because newer versions are made of it, need not go.
+            for old in freed {
+                if usage.is_free(old.file, old.version) {
+                    plan.keep(old.file, old.version.number);
+                }
+            }
+        }
+        Ok(plan)
+    }
+}
+
+/// Versions that go.
+#[derive(Default)]
+struct Plan {
+    versions: VersionNumbers,
+    given_back: u64,
+}
+
+impl Plan {
+    fn add<'v>(&mut self, usage: &mut VaultUsage<'v>, file: &'v FileKey, version: &Version) {
+        self.given_back += usage.remove(file, version);
+        self.versions.entry(file.clone()).or_default().insert(version.number);
+    }
+
+    fn has(&self, file: &FileKey, number: u64) -> bool {
+        self.versions.get(file).is_some_and(|numbers| numbers.contains(&number))
+    }
+
+    fn keep(&mut self, file: &FileKey, number: u64) {
+        if let Some(numbers) = self.versions.get_mut(file) {
+            numbers.remove(&number);
+            if numbers.is_empty() {
+                self.versions.remove(file);
+            }
+        }
+    }
+}
+
+/// A version that another one has taken the place of.
+struct Replaced<'v> {
+    /// When the other one was seen.
+    at: Timestamp,
+    file: &'v FileKey,
+    version: &'v Version,
+}
+
+/// All versions but the newest of each file. Those that were replaced first come first.
+fn replaced_versions(vault: &Vault) -> Vec<Replaced<'_>> {
+    let mut replaced = Vec::new();
+    for file in vault.files() {
+        let versions: Vec<&Version> = vault.versions(file).collect();
+        for pair in versions.windows(2) {
+            replaced.push(Replaced { at: pair[1].seen, file, version: pair[0] });
+        }
+    }
+    replaced.sort_by_key(|it| (it.at, it.file, it.version.number));
+    replaced
+}
+
+impl PruneReport {
+    fn add(&mut self, vault: &Vault, gone: &VersionNumbers) {
+        for (file, numbers) in gone {
+            self.versions += numbers.len() as u64;
+            let known = self.files.iter_mut().find(|it| it.is_of(file));
+            if let Some(known) = known {
+                known.removed.extend(numbers);
+                known.kept = known.kept.saturating_sub(numbers.len() as u64);
+                continue;
+            }
+            self.files.push(PrunedFile {
+                agent: file.agent.clone(),
+                session: file.session.clone(),
+                part: file.part.clone(),
+                path: file.path.clone(),
+                removed: numbers.iter().copied().collect(),
+                kept: (vault.versions(file).count() - numbers.len()) as u64,
+            });
+        }
+        let sessions: BTreeSet<(&String, &String)> =
+            self.files.iter().map(|file| (&file.agent, &file.session)).collect();
+        self.sessions = sessions.len() as u64;
+    }
+}
+
+impl PrunedFile {
+    fn is_of(&self, file: &FileKey) -> bool {
+        (&self.agent, &self.session, &self.part, &self.path)
+            == (&file.agent, &file.session, &file.part, &file.path)
+    }
+}
+
+impl ProjectRules {
+    /// Whether all projects are kept.
+    pub fn is_empty(&self) -> bool {
+        self.only.is_none() && self.not.is_none()
+    }
+
+    /// Whether sessions that were run in the folder `cwd` are kept. If it is not known in which
+    /// folder a session was run, it is kept unless only some projects are.
+    pub fn keeps(&self, cwd: Option<&str>) -> bool {
+        let Some(cwd) = cwd else { return self.only.is_none() };
+        let matches = |globs: &GlobSet| Path::new(cwd).ancestors().any(|it| globs.is_match(it));
+        self.only.as_ref().is_none_or(matches) && !self.not.as_ref().is_some_and(matches)
+    }
+
+    /// The kept files of sessions that were certainly run in a project that is not kept.
+    fn unwanted<'v>(&self, vault: &'v Vault) -> Vec<&'v FileKey> {
+        if self.is_empty() {
+            return Vec::new();
+        }
+        let mut is_kept: BTreeMap<(&str, &str, &str), bool> = BTreeMap::new();
+        for file in vault.files().filter(|file| file.part.is_none()) {
+            let Some(cwd) = folder_of(vault, file) else { continue };
+            let session = (&*file.machine, &*file.agent, &*file.session);
+            // A session that was moved is kept if one of its folders is.
+            *is_kept.entry(session).or_default() |= self.keeps(Some(&cwd));
+        }
+        let is_unwanted = |file: &&FileKey| {
+            is_kept.get(&(&*file.machine, &*file.agent, &*file.session)) == Some(&false)
+        };
+        vault.files().filter(is_unwanted).collect()
+    }
+}
+
+/// The folder in which a kept session was run, as its newest version says.
+fn folder_of(vault: &Vault, file: &FileKey) -> Option<String> {
+    let newest = vault.versions(file).rev().find(|version| !version.is_deleted())?;
+    let content = vault.open_version(file, newest.number).ok()?;
+    let session = Loaded::read(content, Some(&file.agent)).ok()?;
+    session.transcript.head.cwd.map(|cwd| cwd.to_string())
+}
+
+/// Patterns of folders: `*` stands for any characters but `/`, `**` for any.
+fn globs(setting: &str, patterns: &[PathBuf]) -> Result<GlobSet> {
+    let failed = |err: globset::Error| {
+        Error::new(ErrorKind::Settings, format!("{setting} is not valid")).because(err)
+    };
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        let text = pattern.to_string_lossy();
+        let text = text.trim_end_matches('/');
+        set.add(GlobBuilder::new(text).literal_separator(true).build().map_err(failed)?);
+    }
+    set.build().map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_project_is_kept_if_a_pattern_matches_its_folder_or_one_above() {
+        let rules = |only: Option<&[&str]>, not: Option<&[&str]>| {
+            let set = |it: &[&str]| {
+                let patterns: Vec<PathBuf> = it.iter().map(PathBuf::from).collect();
+                globs("keep.projects", &patterns).expect("patterns")
+            };
+            ProjectRules { only: only.map(set), not: not.map(set) }
+        };
+        let cases = [
+            (None, None, Some("/w/a"), true),
+            (Some(&["/w/a"][..]), None, Some("/w/a/src"), true),
+            (Some(&["/w/a/"]), None, Some("/w/a"), true),
+            (Some(&["/w/a"]), None, Some("/w/ab"), false),
+            (Some(&["/w/*"]), None, Some("/w/ab/c"), true),
+            (Some(&["/w/*"]), None, Some("/w"), false),
+            (Some(&["/**/secret"]), None, Some("/a/b/secret/c"), true),
+            (Some(&["/w/a"]), None, None, false),
+            (None, Some(&["/w/*-client"][..]), Some("/w/big-client/src"), false),
+            (None, Some(&["/w/*-client"]), Some("/w/own"), true),
+            (None, Some(&["/w/a"]), None, true),
+            (Some(&["/w"]), Some(&["/w/a"]), Some("/w/a"), false),
+            (Some(&["/w"]), Some(&["/w/a"]), Some("/w/b"), true),
+        ];
+        for (only, not, cwd, expect) in cases {
+            assert_eq!(rules(only, not).keeps(cwd), expect, "{only:?} {not:?} {cwd:?}");
+        }
+    }
+}
