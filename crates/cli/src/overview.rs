@@ -14,7 +14,7 @@ const GROUPS: [(&str, &[&str]); 8] = [
         "Shrink",
         &["compact", "restore", "undo", "log", "losses", "show", "watch", "archive", "recipes"],
     ),
-    ("Keep every version", &["keep", "history"]),
+    ("Keep every version", &["keep", "history", "forget"]),
     ("Share", &["render", "redact", "scan", "index", "manifest"]),
     ("Move", &["port", "export"]),
     ("On the way to the model", &["wrap", "proxy"]),

@@ -135,6 +135,7 @@ fn generation(way: UndoData) -> Generation {
         tokens_after: Tokens(0),
         edits: Default::default(),
         shared: Some(way.shared),
+        forgotten: Vec::new(),
         imported: None,
     }
 }

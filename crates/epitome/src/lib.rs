@@ -14,8 +14,9 @@
 //! compactions, [`list`](mod@list) lists them, [`render`] makes pages of them, [`redact`] hides
 //! secrets in them, [`port`] makes them readable by another agent, [`simulate`] replays them under
 //! recipes, [`runs`] lists past compactions, [`hooks`] keeps transcripts of them when they end,
-//! [`watch`] compacts them when they are not used, [`keep`] keeps every version of them, and
-//! [`pipe`] serves the context of a running agent to a program in any language.
+//! [`watch`] compacts them when they are not used, [`keep`] keeps every version of them, [`forget`]
+//! removes all that is stored of them, and [`pipe`] serves the context of a running agent to a
+//! program in any language.
 //!
 //! ```
 //! use epitome::ops::{Compact, OpenSession, Restore};
@@ -56,6 +57,7 @@ pub mod cost;
 pub mod doctor;
 mod drive;
 mod family;
+pub mod forget;
 mod garbage;
 pub mod history;
 pub mod hooks;

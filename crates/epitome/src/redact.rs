@@ -266,7 +266,7 @@ pub fn redact_session<'a, S: Source>(
 
 /// The spans that must not be edited, in order and disjoint: reasoning, which may be signed, and
 /// pictures.
-fn sealed(transcript: &Transcript) -> Vec<Span> {
+pub(crate) fn sealed(transcript: &Transcript) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     for block in transcript.entries().flat_map(|(_, entry)| &entry.blocks) {
         match block {

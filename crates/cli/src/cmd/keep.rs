@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use clap::Args as ClapArgs;
-use epitome::keep::{FolderWatch, Keeper, KeptVersion, ScanReport, Vault};
+use epitome::archive::GcMode;
+use epitome::keep::{
+    FolderWatch, Keeper, KeptVersion, PruneReport, RetentionRules, ScanReport, Vault,
+};
 
 use crate::app::App;
 use crate::failure::{Failure, Result, Status};
@@ -17,6 +20,7 @@ Examples:
   epitome keep --all --once             keep what all agents have written until now
   epitome keep --once --agent claude    for a timer: cron, systemd
   epitome keep --all --once --dry-run   what would be kept
+  epitome keep --prune --dry-run        what the rules in the settings would remove
   epitome history 0f3c9a52              the versions of a session
   epitome restore 0f3c9a52 --at 3       bring one back, also of a deleted session";
 
@@ -43,12 +47,21 @@ pub struct Args {
     #[arg(long, value_name = "AGE", value_parser = parse_age, conflicts_with = "once")]
     pub every: Option<Duration>,
 
-    /// Keep nothing, and report what would be kept
+    /// Keep nothing new, but remove what the settings keep.days, keep.size and keep.projects do not
+    /// keep; a keeper that runs does this once a day
+    #[arg(long, conflicts_with_all = ["every", "all", "once", "project"])]
+    pub prune: bool,
+
+    /// Keep and remove nothing, and report what would be kept or removed
     #[arg(long)]
     pub dry_run: bool,
 }
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
+    let rules = RetentionRules::from_settings(app.settings()?)?;
+    if args.prune {
+        return prune(app, args, &rules);
+    }
     let is_filtered = app.agent().is_some() || args.which.project.is_some();
     if !is_filtered && !args.all {
         return Err(Failure::usage("no sessions selected; keep needs a filter or --all")
@@ -58,11 +71,15 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         if args.dry_run { Keeper::open_dry(&app.config)? } else { Keeper::open(&app.config)? };
     keeper.agent = app.agent();
     keeper.project = args.which.project.as_deref();
+    keeper.rules = rules;
     warn_of_damage(app, keeper.vault());
     if args.once || args.dry_run {
         let report = if args.dry_run { keeper.plan()? } else { keeper.scan()? };
         print(app, &report)?;
         print_sum(app, args, &report)?;
+        if !args.dry_run {
+            note_pruned(app, keeper.prune_if_due()?.as_ref());
+        }
         return unread(app, &report);
     }
     watch(app, args, &mut keeper)
@@ -86,8 +103,58 @@ fn watch(app: &App, args: &Args, keeper: &mut Keeper<'_>) -> Result<()> {
             }
             is_first = false;
         }
+        note_pruned(app, report.pruned.as_ref());
         unread(app, report)
     })
+}
+
+/// Removes what the rules in the settings do not keep.
+fn prune(app: &App, args: &Args, rules: &RetentionRules) -> Result<()> {
+    if app.agent().is_some() {
+        return Err(Failure::usage("--prune takes no --agent: the rules are for all sessions"));
+    }
+    let mut vault = app.config.vault()?;
+    let mode = if args.dry_run { GcMode::Show } else { GcMode::Remove };
+    let report = rules.prune(&app.config, &mut vault, mode).map_err(Failure::writing)?;
+    if app.global.json {
+        return app.print_json(&report);
+    }
+    let mut text = String::new();
+    for file in &report.files {
+        let name = file_name(&file.session, file.part.as_deref());
+        let versions = count(file.removed.len() as u64, "version");
+        let kept = if file.kept == 0 { "none".to_owned() } else { file.kept.to_string() };
+        text.push_str(&format!("{} {name}  {versions} of it, {kept} kept\n", file.agent));
+    }
+    if rules.is_empty() {
+        text.push_str("no rule is set, so nothing is ever removed\n");
+        app.print(&text)?;
+        app.note("`keep.days`, `keep.size` and `keep.projects` are rules: `epitome config`");
+        return Ok(());
+    }
+    let verb = if args.dry_run { "would be removed" } else { "removed" };
+    text.push_str(&format!("{}\n", sum_pruned(&report, verb)));
+    app.print(&text)
+}
+
+/// How much was removed.
+fn sum_pruned(report: &PruneReport, verb: &str) -> String {
+    if report.versions == 0 {
+        let size = report.bytes_after;
+        return format!("{BOLD}nothing{BOLD:#} {verb}; the vault has {size}");
+    }
+    let versions = count(report.versions, "version");
+    let sessions = count(report.sessions, "session");
+    let PruneReport { bytes_before, bytes_after, .. } = report;
+    let sizes = format!("the vault: {bytes_before} -> {bytes_after}");
+    format!("{BOLD}{versions}{BOLD:#} of {sessions} {verb}; {sizes}")
+}
+
+/// Reports what a keeper removed.
+pub fn note_pruned(app: &App, report: Option<&PruneReport>) {
+    if let Some(report) = report.filter(|report| report.versions > 0) {
+        app.note(&format!("{} (keep.… in the settings)", sum_pruned(report, "removed")));
+    }
 }
 
 /// Prints what a scan did.
@@ -139,10 +206,15 @@ fn unread(app: &App, report: &ScanReport) -> Result<()> {
 }
 
 fn line(kept: &KeptVersion) -> String {
-    let name = match &kept.part {
-        Some(part) => format!("{} / {}", text::field(&kept.session), text::field(part)),
-        None => text::field(&kept.session),
-    };
+    let name = file_name(&kept.session, kept.part.as_deref());
     let what = kept.change.describe(kept.bytes, kept.bytes_before);
     format!("{} {name}  {DIM}version{DIM:#} {}  {what}\n", kept.agent, kept.version)
+}
+
+/// The name of a kept file: that of its session, and its own.
+pub fn file_name(session: &str, part: Option<&str>) -> String {
+    match part {
+        Some(part) => format!("{} / {}", text::field(session), text::field(part)),
+        None => text::field(session),
+    }
 }

@@ -10,6 +10,7 @@ pub mod demo;
 pub mod doctor;
 pub mod engine;
 pub mod export;
+pub mod forget;
 pub mod history;
 pub mod hook;
 pub mod index;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args as ClapArgs;
 use epitome::archive::Run;
-use epitome::keep::Keeper;
+use epitome::keep::{Keeper, RetentionRules};
 use epitome::ops::CompactReport;
 use epitome::watch::{Share, Trigger, Watch};
 use epitome_model::{Bytes, Turns};
@@ -157,6 +157,7 @@ fn keeper<'a>(app: &'a App, args: &'a Args) -> Result<Keeper<'a>> {
     let mut keeper = Keeper::open(&app.config)?;
     keeper.agent = app.agent();
     keeper.project = args.which.project.as_deref();
+    keeper.rules = RetentionRules::from_settings(app.settings()?)?;
     Ok(keeper)
 }
 
@@ -204,6 +205,7 @@ impl Reports<'_> {
         let mut worst = None;
         if let Some(keeper) = self.keeper.as_mut().filter(|_| !dry_run) {
             keep::note_unread(self.app, &keeper.scan()?);
+            keep::note_pruned(self.app, keeper.prune_if_due()?.as_ref());
         }
         watch.look(dry_run, |path, least| self.compact(path, least, dry_run, &mut worst))?;
         if !dry_run {

@@ -13,6 +13,7 @@ mod cost;
 mod engine;
 mod export;
 mod family;
+mod forget;
 mod hooks;
 mod hostile_text;
 mod inspect;

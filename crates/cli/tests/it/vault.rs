@@ -115,6 +115,65 @@ fn gc_keeps_what_a_compacted_version_needs() {
     assert_eq!(fs::read(&path).expect("a session"), versions[1]);
 }
 
+#[test]
+fn versions_that_were_replaced_long_ago_are_removed() {
+    let world = World::new();
+    let versions = kept(&world);
+    assert_snapshot!(world.run(&["keep", "--prune"]));
+    // The session was deleted at 10:50, and its last content had been seen at 10:40.
+    let prune = |time: &str, options: &[&str]| {
+        let command = [&["keep", "--prune", "--set", "keep.days=30"][..], options].concat();
+        let done = world.command(&command).env("EPITOME_NOW", time).output();
+        world.terminal(&command, &done.expect("the program runs"))
+    };
+    let days_30 = "2026-12-20T10:35:00Z";
+    let before = world.tree();
+    assert_snapshot!(prune(days_30, &["--dry-run"]));
+    assert_eq!(world.tree(), before);
+    assert_snapshot!(prune(days_30, &[]));
+    assert_snapshot!(without_runs(&world.run(&["history", PI])));
+    for number in ["1", "2"] {
+        assert_eq!(world.status(&["restore", PI, "--at", number, "--yes"]), 2, "{number}");
+    }
+    assert_eq!(world.status(&["restore", PI, "--at", "4", "--yes"]), 0);
+    assert_eq!(fs::read(place(&world)).expect("a session"), versions[3]);
+    assert_eq!(world.status(&["archive", "verify"]), 0);
+    let late = ["keep", "--prune", "--dry-run", "--json", "--set", "keep.days=1"];
+    world::check("prune.schema.json", &world.json(&late));
+}
+
+#[test]
+fn the_oldest_versions_go_until_the_vault_is_small_enough() {
+    let world = World::new();
+    kept(&world);
+    let path = world.claude(CLAUDE, sessions::claude(CLAUDE));
+    world.run(&["keep", "--all", "--once"]);
+    let prune = ["keep", "--prune", "--set", "keep.size=1"];
+    assert_snapshot!(world.run(&prune));
+    // The newest version of a session that exists stays.
+    fs::remove_file(&path).expect("a session");
+    assert_eq!(world.status(&["restore", CLAUDE, "--at", "1", "--yes"]), 0);
+    assert_eq!(fs::read(&path).expect("a session"), sessions::claude(CLAUDE).as_bytes());
+    assert_snapshot!(world.run(&["keep", "--all", "--once", "--set", "keep.size=1"]));
+}
+
+#[test]
+fn only_the_projects_in_the_settings_are_kept() {
+    let world = World::new();
+    world.pi(PI, sessions::pi(PI));
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    world.run(&["keep", "--all", "--once"]);
+    let not = |folder: &str, command: &[&str]| {
+        let setting = format!("keep.not_projects={folder}");
+        world.run(&[command, &["--set", &setting]].concat())
+    };
+    assert_snapshot!(not("/elsewhere", &["keep", "--prune"]));
+    assert_snapshot!(not("/**", &["keep", "--prune"]));
+    assert_snapshot!(not("/**", &["keep", "--all", "--once"]));
+    assert_snapshot!(not("/{", &["keep", "--prune"]));
+    assert_snapshot!(world.run(&["history", PI]));
+}
+
 /// The output without the id of a run, which depends on the time.
 fn without_runs(terminal: &str) -> String {
     terminal.lines().fold(String::new(), |text, line| match line.split_once("(run ") {

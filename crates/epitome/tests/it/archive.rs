@@ -124,6 +124,7 @@ fn what_is_put_in_is_read_back() {
         tokens_after: draft.tokens_after,
         edits: draft.edits,
         shared: draft.shared,
+        forgotten: Vec::new(),
         imported: None,
     };
     assert_eq!(made, expect);

@@ -80,6 +80,7 @@ impl Memory {
             tokens_after: Tokens(0),
             edits: BTreeMap::new(),
             shared: Some(way.shared),
+            forgotten: Vec::new(),
             imported: None,
             run: None,
             part_of: None,

@@ -5,6 +5,7 @@ mod bad_days;
 mod changed;
 mod conclusions;
 mod cursor;
+mod forget;
 mod golden_views;
 mod heard;
 mod histories;

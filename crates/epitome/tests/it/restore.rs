@@ -95,6 +95,7 @@ impl Memory {
             tokens_after: draft.tokens_after,
             edits: draft.edits,
             shared: draft.shared,
+            forgotten: Vec::new(),
             imported: None,
         });
         after.read(0..after.len()).into_owned()

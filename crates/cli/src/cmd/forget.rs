@@ -1,0 +1,221 @@
+//! `epitome forget`: remove a session, or a text, from all that epitome stores.
+
+use std::ffi::OsString;
+use std::io::{IsTerminal, Read};
+
+use clap::Args as ClapArgs;
+use console::Term;
+use epitome::forget::{
+    ForgetAction, ForgetPlace, ForgetReport, ForgetSession, ForgetText, PlaceKind, SessionChoice,
+};
+
+use crate::app::App;
+use crate::confirm::{ask_to_continue, can_ask};
+use crate::failure::{Failure, Result, Status};
+use crate::table::{Side, Table};
+use crate::text::{self, BOLD, DIM, count, one_line};
+
+const EXAMPLES: &str = "\
+Examples:
+  epitome forget 0f3c9a52                  show what is stored of a session, and ask
+  epitome forget 0f3c9a52 --yes            remove it
+  epitome forget --secret                  type a text without echo; show where it is, and ask
+  epitome forget --secret --yes < secret   remove a text that is read from a file
+  epitome forget --secret --sessions       also replace it in the sessions of agents";
+
+/// Remove a session, or a text such as a secret, from all that epitome stores
+///
+/// Removes it from the vault, the archive of compactions, caches, the search index and logs, then
+/// reads everything again to prove that it is gone. Shows the places first. Sessions of agents stay
+/// as they are, except with --sessions.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// A file, a session id, or its prefix
+    #[arg(value_name = "SESSION", required_unless_present = "secret", conflicts_with = "secret")]
+    pub session: Option<OsString>,
+
+    /// Forget a text, which is typed without echo or read from standard input
+    ///
+    /// It is never an argument, because other users can see those. White space around it is
+    /// removed.
+    #[arg(long)]
+    pub secret: bool,
+
+    /// Also replace the text in the sessions of agents
+    #[arg(long, requires = "secret")]
+    pub sessions: bool,
+
+    /// Show the places, and change nothing
+    #[arg(long, conflicts_with = "yes")]
+    pub dry_run: bool,
+
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+}
+
+pub fn run(app: &App, args: &Args) -> Result<()> {
+    match &args.session {
+        None => {
+            let mut forget = ForgetText::new(secret()?.trim())?;
+            forget.sessions = args.sessions;
+            let plan = || forget.plan(&app.config).map_err(Failure::writing);
+            let run = || forget.run(&app.config).map_err(Failure::writing);
+            carry_out(app, args, plan, run)
+        }
+        Some(name) => {
+            let forget = session(app, &name.to_string_lossy())?;
+            let plan = || forget.plan(&app.config).map_err(Failure::writing);
+            let run = || forget.run(&app.config).map_err(Failure::writing);
+            carry_out(app, args, plan, run)
+        }
+    }
+}
+
+/// Shows the plan and asks; then does it.
+fn carry_out(
+    app: &App,
+    args: &Args,
+    plan: impl FnOnce() -> Result<ForgetReport>,
+    run: impl FnOnce() -> Result<ForgetReport>,
+) -> Result<()> {
+    let may_ask = can_ask() && !app.global.json;
+    if !args.yes {
+        let plan = plan()?;
+        let is_done = plan.places.iter().all(|place| place.action == ForgetAction::Stays);
+        if args.dry_run || !may_ask || is_done {
+            return print(app, args, &plan);
+        }
+        print(app, args, &plan)?;
+        ask_to_continue(app, false, "This cannot be undone. Forget it?")?;
+    }
+    print(app, args, &run()?)
+}
+
+/// The text, typed without echo or read from standard input.
+fn secret() -> Result<String> {
+    if std::io::stdin().is_terminal() {
+        let terminal = Term::stderr();
+        terminal.write_str("text to forget: ")?;
+        return Ok(terminal.read_secure_line()?);
+    }
+    let mut text = String::new();
+    let read = std::io::stdin().lock().read_to_string(&mut text);
+    read.map_err(|err| Failure::usage("cannot read the text").because(&err))?;
+    Ok(text)
+}
+
+fn session(app: &App, name: &str) -> Result<ForgetSession> {
+    match ForgetSession::find(&app.config, name, app.agent())? {
+        SessionChoice::One(session) => Ok(session),
+        SessionChoice::AnyOf(found) => {
+            let name = text::field(name);
+            let mut what = format!("`{name}` is the beginning of {} session ids", found.len());
+            for (agent, id) in found.iter().take(10) {
+                what.push_str(&format!("\n{agent} {}", text::field(id)));
+            }
+            Err(Failure::new(Status::Usage, "ambiguous", what).hint("give more of the id"))
+        }
+        SessionChoice::Nothing => {
+            let what = format!("nothing is stored of a session called `{}`", text::field(name));
+            Err(Failure::new(Status::Unreadable, "not-found", what)
+                .hint("`epitome list --deleted` and `epitome archive ls` list what is stored"))
+        }
+    }
+}
+
+fn print(app: &App, args: &Args, report: &ForgetReport) -> Result<()> {
+    if app.global.json {
+        return app.print_json(report);
+    }
+    let mut table = Table::new(&[Side::Left, Side::Left, Side::Right, Side::Left], &[]);
+    for place in &report.places {
+        table.row(vec![
+            action(place.action, report.dry_run).to_owned(),
+            kind(place.kind).to_owned(),
+            amount(place, args.secret),
+            name(place),
+        ]);
+    }
+    let mut text = table.render();
+    let is_done = report.places.iter().all(|place| place.action == ForgetAction::Stays);
+    match &report.proof {
+        None if is_done => text.push_str("epitome stores nothing of it\n"),
+        Some(proof) => {
+            let files = count(proof.files, "file");
+            let bytes = proof.bytes;
+            text.push_str(&format!(
+                "{BOLD}forgotten{BOLD:#}: {files} with {bytes} were read again, and it is in none\n"
+            ));
+        }
+        None if !can_ask() => text.push_str("to do this: the same with --yes\n"),
+        None => {}
+    }
+    app.print(&text)?;
+    note_remaining(app, args, report);
+    Ok(())
+}
+
+/// Says what stays, and where else it may be.
+fn note_remaining(app: &App, args: &Args, report: &ForgetReport) {
+    let sessions = report.remaining().filter(|place| place.kind == PlaceKind::Session).count();
+    if sessions > 0 && args.secret {
+        let what = count(sessions as u64, "session file");
+        app.note(&format!(
+            "{DIM}{what} still has the text, and epitome will store it again from there; \
+             --sessions replaces it, except in what is signed{DIM:#}"
+        ));
+    }
+    if sessions > 0 && !args.secret {
+        app.note(&format!(
+            "{DIM}the session stays where its agent keeps it, and is not kept again{DIM:#}"
+        ));
+    }
+    let url = app.settings().ok().and_then(|settings| settings.values.archive.url.clone());
+    if let Some(url) = url {
+        let url = text::field(&url);
+        app.note(&format!("{DIM}copies at {url} (archive.url) stay: delete them there{DIM:#}"));
+    }
+}
+
+fn action(action: ForgetAction, dry_run: bool) -> &'static str {
+    match (action, dry_run) {
+        (ForgetAction::Masked, true) => "would mask",
+        (ForgetAction::Deleted, true) => "would delete",
+        (ForgetAction::Masked, false) => "masked",
+        (ForgetAction::Deleted, false) => "deleted",
+        (ForgetAction::Stays, _) => "stays",
+    }
+}
+
+fn kind(kind: PlaceKind) -> &'static str {
+    match kind {
+        PlaceKind::Vault => "vault",
+        PlaceKind::Archive => "archive",
+        PlaceKind::Cache => "cache",
+        PlaceKind::File => "file",
+        PlaceKind::Session => "session",
+    }
+}
+
+/// What is counted at a place.
+fn amount(place: &ForgetPlace, is_secret: bool) -> String {
+    let what = match (place.kind, is_secret) {
+        (PlaceKind::Vault, _) => "version",
+        (PlaceKind::Archive, true) => "piece",
+        (PlaceKind::Archive, false) => "generation",
+        (PlaceKind::File | PlaceKind::Session, true) => "occurrence",
+        (PlaceKind::Cache, _) | (PlaceKind::File | PlaceKind::Session, false) => "file",
+    };
+    count(place.count, what)
+}
+
+fn name(place: &ForgetPlace) -> String {
+    match place.kind {
+        PlaceKind::Vault | PlaceKind::Archive => one_line(&place.name, 80),
+        PlaceKind::Cache | PlaceKind::File | PlaceKind::Session => {
+            text::path(std::path::Path::new(&place.name))
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! `epitome forget`: what is stored of a session or of a text goes, and nothing else.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use epitome::archive::each_piece;
+use insta::assert_snapshot;
+
+use crate::world::sessions::{self, CLAUDE, PI};
+use crate::world::{self, World};
+
+const SECRET: &str = "hunter2 is \"my\" pass/phrase";
+
+/// Where pi keeps the session.
+fn place(world: &World) -> PathBuf {
+    world.home.join(format!(".pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_{PI}.jsonl"))
+}
+
+/// A session of pi in whose longest result the text is, and that was kept, compacted, kept again
+/// and searched; and one of Claude Code. Returns the original.
+fn stored(world: &World) -> String {
+    let spelled = serde_json::to_string(SECRET).expect("JSON");
+    let spelled = spelled.trim_matches('"');
+    let session = sessions::pi(PI).replacen("fn ", &format!("{spelled} fn "), 1);
+    assert!(session.contains(spelled), "the text is in the session");
+    let path = world.pi(PI, &session);
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    let keep = ["keep", "--all", "--once"];
+    world.run(&keep);
+    let small = ["compact", PI, "--keep-turns=1", "--count=estimate", "--recipe", "transcript"];
+    assert_eq!(world.status(&small), 0);
+    assert!(!fs::read_to_string(&path).expect("a session").contains(spelled), "it is compacted");
+    world.run(&keep);
+    world.run(&["search", "functions"]);
+    world.write(".local/share/epitome/hooks/log", format!("a log of {PI} with {SECRET}\n"));
+    session
+}
+
+/// The output without what depends on the path of the home folder: the name of the search index,
+/// and how much was read.
+fn stable(terminal: &str) -> String {
+    let line =
+        |line: &str| match (line.split_once("cache/search/"), line.split_once(" files with ")) {
+            (Some((before, _)), _) => format!("{before}cache/search/[index]\n"),
+            (_, Some((before, after))) => {
+                let after = after.split_once(" were").map_or("", |(_, after)| after);
+                format!("{before} files with [bytes] were{after}\n")
+            }
+            (None, None) => format!("{line}\n"),
+        };
+    terminal.lines().map(line).collect()
+}
+
+/// The files below the home of epitome in which a text is, as it is or in a pack.
+fn files_with(world: &World, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (path, _, _) in world.tree() {
+        if path.is_dir() || !path.starts_with(world.home.join(".local/share/epitome")) {
+            continue;
+        }
+        let has = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains(text);
+        let mut is_here = has(&fs::read(&path).expect("a file"));
+        each_piece(&path, |piece| is_here |= has(piece)).expect("it can be read");
+        if is_here {
+            let name = path.strip_prefix(&world.home).unwrap_or(Path::new("")).to_string_lossy();
+            found.push(name.into_owned());
+        }
+    }
+    found
+}
+
+#[test]
+fn all_that_is_stored_of_a_session_goes() {
+    let world = World::new();
+    stored(&world);
+    let before = world.tree();
+    assert_snapshot!(stable(&world.run(&["forget", PI])));
+    assert_eq!(world.tree(), before);
+    assert_snapshot!(stable(&world.run(&["forget", PI, "--yes"])));
+    assert_snapshot!(world.run(&["forget", PI]));
+    assert_eq!(files_with(&world, "fn f150"), Vec::<String>::new());
+    // The session stays, and is not kept again; others are as they were.
+    assert!(place(&world).exists());
+    assert_snapshot!(world.run(&["keep", "--all", "--once"]));
+    assert_snapshot!(world.run(&["history", PI]));
+    fs::remove_file(world.claude(CLAUDE, "")).expect("a session");
+    assert_eq!(world.status(&["restore", CLAUDE, "--at", "1", "--yes"]), 0);
+    assert_eq!(world.status(&["archive", "verify"]), 0);
+    // What was removed from the session is gone.
+    assert_snapshot!(world.run(&["restore", PI, "--yes"]));
+}
+
+#[test]
+fn a_secret_goes_from_everything_and_all_else_comes_back() {
+    let world = World::new();
+    let original = stored(&world);
+    let before = world.tree();
+    let plan = world.run_with(&["forget", "--secret"], SECRET.as_bytes());
+    assert_snapshot!(stable(&plan));
+    assert_eq!(world.tree(), before);
+    let spelled = serde_json::to_string(SECRET).expect("JSON");
+    let spelled = spelled.trim_matches('"');
+    assert_eq!(files_with(&world, spelled).len(), 2, "a pack of the vault, one of the archive");
+    let done = world.run_with(&["forget", "--secret", "--yes"], SECRET.as_bytes());
+    assert_snapshot!(stable(&done));
+    for text in [SECRET, spelled] {
+        assert_eq!(files_with(&world, text), Vec::<String>::new());
+    }
+    let again = world.run_with(&["forget", "--secret"], SECRET.as_bytes());
+    assert_snapshot!(again);
+    assert_eq!(world.status(&["archive", "verify"]), 0);
+    // The stub names bytes that were forgotten; version 1 has all but the secret.
+    assert_snapshot!(world.run(&["restore", PI, "--yes"]));
+    assert_snapshot!(world.run(&["restore", PI, "--partial", "--yes"]));
+    assert_snapshot!(world.run(&["history", PI]));
+    assert_eq!(world.status(&["restore", PI, "--at", "1", "--yes"]), 0);
+    let masked = original.replace(spelled, &"*".repeat(spelled.len()));
+    assert_eq!(fs::read_to_string(place(&world)).expect("a session"), masked);
+    world::check("forget.schema.json", &[forget_json(&world)]);
+}
+
+fn forget_json(world: &World) -> serde_json::Value {
+    let json = world.run_with(&["forget", "--secret", "--json"], b"List the functions");
+    let line = json.lines().nth(1).expect("a line");
+    serde_json::from_str(line).expect("JSON")
+}
+
+#[test]
+fn a_secret_is_replaced_in_sessions_only_if_that_was_said() {
+    let world = World::new();
+    let session = sessions::pi(PI).replace("I look.", "I look for hunter2-hunter2.");
+    let path = world.pi(PI, &session);
+    let forget = ["forget", "--secret", "--yes"];
+    assert_snapshot!(world.run_with(&forget, b"hunter2-hunter2"));
+    assert_eq!(fs::read_to_string(&path).expect("a session"), session);
+    assert_snapshot!(world.run_with(&[&forget[..], &["--sessions"]].concat(), b"hunter2-hunter2"));
+    let replaced = session.replace("hunter2-hunter2", "[REDACTED:forgotten-1]");
+    assert_eq!(fs::read_to_string(&path).expect("a session"), replaced);
+    assert_snapshot!(world.run_with(&["forget", "--secret"], b"word"));
+    assert_snapshot!(world.run(&["forget", "nothing-of-this-name"]));
+}

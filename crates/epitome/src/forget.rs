@@ -1,0 +1,115 @@
+//! Forgets a session, or a text such as a secret: removes it from all that epitome stores, and
+//! proves that it is gone.
+//!
+//! [`ForgetText`] masks a text in the versions of the [vault](crate::keep), and removes it from the
+//! archive of compactions, from caches and from logs; on request also from the sessions of agents.
+//! [`ForgetSession`] removes what is stored of a session; the session itself stays where its agent
+//! keeps it. Afterwards everything below the home of epitome is read again.
+//!
+//! ```
+//! use epitome::forget::{ForgetText, PlaceKind};
+//! use epitome::keep::Keeper;
+//!
+//! # let home = tempfile::tempdir().expect("a folder");
+//! # let config = epitome::Config::from_home(home.path());
+//! # let folder = home.path().join(".pi/agent/sessions/--p--");
+//! # std::fs::create_dir_all(&folder).expect("a folder");
+//! # let path = folder.join("2026-11-18T12-00-00-000Z_0001.jsonl");
+//! # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
+//! Keeper::open(&config)?.scan()?;
+//! let forget = ForgetText::new("pricing")?;
+//! let report = forget.run(&config)?;
+//! let kinds: Vec<PlaceKind> = report.places.iter().map(|place| place.kind).collect();
+//! assert_eq!(kinds, [PlaceKind::Vault, PlaceKind::Session]);
+//! assert!(report.proof.is_some_and(|proof| proof.files > 0));
+//! # Ok::<(), epitome::Error>(())
+//! ```
+//!
+//! # Absent
+//!
+//! - Copies elsewhere: the archive in object storage, backups, snapshots, and blocks of a disk that
+//!   no file uses any more.
+
+mod home;
+mod session;
+mod text;
+
+use epitome_model::Bytes;
+use serde::Serialize;
+
+pub use session::{ForgetSession, SessionChoice};
+pub use text::ForgetText;
+
+/// Where something that is to be forgotten is, and what becomes of it. Its serde form is the JSON
+/// of `epitome forget --json` (`docs/json.md`), to which members are only added.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ForgetReport {
+    /// The places, in the order of their kinds.
+    pub places: Vec<ForgetPlace>,
+    /// What was read afterwards to prove that nothing is left. `None` in a dry run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proof>,
+    /// Whether this is only what would be done.
+    pub dry_run: bool,
+}
+
+/// A place that has something which is to be forgotten.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ForgetPlace {
+    /// What kind of a place it is.
+    pub kind: PlaceKind,
+    /// Its name: a path, or an agent and a session.
+    pub name: String,
+    /// How many versions, pieces, files or occurrences are concerned, as the kind says.
+    pub count: u64,
+    /// What is done there.
+    pub action: ForgetAction,
+}
+
+/// A kind of a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PlaceKind {
+    /// A kept file in the vault; versions are counted.
+    Vault,
+    /// A session in the archive of compactions; pieces of removed bytes are counted, or packs.
+    Archive,
+    /// A cache, which is computed again; files are counted.
+    Cache,
+    /// Another file below the home of epitome; occurrences are counted.
+    File,
+    /// A file of a session, where its agent keeps it; occurrences are counted.
+    Session,
+}
+
+/// What is done at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ForgetAction {
+    /// The text is replaced by asterisks or by a placeholder.
+    Masked,
+    /// All of it is deleted.
+    Deleted,
+    /// Nothing: it stays.
+    Stays,
+}
+
+/// What was read to prove that nothing is left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Proof {
+    /// The number of files.
+    pub files: u64,
+    /// How many bytes were searched: files as they are, and what is compressed in them.
+    pub bytes: Bytes,
+}
+
+impl ForgetReport {
+    fn add(&mut self, kind: PlaceKind, name: impl Into<String>, count: u64, action: ForgetAction) {
+        self.places.push(ForgetPlace { kind, name: name.into(), count, action });
+    }
+
+    /// The places where something stays.
+    pub fn remaining(&self) -> impl Iterator<Item = &ForgetPlace> {
+        self.places.iter().filter(|place| place.action == ForgetAction::Stays)
+    }
+}

@@ -1,0 +1,154 @@
+//! The files below the home of epitome.
+
+use std::fs;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use epitome_model::Bytes;
+use epitome_store::forgotten::ForgottenText;
+
+use super::Proof;
+use crate::archive::each_piece;
+use crate::config::Config;
+use crate::error::{Error, ErrorKind, Result};
+use crate::regular;
+
+/// The name of the database of a search index. An index has texts in tables that cannot be changed
+/// in place, and is computed again.
+const INDEX: &str = "index.db";
+
+/// The files below the home that are in no pack: caches, logs, memos, pages.
+pub(super) fn loose_files(config: &Config) -> Result<Vec<PathBuf>> {
+    let mut files = files_below(&config.home)?;
+    let packed = ["archive", "vault", "locks"].map(|name| config.home.join(name));
+    files.retain(|file| packed.iter().all(|folder| !file.starts_with(folder)));
+    Ok(files)
+}
+
+/// Whether a file is in a cache, and can be computed again.
+pub(super) fn is_cache(config: &Config, file: &Path) -> bool {
+    file.starts_with(config.home.join("cache"))
+}
+
+/// The folders of search indexes.
+pub(super) fn search_indexes(config: &Config) -> Result<Vec<PathBuf>> {
+    let files = files_below(&config.home.join("cache"))?;
+    let indexes = files.iter().filter(|file| file.file_name().is_some_and(|name| name == INDEX));
+    Ok(indexes.filter_map(|file| file.parent()).map(Path::to_owned).collect())
+}
+
+/// Deletes search indexes.
+pub(super) fn delete_indexes(config: &Config) -> Result<()> {
+    for folder in search_indexes(config)? {
+        fs::remove_dir_all(&folder).map_err(|err| failed(err, &folder))?;
+    }
+    Ok(())
+}
+
+/// Deletes a file, which another process may have deleted already.
+pub(super) fn delete(file: &Path) -> Result<()> {
+    match fs::remove_file(file) {
+        Err(err) if err.kind() != std::io::ErrorKind::NotFound => Err(failed(err, file)),
+        _ => Ok(()),
+    }
+}
+
+/// The bytes of a file; none if it was deleted meanwhile.
+pub(super) fn read(file: &Path) -> Result<Vec<u8>> {
+    match regular::read(file) {
+        Err(err) if err.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        read => read.map_err(|err| Error::reading(err, "the file", file)),
+    }
+}
+
+/// Masks a text in a file, in place: a process that has the file open to append to it goes on.
+pub(super) fn mask(file: &Path, text: &ForgottenText) -> Result<u64> {
+    mask_in_place(file, text).map_err(|err| failed(err, file))
+}
+
+fn mask_in_place(path: &Path, text: &ForgottenText) -> std::io::Result<u64> {
+    let mut file = regular::open_with(fs::OpenOptions::new().read(true).write(true), path)?;
+    file.lock()?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    let found = text.find(&bytes);
+    let before = bytes.clone();
+    for place in &found {
+        place.mask_in(&mut bytes, 0);
+    }
+    for place in &found {
+        let start = usize::try_from(place.range.start).unwrap_or(usize::MAX);
+        let end = usize::try_from(place.range.end).unwrap_or(usize::MAX);
+        if bytes[start..end] != before[start..end] {
+            file.seek(SeekFrom::Start(place.range.start))?;
+            file.write_all(&bytes[start..end])?;
+        }
+    }
+    file.sync_all()?;
+    Ok(found.len() as u64)
+}
+
+/// Reads every file below the home again, and what is compressed in it.
+///
+/// # Errors
+///
+/// `Archive` if `is_left` is true of any bytes: the error names the file. The errors of reading
+/// files.
+pub(super) fn prove(
+    config: &Config,
+    skip: &[PathBuf],
+    is_left: impl Fn(&Path, &[u8]) -> bool,
+) -> Result<Proof> {
+    let mut proof = Proof::default();
+    for file in files_below(&config.home)? {
+        if skip.contains(&file) {
+            continue;
+        }
+        let bytes = read(&file)?;
+        let mut found = is_left(&file, &bytes);
+        proof.files += 1;
+        proof.bytes += Bytes(bytes.len() as u64);
+        if bytes.starts_with(b"EPITPACK") {
+            each_piece(&file, |piece| {
+                proof.bytes += Bytes(piece.len() as u64);
+                found |= is_left(&file, piece);
+            })?;
+        }
+        if found {
+            let what = "what was to be forgotten is still here";
+            return Err(Error::new(ErrorKind::Archive, what).at(&file).with_hint(
+                "a process may have written it again: stop `keep`, `watch`, `proxy` and `serve`, \
+                 and repeat this",
+            ));
+        }
+    }
+    Ok(proof)
+}
+
+/// All files below a folder, sorted. Links are not followed.
+fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries = match fs::read_dir(&folder) {
+            Err(err) if err.kind() == std::io::ErrorKind::NotFound => continue,
+            listed => listed.map_err(|err| Error::reading(err, "the folder", &folder))?,
+        };
+        for entry in entries {
+            let entry = entry.map_err(|err| Error::reading(err, "the folder", &folder))?;
+            let kind = entry.file_type();
+            let kind = kind.map_err(|err| Error::reading(err, "the folder", &folder))?;
+            if kind.is_dir() {
+                folders.push(entry.path());
+            } else if kind.is_file() {
+                files.push(entry.path());
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn failed(err: std::io::Error, path: &Path) -> Error {
+    Error::writing(err, "the file", path)
+}

@@ -1,0 +1,254 @@
+//! Forgets a session.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use epitome_agents::{self as agents, SessionFile, SessionMatch};
+use epitome_store::forgotten::ForgottenText;
+
+use super::text::name_of;
+use super::{ForgetAction, ForgetReport, PlaceKind, home};
+use crate::archive::SessionKey;
+use crate::config::Config;
+use crate::error::{Error, ErrorKind, Result};
+use crate::keep::{FileKey, Forgotten, Vault, VaultMatch, find};
+use crate::place;
+use crate::session::{key_of, load};
+
+/// Forgets all that epitome stores of a session. The session itself stays, and is not kept again.
+pub struct ForgetSession {
+    /// The name of the agent.
+    pub agent: String,
+    /// The id of the session.
+    pub id: String,
+    /// Its files in the vault.
+    files: Vec<FileKey>,
+    /// Its keys in the archive of compactions, and those of what belongs to it.
+    keys: Vec<SessionKey>,
+    /// The addresses at which its files were when they were kept or compacted.
+    paths: BTreeSet<PathBuf>,
+}
+
+/// The result of looking up a session that is to be forgotten.
+pub enum SessionChoice {
+    /// The session.
+    One(ForgetSession),
+    /// Agents and ids of several sessions, each of which the text may mean.
+    AnyOf(Vec<(String, String)>),
+    /// Nothing is stored of a session of this name.
+    Nothing,
+}
+
+impl ForgetSession {
+    /// Finds the session that a user means by a path, an id, or the prefix of an id. It may exist
+    /// only in the vault or in the archive.
+    ///
+    /// # Errors
+    ///
+    /// `Archive` if the vault or the archive cannot be listed.
+    pub fn find(config: &Config, text: &str, agent: Option<&str>) -> Result<SessionChoice> {
+        let vault = config.vault()?;
+        let mut found: BTreeSet<(String, String)> = match find(config, &vault, text, agent) {
+            VaultMatch::Session(file) => BTreeSet::from([(file.agent, file.session)]),
+            VaultMatch::AnyOf(files) => {
+                files.into_iter().map(|file| (file.agent, file.session)).collect()
+            }
+            VaultMatch::Nothing => BTreeSet::new(),
+        };
+        if found.is_empty() {
+            let archived = config.archive().sessions_found()?.keys.into_iter();
+            let is_meant = |key: &SessionKey| {
+                let is_of_agent = agent.is_none_or(|agent| key.agent == agent);
+                !text.is_empty() && key.id.starts_with(text) && is_of_agent
+            };
+            found = archived.filter(is_meant).map(|key| (key.agent, key.id)).collect();
+        }
+        if found.is_empty()
+            && let SessionMatch::File(path) = agents::find_session(&config.agents, text, agent)
+        {
+            // Agents name files by ids that may differ from those in them.
+            let listed = agents::all(&config.agents, agent).sessions.into_iter();
+            match listed.into_iter().find(|session| session.path == path) {
+                Some(session) => drop(found.insert((session.agent.to_owned(), session.id))),
+                None => {
+                    if let Ok(session) = load(&path, agent) {
+                        let key = key_of(&session, &path);
+                        found.insert((key.agent, key.id));
+                    }
+                }
+            }
+        }
+        if let [(agent, id)] = found.iter().collect::<Vec<_>>()[..] {
+            let forget = ForgetSession::new(config, &vault, agent, id)?;
+            return Ok(SessionChoice::One(forget));
+        }
+        match found.is_empty() {
+            true => Ok(SessionChoice::Nothing),
+            false => Ok(SessionChoice::AnyOf(found.into_iter().collect())),
+        }
+    }
+
+    fn new(config: &Config, vault: &Vault, agent: &str, id: &str) -> Result<ForgetSession> {
+        let is_of = |file: &&FileKey| file.agent == agent && file.session == id;
+        let files: Vec<FileKey> = vault.files().filter(is_of).cloned().collect();
+        let mut paths: BTreeSet<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
+        let listed = agents::all(&config.agents, Some(agent)).sessions.into_iter();
+        paths.extend(listed.filter(|session| session.id == id).map(|session| session.path));
+        let archive = config.archive();
+        let own = SessionKey::new(agent.to_owned(), id.to_owned());
+        let mut keys = Vec::new();
+        for key in archive.sessions_found()?.keys {
+            let known = archive.generations(&key)?.whole;
+            let belongs = known
+                .iter()
+                .any(|it| it.part_of.as_ref() == Some(&own) || paths.contains(&it.path));
+            if key == own || key.agent == agent && belongs {
+                paths.extend(known.into_iter().map(|generation| generation.path));
+                keys.push(key);
+            }
+        }
+        Ok(ForgetSession { agent: agent.to_owned(), id: id.to_owned(), files, keys, paths })
+    }
+
+    /// Says what is stored of the session. Nothing is written.
+    ///
+    /// # Errors
+    ///
+    /// `Archive` if the vault or the archive cannot be listed; the errors of reading files below
+    /// the home of epitome.
+    pub fn plan(&self, config: &Config) -> Result<ForgetReport> {
+        let mut report = self.report(config)?;
+        report.dry_run = true;
+        Ok(report)
+    }
+
+    /// Removes all that is stored of the session, and proves it. If it is killed, a repetition
+    /// completes it.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`plan`](ForgetSession::plan); `Disk` or `NoPermission` if something cannot be
+    /// removed; `Archive` if something is still there afterwards, with the place.
+    pub fn run(&self, config: &Config) -> Result<ForgetReport> {
+        let mut report = self.report(config)?;
+        // First, so that no keeper adds the session again meanwhile.
+        let mut forgotten = Forgotten::read(config)?;
+        forgotten.add(config, &self.agent, &self.id)?;
+        for session in self.present_sessions(config) {
+            forgotten.add(config, &self.agent, &session.id)?;
+        }
+        // The vault says what in the archive is of this session, so it goes last.
+        for key in &self.keys {
+            config.archive().forget_session(key)?;
+        }
+        let mut vault = config.vault()?;
+        let all = self.files.iter().map(|file| {
+            let numbers = vault.versions(file).map(|version| version.number).collect();
+            (file.clone(), numbers)
+        });
+        let all: BTreeMap<FileKey, BTreeSet<u64>> = all.collect();
+        vault.remove(&all)?;
+        home::delete_indexes(config)?;
+        for (file, action) in self.loose_files(config)? {
+            match action {
+                ForgetAction::Deleted => home::delete(&file)?,
+                ForgetAction::Masked => drop(home::mask(&file, &ForgottenText::new(&self.id)?)?),
+                ForgetAction::Stays => {}
+            }
+        }
+        self.check_gone(config)?;
+        // Texts of other sessions may name this one: packs are judged by what they list.
+        let is_left = |file: &Path, bytes: &[u8]| {
+            home::is_cache(config, file)
+                && memchr::memmem::find(bytes, self.id.as_bytes()).is_some()
+        };
+        report.proof = Some(home::prove(config, &[], is_left)?);
+        Ok(report)
+    }
+
+    /// An error if the vault or the archive still has something of the session.
+    fn check_gone(&self, config: &Config) -> Result<()> {
+        let vault = config.vault()?;
+        let is_of = |file: &&FileKey| file.agent == self.agent && file.session == self.id;
+        let what = "something of the session is still here";
+        let left = Error::new(ErrorKind::Archive, what);
+        if vault.files().any(|file| is_of(&file)) || vault.unneeded_chunks() > 0 {
+            return Err(left.at(&Vault::folder_in(&config.home)));
+        }
+        for key in &self.keys {
+            if config.archive().size_with_trash(key)?.0 > 0 {
+                return Err(left.at(&config.archived(key)));
+            }
+        }
+        Ok(())
+    }
+
+    fn report(&self, config: &Config) -> Result<ForgetReport> {
+        let vault = config.vault()?;
+        let mut report = ForgetReport::default();
+        for file in &self.files {
+            let versions = vault.versions(file).count() as u64;
+            report.add(PlaceKind::Vault, name_of(file), versions, ForgetAction::Deleted);
+        }
+        for key in &self.keys {
+            let (packs, _) = config.archive().size_with_trash(key)?;
+            let name = format!("{} {}", key.agent, key.id);
+            report.add(PlaceKind::Archive, name, packs, ForgetAction::Deleted);
+        }
+        for folder in home::search_indexes(config)? {
+            report.add(PlaceKind::Cache, folder.to_string_lossy(), 1, ForgetAction::Deleted);
+        }
+        for (file, action) in self.loose_files(config)? {
+            let kind =
+                if home::is_cache(config, &file) { PlaceKind::Cache } else { PlaceKind::File };
+            report.add(kind, file.to_string_lossy(), 1, action);
+        }
+        for path in self.present_files(config) {
+            report.add(PlaceKind::Session, path.to_string_lossy(), 1, ForgetAction::Stays);
+        }
+        Ok(report)
+    }
+
+    /// The files that name the session, outside of packs and search indexes: caches are deleted,
+    /// the id is masked in the log of hooks, and others stay.
+    fn loose_files(&self, config: &Config) -> Result<Vec<(PathBuf, ForgetAction)>> {
+        let indexes = home::search_indexes(config)?;
+        let present = self.present_files(config);
+        let mut found = Vec::new();
+        for file in home::loose_files(config)? {
+            let is_known = indexes.iter().any(|folder| file.starts_with(folder));
+            let is_named = || -> Result<bool> {
+                Ok(memchr::memmem::find(&home::read(&file)?, self.id.as_bytes()).is_some())
+            };
+            if is_known || present.contains(&file) || self.id.is_empty() || !is_named()? {
+                continue;
+            }
+            let can_mask = file.starts_with(config.hooks()) && ForgottenText::new(&self.id).is_ok();
+            let action = match (home::is_cache(config, &file), can_mask) {
+                (true, _) => ForgetAction::Deleted,
+                (false, true) => ForgetAction::Masked,
+                (false, false) => ForgetAction::Stays,
+            };
+            found.push((file, action));
+        }
+        Ok(found)
+    }
+
+    /// The files of the session that exist where the agent keeps them.
+    fn present_files(&self, config: &Config) -> Vec<PathBuf> {
+        let own = self.present_sessions(config).into_iter().map(|session| session.path);
+        let known = self.paths.iter().cloned();
+        let mut present: Vec<PathBuf> =
+            own.chain(known).filter(|path| place::exists(path)).collect();
+        present.sort();
+        present.dedup();
+        present
+    }
+
+    /// The session, as its agent lists it.
+    fn present_sessions(&self, config: &Config) -> Vec<SessionFile> {
+        let mut sessions = agents::all(&config.agents, Some(&self.agent)).sessions;
+        sessions.retain(|session| session.id == self.id || self.paths.contains(&session.path));
+        sessions
+    }
+}

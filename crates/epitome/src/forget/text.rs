@@ -1,0 +1,219 @@
+//! Forgets a text.
+
+use std::path::{Path, PathBuf};
+
+use epitome_agents::{self as agents, FoundSessions, find_agent};
+use epitome_model::Source;
+use epitome_redact::{Finder, Redactor, Rules};
+use epitome_store::forgotten::ForgottenText;
+
+use super::{ForgetAction, ForgetReport, PlaceKind, home};
+use crate::config::Config;
+use crate::error::{Error, ErrorKind, Result};
+use crate::keep::FileKey;
+use crate::ops::{LockedFile, SessionPart, replace_all};
+use crate::place;
+use crate::redact::sealed;
+use crate::session::Loaded;
+
+/// The id of the rule that finds the text in sessions, which their placeholders name.
+const RULE: &str = "forgotten";
+
+/// Forgets a text: a secret that an agent has seen, for example.
+pub struct ForgetText {
+    text: ForgottenText,
+    finder: Finder,
+    /// Whether the text is also replaced in the sessions of agents. Otherwise the report names
+    /// those that have it, and a compaction or a keeper will store it again.
+    pub sessions: bool,
+}
+
+/// A file of a session that has the text.
+struct SessionPlace {
+    agent: &'static str,
+    path: PathBuf,
+    count: u64,
+}
+
+impl ForgetText {
+    /// Forgets `text`, which is not stored and not printed.
+    ///
+    /// # Errors
+    ///
+    /// `Usage` if the text is too short or too long: see
+    /// [`ForgottenText::new`](epitome_store::forgotten::ForgottenText::new).
+    pub fn new(text: &str) -> Result<ForgetText> {
+        let forgotten = ForgottenText::new(text)?;
+        let failed = |err| Error::new(ErrorKind::Usage, "the text cannot be searched").because(err);
+        let rules = Rules::parse(&rule(text)).map_err(failed)?;
+        let finder = Finder::new(rules).map_err(failed)?;
+        Ok(ForgetText { text: forgotten, finder, sessions: false })
+    }
+
+    /// Says where the text is, and what would be done. Nothing is written.
+    ///
+    /// # Errors
+    ///
+    /// `Archive` if a part of the vault or the archive cannot be read; the errors of reading files
+    /// below the home of epitome.
+    pub fn plan(&self, config: &Config) -> Result<ForgetReport> {
+        let mut report = self.report(config)?;
+        report.dry_run = true;
+        Ok(report)
+    }
+
+    /// Removes the text from everything below the home of epitome, and proves it. If it is killed,
+    /// a repetition completes it.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`plan`](ForgetText::plan); `Disk` or `NoPermission` if something cannot be
+    /// written; `InUse`, `HeldByAgent` or `Locked` if a session is in use that is to be changed;
+    /// `Archive` if the text is still there afterwards, with the place.
+    pub fn run(&self, config: &Config) -> Result<ForgetReport> {
+        let mut report = self.report(config)?;
+        let sessions = self.sessions_with(config)?;
+        if self.sessions {
+            for session in &sessions {
+                self.replace_in(config, session)?;
+            }
+        }
+        config.vault()?.mask(&self.text)?;
+        config.archive().forget_text(&self.text)?;
+        home::delete_indexes(config)?;
+        let own: Vec<PathBuf> = session_files(config).into_iter().map(|(_, path)| path).collect();
+        for file in home::loose_files(config)? {
+            if own.contains(&file) || !self.text.is_in(&home::read(&file)?) {
+                continue;
+            }
+            if home::is_cache(config, &file) {
+                home::delete(&file)?;
+            } else {
+                home::mask(&file, &self.text)?;
+            }
+        }
+        report.places.retain(|place| place.kind != PlaceKind::Session);
+        for place in &sessions {
+            let left = self.occurrences(&place.path)?;
+            let action = if left == 0 { ForgetAction::Masked } else { ForgetAction::Stays };
+            let count = if left == 0 { place.count } else { left };
+            report.add(PlaceKind::Session, place.path.to_string_lossy(), count, action);
+        }
+        let versions = config.vault()?.versions_with(&self.text)?;
+        if let Some((file, _)) = versions.into_iter().next() {
+            let what = "a version still has what was to be forgotten";
+            return Err(Error::new(ErrorKind::Archive, what).at(&file.path));
+        }
+        report.proof = Some(home::prove(config, &own, |_, bytes| self.text.is_in(bytes))?);
+        Ok(report)
+    }
+
+    fn report(&self, config: &Config) -> Result<ForgetReport> {
+        let mut report = ForgetReport::default();
+        for (file, versions) in config.vault()?.versions_with(&self.text)? {
+            let count = versions.len() as u64;
+            report.add(PlaceKind::Vault, name_of(&file), count, ForgetAction::Masked);
+        }
+        for pack in config.archive().packs_with(&self.text)? {
+            let name = format!("{} {}", pack.key.agent, pack.key.id);
+            // Where only a description has the text, it is masked.
+            let is_deleted = pack.is_trash || pack.pieces > 0;
+            let action = if is_deleted { ForgetAction::Deleted } else { ForgetAction::Masked };
+            report.add(PlaceKind::Archive, name, pack.pieces, action);
+        }
+        let indexes = home::search_indexes(config)?;
+        for folder in &indexes {
+            report.add(PlaceKind::Cache, folder.to_string_lossy(), 1, ForgetAction::Deleted);
+        }
+        let own = session_files(config);
+        for file in home::loose_files(config)? {
+            let is_known = own.iter().any(|(_, path)| *path == file)
+                || indexes.iter().any(|folder| file.starts_with(folder));
+            let count = self.text.find(&home::read(&file)?).len() as u64;
+            if is_known || count == 0 {
+                continue;
+            }
+            let name = file.to_string_lossy();
+            if home::is_cache(config, &file) {
+                report.add(PlaceKind::Cache, name, 1, ForgetAction::Deleted);
+            } else {
+                report.add(PlaceKind::File, name, count, ForgetAction::Masked);
+            }
+        }
+        let action = if self.sessions { ForgetAction::Masked } else { ForgetAction::Stays };
+        for session in self.sessions_with(config)? {
+            report.add(PlaceKind::Session, session.path.to_string_lossy(), session.count, action);
+        }
+        Ok(report)
+    }
+
+    /// The files of sessions that have the text.
+    fn sessions_with(&self, config: &Config) -> Result<Vec<SessionPlace>> {
+        let mut found = Vec::new();
+        for (agent, path) in session_files(config) {
+            let count = self.occurrences(&path)?;
+            if count > 0 {
+                found.push(SessionPlace { agent, path, count });
+            }
+        }
+        Ok(found)
+    }
+
+    /// How often the text is in a file of a session; 0 if there is none any more.
+    fn occurrences(&self, path: &Path) -> Result<u64> {
+        let source = match place::open(path) {
+            Err(err) if err.kind() == ErrorKind::NotFound => return Ok(0),
+            opened => opened.map_err(|err| err.with_default_path(path))?,
+        };
+        Ok(self.text.find(&source.read(0..source.len())).len() as u64)
+    }
+
+    /// Replaces the text in a file of a session by a placeholder, except in what is signed.
+    fn replace_in(&self, config: &Config, session: &SessionPlace) -> Result<()> {
+        let part = SessionPart::at(&session.path);
+        let file = LockedFile::lock(config, &part, None, false)?;
+        let bytes = file.source().read(0..file.source().len()).into_owned();
+        let read = Loaded::read(bytes, Some(session.agent))
+            .map_err(|err| err.with_default_path(&session.path))?;
+        let mut redactor = Redactor::new(&self.finder);
+        let splices = redactor.splices(&read.source, &sealed(&read.transcript));
+        if splices.is_empty() {
+            return Ok(());
+        }
+        let change = file.change(splices, true)?;
+        replace_all(config, &[change]).map_err(Error::while_writing)
+    }
+}
+
+/// All files of sessions, with their agents.
+fn session_files(config: &Config) -> Vec<(&'static str, PathBuf)> {
+    let FoundSessions { sessions, .. } = agents::all(&config.agents, None);
+    let mut files = Vec::new();
+    for session in sessions {
+        let parts = agents::companions_of(find_agent(session.agent), &session.path);
+        files.push((session.agent, session.path));
+        files.extend(parts.into_iter().map(|path| (session.agent, path)));
+    }
+    files
+}
+
+/// The name of a kept file.
+pub(super) fn name_of(file: &FileKey) -> String {
+    match &file.part {
+        Some(part) => format!("{} {} / {part}", file.agent, file.session),
+        None => format!("{} {}", file.agent, file.session),
+    }
+}
+
+/// A rule that finds exactly a text, as TOML.
+fn rule(text: &str) -> String {
+    let mut regex = String::new();
+    for char in text.chars() {
+        if char.is_ascii_punctuation() {
+            regex.push('\\');
+        }
+        regex.push(char);
+    }
+    let regex = toml::Value::String(regex);
+    format!("[[rules]]\nid = '{RULE}'\nregex = {regex}\n")
+}

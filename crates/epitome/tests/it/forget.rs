@@ -1,0 +1,138 @@
+//! Forgetting while the disk fails at any step: nothing else is lost, and a repetition completes
+//! it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use epitome::Config;
+use epitome::archive::each_piece;
+use epitome::forget::{ForgetSession, ForgetText, PlaceKind, SessionChoice};
+use epitome::keep::{FileKey, Keeper};
+use epitome::ops::{Compact, OpenSession};
+use epitome_store::step::fault;
+use epitome_tokens::Estimate;
+
+/// A word in a result of the session, which a compaction removes.
+const SECRET: &str = "the-secret-of-pricing";
+
+/// The home of a user with two sessions, which were kept, and of which one was compacted.
+struct World {
+    _home: tempfile::TempDir,
+    config: Config,
+    original: Vec<u8>,
+    other: Vec<u8>,
+}
+
+impl World {
+    fn new() -> World {
+        let home = tempfile::tempdir().expect("a folder");
+        let config = Config::from_home(home.path());
+        let folder = home.path().join(".pi/agent/sessions/--p--");
+        fs::create_dir_all(&folder).expect("a folder");
+        let other = fixtures::get("pi", "pricing").bytes();
+        let text = String::from_utf8(other.clone()).expect("text");
+        let result = text.find("\"toolResult\"").expect("a result");
+        let (before, after) = text.split_at(result);
+        let original = format!("{before}{}", after.replacen("\"text\":\"", &with_secret(), 1));
+        let path = folder.join("2026-11-18T12-00-00-000Z_0001.jsonl");
+        fs::write(&path, &original).expect("a session");
+        fs::write(folder.join("2026-11-18T12-00-00-000Z_0002.jsonl"), &other).expect("a session");
+        Keeper::open(&config).and_then(|mut keeper| keeper.scan()).expect("they are kept");
+        let run = config.begin_run("test");
+        let recipe = epitome::built_in("transcript").expect("a recipe");
+        let counter = Estimate::new();
+        let compact = Compact::new(&recipe, &counter, &run);
+        compact.run(&OpenSession::new(&config, &path)).expect("it is compacted");
+        assert!(!fs::read_to_string(&path).expect("a session").contains(SECRET));
+        World { _home: home, config, original: original.into_bytes(), other }
+    }
+
+    /// The first version of a session; `None` if it is not in the vault.
+    fn version(&self, id: &str) -> Option<Vec<u8>> {
+        let vault = self.config.vault().expect("a vault");
+        let file: Option<FileKey> = vault.files().find(|file| file.session == id).cloned();
+        let mut bytes = Vec::new();
+        vault.write_version(&file?, 1, &mut bytes).expect("it comes back");
+        Some(bytes)
+    }
+
+    /// Whether a text is in any file below the home of epitome.
+    fn stores(&self, text: &str) -> bool {
+        let has = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains(text);
+        files(&self.config.home).iter().any(|file| {
+            let mut found = has(&fs::read(file).expect("a file"));
+            each_piece(file, |piece| found |= has(piece)).expect("it can be read");
+            found
+        })
+    }
+}
+
+fn with_secret() -> String {
+    format!("\"text\":\"{SECRET} and {}", "more of the result ".repeat(40))
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        match entry.path().is_dir() {
+            true => found.extend(files(&entry.path())),
+            false => found.push(entry.path()),
+        }
+    }
+    found
+}
+
+#[test]
+fn a_text_is_gone_after_a_repetition_whatever_step_failed() {
+    let masked = |bytes: &[u8]| {
+        let text = String::from_utf8(bytes.to_vec()).expect("text");
+        text.replace(SECRET, &"*".repeat(SECRET.len())).into_bytes()
+    };
+    let mut failed = 0;
+    for n in 0..40 {
+        let world = World::new();
+        assert!(world.stores(SECRET));
+        let forget = ForgetText::new(SECRET).expect("a text");
+        let first = fault::with(fault::full_at(n), || forget.run(&world.config));
+        failed += u64::from(first.is_err());
+        // Nothing else is lost meanwhile.
+        assert_eq!(world.version("0002").as_deref(), Some(&*world.other), "step {n}");
+        let version = world.version("0001").expect("a version");
+        assert!(version == world.original || version == masked(&world.original), "step {n}");
+        forget.run(&world.config).expect("it is repeated");
+        assert!(!world.stores(SECRET), "step {n}");
+        assert_eq!(world.version("0001"), Some(masked(&world.original)), "step {n}");
+        assert_eq!(world.version("0002").as_deref(), Some(&*world.other), "step {n}");
+        let report = world.config.archive().verify().expect("a report");
+        assert!(report.faults.is_empty(), "step {n}: {:?}", report.faults);
+        if first.is_ok() {
+            break;
+        }
+    }
+    assert!(failed > 5, "{failed} steps");
+}
+
+#[test]
+fn a_session_is_gone_after_a_repetition_whatever_step_failed() {
+    let mut failed = 0;
+    for n in 0..40 {
+        let world = World::new();
+        let find = || match ForgetSession::find(&world.config, "0001", None).expect("a listing") {
+            SessionChoice::One(session) => session,
+            SessionChoice::AnyOf(_) | SessionChoice::Nothing => panic!("it is stored"),
+        };
+        let first = fault::with(fault::full_at(n), || find().run(&world.config));
+        failed += u64::from(first.is_err());
+        assert_eq!(world.version("0002").as_deref(), Some(&*world.other), "step {n}");
+        let report = find().run(&world.config).expect("it is repeated");
+        assert_eq!(world.version("0001"), None, "step {n}");
+        assert!(!world.stores(SECRET), "step {n}");
+        assert_eq!(world.version("0002").as_deref(), Some(&*world.other), "step {n}");
+        let remaining: Vec<PlaceKind> = report.remaining().map(|place| place.kind).collect();
+        assert_eq!(remaining, [PlaceKind::Session], "step {n}");
+        if first.is_ok() {
+            break;
+        }
+    }
+    assert!(failed > 3, "{failed} steps");
+}
