@@ -138,11 +138,11 @@ fn a_deleted_session_is_listed_also_if_a_shorter_file_has_its_id() {
     let paths = |keeper: &Keeper<'_>| -> Vec<PathBuf> {
         deleted_sessions(keeper.vault(), None).into_iter().map(|it| it.path).collect()
     };
-    assert_eq!(paths(&keeper), [path.clone()]);
+    assert_eq!(paths(&keeper), std::slice::from_ref(&path));
     assert_eq!(kept(&config, &path).path, path);
     assert_eq!(kept(&config, &other).path, other);
     // It was moved there, and appended to.
     write(&other, &[&bytes, b"{}\n"]);
     keeper.scan().expect("a scan");
-    assert_eq!(paths(&keeper), [PathBuf::new(); 0]);
+    assert_eq!(paths(&keeper), Vec::<PathBuf>::new());
 }
