@@ -15,7 +15,7 @@ const GROUPS: [(&str, &[&str]); 8] = [
         &["compact", "restore", "undo", "log", "losses", "show", "watch", "archive", "recipes"],
     ),
     ("Keep every version", &["keep", "history", "forget"]),
-    ("Share", &["render", "redact", "scan", "index", "manifest"]),
+    ("Share", &["render", "redact", "share", "scan", "index", "manifest"]),
     ("Move", &["port", "export"]),
     ("On the way to the model", &["wrap", "proxy"]),
     ("Build and run agents", &["engine", "simulate", "chat"]),

@@ -77,6 +77,8 @@ pub mod render;
 pub mod runs;
 pub mod service;
 pub mod settings;
+#[cfg(feature = "remote")]
+pub mod share;
 pub mod simulate;
 pub mod status_line;
 pub mod watch;

@@ -14,7 +14,7 @@ use object_store::path::Path as ObjectPath;
 use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig};
 use url::{Host, Url};
 
-/// The address of a remote archive.
+/// An address in object storage, such as that of a remote archive.
 ///
 /// ```
 /// use epitome_remote::Address;
@@ -155,7 +155,7 @@ impl Address {
     }
 
     fn invalid(&self, why: &str) -> Error {
-        Error::new(ErrorKind::Settings, format!("invalid `archive.url` {self}: {why}"))
+        Error::new(ErrorKind::Settings, format!("invalid address of object storage {self}: {why}"))
     }
 }
 
@@ -188,8 +188,11 @@ impl FromStr for Address {
 
     fn from_str(text: &str) -> Result<Address> {
         let invalid = |why: &str| {
-            Error::new(ErrorKind::Settings, format!("invalid `archive.url` {text}: {why}"))
-                .with_hint("for example s3://bucket/epitome, gs://…, az://… or file:///folder")
+            Error::new(
+                ErrorKind::Settings,
+                format!("invalid address of object storage {text}: {why}"),
+            )
+            .with_hint("for example s3://bucket/epitome, gs://…, az://… or file:///folder")
         };
         let url = Url::parse(text).map_err(|err| invalid("not a URL").because(err))?;
         let service = match url.scheme() {

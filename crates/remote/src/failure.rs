@@ -23,18 +23,23 @@ const REFUSALS: [&str; 6] = [
     "TokenRefreshRequired",
 ];
 
-/// The error of a request for the object at `location`.
-pub(crate) fn failed(err: object_store::Error, access: Access, location: &Path) -> Error {
-    let kind = match &err {
+/// The kind of the error of a request.
+pub(crate) fn kind(err: &object_store::Error, access: Access) -> ErrorKind {
+    match err {
         object_store::Error::NotFound { .. } => ErrorKind::NotFound,
         object_store::Error::PermissionDenied { .. }
         | object_store::Error::Unauthenticated { .. } => ErrorKind::NoPermission,
-        _ if is_refusal(&err) => ErrorKind::NoPermission,
+        _ if is_refusal(err) => ErrorKind::NoPermission,
         _ => match access {
             Access::Read => ErrorKind::Unreadable,
             Access::Write => ErrorKind::Disk,
         },
-    };
+    }
+}
+
+/// The error of a request for the object at `location`.
+pub(crate) fn failed(err: object_store::Error, access: Access, location: &Path) -> Error {
+    let kind = kind(&err, access);
     let what = match (kind, access) {
         (ErrorKind::NoPermission, _) => "the remote archive refuses access",
         (_, Access::Read) => "cannot read the remote archive",

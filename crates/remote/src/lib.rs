@@ -6,6 +6,8 @@
 //! included. [`push`] copies the packs that it does not have; [`pull`] copies those of a session,
 //! or of all, to this machine, and proves each.
 //!
+//! [`SharedFolder`] is another place: redacted sessions that a team reads, not encrypted.
+//!
 //! # Objects
 //!
 //! ```text
@@ -33,11 +35,13 @@ mod head;
 mod key;
 mod marker;
 mod payload;
+mod shared;
 mod store;
 mod transfer;
 mod upload;
 
 pub use address::{Address, Retries};
 pub use key::{NotAKey, SealKey};
+pub use shared::{SharedFile, SharedFolder};
 pub use store::ObjectPackStore;
 pub use transfer::{PullReport, PushRecord, PushReport, pull, push, push_new};

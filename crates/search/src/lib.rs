@@ -152,8 +152,8 @@ impl From<SearchError> for epitome::Error {
 }
 
 /// Brings the index of all sessions of this machine up to date, which `files` are, and returns the
-/// best hits of `query`, at most `most`. `tell` learns of the progress. An index that turns out to
-/// be damaged is built again.
+/// best hits of `query`, at most `most`. `tell` is called with the progress. An index that turns
+/// out to be damaged is built again.
 ///
 /// # Errors
 ///
@@ -165,8 +165,24 @@ pub fn search_machine(
     most: usize,
     tell: &(dyn Fn(Progress) + Sync),
 ) -> Result<(Hits, Update)> {
+    search_in(config, Scope::Machine, query, files, most, tell)
+}
+
+/// Like [`search_machine`], in the index of `scope`, whose sessions `files` are.
+///
+/// # Errors
+///
+/// The errors of [`search_machine`].
+pub fn search_in(
+    config: &Config,
+    scope: Scope<'_>,
+    query: &Query,
+    files: &[SessionFile],
+    most: usize,
+    tell: &(dyn Fn(Progress) + Sync),
+) -> Result<(Hits, Update)> {
     let search = || {
-        let search = Search::open(config, Scope::Machine)?;
+        let search = Search::open(config, scope)?;
         let update = search.update(files, tell)?;
         Ok((search.find(query, most)?, update))
     };

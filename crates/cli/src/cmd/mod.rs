@@ -33,6 +33,7 @@ pub mod restore;
 pub mod scan;
 pub mod search;
 pub mod serve;
+pub mod share;
 pub mod show;
 pub mod simulate;
 pub mod statusline;

@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use clap::Args as ClapArgs;
 use epitome::agents::{self, SessionFile};
-use epitome_search::{Hit, Hits, Progress, Query, Run, Update, search_machine};
+use epitome_search::{Hit, Hits, Progress, Query, Run, Scope, Update, search_in};
 use jiff::Timestamp;
 use unicode_width::UnicodeWidthChar as _;
 
 use crate::app::App;
+use crate::cmd::share;
 use crate::failure::{Failure, Result};
 use crate::redaction::MoreRules;
 use crate::session::Which;
@@ -22,6 +23,7 @@ Examples:
   epitome search borrow checker
   epitome search '\"borrow checker\" pars* role:user'
   epitome search --agent claude --project . -- timeout -retry
+  epitome search --team timeout
   epitome search --json timeout | jq -r .session | sort -u";
 
 /// The minimum number of columns for the snippet on a line.
@@ -45,6 +47,10 @@ pub struct Args {
     #[command(flatten)]
     pub which: Which,
 
+    /// Search the sessions that your team has shared (`epitome share`), not those of this machine
+    #[arg(long)]
+    pub team: bool,
+
     /// Show at most this many hits
     #[arg(long, value_name = "N", default_value_t = 20,
           value_parser = clap::value_parser!(u16).range(1..=1_000))]
@@ -53,7 +59,11 @@ pub struct Args {
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
     let query = query(app, args)?;
-    let files = agents::sessions(&app.config.agents, None);
+    let folder = if args.team { Some(share::sync(app)?) } else { None };
+    let files = match &folder {
+        Some(folder) => agents::sessions_below(folder),
+        None => agents::sessions(&app.config.agents, None),
+    };
     let mut config = app.config.clone();
     config.rules = MoreRules::default().files(app)?;
     let begin = Instant::now();
@@ -64,7 +74,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
             bar.set_position(progress.done as u64);
         }
     };
-    let searched = search_machine(&config, &query, &files, args.limit.into(), &tell);
+    let scope = folder.as_deref().map_or(Scope::Machine, Scope::Below);
+    let searched = search_in(&config, scope, &query, &files, args.limit.into(), &tell);
     bar.finish_and_clear();
     let (hits, standing) = searched.map_err(epitome::Error::from)?;
     if standing == Update::Elsewhere {

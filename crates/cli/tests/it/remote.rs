@@ -82,3 +82,52 @@ fn without_an_address_a_push_says_where_to_set_one() {
     assert!(refused.contains("`archive.url` is not set"), "{refused}");
     assert!(refused.ends_with("--- status 2\n"), "{refused}");
 }
+
+#[test]
+fn a_team_finds_what_was_shared_without_its_secrets() {
+    let storage = tempfile::tempdir().expect("a folder");
+    let setting = format!("[share]\nurl = \"file://{}\"\n", storage.path().display());
+    let (first, second) = (World::new(), World::new());
+    for world in [&first, &second] {
+        world.write(".config/epitome/epitome.toml", &setting);
+    }
+    let token = concat!("ghp_", "9fK2mQ7xV4bN8sL1tR6wY3zA5cE0dHjUiOpG");
+    let session = sessions::claude(CLAUDE).replace("please.", &format!("please. It is {token}."));
+    first.claude(CLAUDE, session);
+    let shared = first.run(&["share", CLAUDE]);
+    assert!(shared.contains("shared, 1 place redacted\nfile://"), "{shared}");
+    let place = storage.path().join("sessions/claude").join(CLAUDE);
+    let names: Vec<PathBuf> =
+        fs::read_dir(&place).expect("files").map(|it| it.expect("a file").path()).collect();
+    assert_eq!(names.len(), 2, "a page and a copy: {names:?}");
+    for name in &names {
+        let text = fs::read_to_string(name).expect("text");
+        assert!(!text.contains(token) && text.contains("REDACTED:github-pat-1"), "{name:?}");
+    }
+
+    // The other machine has no session of its own.
+    let found = second.run(&["search", "--team", "failing", "test", "please"]);
+    assert!(found.contains("copied 1 shared session"), "{found}");
+    assert!(found.contains("Fix the failing test, please."), "{found}");
+    assert!(second.run(&["search", "failing"]).contains("nothing found"));
+    // What is found can be rendered: the command names the copy.
+    let command = found.lines().find(|line| line.contains("epitome render")).expect("a command");
+    let path = command.split_whitespace().nth(2).expect("a path");
+    assert!(second.run(&["render", path, "--turn", "1"]).contains("Fix the failing test"));
+    // A session that is shared again replaces the old one; one that is gone is no longer found.
+    first.claude(CLAUDE, sessions::claude(CLAUDE).replace("please", "now"));
+    assert_eq!(first.status(&["share", CLAUDE]), 0);
+    assert!(second.run(&["search", "--team", "please"]).contains("nothing found"));
+    assert!(second.run(&["search", "--team", "now"]).contains("Fix the failing test, now."));
+    fs::remove_dir_all(storage.path().join("sessions")).expect("removed");
+    assert!(second.run(&["search", "--team", "now"]).contains("nothing found"));
+}
+
+#[test]
+fn without_an_address_nothing_is_shared() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    let refused = world.run(&["share", CLAUDE]);
+    assert!(refused.contains("`share.url` is not set"), "{refused}");
+    assert!(refused.ends_with("--- status 2\n"), "{refused}");
+}

@@ -197,6 +197,7 @@ mod tests {
             "redaction.enabled",
             "redaction.find",
             "redaction.rules",
+            "share.url",
             "trust.projects",
         ];
         assert_eq!(yours, expect);

@@ -35,6 +35,8 @@ pub struct Values {
     pub archive: Archive,
     /// What `epitome keep` keeps, and for how long.
     pub keep: Retention,
+    /// Sessions for a team.
+    pub share: Share,
 }
 
 /// What `epitome keep` keeps, and for how long. Without a rule, everything is kept forever.
@@ -64,6 +66,16 @@ pub struct Retention {
 pub struct Archive {
     /// Where encrypted copies of the archive's packs are stored, for other machines:
     /// `s3://bucket/folder`, `gs://…`, `az://…` or `file:///folder`.
+    #[schemars(extend("x-yours" = true))]
+    pub url: Option<String>,
+}
+
+/// Sessions for a team.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Share {
+    /// Where redacted sessions are stored for a team, not encrypted: `s3://bucket/folder`,
+    /// `gs://…`, `az://…` or `file:///folder`.
     #[schemars(extend("x-yours" = true))]
     pub url: Option<String>,
 }

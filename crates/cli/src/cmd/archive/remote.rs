@@ -32,7 +32,7 @@ pub enum KeyVerb {
 #[cfg(feature = "remote")]
 pub use with_storage::{key, pull, push, push_new, try_pull};
 #[cfg(not(feature = "remote"))]
-pub use without_storage::{key, pull, push, push_new, try_pull};
+pub use without_storage::{absent, key, pull, push, push_new, try_pull};
 
 /// Builds without the feature `remote`.
 #[cfg(not(feature = "remote"))]
@@ -58,7 +58,7 @@ mod without_storage {
         false
     }
 
-    fn absent() -> Failure {
+    pub fn absent() -> Failure {
         Failure::usage("this epitome was built without the feature `remote`")
             .hint("`cargo install --path crates/cli --features remote`, or a package")
     }
