@@ -68,7 +68,8 @@ pub fn apply_to(
     let generation = archive_generation(planned, to, archive, counter, info.into())?;
     let spliced = planned.spliced()?;
     write_new(to, |out| spliced.copy_to(out)).inspect_err(|_| {
-        // The copy is written whole or not at all. After an error nothing needs the generation.
+        // The copy is written whole or not at all. After an error there is no copy that needs the
+        // generation.
         archive.withdraw(&generation);
     })?;
     Ok(generation)
@@ -100,8 +101,8 @@ pub(crate) fn archive_generation<S: Source>(
     if_read(&planned.session.source, done)
 }
 
-/// Like [`archive_generation`], for a session that is no file of this machine: no file is looked
-/// for that contains the same text as a removed piece, so that every machine makes the same pack.
+/// Like [`archive_generation`], for a session that is not a file on this machine. It does not look
+/// for files that contain the text of a removed piece, so that every machine makes the same pack.
 pub(crate) fn archive_elsewhere<S: Source>(
     planned: &PreparedCompaction<'_, S>,
     path: &Path,
@@ -192,8 +193,9 @@ fn put_all<S: Source>(
             ..describe(&view, *at, *span)
         })?;
     }
-    // The pack also contains what a new record or a new mark replaces: at the end of the session
-    // that is an empty span, elsewhere it is the old mark.
+    // The pack must also contain the bytes that a new record or mark of the agent's format
+    // replaces. A record at the end of the session replaces an empty span; a mark replaces the old
+    // mark.
     let end = Source::len(source);
     let added = planned
         .splices

@@ -271,8 +271,8 @@ impl Config {
         self.key_variables.get(&provider).copied()
     }
 
-    /// The variables that the tools of storage services read: `AWS_…`, `AZURE_…`, `GOOGLE_…`. They
-    /// contain keys.
+    /// The variables that the tools of storage services read: `AWS_…`, `AZURE_…`, `GOOGLE_…`. Some
+    /// of them contain keys.
     pub fn cloud_variables(&self) -> Vec<(String, String)> {
         ["AWS_", "AZURE_", "GOOGLE_"].into_iter().flat_map(variables).collect()
     }
@@ -287,7 +287,7 @@ impl Config {
         Archive::new(&self.home)
     }
 
-    /// The vault in [`home`](Config::home), to read it.
+    /// Opens the vault of session versions in [`home`](Config::home) for reading.
     ///
     /// # Errors
     ///
@@ -296,7 +296,7 @@ impl Config {
         Vault::open(&self.home)
     }
 
-    /// The vault in [`home`](Config::home), to add versions to it. It is made if there is none.
+    /// Opens the vault in [`home`](Config::home) to add versions to it. Creates a missing vault.
     ///
     /// # Errors
     ///

@@ -75,7 +75,8 @@ struct Judge<'a> {
     config: &'a Config,
     archive: Archive,
     census: Census,
-    /// A version in the vault that comes back needs what was removed from it.
+    /// The vault of session versions. A version in it may still need bytes from the archive,
+    /// because the version can be restored.
     vault: Vault,
     mode: GcMode,
     /// The sessions whose generations are being judged. They are locked, so that no other epitome
@@ -148,7 +149,8 @@ impl Judge<'_> {
     ) -> Result<BTreeSet<u64>> {
         let mut restored: BTreeSet<u64> = generations.iter().map(|it| it.number).collect();
         for file in files {
-            // Most sessions need what was removed from them, and that is decided without a lock.
+            // Most files need all of these generations. This is determined without locking the
+            // file.
             let mut unneeded = of_file(&self.archive, file, generations)?;
             if !unneeded.is_empty() {
                 self.hold(file)?;

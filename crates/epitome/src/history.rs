@@ -126,8 +126,8 @@ pub struct History {
     /// The blocks whose text a resume does not send any more, by item and block index. Empty for a
     /// session that was read as it is sent.
     pub unsent: BTreeSet<(usize, usize)>,
-    /// Removed bytes that are not in `session`. A secret that occurs in them is hidden wherever it
-    /// occurs in `session`.
+    /// Removed bytes that are not in `session`. A secret that occurs in them is hidden in all texts
+    /// of `session`, too.
     removed: Vec<ShownSource>,
 }
 
@@ -265,7 +265,7 @@ impl History {
         self.removed.iter().for_each(|source| redactor.learn(source));
     }
 
-    /// A screen for texts of the session, which knows the secrets in removed bytes as well.
+    /// A screen that hides secrets in texts of the session, including those in removed bytes.
     pub fn screen<'s>(&self, screen: &'s Screen) -> SessionScreen<'s> {
         screen.of_learnt(|redactor| self.learn(redactor))
     }

@@ -101,8 +101,8 @@ pub struct SessionInfo {
     /// The tokens of the context that compacting the session would save.
     pub saving: Tokens,
     /// The tokens of the whole request that a resume sends, as the provider bills them; `None` if
-    /// the session records too few requests to compute them. If the session was not read, as for
-    /// [`context`](Self::context).
+    /// the session records too few requests to compute them. If the session was not read for the
+    /// list, the agent's own count, if it stores one.
     pub request: Option<Tokens>,
     /// How the tokens of messages are converted to those of requests, if that can be computed.
     pub calibration: Option<Calibration>,
@@ -301,8 +301,8 @@ fn look(looking: &ListContext<'_>, path: &Path) -> std::result::Result<SessionIn
     })
 }
 
-/// The tokens of the context, and how many of them compacting would save: 0 if the session is never
-/// written.
+/// The tokens of the context, and how many of them compacting would save. The latter is 0 if the
+/// session is never written.
 fn planned(session: &Loaded, path: &Path, recipe: &Recipe) -> (Tokens, Tokens) {
     let Loaded { format, source, transcript, .. } = session;
     let counter = Estimate::new();

@@ -115,7 +115,7 @@ impl PendingOp {
 /// A session that is open.
 struct Session {
     context: Context,
-    /// What the client has sent to its model.
+    /// The items of the context that the client was last told to send to its model.
     sent: SentBefore,
     /// The request that waits for a summary.
     pending: Option<PendingOp>,
@@ -124,10 +124,10 @@ struct Session {
     hold: Option<FileLock>,
 }
 
-/// A conversation with one client: the open session of each context, and the operations on it.
+/// A conversation with one client. It has a session for each context that the client uses.
 ///
-/// A client with one context needs no name for it. Requests with a `context` are about the context
-/// of that name, which shares nothing with the others but the options.
+/// A client with one context needs no name for it. A request with the member `context` is about
+/// the context with that name, which shares only the options with the other contexts.
 ///
 /// ```
 /// use epitome::built_in;
@@ -147,7 +147,7 @@ struct Session {
 /// ```
 pub struct Server {
     options: ServerOptions,
-    /// The sizes of a context that is new.
+    /// The sizes with which a new context begins.
     size: Size,
     /// The contexts by their names.
     contexts: HashMap<Option<String>, OpenContext>,
@@ -185,12 +185,12 @@ impl Server {
     fn answer_or_refuse(&mut self, line: Vec<u8>) -> Result<String> {
         let Line { context: name, request } = Line::parse(&line)?;
         if matches!(request, Request::Close) {
-            // Nothing is kept of it, not even its name.
+            // The context is removed with its name and its sizes.
             let closed = self.contexts.remove(&name).is_some_and(|it| it.session.is_some());
             return Ok(json!({ "closed": closed }).to_string());
         }
         if let (Request::Hello(hello), None) = (&request, &name) {
-            // What a client says of itself holds for all of its contexts.
+            // A `hello` without a name also sets this for the contexts that are created later.
             self.size.summaries = hello.summaries.unwrap_or(self.size.summaries);
         }
         let size = self.size;
@@ -203,7 +203,7 @@ impl Server {
             session: &mut context.session,
         };
         let step = exchange.begin_answer(request)?;
-        // The request may have hundreds of megabytes, and is in the log now.
+        // The line may have hundreds of megabytes, and is not needed any more.
         drop(line);
         match step {
             Step::Done(answer) => Ok(answer),
@@ -215,7 +215,8 @@ impl Server {
 /// How far a request has been answered.
 enum Step {
     Done(String),
-    /// Everything in the request is in the context, which now does what is due.
+    /// The content of the request was added to the context. The operation still has to be carried
+    /// out; then the request is answered.
     Due(PendingOp),
 }
 
@@ -428,7 +429,7 @@ impl Exchange<'_> {
             }
         };
         let Some(name) = logs::id(&path) else {
-            // A file that is not a log is not locked.
+            // The file is not a log. It is opened without a lock, only to get the error.
             return Err(match live::open(&path, self.setup(*self.size, "")) {
                 Err(err) => err,
                 Ok(_) => Error::new(ErrorKind::Changed, "the log changed meanwhile"),
@@ -436,7 +437,7 @@ impl Exchange<'_> {
         };
         let begin = open.begin(name.clone())?;
         let size = self.size.with(&begin)?;
-        // If this session is open already, it is read again under its own lock.
+        // If the open session has this log, the log is read again under the session's lock.
         let ours = self.session.as_ref().is_some_and(|session| session.is_at(&path));
         let hold = if ours { None } else { Some(logs.hold(&path)?) };
         let context = live::open(&path, self.setup(size, &name))?;

@@ -37,8 +37,8 @@ pub struct PortedSession {
 }
 
 impl PortedSession {
-    /// Makes a session for `agent` from another session. It will be run in the folder `cwd`; `None`
-    /// means the folder in which the original was run if the session records it, otherwise the
+    /// Makes a session for `agent` from another session. It will be run in the folder `cwd`. `None`
+    /// means the folder in which the other session was run, if that is recorded; otherwise the
     /// current folder.
     ///
     /// ```

@@ -24,7 +24,7 @@ use crate::regular;
 use crate::settings::Settings;
 use crate::store::disk::{self, NotPlaced, Temp};
 
-/// After a failed [`RemoteArchive::push_new`], none is tried for this time.
+/// For this time after a failed [`RemoteArchive::push_new`], further calls of it do nothing.
 const PAUSE: SignedDuration = SignedDuration::from_mins(10);
 /// The name of the key in the keyring.
 const ACCOUNT: &str = "archive";
@@ -123,7 +123,8 @@ impl<'c> RemoteArchive<'c> {
         FolderStore::new(Archive::folder_in(&self.config.home))
     }
 
-    /// The storage, sealed with the key of this machine. If neither has a key, one is made.
+    /// Opens the storage with the key of this machine. If neither this machine nor the storage has
+    /// a key, makes one.
     fn connect(&self) -> Result<ObjectPackStore> {
         let options = self.config.cloud_variables();
         let key = match find_key(self.config)? {
@@ -139,7 +140,7 @@ impl<'c> RemoteArchive<'c> {
         Ok(store)
     }
 
-    /// The folder of what is staged and remembered. All of it can be made again.
+    /// The folder of temporary files and of the records of pushes. All of them can be made again.
     fn folder(&self) -> Result<PathBuf> {
         self.config.cache("remote")
     }
@@ -176,8 +177,8 @@ fn key_file(config: &Config) -> PathBuf {
 ///
 /// # Errors
 ///
-/// `NoPermission` or `Unreadable` if its file cannot be read; `Refused` if what is there is not a
-/// key. A keyring that cannot be read has none.
+/// `NoPermission` or `Unreadable` if the key's file cannot be read; `Refused` if the file or the
+/// keyring has something else than a key. A keyring that cannot be read counts as empty.
 pub fn find_key(config: &Config) -> Result<Option<(SealKey, SealKeyPlace)>> {
     let path = key_file(config);
     let not_a_key = |err| {
@@ -262,7 +263,7 @@ fn keep_key(config: &Config, key: &SealKey) -> Result<(SealKey, SealKeyPlace)> {
     temp.flush_to_disk().map_err(failed)?;
     match temp.place_new(&path) {
         Ok(()) => {}
-        // Another process made one at the same time: that is the key.
+        // Another process has made a key at the same time. That key is used.
         Err(NotPlaced::Taken(_)) => {
             let found = find_key(config)?;
             return found.ok_or_else(|| Error::new(ErrorKind::Changed, "the key is gone"));

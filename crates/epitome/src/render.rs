@@ -82,8 +82,8 @@ pub struct RenderOptions<'a> {
     pub redact: Option<&'a Finder>,
     /// The recipe with which the redacted session is compacted; `None` leaves it as it is.
     pub compact: Option<&'a Recipe>,
-    /// The archive, from which the number of lines of texts is read that earlier compactions
-    /// removed.
+    /// The archive. For texts that earlier compactions removed, their numbers of lines are read
+    /// from it.
     pub archive: &'a Archive,
     /// The prices of requests; `None` shows no costs.
     pub prices: Option<&'a ListPrices>,

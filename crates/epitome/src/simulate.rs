@@ -215,7 +215,7 @@ impl Simulate {
     }
 }
 
-/// A session, and all that its replays under several recipes have in common.
+/// A session, and the data that all replays of the session share.
 struct Job<'j> {
     with: &'j Simulate,
     /// The name of the session.

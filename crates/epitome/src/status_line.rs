@@ -26,8 +26,8 @@ use crate::store::disk;
 
 /// The number of bytes at the end of a session that are read to find its last request.
 const TAIL: u64 = 256 << 10;
-/// What compacting would save is computed again when the size of a session has changed by more than
-/// one part in this many.
+/// The saving is computed again when the size of a session has changed by more than this fraction:
+/// one part in `GROWN`.
 const GROWN: u64 = 20;
 
 /// What the status line displays. A value is `None` if it is not known.

@@ -79,14 +79,15 @@ pub struct RemovedText {
     pub about: About,
 }
 
-/// A cut: a decision to send less than the first messages of a conversation.
+/// A cut: a decision to shorten or to drop messages at the beginning of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CutLine {
-    /// The chain of the last of these messages.
+    /// The chain of the last message that the cut covers.
     pub last: Chain,
-    /// What is sent in place of each of these messages, in order.
+    /// What is sent in place of each message that the cut covers, in order.
     pub messages: Vec<Decision>,
-    /// The length in bytes of the unchanged request in which the cut was made.
+    /// The length in bytes of the request in which the cut was made, before any change by the
+    /// proxy.
     pub bytes: u64,
     /// Tokens that the cut saves in each request, in addition to earlier decisions; 0 if an older
     /// epitome made the cut.
@@ -115,7 +116,7 @@ pub struct MemoLine {
 }
 
 impl MemoLine {
-    /// Whether the line says nothing but that messages are sent as they are.
+    /// Whether the line changes no request: it only says that messages are sent as they are.
     pub fn changes_nothing(&self) -> bool {
         let MemoLine { v: _, messages, cut, results, removed } = self;
         messages.values().all(Decision::changes_nothing)
@@ -363,7 +364,7 @@ mod tests {
         memo.append(&line(2)).expect("a disk");
         let (mut other, lines) = MemoFile::open(&folder, root).expect("a memo");
         assert_eq!(lines, [line(1), line(2)]);
-        // Each reads what the other one wrote.
+        // Each of the two values reads the line that the other one wrote.
         assert_eq!(memo.new_lines().expect("a memo"), []);
         other.append(&line(3)).expect("a disk");
         assert_eq!(other.new_lines().expect("a memo"), []);

@@ -20,8 +20,8 @@ pub struct Purge {
 }
 
 impl Purge {
-    /// Plans to remove the transcripts of `rules`, except in folders to which an installed rule
-    /// writes that is not among `rules`. Each folder is planned once.
+    /// Plans to remove the transcripts of `rules`. The folder of a rule is skipped if an installed
+    /// rule that is not in `rules` writes to it as well. Each folder is planned once.
     ///
     /// # Errors
     ///
@@ -60,8 +60,8 @@ impl Purge {
     }
 }
 
-/// Removes empty folders. They are removed from the last of the list, which is the innermost, to
-/// the first; the first folder that cannot be removed ends this.
+/// Removes empty folders, from the last in the list, which is the innermost, to the first. Stops at
+/// the first folder that cannot be removed.
 pub(crate) fn empty(folders: &[PathBuf]) {
     for folder in folders.iter().rev() {
         if fs::remove_dir(folder).is_err() && folder.exists() {

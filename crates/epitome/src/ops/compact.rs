@@ -55,9 +55,9 @@ pub struct Compact<'a> {
     pub counter: &'a dyn Counter,
     /// The run of the caller's program that the compaction belongs to.
     pub run: &'a Run,
-    /// How the edits are written. `None`: in the agent's own way if that is the agent's default and
-    /// can express all edits, otherwise by rewriting the records. A copy is always written by
-    /// rewriting.
+    /// How the edits are written. `None`: a copy ([`out`](Compact::out)) is written by rewriting
+    /// the records; otherwise the edits are written in the agent's own way if that is the agent's
+    /// default and can express all edits, or else by rewriting.
     pub way: Option<Way>,
     /// A summary that replaces the beginning of the history; `None` if there is none. With a
     /// summary, sub-agents are not compacted: the summary of a session does not say what they did.
@@ -431,8 +431,8 @@ impl<'a> Compact<'a> {
         Ok(session.members()?.collect())
     }
 
-    /// Plans the compaction of one file. If models are asked to write the summary, `models` is set
-    /// to them.
+    /// Plans the compaction of one file. If models are called to write the summary, `models` is set
+    /// to these calls.
     pub(super) fn plan_file<'s, S: Source>(
         &self,
         config: &Config,

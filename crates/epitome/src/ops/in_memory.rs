@@ -58,12 +58,12 @@ pub struct CompactedBytes {
 /// Bytes that were restored.
 #[derive(Clone, Debug)]
 pub struct RestoredBytes {
-    /// The session as it was before the compaction; `None` if it is that already.
+    /// The session as it was before the compaction; `None` if the given bytes are that already.
     pub bytes: Option<Vec<u8>>,
     /// The length and the blake3 hash of the session as it was.
     pub digest: Digest,
-    /// Whether the result is proved by the hash in the pack. It is not if another program changed
-    /// the session since: then edits are undone record by record.
+    /// Whether the result is proved by the hash in the pack. False if another program changed the
+    /// session after the compaction: then the edits are undone record by record.
     pub is_exact: bool,
 }
 

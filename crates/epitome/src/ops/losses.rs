@@ -556,7 +556,7 @@ impl ReportedCompaction<'_> {
     /// The commands that put a removed text back, and that print it.
     fn commands(&self, piece: &LostPiece) -> (Option<String>, Option<String>) {
         let mut archived = self.archived(piece);
-        // The first of the archived texts that is not back in the context.
+        // The first archived text that is not in the context again.
         let missing = self.archived(piece).find(|it| !self.in_context.contains(it));
         match (missing.or_else(|| archived.next()), piece.references.first()) {
             (Some(reference), _) => {

@@ -183,10 +183,11 @@ pub struct CompactedFile {
     /// reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_reached: Option<UnmetTrigger>,
-    /// The tokens that would be removed, if the recipe requires more; nothing is removed then.
+    /// The number of tokens that would be removed, if it is below the recipe's minimum: then
+    /// nothing is removed. Otherwise `null`.
     #[serde(skip)]
     pub saving_below_minimum: Option<Tokens>,
-    /// The target in tokens, if the result is larger than that.
+    /// The target in tokens, if the result is larger than the target; otherwise `null`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_missed: Option<Tokens>,
     /// Parts of the recipe that were left out, each as a sentence.

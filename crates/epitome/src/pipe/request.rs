@@ -21,11 +21,12 @@ pub enum Request<'l> {
     Reset(Begin),
     Open(Open),
     Call(Call<'l>),
-    /// Adds the messages, and does nothing that is due.
+    /// Adds the messages to the context, and does not compact it even if that is due.
     Push(Call<'l>),
-    /// As `call`, but only whether the view is another one is answered.
+    /// Like `Call`, but the answer does not contain the view. It only says whether the view has
+    /// changed in another way than by the addition of messages.
     Step(Call<'l>),
-    /// The request has the whole list of messages, not only new ones.
+    /// Like `Call`, but the request has the whole list of messages, and not only the new ones.
     View(Call<'l>),
     Force(Force<'l>),
     Usage,
@@ -40,7 +41,7 @@ pub enum Request<'l> {
 
 /// A line of a client: a request, and the name of the context that it is about.
 pub struct Line<'l> {
-    /// The name of the context; `None` for the one that needs no name.
+    /// The name of the context; `None` if the line names none.
     pub context: Option<String>,
     pub request: Request<'l>,
 }
@@ -193,7 +194,7 @@ fn context_name(name: &RawValue) -> Result<String> {
 }
 
 impl<'l> Request<'l> {
-    /// The request of an operation with these members.
+    /// Parses the members of a request with the operation `op`.
     fn parse(op: &str, said: Vec<(&'l str, &'l RawValue)>) -> Result<Request<'l>> {
         let asked = match op {
             "hello" => Request::Hello(members(op, said)?),

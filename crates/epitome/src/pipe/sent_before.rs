@@ -1,19 +1,20 @@
-//! What a client has sent, and whether more has happened than that messages were added.
+//! Remembers what a client has sent to its model, to find out whether more has changed since than
+//! that messages were added.
 
 use crate::live::Context;
 
-/// The items of a context that were sent.
+/// The items of a context that a client has sent to its model.
 #[derive(Default)]
 pub struct SentBefore {
-    /// The items that are sent, in order.
+    /// The indices of the sent items, in the order in which they are sent.
     sent: Vec<usize>,
-    /// The number of items in the log. An edit adds some.
+    /// The number of items in the log at that time. An edit adds items, too.
     items: usize,
 }
 
 impl SentBefore {
-    /// What a client has sent that begins or resumes a session: nothing, so that the messages of a
-    /// log that is resumed count as changed.
+    /// The state for a client that begins or resumes a session. Such a client has sent nothing, so
+    /// the messages of a resumed log count as changed.
     pub fn at_the_beginning(context: &Context) -> SentBefore {
         let now = SentBefore::from_context(context);
         if now.sent.is_empty() { now } else { SentBefore::default() }
@@ -25,7 +26,8 @@ impl SentBefore {
         SentBefore { sent: transcript.context.clone(), items: transcript.items.len() }
     }
 
-    /// Whether this is what was sent before, followed by what was said since, as it was said.
+    /// Whether `self` has the items of `before`, unchanged and in the same order, followed by all
+    /// items that were added to the log since.
     pub fn only_adds_to(&self, before: &SentBefore) -> bool {
         let new = self.items - before.items.min(self.items);
         self.sent.starts_with(&before.sent) && self.sent.len() == before.sent.len() + new

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use crate::pipe::{Server, ServerOptions, Size};
 
-/// The engine of a client, in memory alone, with a window that is soon full.
+/// A server whose contexts are kept in memory and have a small window, which is soon full.
 fn server(recipe: &str) -> Server {
     let recipe = built_in(recipe).expect("a recipe of the program");
     let api = "anthropic".to_owned();
@@ -18,7 +18,7 @@ fn answer(server: &mut Server, op: &str, messages: &[Value]) -> Value {
     answer
 }
 
-/// What the client says before its request number `n`: a call with its result.
+/// The new messages in the client's request number `n`: a call with its result.
 fn new_messages(n: usize) -> Vec<Value> {
     if n == 0 {
         return vec![json!({"role": "user", "content": [{"type": "text", "text": "Build it."}]})];
@@ -35,8 +35,8 @@ fn new_messages(n: usize) -> Vec<Value> {
     ]
 }
 
-/// A client that appends its messages as long as nothing else changed has the list that `call`
-/// answers.
+/// A client appends its messages to its own list as long as the server reports no other change.
+/// Then this list equals the list that `call` returns.
 #[test]
 fn a_list_that_is_appended_to_is_the_view() {
     let mut all_changes = 0;
@@ -53,7 +53,7 @@ fn a_list_that_is_appended_to_is_the_view() {
             list.extend(new);
             if step["changed"] == true {
                 changes += 1;
-                // Nothing is said to have changed without need.
+                // No change is reported if there is none.
                 assert_ne!(list, view, "{name}, request {n}");
                 list = answer(&mut stepping, "call", &[])["messages"]
                     .as_array()

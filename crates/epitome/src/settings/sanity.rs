@@ -13,7 +13,8 @@ use crate::error::Result;
 /// The maximum number of characters of a wrong value that an error shows.
 const SHOWN: usize = 60;
 
-/// Checks one value: it must match the schema of its key, and a recipe must exist.
+/// Checks one value: it must match the schema of its key. If it names a recipe, the recipe must
+/// exist.
 pub(super) fn alone(config: &Config, key: &Key, set: &SetValue) -> Result<()> {
     let mut table = Table::new();
     put(&mut table, &key.name, set.value.clone());

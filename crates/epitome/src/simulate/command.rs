@@ -36,13 +36,13 @@ pub struct Process {
     line: String,
     timeout: Duration,
     child: Child,
-    /// `None` at the end: the program then reads the end of its input.
+    /// Sends requests to the program. `None` after the last request: then the program's input ends.
     requests: Option<Sender<String>>,
     answers: Receiver<io::Result<String>>,
 }
 
-/// What a policy wants to send: the list of messages, and by which names what it removed can be
-/// had again.
+/// The answer of a policy: the list of messages to send, and the names by which removed results can
+/// be recalled.
 pub struct PolicyAnswer {
     text: String,
 }
@@ -94,14 +94,14 @@ impl PolicyCommand {
 }
 
 impl Process {
-    /// What is sent now that these messages were added.
+    /// Adds messages to the policy's context, and returns what the policy would send now.
     pub fn call(&mut self, messages: &str) -> Result<PolicyAnswer> {
         let text = self.ask(format!(r#"{{"op":"call","messages":{messages}}}"#))?;
         Ok(PolicyAnswer { text })
     }
 
-    /// What is sent of these messages, the whole history, if it is compacted now. `target` is the
-    /// share of the tokens (0 to 1) that should stay.
+    /// Returns what the policy would send if it compacted `messages`, the whole history, now.
+    /// `target` is the share of the tokens (0 to 1) that should remain.
     pub fn force(&mut self, messages: &str, target: Option<f64>) -> Result<PolicyAnswer> {
         let target = target.map_or_else(String::new, |it| format!(r#","target_ratio":{it}"#));
         let text = self.ask(format!(r#"{{"op":"force","messages":{messages}{target}}}"#))?;
@@ -110,7 +110,8 @@ impl Process {
 
     fn begin(&mut self, session: &str, window: u64, overhead: u64) -> Result<()> {
         let hello = self.ask(json!({ "op": "hello" }).to_string())?;
-        // What a policy says of itself is up to it.
+        // An answer that cannot be parsed is not an error, because a policy need not describe
+        // itself.
         let hello: Hello = serde_json::from_str(&hello).unwrap_or_default();
         if let Some(wire) = hello.wire.filter(|wire| wire != "anthropic") {
             let what = format!("the policy `{}` takes messages of {wire}", self.short());
@@ -133,7 +134,8 @@ impl Process {
     /// Sends a request and waits for its answer.
     fn ask(&mut self, request: String) -> Result<String> {
         if let Some(requests) = &self.requests {
-            // If the program has ended, its output has ended as well, which is found below.
+            // If the program has ended, sending fails. The error is ignored here, because reading
+            // the answer then fails as well.
             let _ = requests.send(request);
         }
         match self.answers.recv_timeout(self.timeout) {
@@ -173,8 +175,8 @@ impl Drop for Process {
 }
 
 impl PolicyAnswer {
-    /// The messages of the answer, and for the ids of calls the references to their results; or the
-    /// reason why there are none.
+    /// The messages of the answer, and the references to results by the ids of their calls. An
+    /// error is the reason why the answer has no messages.
     pub fn messages(
         &self,
     ) -> std::result::Result<(Vec<&RawValue>, BTreeMap<String, String>), String> {
@@ -210,8 +212,8 @@ fn shell() -> Command {
     command
 }
 
-/// Writes lines to a program on a thread of its own: a program that reads nothing blocks no one
-/// else.
+/// Writes lines to a program on a separate thread, so that a program which does not read its input
+/// blocks only that thread.
 fn write_lines(mut to: ChildStdin) -> Sender<String> {
     let (sender, lines) = mpsc::channel::<String>();
     thread::spawn(move || {

@@ -15,9 +15,9 @@ use super::Pieces;
 
 /// Converts between a history and messages.
 ///
-/// A policy may write a message in another spelling than it got it: other white space, another
-/// order of keys. A block with the same content is still the block of the history, with its tokens,
-/// so that no policy pays for the spelling of its JSON library.
+/// A policy may return a message with other white space or another order of keys than it received.
+/// Blocks with the same content still count as the blocks of the history, with the same tokens, so
+/// that the format of the policy's JSON does not change its costs.
 pub struct Exchange<'j> {
     counter: &'j dyn Counter,
     /// For each entry of the history, the role of its message and its blocks as JSON.
@@ -62,7 +62,7 @@ impl<'j> Exchange<'j> {
         format!("[{}]", messages.collect::<Vec<_>>().join(","))
     }
 
-    /// The blocks of messages, or the reason why a message is none.
+    /// The blocks of messages. An error says which text is not a valid message, and why.
     pub fn incoming(&mut self, messages: &[&RawValue]) -> Result<Pieces, String> {
         let mut pieces = Vec::new();
         for (idx, message) in messages.iter().enumerate() {
@@ -92,7 +92,8 @@ impl<'j> Exchange<'j> {
         if self.add(role, &own, piece).is_some() {
             return Some(own);
         }
-        // Another agent's reasoning, or a part that only this agent reads.
+        // The API has no such block: reasoning of another provider, or a part that only the
+        // session's agent can read.
         let text = match block {
             Block::Thinking(thinking) => thinking.text.clone(),
             Block::Opaque(span) => Some(Text::Owned(
@@ -110,8 +111,8 @@ impl<'j> Exchange<'j> {
         self.add(role, &other, piece).map(|()| other)
     }
 
-    /// Notes that a block of a message is this block of the history. `None` if Anthropic's API has
-    /// no such block.
+    /// Records that a block of a message corresponds to this block of the history. `None` if
+    /// Anthropic's API has no such block.
     fn add(&mut self, role: Role, text: &str, piece: &Arc<MeasuredBlock>) -> Option<()> {
         let canonical = canonical(&message(role_name(role), text)).ok()?;
         let read = parse(&canonical).ok()?;
@@ -158,7 +159,7 @@ fn message(role: &str, content: &str) -> String {
     format!(r#"{{"role":"{role}","content":[{content}]}}"#)
 }
 
-/// JSON in one spelling.
+/// Returns JSON in a canonical form, so that equal values have equal texts.
 fn canonical(json: &str) -> Result<String, String> {
     let value: Value = serde_json::from_str(json).map_err(|err| err.to_string())?;
     Ok(value.to_string())

@@ -16,8 +16,8 @@ use crate::live::Context;
 pub struct ForcedCut {
     /// The measured quality, by what was used later.
     pub figures: CutFigures,
-    /// The number of rule files, skills and texts between the user's pin marks in the context
-    /// before the compaction.
+    /// The number of pins in the context before the compaction: of rule files, skills, and texts
+    /// between pin marks of the user.
     pub pins: u64,
     /// How many of the `pins` have all their rules in the context after the compaction.
     pub kept_pins: u64,
@@ -49,8 +49,9 @@ impl Job<'_> {
         Ok(all)
     }
 
-    /// Has a policy command compact at every point in `cuts`. Where its answer is of no use,
-    /// nothing is compacted. A point is skipped if no fact from before it was used after it.
+    /// Has a policy command compact the context at every point in `cuts`. If its answer is
+    /// unusable, the uncompacted context is measured. A point is skipped if no fact from before it
+    /// was used after it.
     pub(super) fn forced_of_command(
         &self,
         policy: &mut Process,

@@ -32,7 +32,8 @@ struct Figure {
     name: &'static str,
     of: fn(&RecipeReport) -> Option<f64>,
     kind: Kind,
-    /// The bound of a condition that is written with `=`: what is good should be at least so much.
+    /// The bound that `=` means for this figure: `AtLeast` if high values are good, otherwise
+    /// `AtMost`.
     bound: Bound,
     /// The reason why the figure was not measured, although sessions were long enough.
     none: &'static str,

@@ -16,7 +16,7 @@ pub enum Bound {
 pub struct GateResult {
     /// The name of the figure, as in the JSON of a recipe.
     pub figure: &'static str,
-    /// Whether `value` is the least or the most.
+    /// Whether `value` is the minimum or the maximum.
     pub bound: Bound,
     /// The value that the figure is compared with.
     pub value: f64,

@@ -81,7 +81,7 @@ impl SimulateReport {
         }
     }
 
-    /// Plots the cost of all calls up to each call.
+    /// Plots the cumulative cost: for each call, the cost of all calls up to it.
     fn cost(&self, simulated: &[SimulatedSession]) -> Plot {
         let series = (0..self.recipes.len()).map(|n| {
             let calls = simulated.iter().flat_map(|session| &session.live[n]);

@@ -23,8 +23,8 @@ pub struct LiveCall {
     pub cost: MicroDollars,
     /// The cost of the call if only whole earlier requests are cached.
     pub cost_requests: MicroDollars,
-    /// The cost of reading those texts again that the call's edits needed and the context did not
-    /// contain.
+    /// The additional cost of reading again those texts that the edits of the call need and that
+    /// the context does not contain.
     pub rereads: MicroDollars,
     /// The number of compactions between the previous call and this one.
     pub compactions: u64,
@@ -67,8 +67,8 @@ impl Job<'_> {
         Ok(calls)
     }
 
-    /// Replays the session under a policy command, which is asked before every call. Where its
-    /// answer is of no use, the whole history is sent.
+    /// Replays the session under a policy command, which is asked before every call. If its answer
+    /// is unusable, the whole history is sent.
     pub(super) fn live_of_command(
         &self,
         policy: &mut Process,

@@ -74,23 +74,24 @@ pub struct RecipeReport {
     pub recipe: String,
     /// At forced compactions: the share of the tokens that stays.
     pub kept: Option<f64>,
-    /// At forced compactions: the share of the facts used by later calls that the context contains,
-    /// weighted by rarity.
+    /// At forced compactions: of the facts that later calls use, the share that the compacted
+    /// context contains. Rare facts have more weight.
     pub recall: Option<f64>,
-    /// The share as in `recall`, but only of facts whose whole line is still in the context.
+    /// Like `recall`, but a fact counts only if its whole line is still in the context.
     pub in_line: Option<f64>,
-    /// The share as in `recall`, including facts that can be recalled or read again.
+    /// Like `recall`, but facts that can be recalled or read again count as well.
     pub recoverable: Option<f64>,
-    /// At forced compactions: the share of pins (texts that set rules) of which every rule is kept.
+    /// At forced compactions: the share of pins of which every rule is kept. Pins are rule files,
+    /// skills, and texts between pin marks of the user.
     pub pins: Option<f64>,
     /// At forced compactions: the share of later edits for which a file must be read again.
     pub rereads: Option<f64>,
     /// In the replay of all calls: the cost relative to no compaction, if any beginning of an
     /// earlier request is cached.
     pub cost: Option<f64>,
-    /// The cost as in `cost`, if only whole earlier requests are cached.
+    /// Like `cost`, if only whole earlier requests are cached.
     pub cost_bp: Option<f64>,
-    /// The cost as in `cost`, plus the cost of reading those texts again that edits needed.
+    /// Like `cost`, plus the cost of reading again the texts that edits needed.
     pub cost_rereads: Option<f64>,
     /// The cost that `cost` is computed from, in millionths of a dollar.
     pub micro_dollars: MicroDollars,
@@ -99,7 +100,7 @@ pub struct RecipeReport {
     /// In the replay of all calls: of the facts that a response uses, the share that its context
     /// contained.
     pub call_recall: Option<f64>,
-    /// The share as in `call_recall`, of facts that had last occurred more than ten calls before.
+    /// Like `call_recall`, but only for facts whose last occurrence was more than ten calls before.
     pub far_recall: Option<f64>,
     /// The mean number of tokens in a request.
     pub context: Tokens,
@@ -125,15 +126,17 @@ struct Sums {
     over: u64,
     /// Tokens of all requests.
     context: u64,
-    /// Pins that were kept, and all pins.
+    /// The number of pins that were kept, and of all pins.
     pins: (u64, u64),
-    /// Edits after forced compactions that need a file again, and all edits after these.
+    /// The number of edits after forced compactions for which a file must be read again, and the
+    /// number of all edits after forced compactions.
     rereads: (u64, u64),
-    /// Edits in the replay of all calls that need a file again, and all edits in it.
+    /// The number of edits in the replay of all calls for which a file must be read again, and the
+    /// number of all edits in that replay.
     live_rereads: (u64, u64),
-    /// The cost of reading again what edits in the replay needed.
+    /// The cost of reading again the texts that edits in the replay needed.
     reread: MicroDollars,
-    /// Requests that break no rule, and all requests.
+    /// The number of requests that break no rule, and of all requests.
     valid: (u64, u64),
 }
 
@@ -453,7 +456,8 @@ fn compare(recipes: &mut [RecipeReport]) {
     }
 }
 
-/// A share to four digits, of which 1 means all.
+/// The quotient `part / of` with four decimals, rounded down so that only a full share is 1. `None`
+/// if `of` is 0.
 fn share_rounded_down((part, of): (u64, u64)) -> Option<f64> {
     (of > 0).then(|| (part * 10_000 / of) as f64 / 10_000.0)
 }

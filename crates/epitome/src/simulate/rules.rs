@@ -17,7 +17,7 @@ pub struct RuleViolation {
     pub rule: &'static str,
     /// What is wrong with the first of these requests.
     pub what: String,
-    /// The place of the first: `call 12 of session.jsonl`.
+    /// The place of the first of these requests: `call 12 of session.jsonl`.
     pub first: String,
     /// The number of requests that break the rule.
     pub count: u64,
@@ -63,8 +63,8 @@ impl RequestTally {
 }
 
 impl RuleViolation {
-    /// The sums of violations, most frequent first. What is said of a rule is said of its first
-    /// violation.
+    /// Sums the violations of each rule, the most frequent rule first. A sum has the description
+    /// and the place of the first violation.
     pub(super) fn sum<'v>(all: impl Iterator<Item = &'v RuleViolation>) -> Vec<RuleViolation> {
         let mut sums = Vec::new();
         all.for_each(|violation| violation.clone().add_to(&mut sums));

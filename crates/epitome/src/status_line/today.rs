@@ -30,7 +30,8 @@ struct Day {
     files: HashMap<String, ReadSoFar>,
     /// The cost of each request, in millionths of a dollar.
     requests: BTreeMap<String, u64>,
-    /// The cost of requests without a key, which would not be recognised in another file.
+    /// The cost of requests without a key. Such a request is counted again if another file contains
+    /// it.
     others: u64,
 }
 
@@ -38,8 +39,8 @@ struct Day {
 struct ReadSoFar {
     /// The offset after the last line that was read, in bytes.
     to: u64,
-    /// The length of the file when it was read. `modified` is the time of its last write before
-    /// that, in nanoseconds since 1970.
+    /// The length of the file when it was read, in bytes. `modified` is the time at which the file
+    /// had last been written by then, in nanoseconds since 1970.
     len: u64,
     modified: u64,
 }
@@ -90,8 +91,8 @@ impl Day {
         if now == known || *room == 0 {
             return false;
         }
-        // A file that became shorter was replaced, and is read from its start. Requests that were
-        // counted before are recognised by their keys.
+        // A file that is shorter now than what was read of it was replaced, and is read from its
+        // start. Requests that were counted before are recognised by their keys.
         let from = if meta.len() < known.to { 0 } else { known.to };
         let Some(Lines { bytes, length, is_whole }) = read_lines(path, from, *room) else {
             return false;
@@ -134,10 +135,11 @@ fn read_lines(path: &Path, from: u64, most: u64) -> Option<Lines> {
     let mut bytes = Vec::new();
     let read = file.take(most).read_to_end(&mut bytes).ok()? as u64;
     let is_whole = read < most;
-    // A line without its end is still being written, or goes on behind what is read now.
+    // The last line has no end yet: it is still being written, or is longer than what may be read.
     let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     bytes.truncate(end);
-    // A line that is longer than all that may be read is skipped, or the file would never be read.
+    // A line that is longer than the maximum for one call is skipped, because it could never be
+    // read.
     let length = if end == 0 && !is_whole && most == MOST { read } else { end as u64 };
     Some(Lines { bytes, length, is_whole })
 }

@@ -35,7 +35,7 @@ pub enum Treatment {
     /// The request was changed only by decisions that were made for earlier requests of the same
     /// conversation.
     Known,
-    /// New results in it were shortened.
+    /// New results in the request were shortened.
     Shortened,
     /// The old part of the conversation was cut.
     Cut,
@@ -136,7 +136,7 @@ pub struct LedgerLine {
     /// How the request ended.
     #[serde(default)]
     pub end: End,
-    /// The tokens that the service counted.
+    /// The tokens that the service counted; `None` if it reported no count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<TokenUsage>,
     /// The tokens that the service would have counted for the unchanged request.
@@ -145,7 +145,7 @@ pub struct LedgerLine {
     /// What the tokens cost at list prices. `None` if the price is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<MicroDollars>,
-    /// What the unchanged request would have cost.
+    /// What the unchanged request would have cost at list prices. `None` if that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unchanged_cost: Option<MicroDollars>,
     /// Input tokens that were not sent, counted by the proxy's tokenizer.
@@ -160,10 +160,11 @@ pub struct LedgerLine {
     /// The cuts that made the request smaller.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cuts: Vec<UsedCut>,
-    /// The hashes of removed texts whose references the model names in a call.
+    /// The hashes of removed texts that the model asks for: it names their references in a call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recalled: Vec<Hash>,
-    /// Whether it has, for the first time, a summary with which the agent itself compacted.
+    /// Whether the request contains, for the first time, a summary by which the agent itself
+    /// compacted its context.
     #[serde(default, skip_serializing_if = "is_false")]
     pub agent_compaction: bool,
     /// Whether a part of the request, or all of it, passed unchanged because of an error of

@@ -162,8 +162,9 @@ impl RequestSum {
         self.output_tokens += output;
     }
 
-    /// What is not in the sums, or went wrong: the numbers of such requests, if above 0, each with
-    /// the words to put after `3 requests`.
+    /// The requests that are not in the sums, and those with which something went wrong: for each
+    /// group its number of requests, if above 0, and the words that follow `3 requests` in a
+    /// report.
     pub fn shortfalls(&self) -> Vec<(u64, &'static str)> {
         let mut shortfalls = vec![
             (self.requests - self.metered, "without a count from the service, in no sum of tokens"),
@@ -203,9 +204,10 @@ pub struct CutSum {
     pub rewritten_tokens: Tokens,
     /// What writing them again cost at list prices; `None` if the price is not known.
     pub price: Option<MicroDollars>,
-    /// Metered requests with the cut so far, the first one included.
+    /// The number of metered requests so far that the cut made smaller, including the request in
+    /// which it was made.
     pub requests: u64,
-    /// Tokens that were not sent in these requests.
+    /// The tokens that were not sent in these requests because of the cut.
     pub saved_tokens: Tokens,
     /// What these tokens would have cost at list prices; `None` if the price of the cut or of one
     /// of these requests is not known.

@@ -299,7 +299,7 @@ impl<'a> Timeline<'a> {
             };
         }
         let (before_len, after_len) = found.ends;
-        // What an earlier compaction by epitome had removed was not in the context any more.
+        // What earlier compactions by epitome had removed was not in the context at that time.
         let n = self.places.iter().filter(|place| **place <= before_len).count();
         let here = |place: u64| match n.checked_sub(1) {
             None => self.prefix(&self.whole, place),
