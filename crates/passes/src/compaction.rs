@@ -130,8 +130,8 @@ pub fn compact(
     plan
 }
 
-/// Begins a plan, without edits so far: counts the context and, if the trigger is reached,
-/// determines what is kept for its position and what is pinned because it sets rules.
+/// Begins a plan, without edits so far. Counts the context. If the trigger is reached, determines
+/// which parts are kept because of their position, and which are pinned because they set rules.
 pub fn begin(view: &mut View<'_>, recipe: &Recipe, options: &Options<'_>) -> Plan {
     let run = Run::new(recipe, options);
     let size = run.size(view);
@@ -182,7 +182,7 @@ pub fn add_edits(plan: &mut Plan, view: &mut View<'_>, recipe: &Recipe, options:
 /// The edits with which a recipe would shorten a session, for a person who reads it: they are shown
 /// and never written.
 ///
-/// They differ from those of [`compact`]. Nothing is kept for its position. Short texts are
+/// They differ from those of [`compact`]. Nothing is kept because of its position. Short texts are
 /// replaced as well, so that a page looks uniform. Sizes are those before any compaction: for a
 /// stub without a size, `lines_of` returns the number of lines that the archive has under its
 /// reference.
@@ -282,7 +282,8 @@ impl<'a> Run<'a> {
         for (_, planned) in planned.iter().filter(|(_, planned)| loses_nothing(view, planned)) {
             subtract(&mut left, planned.tokens, self.chars_saved(view, &planned.edit));
         }
-        // The part that made the last edit, not counting edits that lose nothing.
+        // The part of the recipe that made the last edit; edits that lose nothing are not
+        // considered.
         let mut begun = None;
         let mut current = None;
         let mut skipped = None;

@@ -114,8 +114,8 @@ impl DigestRule {
     /// the context continues with `old.kept`. `None` if there are no lines to choose from.
     ///
     /// `budget` is the number of tokens that the whole context should have with the digest, and
-    /// `others` the number of tokens of everything else in it. What sets rules is included word for
-    /// word (see [`pins`]) in at most nine tenths of the budget; the rest is named in
+    /// `others` the number of tokens of everything else in it. Pins are included word for
+    /// word (see [`pins`]) in at most nine tenths of the budget; those that do not fit are named in
     /// `rules_left_out`. A tenth of the budget is always there for other lines: if `others` leaves
     /// less, the context exceeds the budget.
     ///

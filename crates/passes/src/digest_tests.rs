@@ -318,10 +318,10 @@ fn with_an_index_each_digest_of_a_log_that_grows_is_the_same() {
             continue;
         }
         let items: Vec<usize> = (0..transcript.items.len()).collect();
-        // Sometimes less is digested than the time before.
+        // In one round, fewer items are digested than in the round before.
         let tail = if n == 20 { items.len() - 4 } else { 3 };
         let (items_given, kept) = items.split_at(items.len() - tail);
-        // And once items are left out that were there before.
+        // In another round, items are left out that were digested before.
         let items_given: Vec<usize> =
             items_given.iter().copied().filter(|item| n != 26 || !(1..9).contains(item)).collect();
         let items_given = &items_given[..];

@@ -1,7 +1,7 @@
 //! Recognises calls that change something outside the working copy, or record a step of the work.
 //!
-//! `effects.toml` lists their commands and tools. The list is not complete: a call that it does not
-//! know is treated like any other, and nothing else depends on it.
+//! `effects.toml` lists their commands and tools. The list is not complete. A call that is not in
+//! it counts as a call without an effect: a digest may then leave out its full header.
 
 use std::sync::LazyLock;
 
@@ -43,8 +43,8 @@ pub fn has_effect(kind: ToolKind, name: &str, target: &str) -> bool {
     }
 }
 
-/// Whether a command without operators of the shell is in the list. One that only pretends
-/// (`--dry-run`) is not.
+/// Whether a command without shell operators is in the list of commands with an effect. A command
+/// with `--dry-run` has no effect.
 fn is_effect(command: &str) -> bool {
     let words: Vec<&str> =
         command.split_whitespace().map(|word| word.trim_matches(['"', '\''])).collect();
@@ -61,9 +61,9 @@ fn may_precede_program(word: &str) -> bool {
     is_number || word.starts_with('-') || word.contains('=') || WRAPPERS.contains(&word)
 }
 
-/// Whether a command is the one of a pattern: its program, and each word of the pattern in order.
-/// An option of the pattern may stand anywhere after the word before it, another word only behind
-/// options and their values.
+/// Whether a command matches a pattern: it must have the pattern's program, followed by the other
+/// words of the pattern in their order. Any words may precede an option of the pattern. Only
+/// options and their values may precede another word of the pattern.
 fn begins_with(words: &[&str], pattern: &[String]) -> bool {
     let program = words[0].rsplit('/').next().unwrap_or_default();
     if !is_word(program, &pattern[0]) {

@@ -10,9 +10,9 @@ use crate::digest::is_digest;
 /// the items at the beginning of a context. Digests are replaced by the entries they were made of;
 /// summaries stay, in addition to the entries they replaced.
 ///
-/// The history follows the parents of entries. It continues with the previous entry of the file
-/// instead if the session has no parents, if the parent is a record that no model sees, and before
-/// a summary without a parent.
+/// The history follows the parents of entries. In three cases it continues with the previous entry
+/// of the file instead: if no entry of the session has a parent, if the parent is a record that no
+/// model sees, and at a summary without a parent.
 pub fn history(transcript: &Transcript, source: &dyn Source, old: &[usize]) -> Vec<usize> {
     let parents = Parents::from_transcript(transcript);
     // Each item is passed only once, so that the loop ends: the parent of a summary may be an entry

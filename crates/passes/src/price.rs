@@ -32,7 +32,7 @@ pub struct PricedCut {
     pub rewritten: Tokens,
     /// Requests that are expected before the context is as long again.
     pub requests: u64,
-    /// Whether the cache still holds the context as it was.
+    /// Whether the provider's cache still has the context from before the compaction.
     pub is_warm: bool,
 }
 

@@ -372,7 +372,8 @@ fn are_those_that_were(before: &Transcript, after: &Transcript) -> bool {
         && more.into_iter().all(|item| item.entry().is_none())
 }
 
-/// A violation for each edited record in which a value changed that other programs read.
+/// Checks the values in edited records that other programs read. Returns a violation for each
+/// record in which such a value changed.
 fn accounting(
     before: Side<'_>,
     after: Side<'_>,

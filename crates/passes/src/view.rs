@@ -379,8 +379,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether a recipe left this text. In a view for reading, a stub does not count. Only the
-    /// first bytes are read if they decide it.
+    /// Whether a recipe wrote this text in place of another one. Always false for a stub in a view
+    /// for reading. If the first bytes decide it, only they are read.
     pub fn is_recipe_text(&self, text: &Text) -> bool {
         let begins = match text {
             Text::Source(span) => {
@@ -559,8 +559,8 @@ impl<'a> View<'a> {
         smaller.then_some(Edit { at, verb: Verb::Replace(new), pass })
     }
 
-    /// Whether the text at `at` has at least this many tokens. A block that is not a result of
-    /// exactly one text must have them as well.
+    /// Whether the text at `at` has at least this many tokens. If `at` is a block that is not a
+    /// result with exactly one text, the whole block must have at least as many, too.
     fn has_at_least(&self, at: At, text: &str, least: Tokens) -> bool {
         let At::Block { item, block } = at else {
             return has_at_least(text, least, self.counter);

@@ -164,8 +164,8 @@ impl Machine {
         self.must_fit = Some(limit);
     }
 
-    /// Requests a compaction before the next request, even if the breaker is open. If the recipe
-    /// has a target, a compaction for the user or the model has a lower one, which is
+    /// Requests a compaction before the next request, even if the breaker is open. If `why` is the
+    /// user or the model and the recipe has a target, the compaction has the lower target
     /// [`target_by_hand`](Machine::target_by_hand).
     pub fn force(&mut self, why: EventReason) {
         self.asked_for = Some(why);

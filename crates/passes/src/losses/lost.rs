@@ -99,8 +99,8 @@ impl LostContent {
         left
     }
 
-    /// Adds what the context after the compaction lacks of a block. `rule` is the kind and name of
-    /// the block if it is a rule or a plan.
+    /// Adds the content of a block that the context after the compaction does not have. `rule` is
+    /// the kind and name of the block if it is a rule or a plan.
     fn add(
         &mut self,
         removed: &Removed<'_, '_>,
@@ -266,7 +266,7 @@ fn lost_rules(
     lost
 }
 
-/// The kind and name of a block; `None` if losing the block does not matter.
+/// The kind and name of a block for the report; `None` if its loss is not reported.
 fn described(
     view: &View<'_>,
     entry: &Entry,

@@ -10,13 +10,13 @@ static COMMANDS: LazyLock<LanguagePatterns> = LazyLock::new(LanguagePatterns::co
 /// A heading of a list of rules: every item below it is a rule.
 static HEADS_RULES: LazyLock<LanguagePatterns> = LazyLock::new(LanguagePatterns::rules);
 
-/// In a rule file in a known language, at least one of this many list items and emphasised lines
-/// has a word of command.
+/// A rule file counts as written in a known language if there is at least one line that commands or
+/// forbids something for every `FEW` list items and emphasised lines.
 const FEW: usize = 20;
 
 /// The lines of a rule file that command or forbid something, as [`rule_lines_by_words`] finds
-/// them. If hardly any line has a word of command, the file is in an unknown language: then every
-/// list item and every emphasised line counts as a rule.
+/// them. If these are hardly any, the file is in an unknown language: then every list item and
+/// every emphasised line counts as a rule as well.
 pub fn rule_lines(text: &str) -> String {
     let items = text.lines().map(str::trim).filter(|line| is_item(line) || stands_out(line));
     let in_words = rule_lines_by_words(text);

@@ -34,8 +34,8 @@ pub struct State {
     pub source: PinSource,
     /// The text; empty if a recipe removed it.
     pub text: String,
-    /// The keys of the files, skill, plan or list whose content the text is. A state without keys
-    /// is never replaced.
+    /// The keys of the files, the skill, the plan or the list that have `text` as their content. A
+    /// state without keys is never replaced.
     keys: Vec<Key>,
 }
 
