@@ -38,8 +38,8 @@ pub const FORMAT: Format = Format {
 const SPLICES: Write =
     |transcript, source, edits| write::splices(transcript, source, edits, &SHAPES);
 
-/// What edits leave in a record: of a result a string, of a picture a block of text, of reasoning
-/// nothing.
+/// What replaces removed content in a record: a string replaces a result, and a text block replaces
+/// a picture. Reasoning is removed without a replacement.
 const SHAPES: Shapes = Shapes {
     output: write::literal,
     block: epitome_api::text_block,

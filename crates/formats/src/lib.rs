@@ -131,12 +131,12 @@ pub struct BilledRequests {
     pub requests: Vec<BilledRequest>,
 }
 
-/// What one record of a session states about a request.
+/// A request, as one record of a session states it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BilledRequest {
-    /// Records with the same key are of one request, and the largest of each of their counts is
-    /// that of the request. `None` if the record lacks what a key is made of: it is a request of
-    /// its own.
+    /// Records with the same key state the same request: for each count, the largest value is that
+    /// of the request. `None` if the record lacks the values from which a key is made; then it
+    /// counts as a separate request.
     pub key: Option<String>,
     /// When the request was answered, as the session writes it.
     pub time: Option<String>,

@@ -44,7 +44,7 @@ pub fn summarise(
     Ok([if is_ended { "" } else { "\n" }, &records].concat().into_bytes())
 }
 
-/// The members of the boundary that name the messages which are kept; empty if none are.
+/// The members of the boundary record that list the kept messages; empty if no message is kept.
 fn preserved(kept: &[&str], anchor: &str) -> String {
     let (Some(head), Some(tail)) = (kept.first(), kept.last()) else { return String::new() };
     let ids: Vec<String> = kept.iter().map(|id| encode(id)).collect();
@@ -70,8 +70,8 @@ const LEAD_IN: &str = "This session goes on from a longer conversation. What cam
 /// The newest message of the old context, after which the boundary and the summary are written.
 struct Newest {
     id: Box<str>,
-    /// The members of the message that say where and how the session runs, as stored, each preceded
-    /// by a comma.
+    /// The members of the message's record that describe the environment of the session, such as
+    /// its folder and the version of Claude Code. Each is as stored, and is preceded by a comma.
     circumstances: String,
 }
 
@@ -130,7 +130,7 @@ impl Newest {
     }
 }
 
-/// Whether a member of a record says where and how the session runs.
+/// Whether a member of a record describes the environment in which the session runs.
 fn is_circumstance(key: &str, value: &Value<'_>) -> bool {
     match key {
         "cwd" | "version" => value.is_text(),

@@ -207,7 +207,7 @@ fn begins_with(line: &[u8], place: &Option<Range<usize>>, first: u8) -> bool {
     place.as_ref().is_some_and(|place| line[place.start] == first)
 }
 
-/// The newest records of the kinds that have to be written again.
+/// The newest records of those kinds that Codex needs again after a replaced history.
 #[derive(Default)]
 struct Last {
     timestamp: Option<Box<str>>,

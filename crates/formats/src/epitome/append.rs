@@ -8,7 +8,7 @@ use epitome_model::{Cut, Edit, Ref, Source, Span, Splice, Summary, Transcript, V
 
 use super::{Log, SHAPES};
 
-/// What a batch of edits is part of.
+/// The reason for a batch of edits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Batch<'a> {
     /// Results truncated on ingest, before they are first sent. They cannot be undone.
@@ -17,7 +17,8 @@ pub enum Batch<'a> {
     Compaction(Option<&'a str>),
 }
 
-/// Whether an edit can refer to an item: it is an entry with an id, and not part of the prompt.
+/// Whether an edit can refer to an item: it must be an entry with an id, and must not be part of
+/// the prompt.
 pub fn reaches(transcript: &Transcript, item: usize) -> bool {
     transcript.items[item].entry().is_some_and(|entry| entry.id.is_some())
         && !transcript.head.prompt.contains(&item)

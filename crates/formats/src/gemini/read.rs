@@ -255,8 +255,9 @@ fn kept(line: &Line<'_>) -> HiddenRecord {
     HiddenRecord { record: line.record, copies: Vec::new() }
 }
 
-/// The items of a message. If a later record repeats the message, they are as many hidden records
-/// instead: appending to a log must not change how many items come before.
+/// The items of a message. If a later record repeats the message, they are the same number of
+/// hidden records instead, because a record that is appended to the log must not change the indices
+/// of existing items.
 fn items(log: &Log, message: &mut Message, number: usize) -> Vec<Item> {
     if log.is_outdated(&message.id, number) {
         let record = message.record;

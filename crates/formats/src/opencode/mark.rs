@@ -32,7 +32,7 @@ pub fn write(
     edits: &[Edit],
 ) -> Result<Vec<(Splice, At)>, Unwritable> {
     let times = transcript.entries().filter_map(|(_, entry)| entry.time.as_deref());
-    // A mark with time zero would count as none.
+    // OpenCode ignores a mark whose time is zero.
     let newest = times.filter_map(|time| time.parse::<u64>().ok()).max().unwrap_or(1).max(1);
     let mut splices = Vec::new();
     for edit in edits {

@@ -91,7 +91,7 @@ fn checked(begins: &str) -> String {
     Ref::from_bytes(format!("{begins} epitome").as_bytes()).digits().to_owned()
 }
 
-/// What new rows take from the existing ones.
+/// The values of the existing rows that the new rows need.
 #[derive(Default)]
 struct Session {
     id: Box<str>,
