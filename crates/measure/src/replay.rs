@@ -11,12 +11,12 @@ use crate::cache::{Bill, Cache};
 use crate::history::History;
 use crate::needs::Needs;
 
-/// Content that was read again is assumed to be known for this many calls after that, and is not
-/// read once more.
+/// For this many calls after content was read again, it is assumed to be known, so that it is not
+/// read again.
 const KNOWN: usize = 10;
 /// The output tokens that are assumed for a call that reads a file again.
 const REREAD_OUTPUT: Tokens = Tokens(80);
-/// The number of later requests that are assumed to contain what was read again.
+/// The number of later requests that are assumed to contain the content that was read again.
 const SENT_AGAIN: u64 = 8;
 
 /// A replay of a session.
