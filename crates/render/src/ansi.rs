@@ -103,7 +103,7 @@ fn set_with_parameters(style: &mut Style, code: &str, parameters: &str) {
     }
 }
 
-/// Sets one code; those that take parameters take them out of `after`.
+/// Sets the style for one code. The parameters of the code, if it has any, are taken from `after`.
 fn set(style: &mut Style, code: u16, after: &mut impl Iterator<Item = u16>) {
     match code {
         0 => *style = Style::default(),

@@ -422,8 +422,8 @@ fn is_link(text: &str) -> bool {
     ["](", "][", "]:", "[^", "[["].iter().any(|link| text.contains(link))
 }
 
-/// Escapes a text in an HTML block, where Markdown is not parsed. Such a block begins with a line
-/// that begins with the tag of a block.
+/// Escapes a text in an HTML block, where Markdown is not parsed. An HTML block begins with a line
+/// that starts with a tag such as `<details>`.
 fn in_block(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -26,8 +26,8 @@ pub struct Listing {
     /// The key figures of the session.
     #[serde(flatten)]
     pub facts: Facts,
-    /// Some digits of a hash of the place of the session, so that copies of one session have pages
-    /// of their own.
+    /// The first digits of a hash of the session's path. They distinguish copies of one session, so
+    /// that each copy has separate pages. `None` if the session was not a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
     /// The sessions of this session's sub-agents.
