@@ -32,9 +32,9 @@ pub trait Agent: Sync {
     /// All sessions of the agent, without sub-agents' sessions that belong to one of them.
     fn sessions(&self, environment: &Environment, unread: &mut UnreadErrors) -> Vec<SessionFile>;
 
-    /// Sessions of sub-agents in files that the agent keeps among those of its sessions. The result
-    /// may contain other sessions, too. [`find_session`](crate::find_session) searches it only if
-    /// no session of [`sessions`](Agent::sessions) matches.
+    /// Sessions of sub-agents whose files are in the same folders as those of other sessions. The
+    /// result may contain other sessions, too. [`find_session`](crate::find_session) searches it
+    /// only if no session of [`sessions`](Agent::sessions) matches.
     fn sub_agent_sessions(&self, _: &Environment, _: &mut UnreadErrors) -> Vec<SessionFile> {
         Vec::new()
     }
@@ -69,7 +69,8 @@ pub trait Agent: Sync {
     }
 
     /// Takes the agent's own lock against other writers of a session. `None` if the agent has no
-    /// such lock, or if its file cannot be opened or locked for another reason than a holder.
+    /// such lock, if the lock's file cannot be opened, or if the file system does not support
+    /// locks.
     ///
     /// # Errors
     ///

@@ -149,7 +149,7 @@ impl Census {
                 let err = io::Error::other("the folder is empty");
                 Presence::Unknown(Error::reading(err, "the folder", folder))
             }
-            // A removed folder is noticed in its parent.
+            // The folder is missing. If its parent has other entries, the folder was removed.
             Err(err) if err.kind() == io::ErrorKind::NotFound => {
                 match folder.parent().map(has_entries) {
                     Some(Ok(true)) => Presence::Gone,

@@ -1,7 +1,7 @@
 //! How a run of an agent is given another base URL for its model: by a variable, an option or a
 //! file that exists only for that run. No settings change.
 
-/// How an agent is given a base URL.
+/// How a base URL is given to an agent.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelAddress {
     /// The agent's program.
@@ -14,16 +14,16 @@ pub struct ModelAddress {
     pub launch: fn(url: &str) -> Launch,
     /// How the run is given an MCP server. `None` if the agent has no option for that.
     pub mcp: Option<McpArguments>,
-    /// Adds to what a run is given that the agent does not compact by itself. `None` if only its
-    /// settings can do that. The user can still ask the agent for a compaction.
+    /// Adds variables or arguments that keep the agent from compacting by itself. `None` if only
+    /// the agent's settings can do that. The user can still request a compaction.
     pub hold_compaction: Option<fn(&mut Launch)>,
 }
 
-/// Returns the arguments that give a run the MCP server with this command line: a program and its
-/// arguments.
+/// Returns the arguments with which a run gets an MCP server. `command` is the command line of the
+/// server: a program and its arguments.
 pub type McpArguments = fn(command: &[&str]) -> Vec<String>;
 
-/// What a run of an agent is given.
+/// The variables, arguments and file that a run of an agent gets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Launch {
     /// Variables of the agent's environment.
@@ -190,8 +190,8 @@ pub(crate) const PI: ModelAddress = ModelAddress {
 
 /// The variable in which the extension finds the base URL.
 const PI_URL: &str = "EPITOME_PROXY";
-/// Cancels the compactions that pi begins because its context is long. After a request that was
-/// too long for the model it compacts all the same.
+/// Cancels the compactions that pi begins because its context is long. pi still compacts after a
+/// request that was too long for the model.
 const PI_HOLD: &str = r#"  pi.on("session_before_compact", (event) =>
     event.reason === "threshold" ? { cancel: true } : undefined);
 "#;
