@@ -15,8 +15,8 @@ use crate::model_address::ModelAddress;
 use crate::session_file::{SessionFile, stem};
 use crate::unread::UnreadErrors;
 
-/// An agent: where it keeps sessions, and what it does with them. The default of a method is for an
-/// agent that does not have the feature.
+/// An agent: where it keeps sessions, and how it uses them. A method that an agent does not
+/// override says that the agent lacks the feature.
 pub trait Agent: Sync {
     /// The format of the agent's sessions.
     fn format(&self) -> &'static Format;
@@ -29,7 +29,8 @@ pub trait Agent: Sync {
     /// The folder in which the agent keeps sessions.
     fn folder(&self, environment: &Environment) -> PathBuf;
 
-    /// All sessions of the agent, without sub-agents' sessions that belong to one of them.
+    /// All sessions of the agent. Sessions of sub-agents are left out if they belong to one of
+    /// these.
     fn sessions(&self, environment: &Environment, unread: &mut UnreadErrors) -> Vec<SessionFile>;
 
     /// Sessions of sub-agents whose files are in the same folders as those of other sessions. The
@@ -176,7 +177,7 @@ pub struct HookTarget {
 /// What can be added to the settings of an agent, and where they are.
 #[derive(Clone, Copy, Debug)]
 pub struct AdditionTarget {
-    /// What is added.
+    /// The value to add to the settings.
     pub addition: &'static Addition,
     /// The folder that the path in `addition` is relative to.
     pub settings: fn(&Environment) -> PathBuf,

@@ -22,8 +22,8 @@ use crate::session_file::SessionFile;
 use crate::unread::UnreadErrors;
 use crate::{AGENTS, find_agent};
 
-/// The number of bytes at the beginning of a file in which ids are looked for: a session has its id
-/// there.
+/// The number of bytes at the beginning of a file that are searched for ids. A session has its id
+/// in these bytes.
 const HEAD: u64 = 64 << 10;
 /// The name of the folder with the files of Claude Code's sub-agents. It is in a folder that is
 /// named like their session.
@@ -35,9 +35,9 @@ const SHORTEST_ID: usize = 8;
 /// The sessions on this machine.
 #[derive(Debug, Default)]
 pub struct Census {
-    /// Files by agent and id. A file is listed under the id in its name. If the id in its content
-    /// is a wanted one, the file is listed under that as well, because a copy has another name and
-    /// the same id.
+    /// The files of each session, by agent and id. A file is listed under the id in its name. If
+    /// the id in its content is a wanted one, it is also listed under that id, because a copy of a
+    /// session has the same id under another name.
     by_id: BTreeMap<SessionKey, Vec<PathBuf>>,
     /// Wanted ids that were found in the first bytes of some file.
     named: HashSet<String>,
@@ -206,7 +206,7 @@ impl<'k> WantedIds<'k> {
         ids.retain(|id| !id.is_empty());
         ids.sort_unstable();
         ids.dedup();
-        // If there are too many ids for an automaton, they are looked for one by one.
+        // If there are too many ids for one automaton, each id is searched for separately.
         let automaton = AhoCorasick::new(&ids).ok();
         WantedIds { keys, ids, automaton }
     }

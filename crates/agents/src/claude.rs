@@ -20,7 +20,7 @@ use crate::session_file::{SessionFile, is_jsonl, stem};
 use crate::unread::UnreadErrors;
 
 /// The maximum number of UTF-16 units in the name of a project's folder. Claude Code shortens a
-/// longer name, and adds a hash of its own.
+/// longer name and appends a hash.
 const LONGEST: usize = 200;
 
 /// Claude Code, as an [`Agent`].

@@ -172,8 +172,9 @@ fn sub_agents(session: &Path, unread: &mut UnreadErrors) -> Vec<PathBuf> {
     if !name.starts_with("rollout-") {
         return Vec::new();
     }
-    // Only rollouts up to the day after this one's last write are searched. If that day is before
-    // the day in its name, the modification time is wrong, and there is no such limit.
+    // Rollouts of days later than the day after the last write to this rollout are not searched. If
+    // that day is before the day in this rollout's name, the modification time is wrong, and
+    // rollouts of all days are searched.
     let written = fs::metadata(session).and_then(|meta| meta.modified()).ok();
     let last = written.and_then(day_after).filter(|last| **last >= *day(&name));
     let origins: Vec<(PathBuf, Result<Option<Origin>>)> = around(session, unread)
@@ -246,7 +247,8 @@ fn check_places(session: &Path, from: u64) -> Result<()> {
     }
 }
 
-/// All rollouts of the same installation, or the siblings of a file outside of one.
+/// All rollouts of the installation of Codex that contains a session. For a file outside of any
+/// installation, the files in the same folder.
 fn around(session: &Path, unread: &mut UnreadErrors) -> Vec<PathBuf> {
     let real = session.canonicalize().unwrap_or_else(|_| session.to_owned());
     let root = real.ancestors().find(|path| {

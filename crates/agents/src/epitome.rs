@@ -1,4 +1,4 @@
-//! epitome itself: the logs that it keeps of running agents' contexts.
+//! epitome itself: the logs in which it records the contexts of running agents.
 
 use std::path::PathBuf;
 

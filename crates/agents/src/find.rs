@@ -116,8 +116,8 @@ pub fn find_session(environment: &Environment, text: &str, agent: Option<&str>) 
     }
 }
 
-/// The existing files in which the session of a generation may be: the recorded one, and those that
-/// agents keep under its id.
+/// The existing files that may contain the session of a generation: the file that the generation
+/// records, and the files that agents keep under the id of the session.
 pub fn files_of(environment: &Environment, generation: &Generation) -> Vec<PathBuf> {
     let mut found = vec![generation.path.clone()];
     let (id, part) = generation.session.split_once('.').unwrap_or((&generation.session, ""));
@@ -242,7 +242,7 @@ pub fn users_at(environment: &Environment, place: &Place, session: &Path) -> Vec
         return Vec::new();
     }
     let mut users = users_of(session);
-    // Each agent recognises its own sessions by their folder.
+    // Each agent ignores sessions that are not in its folder.
     users.extend(AGENTS.iter().flat_map(|agent| agent.users(environment, session)));
     users.sort();
     users.dedup_by_key(|user| user.pid);

@@ -59,7 +59,8 @@ impl Agent for Gemini {
         folders.retain(|path| {
             is_short_for(short, &path.file_name().unwrap_or_default().to_string_lossy())
         });
-        // A file may have the name of such a folder as well. It is skipped without an error.
+        // A session folder's name may also be the name of a file. Such a file is skipped without an
+        // error.
         let mut found: Vec<PathBuf> =
             folders.iter().flat_map(|folder| unread.files_in(folder)).collect();
         found.retain(|path| is_jsonl(path));
@@ -88,9 +89,9 @@ fn home(environment: &Environment) -> PathBuf {
     environment.folder("GEMINI_CLI_HOME", environment.home.clone()).join(".gemini")
 }
 
-/// All session files. Several files may have one id: a resume leaves an empty file, and continues a
-/// `.json` file in a `.jsonl` file next to it. Of these, only the one that holds the session is
-/// returned.
+/// All session files. Several files may have the same id, because a resume leaves an empty file,
+/// and continues a `.json` file in a `.jsonl` file next to it. Of files with the same id, only the
+/// one with the session is returned.
 fn files(root: &Path, unread: &mut UnreadErrors) -> Vec<PathBuf> {
     let projects = unread.files_in(root);
     projects.iter().flat_map(|project| of_chats(&project.join("chats"), unread)).collect()

@@ -10,7 +10,7 @@ pub struct ModelAddress {
     pub variable: Option<&'static str>,
     /// The path of the agent's usual base URL: empty, or beginning with a slash.
     pub path: &'static str,
-    /// Returns what the run is given so that it uses this base URL.
+    /// Returns the variables, arguments and file with which a run uses this base URL.
     pub launch: fn(url: &str) -> Launch,
     /// How the run is given an MCP server. `None` if the agent has no option for that.
     pub mcp: Option<McpArguments>,
@@ -30,7 +30,7 @@ pub struct Launch {
     pub variables: Vec<(&'static str, String)>,
     /// Variables that are set unless the user has set them.
     pub defaults: Vec<(&'static str, &'static str)>,
-    /// Arguments, which come before those of the user.
+    /// Command-line arguments. They are inserted before the arguments of the user.
     pub arguments: Vec<String>,
     /// A file that exists during the run. An argument names it.
     pub file: Option<LaunchFile>,
