@@ -93,7 +93,7 @@ impl PartSize {
     }
 }
 
-/// The calls of one tool, and what they returned.
+/// The sizes of the calls of one tool, and of their results.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ToolSize {
     /// The name of the tool, as the session records it.

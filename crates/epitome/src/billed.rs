@@ -1,8 +1,9 @@
 //! Computes how many tokens a provider bills for a request of a session: for its messages, the
 //! system prompt and the tools.
 //!
-//! A session file contains only the messages. If it records how many tokens the provider counted
-//! for its requests, the rest is computed from these numbers (see [`calibrate`]).
+//! A session file contains only the messages. If it records the token counts of the provider for
+//! enough requests, the tokens of the system prompt and the tools are computed from these counts
+//! (see [`calibrate`]).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -61,8 +62,8 @@ fn calibration_knowing<S: Source>(
     }
     let compactions = epitome_store::state::compactions(session, &config.archive(), path).ok()?;
     match compactions.first() {
-        // The session was compacted on another machine, or its archive is damaged: what was sent is
-        // unknown.
+        // There are stubs but no archived generations: the session was compacted on another
+        // machine, or its archive is damaged. So the texts of its earlier requests are unknown.
         None if has_stubs(transcript, source) => None,
         None => calibrate(&requests(transcript, source, counted, counter, u64::MAX)),
         Some(first) => calibration_before(session, first.before.len, config, path, counter),

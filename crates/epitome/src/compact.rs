@@ -1,7 +1,7 @@
-//! Carries out the planned compaction of one file: archives what it removes, proves that this can
+//! Carries out the planned compaction of one file: archives the removed bytes, proves that they can
 //! be restored, and replaces the file. Each step begins only after the step before it has
 //! succeeded. [`ops::Compact`](crate::ops::Compact) compacts a session of several files: it calls
-//! `archive_generation` for each, and replaces them together.
+//! `archive_generation` for each file, and replaces all files together.
 
 mod size;
 
@@ -146,7 +146,7 @@ fn archive_and_prove<S: Source>(
     Ok(generation)
 }
 
-/// The generation of a planned compaction, as it is archived.
+/// The values from which the generation of a planned compaction is written to the archive.
 fn draft<S>(
     planned: &PreparedCompaction<'_, S>,
     path: &Path,
@@ -209,8 +209,8 @@ fn put_all<S: Source>(
     Ok(())
 }
 
-/// The description of removed bytes, which `epitome show` prints: what they were, their line in the
-/// session, and where in these bytes the texts are.
+/// Describes removed bytes, for `epitome show`: the kind of content, its line in the session, and
+/// the positions of the texts in the bytes.
 fn describe(view: &View<'_>, at: At, span: Span) -> About {
     let item = &view.transcript.items[at.item()];
     let mut spans: Vec<Span> = Vec::new();

@@ -237,10 +237,10 @@ impl Config {
         }
     }
 
-    /// Removes the keys of providers from the environment of this program, by starting the program
-    /// again without them. After that, neither programs that it runs nor programs that read its
-    /// files in `/proc` can find the keys. Call this before anything else. It returns `Ok` only if
-    /// there are no keys to remove, or if the system is not Unix.
+    /// Removes the API keys of providers from the environment of this program, by starting the
+    /// program again without them. After that, other programs can find the keys neither in the
+    /// environment that they inherit nor in `/proc`. Call this before anything else. It returns
+    /// `Ok` only if there are no keys to remove, or if the system is not Unix.
     ///
     /// # Errors
     ///

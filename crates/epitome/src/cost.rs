@@ -1,5 +1,5 @@
-//! Computes what the sessions of this machine cost: the cost that they record, or else the tokens
-//! that providers counted for their requests, at list prices.
+//! Computes what the sessions of this machine cost. The cost of a request is the cost that the
+//! session records. If it records none, the provider's token counts are multiplied by list prices.
 //!
 //! The requests of sub-agents are included. A request that several files contain (a fork begins
 //! with a copy of the history) is counted once: it is recognised by its response, its time and its
@@ -83,7 +83,8 @@ pub struct CostReport {
     pub by: CostBy,
     /// The date of the list prices.
     pub prices_of: String,
-    /// The rows. Days and weeks are in order of time; others begin with the most expensive.
+    /// The rows. Days and weeks are in order of time. Projects, models and agents are in order of
+    /// cost, the most expensive first.
     pub rows: Vec<CostRow>,
     /// All rows together.
     pub total: CostSum,

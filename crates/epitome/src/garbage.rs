@@ -141,7 +141,7 @@ impl Judge<'_> {
         Ok(files)
     }
 
-    /// The numbers of the generations that none of these files needs.
+    /// The numbers of the generations that are not needed by any of these files.
     fn restored(
         &self,
         files: &BTreeSet<PathBuf>,
@@ -170,9 +170,10 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// Decides for each generation of a session whether it is needed. The session itself does not
-    /// need the generations whose numbers are in `restored`. Such a generation is still needed if
-    /// the stub of another session refers to bytes that it has and no kept generation has.
+    /// Decides for each generation of a session whether it is needed. `restored` contains the
+    /// numbers of the generations that the session itself does not need. Such a generation is still
+    /// needed if the stub of another session refers to its bytes, and no generation that is kept
+    /// has these bytes.
     fn needs_of_others(&self, restored: &BTreeSet<u64>, generations: &[Generation]) -> Vec<Need> {
         let kept = generations.iter().filter(|it| !restored.contains(&it.number));
         let kept: HashSet<Ref> =
@@ -218,8 +219,8 @@ pub(crate) fn unneeded(
     let mut open = Vec::new();
     let (undone, others): (Vec<&Generation>, Vec<&Generation>) =
         compactions.iter().partition(|it| walked.undone.contains(&it.number));
-    // A generation that the walk did not use is a duplicate if the walk used one that can restore
-    // the same bytes.
+    // Undoing the compactions one by one may have skipped a generation. It is a duplicate if a
+    // generation that was used can restore the same bytes.
     let twins = others
         .into_iter()
         .filter(|other| undone.iter().any(|undone| restores_as_well(undone, other)));
@@ -253,8 +254,7 @@ pub(crate) fn unneeded(
         it.before.len > 0 && digests.contains(&it.before) && !digests.contains(&it.after)
     });
     unneeded.extend(is_before.map(|it| it.number));
-    // The generations of restores are needed only as long as the generation of a compaction is
-    // needed.
+    // The generation of a restore is needed only while the generation of some compaction is needed.
     if compactions.iter().all(|it| unneeded.contains(&it.number)) {
         unneeded.extend(generations.iter().map(|it| it.number));
     }

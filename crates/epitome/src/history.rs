@@ -1,8 +1,8 @@
 //! The history of a session: everything that its agent wrote, including what compactions removed.
 //!
-//! Everything that shows, searches, counts or redacts a session reads it through this module: the
-//! stored bytes, with the archived ones put back in memory. Nothing is written. Code that is about
-//! what a resume sends (plans, compactions, how full a window is) reads the stored session itself.
+//! All code that shows, searches, counts or redacts a session reads it through this module: the
+//! archived bytes are put back into the stored bytes in memory, and nothing is written. Code that
+//! needs what a resume sends (plans, compactions, how full a window is) reads the stored session.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
@@ -311,10 +311,10 @@ fn sentence(err: &Error) -> String {
     text
 }
 
-/// The archived bytes for stubs of this session that were not put back. Such a stub was usually
-/// written in another session: a fork has the stubs of the session from which it was made. Adds up
-/// to two sentences to `missing`: one about the stubs whose bytes the archive has, and one about
-/// the stubs whose bytes it does not have.
+/// Finds the archived bytes for those stubs of this session that were not replaced by their text.
+/// Such a stub was usually written in another session: a fork has the stubs of the session from
+/// which it was made. Adds up to two sentences to `missing`: one about the stubs whose bytes the
+/// archive has, and one about the stubs whose bytes it does not have.
 fn elsewhere(
     archive: &Archive,
     session: &Loaded<ShownSource>,

@@ -1,9 +1,8 @@
 //! Installs and removes session-end hooks in agents' settings. A hook calls epitome when a session
 //! ends, so that its transcript is kept.
-//!
 //! A change is planned as an [`Install`] or an [`Uninstall`], which can be shown to the user, and
-//! is then carried out. The rest of an agent's settings stays as it is, to the byte. What was
-//! inserted is recorded, and nothing else is ever removed.
+//! is then carried out. All other bytes of an agent's settings stay unchanged. The inserted text is
+//! recorded, and nothing else is ever removed.
 
 mod branch;
 pub(crate) mod purge;
@@ -338,8 +337,8 @@ fn left_out(repository: &Path, out: &Path) -> Option<LeftOut> {
     Some(LeftOut { file, text: format!("{gap}/{inside}/\n") })
 }
 
-/// Whether two rules are for the same agent and project, so that the later one replaces the
-/// earlier.
+/// Whether two rules are for the same agent and the same project. A new rule replaces such an
+/// earlier rule.
 fn is_same(one: &Rule, other: &Rule) -> bool {
     one.agent == other.agent && one.project == other.project
 }

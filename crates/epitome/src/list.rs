@@ -1,4 +1,5 @@
-//! Lists all sessions of this machine: what each used, and what compacting it would save.
+//! Lists all sessions of this machine, with what each session used and what compacting it would
+//! save.
 
 mod row;
 mod short;
@@ -164,9 +165,10 @@ impl<'a> ListContext<'a> {
     }
 }
 
-/// Reads the sessions `files` on all cores, and calls `looked` after each of them. A session in the
-/// cache is not read again, unless the file or its packs have changed, or the recipe, the rules for
-/// secrets, the table of models or the version of epitome. The result is in the order of `files`.
+/// Reads the sessions `files` on all cores, and calls `looked` after each of them. A session is
+/// taken from the cache if nothing has changed since it was read: neither its file and its packs
+/// in the archive, nor the recipe, the rules for secrets, the table of models and the version of
+/// epitome. The result is in the order of `files`.
 ///
 /// ```
 /// use epitome::{agents, list};
@@ -318,8 +320,8 @@ fn planned(session: &Loaded, path: &Path, recipe: &Recipe) -> (Tokens, Tokens) {
         counted: &[],
     };
     let planned = compact(transcript, source, recipe, &options);
-    // The compacted context is counted again, because the counts of the edits do not include
-    // everything.
+    // The compacted context is counted again, because the sum of the savings of single edits is not
+    // exactly the saving in the context.
     let after = EditedTranscript::new(transcript, source, &planned.edits());
     let after = weigh(&after.transcript, &after.source, &counter).total();
     let before = planned.tokens_before;

@@ -349,7 +349,7 @@ impl Exchange<'_> {
         say(&mut context, api, &asked.messages, None)?;
         let tokens = context.usage().tokens.0 as f64;
         let target = asked.target_ratio.map_or(0, |ratio| (tokens * ratio) as u64);
-        // The compaction is forced, so it is made whatever the size.
+        // A forced compaction is made even if the context is small.
         context.ask_for_compaction(None, Some(Tokens(target)));
         match &self.options.model {
             Some(model) => context.view_with(live::ask_model(&**model, &Stop::default()))?,

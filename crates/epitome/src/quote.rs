@@ -1,9 +1,9 @@
-//! The cost and the savings of a compaction in the requests after it, considering how providers
-//! cache requests.
+//! Computes what a compaction costs and saves in the requests after it. Providers cache requests,
+//! which changes both.
 //!
-//! A provider reads a request from its cache as far as it begins like an earlier request, and
-//! writes the rest to the cache. A compaction makes requests smaller, but changes their beginning:
-//! more has to be written once, and less is read every time.
+//! If a request begins like an earlier request, the provider reads that beginning from its cache,
+//! and writes the rest to the cache. A compaction makes requests smaller, but changes their
+//! beginning: more tokens have to be written once, and fewer tokens are read in each request.
 
 use epitome_llm::ListedModel;
 use epitome_model::{MicroDollars, TokenUsage, Tokens};
@@ -67,8 +67,9 @@ pub struct Quote {
     pub next_cost: Change<MicroDollars>,
     /// The cost of the same input in each later request, which reads all of it from the cache.
     pub later_cost: Change<MicroDollars>,
-    /// The number of requests after which the compaction has saved at least what it cost. 1 if no
-    /// request costs more than without it, `null` if it never pays off.
+    /// The number of requests after which the compaction has saved at least what it cost. 1 if
+    /// neither the next request nor later requests cost more than without the compaction; `null` if
+    /// the savings never reach the cost, or if later requests cost more than without it.
     pub pays_after: Option<u64>,
 }
 
@@ -135,9 +136,10 @@ fn more(cost: Change<MicroDollars>) -> i64 {
     i64::try_from(cost.after.0).unwrap_or(i64::MAX) - before
 }
 
-/// The number of requests, from the next one on, after which the savings are at least the cost.
-/// `once` is the added cost of the next request; `saved` is what each later request saves. `None`
-/// if that is never so, or if later requests cost more.
+/// The number of requests, counted from the next one, after which the savings are at least the
+/// cost. `once` is what the compaction adds to the cost of the next request; `saved` is what each
+/// later request saves. `None` if the savings never reach the cost, or if later requests cost more
+/// than without the compaction.
 fn pays_after(once: i64, saved: i64) -> Option<u64> {
     if once <= 0 {
         return (saved >= 0).then_some(1);

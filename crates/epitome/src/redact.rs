@@ -25,9 +25,9 @@ pub struct RedactedSession<'a> {
     pub found: Vec<Found>,
 }
 
-/// All rules: the built-in ones, those for the names of this machine's user, the user's own, and
-/// those in the files that `config` and `files` name. Of two rules with the same id, the later one
-/// is used.
+/// All rules: the built-in rules, rules for the names of this machine's user, the user's own rules,
+/// and the rules in the files that `config` and `files` name. If two rules have the same id, the
+/// later rule is used.
 ///
 /// # Errors
 ///

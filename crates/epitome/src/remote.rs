@@ -1,8 +1,8 @@
-//! The archive in object storage: what is copied when, and where its key is kept.
+//! Keeps copies of the archive in object storage, and keeps the key with which they are encrypted.
 //!
-//! Packs are always written to the local archive first. [`RemoteArchive::push`] copies what the
-//! storage does not have, [`RemoteArchive::pull`] what this machine does not have, so that a
-//! machine without a network works as before and catches up.
+//! Packs are always written to the local archive first, so a machine without a network works as
+//! usual. [`RemoteArchive::push`] later copies the packs that the storage does not have, and
+//! [`RemoteArchive::pull`] copies the packs that this machine does not have.
 //!
 //! The key is made by the first push, and kept in the platform's keyring or, without one, in the
 //! file `archive.key` in [`Config::home`]. Another machine needs the same key.

@@ -54,7 +54,8 @@ pub struct Member {
     pub history: History,
 }
 
-/// The anchor of a sub-agent's session on a page with all of them; the first has the number 0.
+/// The anchor of a sub-agent's session on a page with all sub-agents. The first sub-agent has the
+/// number 0.
 pub fn sub_agent_anchor(number: usize) -> String {
     format!("a{}", number + 1)
 }
@@ -369,7 +370,8 @@ impl Member {
     }
 }
 
-/// The compactions of a session and what is missing, as they are displayed.
+/// The compactions of a session, and what could not be restored, in the form in which they are
+/// displayed.
 fn past(history: &History, redactor: Option<&mut Redactor<'_>>) -> Past {
     let compactions = history.compactions.iter().map(|it| PastCompaction {
         made: it.made.to_string(),

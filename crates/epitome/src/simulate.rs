@@ -1,5 +1,5 @@
-//! Replays the user's own sessions call by call under each recipe, and measures how much of what
-//! the agent used later was kept, and what the requests would have cost.
+//! Replays the user's own sessions call by call under each recipe. Measures which part of the
+//! content that the agent used later was kept, and what the requests would have cost.
 //!
 //! The real engine is used, but nothing is written and no model is called, so summaries are not
 //! simulated. See `docs/simulate.md`.
@@ -70,7 +70,8 @@ pub const NO_COMPACTION: &str = "none";
 /// How sessions are simulated.
 #[derive(Clone, Debug)]
 pub struct Simulate {
-    /// Programs that decide what is sent. They come before the recipes in the report.
+    /// The policy commands: programs that decide what is sent. They come before the recipes in the
+    /// report.
     pub commands: Vec<PolicyCommand>,
     /// The recipes, each with its name in the report.
     pub recipes: Vec<(String, Recipe)>,

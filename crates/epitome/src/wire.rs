@@ -34,8 +34,8 @@ const WITHOUT_DROPS: u32 = 1;
 /// The hash of a message of a list and of all messages before it.
 pub type Chain = Hex<16>;
 
-/// A replacement of bytes in a message. The offsets are those in the JSON of the message without
-/// its cache marks.
+/// A replacement of bytes in a message. Offsets count in the JSON of the message after its cache
+/// marks were removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Patch {
     /// The offset of the first replaced byte.
@@ -46,7 +46,7 @@ pub struct Patch {
     pub with: String,
 }
 
-/// What is sent in place of a message.
+/// Whether and how a message is changed before it is sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
     /// The replacements in the message, in order; empty if it is sent as it is.
@@ -106,8 +106,8 @@ pub struct MemoLine {
     /// A cut of the first messages, if one was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<CutLine>,
-    /// What is sent in place of tool results, wherever they occur. The key is the hash of the id of
-    /// the call and the text of the result.
+    /// The replacements of tool results, wherever these occur. The key is the hash of the call's id
+    /// and the text of the result.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub results: BTreeMap<Chain, String>,
     /// The texts that are no longer sent because of the decisions in this line.
@@ -235,7 +235,8 @@ impl MemoFile {
         let written = file.write_all(&text);
         match written {
             Ok(()) if end == self.known => self.known += text.len() as u64,
-            // Other processes have written lines before this one: `new_lines` reads all of them.
+            // Other processes have written lines before this one, so `new_lines` will read them and
+            // this one.
             Ok(()) => {}
             // A part of the line may have been written. It is removed, so that the next line is
             // whole.

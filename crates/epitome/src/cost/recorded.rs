@@ -70,8 +70,8 @@ impl RecordedRequest {
         })
     }
 
-    /// Replaces each count, and the cost, by that of `other` if the latter is larger. `other` must
-    /// be another record of the same request.
+    /// Replaces the cost and each count by the value in `other` if that value is larger. `other`
+    /// must be another record of the same request.
     pub fn take_largest(&mut self, other: &RecordedRequest) {
         self.input = self.input.max(other.input);
         self.output = self.output.max(other.output);
@@ -257,8 +257,8 @@ fn read(file: &Stamped, screen: &Screen) -> Option<RecordedSession> {
     Some(RecordedSession { agent: file.agent.to_owned(), project, requests })
 }
 
-/// What was read from session files. The cache is valid only for the version of epitome that wrote
-/// it, and for the rules for secrets with which its texts were redacted.
+/// The requests that were read from session files. A cache is valid only for one version of
+/// epitome, and for one set of rules by which secrets were redacted.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Cache {
     epitome: String,

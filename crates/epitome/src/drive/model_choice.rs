@@ -21,8 +21,7 @@ pub struct ModelSelection<'a> {
     /// The model: `provider/model`, or a name in the table of models. The name of a provider alone
     /// selects its cheapest model that can write this summary; if it has none, the model of the
     /// session, if that is a model of this provider. `None` selects in the same way among the
-    /// models of
-    /// the session's provider.
+    /// models of the session's provider.
     pub model: Option<&'a str>,
     /// The address of the API. `None`: the provider's own address.
     pub address: Option<&'a str>,

@@ -98,8 +98,8 @@ pub fn keep(config: &Config, rule: &Rule, session: &Path, redact: &Finder) -> Re
         prices: Some(&prices),
     };
     if let Some(branch) = &rule.branch {
-        // What is in the folder already is committed first. This fails, before anything is written,
-        // if the branch is not checked out in the folder.
+        // Files that are in the folder already are committed first. If the branch is not checked
+        // out in the folder, this fails before anything is written.
         branch.commit(&rule.out, "Keep what was there")?;
     }
     let reading = RenderSource::open(config, session, Some(&rule.agent))?;

@@ -138,8 +138,8 @@ mod service {
         Several(String),
     }
 
-    /// Calls the Secret Service on a thread of its own: the connection blocks on an async runtime,
-    /// which is forbidden on a thread of another runtime.
+    /// Calls the Secret Service on a new thread. The connection blocks on an async runtime, which
+    /// is forbidden on a thread that belongs to another runtime.
     fn connected<T: Send>(
         call: impl FnOnce(&SecretService<'_>) -> Result<T, Failed> + Send,
     ) -> Result<T, NoKeyring> {

@@ -1,8 +1,9 @@
 //! Compacts a session together with the files that belong to it.
 //!
 //! [`Compact::run`] locks and reads all files, plans each, archives what will be removed and proves
-//! that it can be restored, and then replaces the files. What is called a plan here is a
-//! [`PreparedCompaction`]: it was carried out in memory, and only has to be archived and written.
+//! that it can be restored, and then replaces the files. The plan of a file is a
+//! [`PreparedCompaction`]: a compaction that was already carried out in memory. What remains is to
+//! archive the removed bytes and to write the file.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -80,7 +81,7 @@ pub struct Compact<'a> {
 /// A locked file and the plan for it.
 type LockedPlan<'a> = (&'a LockedFile, PreparedCompaction<'a, &'a FileSource>);
 
-/// The result of archiving what is removed from a file; empty for a file without edits.
+/// The result of archiving the removed bytes of one file. It is empty for a file without edits.
 #[derive(Default)]
 struct ArchivedFile {
     generation: Option<Generation>,
@@ -481,8 +482,9 @@ impl<'a> Compact<'a> {
         Ok(plan)
     }
 
-    /// The recipe. If it has percentages of a window, they are converted to tokens, for the given
-    /// window or else that of the session's model. If neither is known, a note is returned as well.
+    /// The recipe, with its percentages of a window converted to tokens. The window is
+    /// [`window`](Compact::window) or, if that is not set, the window of the session's model. If
+    /// neither is known, the recipe is unchanged and a note is returned as well.
     fn in_window<S: Source>(
         &self,
         config: &Config,
@@ -570,8 +572,8 @@ impl<'a> Compact<'a> {
         }
         before_writing()?;
         let archived = self.archive_all(config, plans).map_err(Error::while_writing)?;
-        // The session itself is replaced last: agents read it first, and until then find it as it
-        // was.
+        // The session's own file is replaced last, because agents read it first. Until then, they
+        // find its old content.
         changes.reverse();
         if let Err(err) = replace_all(config, &changes) {
             for ((locked, _), archived) in plans.iter().zip(&archived) {

@@ -22,7 +22,7 @@ use crate::restore::{Damage, RestoreOutcome, RestoreTarget, check_original, rest
 use crate::session::Loaded;
 use crate::source::Spliced;
 
-/// What is computed of a compaction in addition to its bytes. Each takes time.
+/// Values that are computed in addition to the compacted bytes, on request. Each takes time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extras {
     /// How many facts the compaction removes.
@@ -60,7 +60,7 @@ pub struct CompactedBytes {
 pub struct RestoredBytes {
     /// The session as it was before the compaction; `None` if the given bytes are that already.
     pub bytes: Option<Vec<u8>>,
-    /// The length and the blake3 hash of the session as it was.
+    /// The length and the blake3 hash of the session as it was before the compaction.
     pub digest: Digest,
     /// Whether the result is proved by the hash in the pack. False if another program changed the
     /// session after the compaction: then the edits are undone record by record.

@@ -47,7 +47,7 @@ pub struct Inspection {
     pub cwd: Option<String>,
     /// The version of the agent.
     pub version: Option<String>,
-    /// The name of the counter of all token counts here.
+    /// The name of the counter with which all tokens in this report were counted.
     pub counter: &'static str,
     /// Tokens of the messages that a resume sends, without system prompt and tools.
     pub context_tokens: Tokens,

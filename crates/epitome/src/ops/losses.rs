@@ -110,8 +110,9 @@ pub struct CompactionLosses {
 }
 
 impl CompactionLosses {
-    /// The removed texts of the model: first those that state a decision, then short ones, which
-    /// are conclusions however they are worded, then the others. In each group the newest is first.
+    /// The removed texts of the model, in three groups: texts that state a decision; short texts,
+    /// which are conclusions however they are worded; and all others. In each group the newest is
+    /// first.
     pub fn texts_of_the_model(&self) -> Vec<&Piece> {
         let texts = self
             .pieces
@@ -402,8 +403,8 @@ pub fn planned_losses<S: Source>(
 }
 
 /// The losses of a planned compaction that may matter for the rest of the session, in the form of
-/// [`CompactionLosses::relevant_losses`]. They contain no text of the session, so nothing has to be
-/// searched for secrets, which takes longer than the plan.
+/// [`CompactionLosses::relevant_losses`]. They contain no text of the session, so they need not be
+/// searched for secrets; that search would take longer than planning the compaction.
 ///
 /// # Errors
 ///
@@ -461,7 +462,8 @@ impl PlannedLosses {
     }
 }
 
-/// A compaction that is reported, and what is needed to write the commands that get its texts back.
+/// A compaction in the report, and the values that are needed to write the commands which restore
+/// its texts.
 struct ReportedCompaction<'a> {
     found: &'a Found,
     /// The name of the session on a command line.

@@ -65,9 +65,9 @@ impl LockedFile {
         self.file.source()
     }
 
-    /// Prepares to replace the content of the file by the same content with `splices` applied;
-    /// [`replace_all`] carries it out. `moves` is whether bytes that are kept get another offset in
-    /// the file: then it is an error if another session refers to such an offset.
+    /// Prepares to apply `splices` to the content of the file; [`replace_all`] writes the new
+    /// content. `moves` is whether bytes that are kept get another offset in the file. If it is
+    /// true and another session refers to such an offset, an error is returned.
     pub(crate) fn change(&self, splices: Vec<Splice>, moves: bool) -> Result<FileReplacement<'_>> {
         if let (Some(first), true) = (splices.first(), moves) {
             agents::check_places(&self.path, first.span.start)?;

@@ -230,8 +230,9 @@ impl Restore<'_> {
         Ok(report)
     }
 
-    /// The files to restore. For the original: the session's own and those that belong to it. For a
-    /// run: those that the run compacted. Otherwise: only the session's own.
+    /// The files to restore. For the original: the session's own file, and the files that belong to
+    /// it. For a run: the files that the run compacted. For a generation or a block: only the
+    /// session's own file.
     fn files(&self, session: &OpenSession<'_>) -> Result<Vec<SessionPart>> {
         let own = session.own();
         Ok(match self.what {
@@ -247,8 +248,8 @@ impl Restore<'_> {
         })
     }
 
-    /// Of the files to restore, opens those that have generations in the archive. An error names
-    /// what is missing from the archive, unless the restore leaves it out.
+    /// Opens those files to restore that have generations in the archive. An error names the
+    /// missing part of the archive, unless the restore may leave it out.
     fn open_archived(&self, session: &OpenSession<'_>) -> Result<Vec<Opened>> {
         let mut found: Vec<Opened> = Vec::new();
         let mut lost = Vec::new();
@@ -450,8 +451,8 @@ fn file_that_needs(
     Ok(None)
 }
 
-/// The generations of a file, found by the key of its session. If the session cannot be read any
-/// more, or has no id and its key has no generations, they are looked for by the path of the file.
+/// The generations of a file, found by the key of its session. They are found by the path of the
+/// file if the session cannot be read any more, or if it has no id and its key has no generations.
 /// `None` if there are none.
 fn archived_generations(
     session: &OpenSession<'_>,
@@ -542,9 +543,10 @@ fn not_archived(session: &Path) -> Error {
 }
 
 impl OpenSession<'_> {
-    /// The generations that a restore without options would undo, the oldest first: those of the
-    /// session's own file or, if it has none, of the first file that belongs to it and has some. A
-    /// file is skipped if it or the archive cannot be read. Empty if no file has any.
+    /// The generations that a restore without options would undo, the oldest first. They are those
+    /// of the session's own file or, if it has none, of the first other file of the session that
+    /// has some. A file is skipped if the file or the archive cannot be read. Empty if no file has
+    /// generations.
     ///
     /// ```
     /// use epitome::ops::{Compact, OpenSession};

@@ -90,7 +90,7 @@ pub struct RestoredFile {
     pub disk_bytes: Change<Bytes>,
     /// The blake3 hash of the file after the restore.
     pub blake3: String,
-    /// The same hash, if it was proved to equal a hash in the archive.
+    /// The same hash as in `blake3`, if the archive proves it; otherwise `null`.
     pub restored_proof: Option<String>,
     /// The number of the generation that archives the bytes from before the restore, if there is
     /// one.

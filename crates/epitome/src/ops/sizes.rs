@@ -10,7 +10,7 @@ use super::report::{CompactReport, CompactedFile};
 /// One size before and after a compaction, as numbers and as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SizeRow {
-    /// What is measured: `messages`, `request`, `disk`, or `net`.
+    /// The name of the measured size: `messages`, `request`, `disk`, or `net`.
     pub name: &'static str,
     /// The unit of the numbers, or a note about them, as it is displayed; may be empty.
     pub unit: String,

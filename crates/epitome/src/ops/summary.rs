@@ -131,7 +131,8 @@ impl ModelRequest {
         }
     }
 
-    /// What the choice of a model depends on: what was configured, and what the session needs.
+    /// The values on which the choice of a model depends: the configuration, and the size of the
+    /// session.
     fn selection<'n, S: Source>(
         &'n self,
         counter: &dyn Counter,
@@ -140,7 +141,7 @@ impl ModelRequest {
     ) -> Result<ModelSelection<'n>> {
         let entries = session.transcript.entries();
         let mut speakers = entries.filter_map(|(_, entry)| entry.model.as_deref());
-        // A model that is given by name is used whatever its window is.
+        // If the model is given by its name, the size of the session is not needed.
         let model = self.model.as_deref();
         let job = if model.is_none_or(|model| Provider::find(model).is_some()) {
             // The history is estimated as one question, which is the longest possible.

@@ -66,7 +66,7 @@ impl Logs {
             let rest = file.to_str()?.strip_suffix(".jsonl")?.strip_prefix(name)?;
             match rest.strip_prefix('-') {
                 None if rest.is_empty() => Some(1),
-                // Only numbers without leading zeros count: 2 and not 02.
+                // The name of a log contains its number without leading zeros: `2`, and not `02`.
                 Some(digits) if !digits.starts_with(['0', '+']) => {
                     digits.parse().ok().filter(|number| *number > 1)
                 }

@@ -354,7 +354,8 @@ impl<'de> Deserialize<'de> for Members<'de> {
 
 fn members<'a, T: Deserialize<'a>>(op: &str, said: Vec<(&'a str, &'a RawValue)>) -> Result<T> {
     T::deserialize(MapDeserializer::<_, serde_json::Error>::new(said.into_iter())).map_err(|err| {
-        // The line and column in serde's message count within one member, so they are removed.
+        // serde's line and column are positions within one member, which would mislead. They are
+        // removed.
         let err = err.to_string();
         let what = err.split(" at line ").next().unwrap_or_default();
         usage(format!("`{op}`: {what}"))

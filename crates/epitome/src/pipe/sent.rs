@@ -1,4 +1,4 @@
-//! The answer to a request: the view to send to the model, and what has happened.
+//! The answer to a request: the view to send to the model, and the events since the last answer.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// The view to send to the model, and what has happened since the last answer.
+/// The view to send to the model, and the events since the last answer.
 pub struct Sent {
     /// The name of the member with the view: `messages`, a list, for Anthropic's API; `body`, the
     /// whole body of a request, for others.
@@ -43,7 +43,8 @@ impl Sent {
         Ok(Sent { name, view, others })
     }
 
-    /// The answer to a `refused` request, with what was done about the provider's refusal.
+    /// The answer to a `refused` request: the view, and how the engine handled the provider's
+    /// refusal.
     pub fn after(self, recovery: Recovery) -> Sent {
         Sent { others: Others { refused: Some(recovery), ..self.others }, ..self }
     }

@@ -152,7 +152,7 @@ fn write(
     (0..html.pages())
         .into_par_iter()
         .try_for_each(|n| put(&html.file(n), html.page(n).as_bytes()))?;
-    // Pages of an earlier and longer rendering of the same session are removed.
+    // An earlier rendering of the session may have had more pages. These are removed.
     let mut beyond = html.pages();
     while fs::remove_file(folder.join(html.file(beyond))).is_ok() {
         beyond += 1;

@@ -62,8 +62,8 @@ fn main(agent: &str, id: &str, origin: Option<&str>, known: &[Listing]) -> PageN
 fn is_free(name: &PageName, origin: Option<&str>, known: &[Listing]) -> bool {
     known.iter().all(|it| {
         let is_other = match (it.origin.as_deref(), origin) {
-            // A session from a pipe has no origin, and neither has one that an earlier version
-            // rendered: such a session is assumed to be the same.
+            // An entry has no origin if its session came from a pipe, or if an earlier version
+            // rendered it. An entry with the same name is then assumed to be the same session.
             (None, _) | (_, None) => it.name != name.stem(),
             (Some(theirs), Some(ours)) => theirs != ours || it.name != name.stem(),
         };

@@ -47,17 +47,17 @@ pub enum To {
     Positive(String),
     /// This key gets the number, multiplied by this factor.
     Times(String, i64),
-    /// The value is a table. For each name that may be in it, there is a key that gets the value
-    /// under this name.
+    /// The value is a table. For each name in the table there is a key, which gets the value of
+    /// that name.
     Within(Keys),
-    /// The value is `{ type, value }`, or a number, which has the first type in the list. For each
-    /// type, there is a key that gets the number.
+    /// The value is `{ type, value }`, or a number alone, which means the first type in the list.
+    /// For each type there is a key, which gets the number.
     Typed(Keys),
     /// If the value is `true`, these keys get these values. The value `false` sets nothing.
     IfTrue(Vec<(String, Value)>),
     /// This key gets the first text for `true`, and the second for `false`.
     Either(String, String, String),
-    /// Only this text is allowed, and it sets nothing.
+    /// The value must be this text. It sets nothing.
     Exactly(String),
 }
 
@@ -197,8 +197,8 @@ fn schema_of(ours: &serde_json::Value, key: &str) -> serde_json::Value {
     schema
 }
 
-/// The settings that a table sets whose names correspond to the keys in `names`; or what is wrong
-/// with the table.
+/// Converts a table whose names correspond to the keys in `names`. Returns the settings, or what is
+/// wrong with the table.
 fn within<'n>(
     names: &'n [(String, String)],
     value: &Value,

@@ -18,7 +18,8 @@ pub struct Key {
     pub default: Option<Value>,
     /// Whether a project's file may set it only if the user trusts the project.
     pub user_only: bool,
-    /// What the text may be, if the value is a path or a list of paths; otherwise `None`.
+    /// Whether a text in the value must be a path, or may also be the name of a recipe. `None` if
+    /// the value is neither a path nor a list of paths.
     pub path: Option<PathKind>,
     /// Whether the value is a list.
     pub list: bool,
@@ -30,7 +31,7 @@ pub struct Key {
     schema: Value,
 }
 
-/// What the text of a setting for a path may be.
+/// What a text may be in a setting whose value is a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathKind {
     /// Only a path.

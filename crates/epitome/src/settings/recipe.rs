@@ -12,8 +12,8 @@ impl Settings {
         self.values.compaction.recipe.as_deref()
     }
 
-    /// The recipe for the contexts of running agents, a name or a path, if one is set: for them, or
-    /// else for stored sessions.
+    /// The recipe for the contexts of running agents, as a name or a path. If only a recipe for
+    /// stored sessions is set, it is that recipe.
     pub fn live_recipe(&self) -> Option<&str> {
         self.values.live.recipe.as_deref().or(self.recipe())
     }

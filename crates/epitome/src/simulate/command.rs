@@ -1,5 +1,5 @@
-//! A program that decides what is sent: it answers the requests of `epitome engine`, and the
-//! simulation is its client.
+//! A policy command: a program that decides what is sent. It answers the requests that `epitome
+//! engine` answers, and the simulation is its client.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Write};

@@ -11,10 +11,10 @@ use super::view::Pool;
 use super::{Job, Pieces};
 use crate::live::Context;
 
-/// The measurements of one forced compaction: what it kept.
+/// The measurements of the context after one forced compaction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ForcedCut {
-    /// The measured quality, by what was used later.
+    /// The measured quality of the compacted context.
     pub figures: CutFigures,
     /// The number of pins in the context before the compaction: of rule files, skills, and texts
     /// between pin marks of the user.
@@ -112,8 +112,8 @@ impl Job<'_> {
         Ok(measured(cut, &pieces, &references, &rules))
     }
 
-    /// The lines of each rule file, skill and marked text in a context. Of long ones only the rules
-    /// are compared, because a digest keeps only these.
+    /// The lines of each rule file, skill and marked text in a context. Of a long text only the
+    /// rules are returned, because a digest keeps only the rules of long texts.
     fn rules(&self, recipe: &Recipe, context: &Context) -> Vec<Vec<LineId>> {
         let before = context.unchanged_view();
         let view = View::new(before.transcript(), before.source(), &self.counter);

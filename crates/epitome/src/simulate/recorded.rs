@@ -18,8 +18,8 @@ pub struct RecordedCost {
     /// Whether the real cost was higher than this, because an output, a price or a whole session is
     /// not recorded.
     pub at_least: bool,
-    /// The cost divided by the cost of the same sessions without compaction; `null` if one of the
-    /// two is not known.
+    /// The cost divided by the cost of the same sessions without compaction; `null` if one of these
+    /// costs is not known.
     pub cost: Option<f64>,
     /// The mean number of tokens in a request.
     pub context: Tokens,
@@ -114,7 +114,7 @@ impl RecordedCost {
     }
 }
 
-/// How often the history was replaced by a summary or by a copy of a part of itself.
+/// The number of times that a summary, or a copy of a part of the history, replaced the history.
 fn compactions(transcript: &Transcript) -> u64 {
     let replaces = |entry: &Entry| {
         entry.repeated || entry.blocks.iter().any(|it| matches!(it, Block::Summary(_)))

@@ -23,7 +23,7 @@ pub struct RuleViolation {
     pub count: u64,
 }
 
-/// How many requests there were, and what was wrong with them.
+/// The number of requests, and the rules that they broke.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RequestTally {
     /// The number of requests.

@@ -1,4 +1,5 @@
-//! The cost of today's requests. What was read is stored in a file.
+//! Computes the cost of today's requests. The requests that were read are stored in a file, so that
+//! the next call reads only new ones.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, Metadata};
@@ -45,8 +46,8 @@ struct ReadSoFar {
     modified: u64,
 }
 
-/// What the requests of Claude Code cost today (in UTC), and whether there may be more to read,
-/// because this call has read the maximum number of bytes.
+/// What the requests of Claude Code cost today (in UTC). The flag is true if there may be more to
+/// read, because this call has read the maximum number of bytes.
 pub(super) fn spent(config: &Config, prices: &Catalogue) -> (MicroDollars, bool) {
     let today = config.now().to_zoned(TimeZone::UTC).date();
     let path = config.home.join("cache/status-line/today.json");

@@ -23,11 +23,11 @@ pub struct Comparison {
     pub holdout: GroupSum,
     /// The number of conversations that were in both groups. They are in neither sum.
     pub mixed: u64,
-    /// How much the cost of a request of a treated conversation differs. `None` if there are too
-    /// few conversations.
+    /// The difference between the cost of a request of a treated conversation and of one held out.
+    /// `None` if there are too few conversations.
     pub request_cost: Option<Difference>,
-    /// How much the cost of a turn of the user differs. Requests to get removed texts back are
-    /// included.
+    /// The difference between the costs of a turn of the user. It includes the requests with which
+    /// models got removed texts back. `None` if there are too few conversations.
     pub turn_cost: Option<Difference>,
     /// The number of conversations that each group needs before a difference is reported.
     pub least: u64,
@@ -214,9 +214,9 @@ fn total(conversations: &[GroupSum]) -> GroupSum {
     total
 }
 
-/// The difference of the cost per `count`. Requests of one conversation are alike, so conversations
-/// are what varies by chance: the interval is that of the logarithm of two ratios of sums over
-/// conversations, by the delta method.
+/// The difference between the two groups in the cost per `count`. Requests of one conversation are
+/// similar, so the conversation is the unit of the statistics. The interval is that of the
+/// logarithm of the two ratios, computed by the delta method.
 fn difference(
     treated: &[GroupSum],
     holdout: &[GroupSum],
@@ -236,8 +236,8 @@ fn difference(
     })
 }
 
-/// The cost per `count` in a group, and the standard error of its logarithm. `None` if there are
-/// too few conversations, or nothing to divide.
+/// The cost per `count` in a group, and the standard error of its logarithm. `None` if the group
+/// has too few conversations, or if its cost or its count is zero.
 #[expect(clippy::cast_precision_loss, reason = "a statistic with three digits")]
 fn ratio(conversations: &[GroupSum], count: fn(&GroupSum) -> u64) -> Option<(f64, f64)> {
     let n = conversations.len();

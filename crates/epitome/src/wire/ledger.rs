@@ -29,7 +29,7 @@ const VERSION: u32 = 1;
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Treatment {
-    /// The request was sent as it came.
+    /// The request was sent as it was received.
     #[default]
     Passed,
     /// The request was changed only by decisions that were made for earlier requests of the same

@@ -81,7 +81,8 @@ pub struct RequestSum {
     pub conversations: u64,
     /// The number of requests.
     pub requests: u64,
-    /// Requests whose tokens the service counted. All tokens and costs are of these.
+    /// Requests whose tokens the service counted. All sums of tokens and costs include only these
+    /// requests.
     pub metered: u64,
     /// Metered requests to models without a known price: they are in no cost.
     pub unpriced: u64,
@@ -262,7 +263,7 @@ fn cuts(lines: &[LedgerLine]) -> Vec<CutSum> {
     let mut cuts: BTreeMap<Chain, CutSum> = BTreeMap::new();
     for line in lines {
         let Some(made) = line.cut else { continue };
-        // A request that was sent twice reports the same cut twice.
+        // If a request was sent twice, both lines report the same cut.
         cuts.entry(made.id).or_insert_with(|| CutSum {
             time: line.time,
             session: line.session,

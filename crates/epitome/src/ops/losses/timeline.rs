@@ -42,8 +42,8 @@ pub(in crate::ops) struct Found {
     pub recipe: Option<String>,
     pub time: Option<String>,
     pub line: Option<u64>,
-    /// The length in bytes of the uncompacted session before the compaction, and its length
-    /// including what the compaction put in place of the history.
+    /// Two lengths of the uncompacted session, in bytes: up to the compaction, and up to the end of
+    /// the records that the compaction put in place of the history.
     pub ends: (u64, u64),
     /// The length in bytes of the uncompacted session before the first record that the agent
     /// appended as a part of the compaction. `None` if that is the record with the summary or with

@@ -17,7 +17,8 @@ pub struct LossGroup<'a> {
     pub title: String,
     /// The losses.
     pub members: LossMembers<'a>,
-    /// Whether these losses matter least: what can be read or run again, and what was resolved.
+    /// Whether the group has the least important losses: texts that can be read or run again, and
+    /// resolved errors.
     pub is_rest: bool,
 }
 
@@ -105,9 +106,8 @@ impl CompactionLosses {
         groups
     }
 
-    /// The command that puts a removed text back, of the first text that can be put back. If no
-    /// text can be put back, the command that prints a text. `None` if there is no command for any
-    /// text.
+    /// The command that puts back a removed text, for the first text that can be put back. If there
+    /// is no such text, the command that prints a text. `None` if no text has a command.
     pub fn recovery_command(&self) -> Option<RecoveryCommand> {
         let mut pieces = self.pieces.iter();
         let restore = pieces.clone().find_map(|it| Some(with_ref(it.restore.as_ref()?, it)));
