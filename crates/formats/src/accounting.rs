@@ -1,8 +1,8 @@
-//! What other programs read from a session: tokens, costs, ids, times, models and directories.
+//! The values that other programs read from a session: tokens, costs, ids, times, models, folders.
 //!
-//! A format lists the values of its records that no edit may change, as paths of keys. The list is
-//! enforced in two places: readers offer only the rest of a value for removal, as hidden fields
-//! ([`copies`]), and a compaction that would change one of the values is refused
+//! A format lists these values as paths of keys. No edit may change them. This is enforced in two
+//! places: as hidden fields, which may be removed, readers report only other parts of a record
+//! ([`copies`]); and a compaction that would change one of the values is refused
 //! (`Invariant::Accounting`).
 
 use std::ops::Range;
@@ -19,8 +19,8 @@ pub type Path = &'static str;
 /// Every element of an array.
 const EACH: &str = "*";
 
-/// Strings, arrays and objects of at most this many bytes are kept if accounting values are next to
-/// them: emptying them would save next to nothing, and they describe the rest.
+/// If accounting values are next to them, strings, arrays and objects of at most this many bytes
+/// are kept: emptying them would save little, and they explain the accounting values.
 const SHORT: usize = 64;
 
 /// The positions of the values at `paths`, in the order of the record. Malformed JSON ends the
@@ -56,12 +56,12 @@ fn find_values(
     Ok(())
 }
 
-/// The rest of each path that begins with `keys`.
+/// For each path that begins with `keys`, the part of the path after `keys`.
 pub fn inside(paths: &[Path], keys: &[&str]) -> Vec<Path> {
     keys.iter().fold(paths.to_vec(), |paths, key| below(&paths, key.as_bytes()))
 }
 
-/// The rest of each path that begins with `key`.
+/// For each path that begins with `key`, the part of the path after `key`.
 fn below(paths: &[Path], key: &[u8]) -> Vec<Path> {
     let split = paths.iter().map(|path| path.split_once('.').unwrap_or((path, "")));
     split.filter(|(first, _)| first.as_bytes() == key).map(|(_, rest)| rest).collect()
@@ -69,10 +69,10 @@ fn below(paths: &[Path], key: &[u8]) -> Vec<Path> {
 
 /// The parts of a value that may be removed because no model sees them, as hidden fields.
 ///
-/// If the value holds no accounting value (none at `paths`, which are relative to the value), this
-/// is the whole value, and `left` remains of it. Otherwise these are only the large strings, arrays
-/// and objects in it that hold no accounting value. Each of them is replaced by an empty value of
-/// its type, so that programs that read the value still find what they expect.
+/// If the value contains no accounting value (none at `paths`, which are relative to the value),
+/// the result is the whole value, in place of which `left` remains. Otherwise the result is all
+/// large strings, arrays and objects in the value that contain no accounting value. Each of them is
+/// replaced by an empty value of its type, so that programs can still parse the value.
 pub fn copies(
     at: &RecordBytes<'_>,
     (name, place, left): (&'static str, &Range<usize>, FieldRemainder),

@@ -32,7 +32,7 @@ pub enum AdditionForm {
         /// Makes the text of the table from a program and its arguments.
         text: fn(words: &[&str]) -> String,
     },
-    /// A file of its own.
+    /// A separate file.
     File {
         /// What a user types in the agent to use what the file adds.
         typed: &'static str,

@@ -72,7 +72,7 @@ fn read_item(body: &mut Body<'_>, item: &Value<'_>, is_summary: bool) {
             let files = files.map(|content| Block::Text(content.to_source_text()));
             (Role::User, files.chain(content_blocks).collect())
         }
-        // A stored system prompt is not sent: the program sends one of its own.
+        // A stored system prompt is not sent, because Continue sends its current one.
         Some(_) | None => {
             body.keep(item, copies(item));
             return;

@@ -1,5 +1,5 @@
-//! epitome's own format: append-only JSON lines, the log of a live context. A live context is a
-//! conversation that goes on while epitome shortens what is sent of it.
+//! epitome's own format: the log of a live context, as JSON lines that are only appended to. A live
+//! context is a running conversation of which epitome shortens the part that is sent.
 //!
 //! `docs/formats/epitome.md` describes the records. A [`Log`] reads such lines as they arrive.
 

@@ -29,8 +29,8 @@ pub const FORMAT: Format = Format {
         cuts: false,
         copies: AppendedHiddenFields::Included,
         originals: None,
-        // Rewriting is the default: no other file has offsets into this one, and a rewritten file
-        // is much smaller, while a resume sends the same.
+        // Rewriting is the default: no other file contains offsets into this file, a resume sends
+        // the same in both ways, and the rewritten file is much smaller.
         by_default: false,
     })),
     summarise: Some(append::summarise),

@@ -27,8 +27,8 @@ pub enum Setting {
         /// Makes the element of the list that runs a shell command.
         entry: fn(command: &str) -> Value,
     },
-    /// A file of its own. The function returns its content; `words` are the program that it calls
-    /// and the program's arguments.
+    /// A separate file. The function returns its content; `words` are the program that the file
+    /// calls, and the arguments of the program.
     Own(fn(words: &[&str]) -> String),
 }
 

@@ -142,7 +142,7 @@ pub struct BilledRequest {
     pub time: Option<String>,
     /// The model that answered the request.
     pub model: Option<String>,
-    /// What the provider counted.
+    /// The tokens and cost that the record states.
     pub usage: RecordedUsage,
 }
 
@@ -165,7 +165,7 @@ impl Format {
         }
     }
 
-    /// A format with these properties and no others.
+    /// A format with only the given properties. All other properties are absent or have defaults.
     const fn new(
         name: &'static str,
         sniff: fn(&[u8]) -> bool,
@@ -266,7 +266,7 @@ impl Native {
 /// them changes.
 #[derive(Clone, Copy)]
 pub struct Append {
-    /// Turns edits of what a resume sends into bytes to append.
+    /// Turns edits into bytes to append. The edits are relative to what a resume sends.
     pub write: WriteAppended,
     /// Returns why the agent would ignore such records in a session; `None` if it would not.
     pub passed_over: fn(&Transcript) -> Option<&'static str>,
@@ -352,9 +352,9 @@ pub fn sniff(head: &[u8]) -> Option<&'static Format> {
     by_header.copied().or_else(|| FORMATS.iter().find(|format| (format.sniff)(head)))
 }
 
-/// The formats that are recognised by their first record alone. Records of another agent may follow
-/// in the same file, and a compaction may move them close to the beginning: the session is still of
-/// the first record's agent.
+/// The formats that are recognised by their first record alone. The same file may also contain
+/// records of another agent, which a compaction may move close to the beginning. The session still
+/// belongs to the agent of the first record.
 static HEADED: [&Format; 3] = [&pi::FORMAT, &codex::FORMAT, &gemini::FORMAT];
 
 /// Every kind of session database, in the order in which they are tried.

@@ -24,7 +24,8 @@ pub fn lines(source: &dyn Source, mut each: impl FnMut(Line<'_>)) {
     batches(source, |batch| batch.iter().for_each(|line| each(*line)));
 }
 
-/// Like [`lines`], but passes several lines at a time: those that one read of the source completes.
+/// Like [`lines`], but passes several lines at a time: all lines that one read of the source
+/// completes.
 pub fn batches(source: &dyn Source, mut each: impl FnMut(&[Line<'_>])) {
     let mut line = 1;
     let mut start = if source.read(0..3).as_ref() == b"\xef\xbb\xbf" { 3 } else { 0 };

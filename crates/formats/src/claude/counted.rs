@@ -1,10 +1,10 @@
 //! Reasoning that must be kept so that other programs still count a response as they did.
 //!
 //! Every record of a response repeats the usage of the response. The program `claude-code-log`
-//! counts the first record that has content. If a record holds nothing but reasoning and the
-//! reasoning is removed, that program counts the next record instead. Some versions of Claude Code
-//! wrote another usage into the next record, because more of the response was there by then; and an
-//! interrupted response has no next record.
+//! counts the first record that has content. If a record holds only reasoning and the reasoning is
+//! removed, that program counts the next record instead. This changes its result in two cases: some
+//! versions of Claude Code wrote a different usage into the next record, because the response was
+//! longer by then; and an interrupted response has no next record.
 
 use std::collections::HashMap;
 
@@ -68,10 +68,9 @@ impl Response {
         }
     }
 
-    /// The items whose reasoning must be kept. If all records with only reasoning state the same
-    /// usage as the next record, there are none. If one states another, or there is no next record,
-    /// they are the items of all records with only reasoning, because a recipe may remove the
-    /// reasoning of any of them.
+    /// The items whose reasoning must be kept. Empty if all records with only reasoning state the
+    /// same usage as the next record. Otherwise, also if there is no next record, the items of all
+    /// records with only reasoning, because a recipe may remove the reasoning of any of them.
     fn reasoning_to_keep(self) -> Vec<usize> {
         if self.reasoning.iter().all(|(_, usage)| Some(*usage) == self.next_usage) {
             return Vec::new();

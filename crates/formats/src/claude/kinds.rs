@@ -4,7 +4,7 @@ use super::raw;
 use crate::place::RecordBytes;
 use crate::records::SessionReader;
 
-/// Types of records; a model sees few of them.
+/// Types of records. Models see only a few of them.
 const RECORDS: &[&str] = &[
     "agent-color",
     "agent-name",

@@ -106,8 +106,9 @@ impl ParseLine<'_> for Parsed {
     }
 }
 
-/// Frees the unused capacity of lists. A list gets room for four elements with its first one, and
-/// most lists have one: in a long session that would be a third of the transcript's memory.
+/// Frees the unused capacity of lists. A list allocates room for four elements with its first
+/// element, and most lists have only one element. In a long session, the unused room would be a
+/// third of the transcript's memory.
 fn without_spare_room(mut entry: Entry) -> Entry {
     for block in &mut entry.blocks {
         match block {
@@ -196,7 +197,8 @@ impl Records for Reader {
         let nodes = &session.nodes;
         let items = &session.transcript.items;
         if self.leaves.is_empty() {
-            // A file of a sub-agent is one side chain: its last entry is taken, whatever its time.
+            // A sub-agent's file is one side chain. Its last entry is the leaf, even if its time is
+            // not the latest.
             self.leaves = (0..nodes.len())
                 .filter(|&node| items[nodes[node].item].entry().is_some())
                 .map(|node| (Box::default(), node))

@@ -1,6 +1,6 @@
-//! The requests that a rollout records, counted as `ccusage` counts them: each event with tokens is
-//! one request, unless its total is that of the event before. Codex writes an event again when its
-//! rate limits change.
+//! The requests that a rollout records, counted as `ccusage` counts them. Each event with token
+//! counts is one request, unless its total equals that of the previous event: Codex repeats an
+//! event when its rate limits change.
 
 use epitome_model::{CacheUse, RecordedUsage};
 use serde_json::Value;
@@ -35,7 +35,8 @@ pub fn read_billed(session: &[u8]) -> BilledRequests {
     found
 }
 
-/// Only lines that contain one of these are parsed: most of a rollout is results of tools.
+/// Only lines that contain one of these texts are parsed, because most of a rollout is results of
+/// tools.
 const KINDS: [&[u8]; 3] = [b"\"token_count\"", b"\"turn_context\"", b"\"session_meta\""];
 
 /// The request of an event. Its key is its time and its total, because a rollout that continues

@@ -138,9 +138,9 @@ fn message(at: &RecordBytes<'_>, item: &raw::Item) -> Entry {
     Entry { role, blocks, ..Entry::default() }
 }
 
-/// Whether a part of a message was written by the user. Newer versions of Codex record the kind of
-/// each part; in older ones the first words decide, and a message without text counts as the
-/// user's.
+/// Whether the user wrote a part of a message. Newer versions of Codex record the kind of each
+/// part. In older versions, the first words of the texts decide; a message without text counts as
+/// the user's.
 fn is_of_user(at: &RecordBytes<'_>, item: &raw::Item) -> bool {
     if !item.passthrough.part_kinds.is_empty() {
         return item.passthrough.part_kinds.iter().any(|kind| at.text(kind).starts_with("user."));

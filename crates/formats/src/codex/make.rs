@@ -146,7 +146,7 @@ impl Rollout<'_> {
     }
 
     fn message(&mut self, role: &str, content: &str, kind: Option<&str>) {
-        // The kind of each part: Codex uses it to distinguish the user's text from its own.
+        // Codex distinguishes the user's texts from its own by the kind of each part.
         let kinds = kind.map_or(String::new(), |kind| {
             let n = content.matches(r#"{"type":"input_"#).count().max(1);
             let kinds = vec![format!("\"{kind}\""); n].join(",");

@@ -12,8 +12,8 @@ use super::{SHAPES, append};
 /// On a resume, Codex computes from the last `token_count` whether the context is full, and if so,
 /// summarises it. The billed tokens are accounting and must not change, so a new `token_count` with
 /// the size of the smaller context is appended, as Codex does when it compacts by itself. If the
-/// edits save no more bytes than that record takes, none is appended, and the old count is wrong by
-/// at most a hundred tokens.
+/// edits save no more bytes than that record would take, no record is appended. The old count is
+/// then wrong by at most a hundred tokens.
 ///
 /// # Errors
 ///

@@ -146,7 +146,7 @@ fn says(role: Role, blocks: Vec<Block>) -> Entry {
     Entry { role, blocks, ..Entry::default() }
 }
 
-/// The first of the members `keys` that is a text, as a block; empty if there is none.
+/// The first member of `keys` whose value is a text, as a block. Empty if there is no such member.
 fn text(data: Option<&Value<'_>>, keys: &[&str]) -> Vec<Block> {
     let found = data.and_then(|data| keys.iter().find_map(|key| data.string(key)));
     found.map(|text| Block::Text(text.to_source_text())).into_iter().collect()
@@ -175,8 +175,9 @@ fn call(at: &RecordBytes<'_>, request: &Value<'_>) -> Option<Call> {
     Some(at.call(TOOLS, id, name.text()?.into(), &arguments))
 }
 
-/// The span of the reasoning: of its text and its signature together if they are next to each
-/// other, otherwise of the signature alone. If there is only one of the two, its span.
+/// The span of the reasoning. If its text and its signature are next to each other, the span covers
+/// both. If they are apart, it covers only the signature. If one of the two is missing, it covers
+/// the other.
 fn reasoning(data: &Value<'_>) -> Option<Span> {
     let seal = data.string("reasoningOpaque").or_else(|| data.string("encryptedContent"));
     let (words, seal) = match (data.string("reasoningText"), seal) {

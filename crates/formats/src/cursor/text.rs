@@ -181,7 +181,8 @@ impl Reader {
     }
 }
 
-/// If a line begins with one of `marks`: the value of that mark, and the rest of the line.
+/// The value of the mark with which a line begins, and the rest of the line. `None` if the line
+/// begins with none of `marks`.
 fn after_mark<'l, T: Clone>(bytes: &'l [u8], marks: &[(&[u8], T)]) -> Option<(T, &'l [u8])> {
     marks.iter().find_map(|(mark, what)| Some((what.clone(), bytes.strip_prefix(*mark)?)))
 }

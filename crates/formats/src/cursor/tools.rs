@@ -1,7 +1,7 @@
 //! Cursor's tools by name, and which of their arguments are bulky.
 //!
-//! The editor's tools have names of their own (`read_file`, and `read_file_v2` in its third
-//! version); those of the CLI and of transcripts are the names that models see (`Read`).
+//! The editor's tools have names such as `read_file`, or `read_file_v2` in its third version. In
+//! chats of the CLI and in transcripts, tools have the names that models see, such as `Read`.
 
 use epitome_api::arguments::{self, ClassifiedCall, Roles, Rule};
 use epitome_json::Value;

@@ -152,8 +152,8 @@ fn summary_line(
     ))
 }
 
-/// The line that removes items from a context and puts a text at the position of the first of them;
-/// or why it cannot be written.
+/// The line that removes items from a context, and puts a text at the position of the first removed
+/// item. The error says why the line cannot be written.
 fn cut_line(
     transcript: &Transcript,
     source: &dyn Source,

@@ -74,7 +74,7 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
     log.transcript
 }
 
-/// A log as far as it has been read.
+/// The state of a log after the lines that were read so far.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
     transcript: Transcript,
@@ -189,8 +189,8 @@ impl Log {
         &self.unnumbered
     }
 
-    /// The number of compactions that must be undone, from the last one back, so that none is in
-    /// effect that changed one of these items.
+    /// The number of compactions to undo, beginning with the last one, until no compaction that
+    /// changed one of these items is in effect.
     pub fn steps_about(&self, originals: &HashSet<usize>) -> usize {
         let first = self.undo.iter().position(|undo| match undo {
             Undo::Edits(held) | Undo::Cut(_, held) => {
@@ -441,7 +441,7 @@ impl Log {
         self.send();
     }
 
-    /// Those of `items` whose originals are not in `gone`.
+    /// The items whose originals are not in `gone`.
     fn without(&self, items: &[usize], gone: &HashSet<usize>) -> Vec<usize> {
         items.iter().copied().filter(|item| !gone.contains(&self.original_of(*item))).collect()
     }
@@ -489,8 +489,8 @@ impl Log {
     }
 
     /// Replaces items of the context by others. Returns false if that is not possible, or if
-    /// building the context again is as fast. The search begins at the end, where a new result is
-    /// found at once, however long the context is.
+    /// building the whole context again is as fast. The search begins at the end of the context,
+    /// where new results are, so that the length of the context does not matter.
     fn replace(&mut self, replaced: &[(usize, usize)]) -> bool {
         let context = &mut self.transcript.context;
         replaced.len() <= FEW

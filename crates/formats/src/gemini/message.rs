@@ -78,8 +78,8 @@ fn no_id(tool: &str) -> Box<str> {
     format!("{NO_ID}{tool}").into()
 }
 
-/// Converts a message. Results that may be removed are converted as repeated ones: which of them is
-/// the first of its call is known only after the whole session is read.
+/// Converts a message. Results that may be removed are converted as repeated results, because only
+/// after the whole session was read it is known which result is the first one of its call.
 pub fn convert(at: &RecordBytes<'_>, record: Record, raw: &raw::Message) -> Message {
     let kind = at.literal(&raw.kind);
     let mut sent = true;
@@ -136,7 +136,7 @@ fn user(at: &RecordBytes<'_>, raw: &raw::Message, words: &str) -> Entry {
     let parts = raw.content.as_ref().map_or(&[][..], |content| &content.parts);
     let answers = parts.iter().any(|part| part.response.is_some());
     let mut texts = parts.iter().filter_map(|part| part.text.as_ref());
-    // A picture's stub does not make a message one of the user: it must have text of its own.
+    // The stub of a picture does not make this a message of the user. Another text must be in it.
     let speaks = raw.content.as_ref().is_some_and(|content| content.kind == Kind::String)
         || texts.any(|text| !is_left_by_recipe(&at.text(text)));
     let mut blocks: Vec<Block> = whole_text(at, raw.content.as_ref()).into_iter().collect();
@@ -167,9 +167,9 @@ fn model(at: &RecordBytes<'_>, raw: &raw::Message) -> Entry {
     entry.blocks.extend(whole_text(at, raw.content.as_ref()));
     for part in parts {
         if part.thought {
-            // A thought in the content is never sent. But as long as it is there, the calls next to
-            // the content are not sent either. So it is removed only if that does not cause calls
-            // to be sent: if there are none, or if the content contains calls itself.
+            // A thought in the content is never sent. But while it is there, the calls next to the
+            // content are not sent either. So the thought may be removed only if no calls become
+            // sent by that: if there are no calls, or if the content itself contains calls.
             if calls_inside || calls.is_empty() {
                 let value = at.span(&part.whole);
                 entry.copies.push(HiddenField {

@@ -8,7 +8,7 @@ use epitome_model::{CacheUse, RecordedUsage};
 use crate::fields::{Found, List, fields};
 
 fields! {
-    /// A record of the log; or the one object of older versions.
+    /// A record of the log, or in older versions the object that is the whole session.
     pub struct Record {
         rewind_to: b"$rewindTo" => text,
         set: b"$set" => object<Set>,
@@ -182,7 +182,7 @@ fn other_member(part: &mut Part, _: &[u8], value: &mut Cursor<'_>) -> Result<(),
     value.skip().map(drop)
 }
 
-/// Reads parts next to a result. They contain no results themselves, whatever a file nests in them.
+/// Reads the parts next to a result. Results that are nested in these parts are ignored.
 fn siblings(value: &mut Cursor<'_>) -> Result<List<Part>, MalformedJson> {
     let mut parts = List::default();
     parts.read(value, |value| {

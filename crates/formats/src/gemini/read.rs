@@ -278,9 +278,9 @@ fn is_repeated(log: &Log, all: &[Message], messages: &Range<usize>) -> bool {
         && messages.clone().all(|message| log.is_outdated(&all[message].id, message))
 }
 
-/// Restores results that were converted as repeated ones: the first result of each call, and later
-/// ones whose content differs or, because a recipe shortened it, may differ. A picture in a later
-/// one is kept, because without it the contents might be equal.
+/// Converts repeated results back to results where they are not repetitions: the first result of
+/// each call, and later results whose content differs, or may differ because a recipe shortened it.
+/// Pictures in later results are kept, because without them the contents might become equal.
 fn first_times(transcript: &mut Transcript, source: &dyn Source) {
     let mut order = transcript.context.clone();
     let mut sent = vec![false; transcript.items.len()];
@@ -341,8 +341,8 @@ fn is_same(one: &[Span], other: &[Span], source: &dyn Source) -> bool {
     one.len() == other.len() && pairs.all(|(one, other)| source.at(*one) == source.at(*other))
 }
 
-/// Whether the text of a result is only a count or a few words, as recipes leave: two such results
-/// look equal, whatever they replaced.
+/// Whether the text of a result is only a line count or a few words that a recipe left. Two such
+/// results look equal although the results that they replaced may differ.
 fn is_counted(output: &Output, source: &dyn Source) -> bool {
     let small = output.whole.len() < 1024;
     small && {

@@ -22,7 +22,7 @@ fields! {
         data: b"data" => any,
         /// Only in an exported session.
         revert: b"revert" => any,
-        /// Only in a session in a file of its own.
+        /// Only in the session file of a release before 1.2.
         parent: b"parentID" => text,
     }
 

@@ -72,8 +72,8 @@ fn answer_part_row(id: &str, answer: &str, text: &str, time: u64) -> String {
     )
 }
 
-/// Whether a line is a row that [`summarise`] made. The last digits of its id are derived from
-/// those before them.
+/// Whether a line is a row that [`summarise`] made. In the id of such a row, the last digits are
+/// derived from all characters before them.
 pub fn is_made(line: &[u8]) -> bool {
     let Ok(raw::Row { id: Some(id), .. }) = raw::Row::parse(line) else { return false };
     let id = RecordBytes { line, base: 0 }.text(&id);
