@@ -21,7 +21,7 @@ pub(crate) struct Origin {
 pub(crate) struct Finished<'r> {
     pub(crate) api: &'static Api,
     pub(crate) effect: &'r Effect,
-    /// The name by which the client calls itself.
+    /// The name by which the client calls itself in its header `user-agent`.
     pub(crate) client: Option<String>,
     pub(crate) status: Option<u16>,
     pub(crate) end: End,
@@ -32,7 +32,7 @@ pub(crate) struct Finished<'r> {
 }
 
 impl Finished<'_> {
-    /// The line of the request in the ledger.
+    /// Makes the line that the ledger gets about the request.
     pub(crate) fn line(self, origin: &Origin, prices: &Catalogue) -> LedgerLine {
         let Finished { api, effect, client, status, end, usage, recalled } = self;
         let model = effect.model.as_deref();
@@ -85,8 +85,9 @@ impl Finished<'_> {
 /// The usage that the unchanged request would have had. The tokens that earlier decisions leave out
 /// would have been read from the cache, and those that the newest decisions leave out would have
 /// been written to it. A cut while the cache was warm also made the provider write tokens again
-/// that it would have read. If the cache was cold, all of these tokens would have been written;
-/// without a cache, all would have been input.
+/// that it would have read. If this request was cut while the cache was cold, or if nothing was
+/// read from the cache, all of these tokens would have been written. If the provider reports no
+/// written tokens, they would have been input.
 pub(crate) fn unchanged(effect: &Effect, usage: TokenUsage) -> TokenUsage {
     let is_cold = effect.has_cold_cut();
     let rewritten = effect.cut.filter(|cut| cut.is_warm).map_or(Tokens(0), |cut| cut.rewritten);
@@ -95,8 +96,8 @@ pub(crate) fn unchanged(effect: &Effect, usage: TokenUsage) -> TokenUsage {
     with_new(with_saved(usage, effect.saved_before, is_cold), effect.saved_now, writes)
 }
 
-/// The usage if these tokens had been read from the cache instead of written to it. If the provider
-/// reports no written tokens, it has counted them as input.
+/// The usage if `tokens` of the tokens that were written to the cache had been read from it
+/// instead. If the provider reports no written tokens, they are subtracted from the input.
 fn written_again(usage: TokenUsage, tokens: Tokens) -> TokenUsage {
     let TokenUsage { input, cached, cache_written, output } = usage;
     if cache_written > Tokens(0) {
@@ -168,7 +169,7 @@ mod tests {
             (effect(70, 0, Some(cut(80, true))), usage(5, 100, 90), usage(5, 250, 10)),
             (effect(70, 0, Some(cut(80, true))), usage(5, 100, 20), usage(5, 190, 0)),
             (effect(70, 0, Some(cut(80, true))), usage(90, 100, 0), usage(10, 250, 0)),
-            // With a cold cache they had to be written in any case.
+            // With a cold cache, the 80 tokens of the cut had to be written in any case.
             (effect(70, 0, Some(cut(80, false))), usage(5, 100, 90), usage(5, 100, 160)),
         ] {
             assert_eq!(unchanged(&effect, sent), expect, "{effect:?}");

@@ -1,7 +1,8 @@
 //! Whether the agent has compacted a conversation by itself.
 //!
-//! An agent that does so begins a new conversation with a summary of the old one. It is known by
-//! the words that the agent puts before the summary, or by the API's own item for it.
+//! An agent that does so begins a new conversation with a summary of the old one. The summary is
+//! recognised by the words that the agent puts before it, or by the type of item that the API has
+//! for it.
 
 use std::borrow::Cow;
 
@@ -23,12 +24,14 @@ const BEGINNINGS: [&str; 5] = [
     "The conversation history before this point was compacted into the following summary",
 ];
 
-/// The type of the items of the Responses API that stand for a compacted conversation.
+/// How the type of an item of the Responses API begins, as JSON, if the item stands for a compacted
+/// conversation.
 const COMPACTION_ITEM: &[u8] = br#""compaction"#;
 
 /// Whether one of the messages from `first` on is the agent's own summary of a conversation.
 ///
-/// Words in the results of tools are not taken for one: the user may have such a session read.
+/// The results of tools are not searched, because an agent may read the stored session of another
+/// one, in which there is such a summary.
 pub(crate) fn has_own_compaction(
     api: &Api,
     body: &[u8],
@@ -37,7 +40,7 @@ pub(crate) fn has_own_compaction(
 ) -> bool {
     let Some(message) = messages.all.get(first) else { return false };
     let new = &body[message.span.start..messages.list.end - 1];
-    // Almost no request has one, and this takes less time than to read the messages.
+    // Almost no request has a summary, and this search takes less time than to read the messages.
     let may_have = |words: &[u8]| memmem::find(new, words).is_some();
     let beginnings = BEGINNINGS.iter().map(|words| words.as_bytes());
     if !beginnings.chain([COMPACTION_ITEM]).any(may_have) {
@@ -69,7 +72,7 @@ fn is_compaction_item(item: &[u8]) -> bool {
         kind: Cow<'i, str>,
     }
     let item = serde_json::from_slice::<Item<'_>>(item);
-    // A `compaction_trigger` only asks for one.
+    // An item of the type `compaction_trigger` only asks for a compaction.
     item.is_ok_and(|item| ["compaction", "compaction_summary"].contains(&&*item.kind))
 }
 
@@ -95,7 +98,7 @@ mod tests {
         let hello = json!({"role": "assistant", "content": "Hello"});
         check("anthropic", &json!([summary]), 0, true);
         check("anthropic", &json!([hi, hello, summary]), 2, true);
-        // It was there before.
+        // The summary is in a message that was sent before.
         check("anthropic", &json!([summary, hello, hi]), 1, false);
         check("anthropic", &json!([hi, hello, hi]), 0, false);
         let quoted = json!({"role": "user", "content": format!("What does this mean? {words}")});

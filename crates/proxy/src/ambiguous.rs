@@ -13,7 +13,8 @@ pub(crate) fn is_ambiguous(message: &[u8]) -> bool {
         || !matches!(has_other_keys(&mut Cursor::new(message), LEVELS), Ok(true))
 }
 
-/// Whether no object in the next value has a key twice.
+/// Whether in each object of the next value all keys differ. Only the outer `levels` levels of
+/// arrays and objects are checked.
 fn has_other_keys(cursor: &mut Cursor<'_>, levels: u8) -> Result<bool, MalformedJson> {
     let mut are_other = true;
     match cursor.kind() {
@@ -39,9 +40,10 @@ fn has_other_keys(cursor: &mut Cursor<'_>, levels: u8) -> Result<bool, Malformed
     Ok(are_other)
 }
 
-/// Whether a text has half of a pair of surrogates: it cannot be decoded.
+/// Whether a JSON string in the message has one half of a surrogate pair without the other half.
+/// Such a string cannot be decoded.
 fn has_half_of_a_pair(message: &[u8]) -> bool {
-    // Few texts have such an escape at all.
+    // Few messages have the escape of a surrogate at all, so few are parsed here.
     let mut escapes = memmem::find_iter(message, b"\\u").map(|at| &message[at + 2..]);
     let has_surrogate = escapes
         .any(|digits| matches!(digits, [b'd' | b'D', b'8' | b'9' | b'a'..=b'f' | b'A'..=b'F', ..]));

@@ -3,8 +3,8 @@
 use epitome_model::{At, Block, Part, Role, Span, Transcript};
 use epitome_passes::View;
 
-/// The range of a block's content in the body: of a call its arguments, of an image its data.
-/// `None` if it is empty, or if the body does not contain the block.
+/// The range of a block's content in the body. The content of a call is its arguments, and that of
+/// an image its data. `None` if the range is empty, or if the body does not contain the block.
 pub(crate) fn span_of(block: &Block) -> Option<Span> {
     let span = match block {
         Block::Text(text) | Block::Summary(text) => text.span()?,
@@ -19,7 +19,7 @@ pub(crate) fn span_of(block: &Block) -> Option<Span> {
     (!span.is_empty()).then_some(span)
 }
 
-/// What a block is: `result of Bash make`.
+/// Describes a block in a few words, for example `result of Bash make`.
 pub(crate) fn describe(view: &View<'_>, transcript: &Transcript, at: At, role: Role) -> String {
     let At::Block { item, block } = at else { return view.describe(at) };
     let entry = transcript.items[item].entry();

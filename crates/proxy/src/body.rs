@@ -6,11 +6,11 @@ use epitome::wire::Chain;
 use epitome_json::{Cursor, Kind, MalformedJson, without};
 use epitome_model::{Tokens, decode};
 
-/// A member that only says how far the provider should cache: clients move it from message to
-/// message, and the message stays the same.
+/// The member that tells the provider how far to cache a request. Clients move it from message to
+/// message. A message counts as the same with and without it.
 const MARK: &[u8] = b"cache_control";
 
-/// The messages of a body, without their texts.
+/// The places of the messages in a body.
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
     /// The model that the body names.
@@ -31,13 +31,13 @@ pub(crate) struct Message {
     pub(crate) ignored: Vec<Range<usize>>,
     /// Whether the role of the message is one of instructions or of a user.
     pub(crate) is_input: bool,
-    /// Whether the model wrote it.
+    /// Whether the model wrote the message.
     pub(crate) is_model: bool,
 }
 
 /// The roles of instructions and of users.
 const INPUT: [&[u8]; 3] = [br#""user""#, br#""system""#, br#""developer""#];
-/// The roles of results.
+/// The roles of messages that hold results of calls.
 const RESULT: [&[u8]; 2] = [br#""tool""#, br#""function""#];
 /// The types of items that are results end with this.
 const RESULT_TYPE: &[u8] = br#"_output""#;
@@ -89,8 +89,8 @@ impl Messages {
         self.all.iter().map(chain).collect()
     }
 
-    /// The chain by which a conversation is known: that of the messages before the first response.
-    /// An agent may change results in later requests, but not these messages.
+    /// The chain that identifies a conversation: the chain of the last message before the first
+    /// response. An agent may change results in later requests, but not these messages.
     pub(crate) fn root(&self, chains: &[Chain]) -> Chain {
         chains[self.root_length() - 1]
     }
@@ -114,7 +114,8 @@ impl Messages {
 
     /// The index of the message that holds a range of the body, and the
     /// [offsets](Message::offset_of) in the message at which the range begins and ends. `None` if
-    /// the range is empty or not within one message, or if its first or last byte does not count.
+    /// the range is empty or not within one message, or if its first or last byte does not count
+    /// when messages are compared.
     pub(crate) fn place(&self, range: &Range<usize>) -> Option<(usize, usize, usize)> {
         let idx = self.index_at(range.start)?;
         let start = self.all[idx].offset_of(range.start)?;
@@ -130,7 +131,7 @@ impl Messages {
 }
 
 impl Message {
-    /// The ranges of the body that count when it is compared.
+    /// The ranges of the body in which the message has bytes that count when messages are compared.
     fn counted(&self) -> impl Iterator<Item = Range<usize>> {
         let starts = std::iter::once(self.span.start).chain(self.ignored.iter().map(|it| it.end));
         let ends = self.ignored.iter().map(|it| it.start).chain([self.span.end]);
@@ -150,20 +151,21 @@ impl Message {
         None
     }
 
-    /// The number of its bytes that count when it is compared.
+    /// The number of bytes of the message that count when messages are compared.
     pub(crate) fn length(&self) -> usize {
         self.counted().map(|range| range.len()).sum()
     }
 
     /// The range of the body that holds the bytes from `start` to `end`, offsets as
-    /// [`offset_of`](Message::offset_of) returns them.
+    /// [`offset_of`](Message::offset_of) returns them. `None` if there are no such bytes.
     pub(crate) fn range_of(&self, start: usize, end: usize) -> Option<Range<usize>> {
         let first = self.place_of(start)?;
         let last = self.place_of(end.checked_sub(1)?)?;
         (start < end).then_some(first..last + 1)
     }
 
-    /// The position in the body of the byte at such an offset; `None` if the message is shorter.
+    /// The position in the body of the byte at an offset as [`offset_of`](Message::offset_of)
+    /// returns it; `None` if the message is shorter.
     fn place_of(&self, offset: usize) -> Option<usize> {
         let mut before = 0;
         for range in self.counted() {
@@ -225,8 +227,8 @@ fn message(cursor: &mut Cursor<'_>, body: &[u8]) -> Result<Message, MalformedJso
     Ok(Message { span, ignored, is_input, is_model: !is_input && !is_result })
 }
 
-/// The range of an object and what was read in it. `text_alone` is the text of a block that has
-/// nothing but a text.
+/// The range of a value, and what was read in it if it is an object. `text_alone` is the range of
+/// the text of a block of the type `text` that has no other member but a cache mark.
 struct Element {
     span: Range<usize>,
     text_alone: Option<Range<usize>>,
@@ -234,8 +236,8 @@ struct Element {
     is_result: bool,
 }
 
-/// Reads a message (depth 0), a block of it (1), or a part of a result (2). Adds the ranges that do
-/// not count when messages are compared to `ignored`.
+/// Reads a message (depth 0), a block of it (1), or a part of a result (2). Adds to `ignored` the
+/// ranges that do not count when messages are compared.
 fn element(
     cursor: &mut Cursor<'_>,
     body: &[u8],
@@ -299,7 +301,8 @@ fn content(
         count += 1;
         Ok(())
     })?;
-    // Clients put a text into an array to mark it, and take it out again later.
+    // Clients put a text into an array to give it a cache mark, and later send it without the
+    // array.
     if let (1, 0, Some(text)) = (count, depth, text) {
         ignored.truncate(before);
         ignored.extend([whole.start..text.start, text.end..whole.end]);

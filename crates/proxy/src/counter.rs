@@ -7,8 +7,8 @@ use epitome_model::{Counter, Tokens};
 
 /// Texts with fewer bytes are counted again: that is as quick as to look them up.
 const LEAST: usize = 64;
-/// The number of counts that are kept. When there are as many, all are forgotten, and the texts
-/// that are still in use are counted again.
+/// The maximum number of counts that are kept. Before one more is added, all are forgotten; texts
+/// that are still in use are then counted again.
 const MOST: usize = 200_000;
 
 /// Counts with another tokenizer, and keeps the counts.

@@ -13,7 +13,7 @@ use epitome_passes::{CachePrices, PricedCut, is_worth};
 
 use crate::body::Messages;
 
-/// A request all of whose messages were decided about.
+/// A request with a decision about each of its messages.
 pub(crate) struct Cuttable<'r> {
     pub(crate) api: &'static Api,
     pub(crate) body: &'r [u8],
@@ -39,9 +39,9 @@ pub(crate) struct Cut {
 
 /// The result of planning a cut.
 pub(crate) enum PlannedCut {
-    /// It is worth its price.
+    /// The cut is worth its price, or is made whatever it costs.
     Cut(Cut),
-    /// It saves too little for its price.
+    /// The cut saves too little for its price.
     IsNotWorthIt,
     /// The recipe plans no such cut, or the request can have none.
     IsNotPossible,
@@ -55,7 +55,8 @@ impl Cuttable<'_> {
         if self.must_cut {
             return true;
         }
-        // The requests until the conversation has grown again by as much as the cut saves.
+        // The number of requests until the conversation has grown again by as much as the cut
+        // saves.
         let requests = saved.0 / growth(self.messages, self.decisions, before).0.max(1);
         let priced = PricedCut { saved, rewritten, requests, is_warm: self.is_warm };
         let Price { input, cached, written, output: _ } = *self.price;

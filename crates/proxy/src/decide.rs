@@ -29,7 +29,7 @@ pub(crate) struct NewMessages<'r> {
     pub(crate) api: &'static Api,
     pub(crate) body: &'r [u8],
     pub(crate) messages: &'r Messages,
-    /// The decisions about the known messages.
+    /// The decisions about the first messages of the request, which are known.
     pub(crate) known: &'r [Arc<Decision>],
 }
 
@@ -108,8 +108,8 @@ impl NewMessages<'_> {
         format!(r#"{{"{}":["#, self.api.list)
     }
 
-    /// Sends results that are known by their id and text as they were sent before, although
-    /// something before them has changed.
+    /// Decides that results which the memo knows, by the id of their call and their text, are sent
+    /// as before. Such results are in new messages if the agent has changed something before them.
     fn repeat_results(
         &self,
         transcript: &Transcript,
@@ -143,7 +143,8 @@ impl NewMessages<'_> {
         Ok(())
     }
 
-    /// Runs the engine's ingest stage over the whole request, as it is sent.
+    /// Shortens new results with the engine's ingest stage. The stage reads the whole request, with
+    /// the known messages as they are sent.
     fn shorten_new_results(
         &self,
         memo: &Memo,
@@ -219,9 +220,9 @@ impl NewMessages<'_> {
     }
 }
 
-/// Whether the ingest stage may shorten a result that no model has seen: the stage itself reads the
-/// whole request, which takes longer. Here only the new messages are read, and the lines of their
-/// results are compared with `seen`, those of the results before, and added to them.
+/// Whether the ingest stage may shorten a result that no model has seen. This check is quicker than
+/// the stage, which reads the whole request: it reads only the new messages. It compares the lines
+/// of their results with `seen`, the lines of earlier results, and adds them to `seen`.
 fn may_be_shortened(
     transcript: &Transcript,
     source: &Vec<u8>,
@@ -257,7 +258,7 @@ fn outputs(transcript: &Transcript) -> impl Iterator<Item = &Output> {
     })
 }
 
-/// Whether an item holds a result that the memo knows: it is sent as it was.
+/// Whether an item holds a result that the memo knows. Such a result is sent as it was before.
 fn is_known(transcript: &Transcript, source: &dyn Source, item: usize, memo: &Memo) -> bool {
     let blocks = transcript.items[item].entry().into_iter().flat_map(|entry| &entry.blocks);
     blocks.into_iter().any(|block| match block {
@@ -270,8 +271,9 @@ fn is_known(transcript: &Transcript, source: &dyn Source, item: usize, memo: &Me
 }
 
 /// The key of a result in an item: a hash of the id of its call and of its text. Unlike the chain
-/// of a message, it does not depend on what is before it. A result has none if the request does not
-/// state the id: a reader makes one up then, which other results may have as well.
+/// of a message, it does not depend on what is before it. A result has no key if the request does
+/// not state the id. The reader of the format then makes up an id, which other results may have as
+/// well.
 fn result_key(
     transcript: &Transcript,
     source: &dyn Source,
@@ -290,7 +292,7 @@ fn result_key(
     Some(Chain::compute(&[id, b"\0", text].concat()))
 }
 
-/// The result at a place.
+/// The result at a place; `None` if something else is there.
 fn output_at(transcript: &Transcript, at: At) -> Option<&Output> {
     let At::Block { item, block } = at else { return None };
     match transcript.items[item].entry()?.blocks.get(block)? {

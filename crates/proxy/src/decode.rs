@@ -12,7 +12,7 @@ pub(crate) enum Decoder {
 }
 
 impl Decoder {
-    /// For a body with these headers; `None` if its encoding is not known.
+    /// A decoder for a body with these headers; `None` if its encoding is not known.
     pub(crate) fn for_headers(headers: &HeaderMap) -> Option<Decoder> {
         let encoding = headers.get(CONTENT_ENCODING).map(|value| value.as_bytes());
         match encoding {
@@ -32,7 +32,7 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// If they are not of this encoding.
+    /// If the bytes are not of this encoding.
     pub(crate) fn push(&mut self, bytes: &[u8], take: &mut dyn FnMut(&[u8])) -> io::Result<()> {
         let decoded = match self {
             Decoder::Plain => {

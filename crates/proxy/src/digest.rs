@@ -1,4 +1,5 @@
-//! A digest on the wire: one message that consists of lines of the old ones is sent in their place.
+//! A digest in a request: one message is sent in place of many old ones, and consists of lines from
+//! them.
 
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ impl Cuttable<'_> {
     /// Makes a digest of the old messages, if that is worth its price.
     ///
     /// It is made from the request as it came, in which no result is shortened and no message is
-    /// dropped. What is kept is sent as it was decided before.
+    /// dropped. The earlier decisions stay for all messages that the digest does not replace.
     ///
     /// # Errors
     ///
@@ -47,7 +48,8 @@ impl Cuttable<'_> {
         let digest = match RequestDigest::new(request, &request_rule, &mut index, counter) {
             Ok(Some(digest)) if !digest.messages.is_empty() => digest,
             Ok(_) => return Ok(PlannedCut::IsNotPossible),
-            // The rules alone are longer than the target.
+            // The texts that set rules, which every digest contains, are longer than the target by
+            // themselves.
             Err(err) if err.kind() == ErrorKind::Refused => return Ok(PlannedCut::IsNotPossible),
             Err(err) => return Err(err),
         };
@@ -175,7 +177,8 @@ impl Cuttable<'_> {
 /// A request as it came.
 struct Original {
     request: Loaded<Vec<u8>>,
-    /// For each item, the index in the list of the message that holds it.
+    /// For each item, the index in the list of the message that holds it; `None` for an item
+    /// outside of the list.
     message_of: Vec<Option<usize>>,
     /// The tokens of each block of each item, by which the next digest chooses. A shortened block
     /// has the tokens of its shortened form. A block that an earlier digest replaces counts as
@@ -211,7 +214,7 @@ impl Original {
         self.message_of[item].is_some_and(|message| messages.contains(&message))
     }
 
-    /// The tokens of the items for which `counts`.
+    /// The tokens of the items for which `counts` returns true.
     fn sum(&self, counts: impl Fn(usize) -> bool) -> Tokens {
         let items = self.now.iter().enumerate().filter(|(item, _)| counts(*item));
         items.map(|(_, tokens)| *tokens).sum()
@@ -297,7 +300,8 @@ fn hint(list: &RemovedText) -> String {
     format!("[`epitome show {reference}` lists all that this digest stands for, with references.]")
 }
 
-/// The ranges of the JSON strings in a block, relative to the start of `span`.
+/// The ranges of the texts and summaries in a block and of the texts in a result, relative to the
+/// start of `span`. Any other block has none.
 fn texts(block: &Block, span: Span) -> Vec<(u32, u32)> {
     let spans: Vec<Span> = match block {
         Block::Text(text) | Block::Summary(text) => text.span().into_iter().collect(),
@@ -313,7 +317,7 @@ fn texts(block: &Block, span: Span) -> Vec<(u32, u32)> {
     ranges_in(span, &spans)
 }
 
-/// The picture that is all of a block.
+/// The picture of a block that contains nothing else; `None` for any other block.
 fn picture(block: &Block) -> Option<&Image> {
     match block {
         Block::Image(image) => Some(image),

@@ -18,11 +18,12 @@ pub(crate) struct Effect {
     pub(crate) saved_now: Tokens,
     /// Results that were shortened for the first time.
     pub(crate) shortened: u64,
-    /// The cut that was made.
+    /// The cut that was made in this request, if one was.
     pub(crate) cut: Option<NewCut>,
-    /// The cuts that are in the request, each with the tokens that it saves.
+    /// The names of the cuts that change the request, of earlier ones and of `cut`, each with the
+    /// tokens that it saves.
     pub(crate) cuts: Vec<(Chain, Tokens)>,
-    /// The conversation, by its root.
+    /// The chain that identifies the conversation.
     pub(crate) session: Option<Chain>,
     /// Whether the conversation is changed where that is worth it, or held out.
     pub(crate) group: Group,

@@ -16,7 +16,7 @@ use crate::body::Messages;
 use crate::effect::Effect;
 use crate::splice::{BodySplice, spliced};
 
-/// Takes the explanations of changed requests.
+/// A function that is called with the explanation of each changed request.
 pub type Explainer = Arc<dyn Fn(&Explanation) + Send + Sync>;
 
 /// What was done to a request that was changed. Its texts are those of the conversation: neither
@@ -52,11 +52,11 @@ pub struct Explanation {
 pub struct ExplainedBlock {
     /// The number of its message, from 1.
     pub message: usize,
-    /// A description: `result of Bash make`.
+    /// A description of the block, for example `result of Bash make`.
     pub what: String,
     /// Tokens of the block.
     pub before: Tokens,
-    /// Tokens of what is sent.
+    /// Tokens of the block as it is sent; 0 if a digest is sent in place of its message.
     pub after: Tokens,
     /// Why the block is sent in this form.
     pub reason: Reason,
@@ -96,7 +96,7 @@ pub enum Reason {
     Seen,
     /// The result of reading a rule file, which sets rules for the agent, is not changed.
     Rules,
-    /// The recipe keeps it, or no pass makes it smaller.
+    /// The request was cut, but the recipe keeps this block, or no pass makes it smaller.
     Kept,
 }
 
@@ -123,7 +123,7 @@ impl Reason {
     }
 }
 
-/// A request about which everything was decided.
+/// A request as it came, and the replacements with which it is sent.
 pub(crate) struct Explained<'r> {
     pub(crate) api: &'static Api,
     pub(crate) body: &'r [u8],

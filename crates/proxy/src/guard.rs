@@ -19,8 +19,9 @@ pub(crate) fn without_token<'p>(token: Option<&str>, path_and_query: &'p str) ->
     (is_same && rest.starts_with('/')).then_some(rest)
 }
 
-/// Whether the `host` header of a request is an IP address or `localhost`. A web page whose site
-/// name was made to resolve to this machine (DNS rebinding) sends the name of its site instead.
+/// Whether a request has one `host` header, and it names an IP address or `localhost`. A web page
+/// whose site name was made to resolve to this machine (DNS rebinding) sends the name of its site
+/// instead.
 pub(crate) fn names_an_address(headers: &HeaderMap) -> bool {
     let mut hosts = headers.get_all(HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };

@@ -67,7 +67,9 @@ fn join_cookies(headers: &mut HeaderMap) {
     }
 }
 
-/// The name by which a client calls itself: `claude-cli` of `claude-cli/2.1 (external)`.
+/// The name by which a client calls itself in its header `user-agent`, for example `claude-cli` of
+/// `claude-cli/2.1 (external)`. `None` unless the name consists of 1 to 40 ASCII letters, digits,
+/// `-`, `_` and `.`.
 pub(crate) fn client(headers: &HeaderMap) -> Option<String> {
     const LONGEST: usize = 40;
     let agent = headers.get(header::USER_AGENT)?.to_str().ok()?;
@@ -77,12 +79,12 @@ pub(crate) fn client(headers: &HeaderMap) -> Option<String> {
     is_plain.then(|| name.to_owned())
 }
 
-/// Whether the body is not compressed.
+/// Whether the headers state no encoding of the body, or `identity`.
 pub(crate) fn is_plain(headers: &HeaderMap) -> bool {
     headers.get(header::CONTENT_ENCODING).is_none_or(|value| value == "identity")
 }
 
-/// The length that the headers declare.
+/// The length of the body that the headers declare; `None` if they declare none.
 pub(crate) fn content_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }

@@ -32,26 +32,26 @@ pub(crate) struct Memos {
 #[derive(Default)]
 pub(crate) struct Memo {
     file: Option<MemoFile>,
-    /// What is sent in place of a message that was new, by its chain.
+    /// The decision that was made about each message when it was new, by the chain of the message.
     messages: HashMap<Chain, Arc<Decision>>,
-    /// Decisions that are not on disk: these messages are sent as they are.
+    /// Decisions to send messages as they are. They are not on disk yet.
     unwritten: BTreeMap<Chain, Decision>,
     /// The cuts, each by the chain of the last message that it is about. What a cut decided about a
     /// message takes the place of what `messages` has.
     cuts: HashMap<Chain, KnownCut>,
     /// What is sent in place of results, by the hash of their call's id and their text.
     results: HashMap<Chain, Arc<str>>,
-    /// The texts that are no longer sent.
+    /// The hashes of the texts that are no longer sent.
     removed: BTreeSet<Hash>,
     /// The requests that this proxy sent last.
     pub(crate) sent: SentRequests,
     /// Whether the memo was on disk when it was opened: another proxy, or an earlier run, has
     /// changed the conversation.
     is_continued: bool,
-    /// Where cuts were tried: no cut of a request that begins with the messages up to this chain
-    /// is tried again below this number of bytes.
+    /// Where cuts were tried, each as the chain of a message and a number of bytes. A request that
+    /// contains this message and has fewer bytes is not cut.
     tried_cuts: Vec<(Chain, usize)>,
-    /// What new results are compared with.
+    /// The lines of earlier results, with which new results are compared.
     pub(crate) seen: Seen,
     /// A cut that was planned for the next request. It is not on disk.
     pub(crate) prepared: Option<PreparedCut>,
@@ -129,7 +129,8 @@ pub(crate) fn locked(memo: &Mutex<Memo>) -> MutexGuard<'_, Memo> {
 }
 
 impl Memo {
-    /// The decisions about the longest beginning of a list that is known, one for each message.
+    /// The known decisions about a list of messages, given by their chains: one for each message
+    /// from the first on, up to a message that is not known.
     pub(crate) fn look_up(&self, chains: &[Chain]) -> Vec<Arc<Decision>> {
         let mut known = match chains.iter().rev().find_map(|chain| self.cuts.get(chain)) {
             Some(cut) => cut.messages.to_vec(),
@@ -140,7 +141,8 @@ impl Memo {
         known
     }
 
-    /// The cuts that a list contains, each with the tokens that it saves in a request.
+    /// The cuts whose last message is in a list of messages, each with the tokens that it saves in
+    /// a request.
     pub(crate) fn cuts(&self, chains: &[Chain]) -> Vec<(Chain, Tokens)> {
         let cuts = chains.iter().filter_map(|chain| Some((*chain, self.cuts.get(chain)?.saved)));
         cuts.collect()
@@ -151,7 +153,7 @@ impl Memo {
         !self.cuts.is_empty() || !self.messages.values().all(|decision| decision.changes_nothing())
     }
 
-    /// Those texts that are no longer sent to which one of these references refers.
+    /// The hashes of the removed texts that are named by one of these references.
     pub(crate) fn named_texts(&self, references: &[Ref]) -> Vec<Hash> {
         let is_named = |hash: &&Hash| references.iter().any(|reference| hash.matches(reference));
         self.removed.iter().filter(is_named).copied().collect()
@@ -173,8 +175,8 @@ impl Memo {
         self.results.get(&key)
     }
 
-    /// Learns what other proxies have decided since the memo was read: an agent that uses two by
-    /// turns gets the same bytes from both.
+    /// Reads from disk what other proxies have decided since the memo was read. So an agent that
+    /// uses two proxies by turns has the same bytes sent by both.
     ///
     /// # Errors
     ///
@@ -200,9 +202,9 @@ impl Memo {
         self.cuts.len()
     }
 
-    /// Keeps decisions: on disk first. A line that only says that messages are sent as they are is
-    /// in memory at first, and is written together with the next line that says more: a proxy that
-    /// has not read it decides the same.
+    /// Keeps the decisions of a line, on disk first. A line that changes no message is only kept in
+    /// memory at first, and is written together with the next line that changes one: another proxy
+    /// decides the same without having read it.
     ///
     /// # Errors
     ///
@@ -236,8 +238,8 @@ impl Memo {
     }
 
     /// Records that a cut of a request of this many bytes, up to the message with this chain, was
-    /// made, failed or was not worth its price: no cut is tried again until what begins with these
-    /// messages has grown by a tenth. Other branches of the conversation may be cut.
+    /// made, failed or was not worth its price. No cut is tried again of a request that contains
+    /// this message until it has a tenth more bytes. Other branches of the conversation may be cut.
     pub(crate) fn no_cut_below(&mut self, last: Chain, bytes: usize) {
         self.tried_cuts.retain(|(known, _)| *known != last);
         if self.tried_cuts.len() >= TRIED_CUTS {

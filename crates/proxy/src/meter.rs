@@ -31,7 +31,8 @@ use crate::rewrite::Rewritten;
 use crate::span::{RequestHead, Span};
 use crate::telemetry::Telemetry;
 
-/// Maximum bytes of a response that are kept to be read at its end.
+/// Maximum bytes of a response without events, which is read as a whole at its end. A longer one is
+/// not read.
 const LONGEST: usize = 16 << 20;
 
 /// What was sent, and what it cost.
@@ -297,7 +298,8 @@ impl Observer {
 }
 
 impl Drop for Observer {
-    /// Counts the request: the response is at its end, or the client has gone.
+    /// Counts the request: its response is at its end, the client has gone, or the service could
+    /// not be reached.
     fn drop(&mut self) {
         let body = match std::mem::replace(&mut self.received, Received::Nothing) {
             Received::Whole(whole) => Some(whole).filter(|whole| !whole.is_empty()),
@@ -343,7 +345,7 @@ pub(crate) struct Observed<B> {
 }
 
 impl<B> Observed<B> {
-    /// The response is whole: it is counted before the client sees the end.
+    /// Counts the request, now that the response is whole. This is before the client sees the end.
     fn finish(&mut self) {
         if let Some(observer) = self.observer.take() {
             observer.complete();
@@ -436,7 +438,7 @@ mod tests {
         let expect = TokenUsage { output: Tokens(9), ..usage(3, 40, 5) };
         assert_eq!((totals.requests, totals.metered, totals.usage), (1, 1, expect));
         assert_eq!((totals.saved, totals.shortened), (Tokens(1_000_000), 2));
-        // A tenth of the price of input: it would have been read from the cache.
+        // The saved tokens would have been read from the cache, at a tenth of the price of input.
         assert_eq!(totals.unchanged_cost.0 - totals.cost.0, 100_000);
     }
 }

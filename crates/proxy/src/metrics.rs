@@ -1,4 +1,4 @@
-//! The meter of a run as Prometheus text.
+//! What the requests of a run cost, as text for Prometheus.
 
 use std::fmt::Write as _;
 
@@ -6,12 +6,12 @@ use epitome::wire::ledger::{Group, LedgerLine};
 use epitome::wire::stats::RequestSum;
 use epitome_model::MicroDollars;
 
-/// The path at which the text is served, behind the token.
+/// The path at which the text is served, after the token if the proxy has one.
 pub(crate) const PATH: &str = "/metrics";
 /// The media type of the text.
 pub(crate) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// What requests of one kind have in common.
+/// The labels of a Prometheus sample. Requests with the same labels are added up.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Labels {
     agent: String,
@@ -38,7 +38,8 @@ impl Labels {
     }
 }
 
-/// A counter: its name, what it counts, and its samples in a sum, each with further labels.
+/// A Prometheus counter: its name, its help text, and a function that returns its samples in a sum
+/// of requests. A sample is further labels and a value.
 struct CounterOf {
     name: &'static str,
     help: &'static str,
@@ -114,7 +115,7 @@ const COUNTERS: &[CounterOf] = &[
     },
 ];
 
-/// The sums of all kinds of requests as text.
+/// The sums of requests as text, each sum with its labels.
 pub(crate) fn render<'s>(
     sums: impl Iterator<Item = (&'s Labels, &'s RequestSum)> + Clone,
 ) -> String {

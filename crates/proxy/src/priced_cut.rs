@@ -36,7 +36,7 @@ impl Cuttable<'_> {
 
     fn cut_by_passes(&self, recipe: &Recipe, counter: &dyn Counter) -> Result<Option<Cut>> {
         let recipe = cut_alone(recipe);
-        // An edit of a request in which a digest has dropped messages may lie across them.
+        // If a digest has dropped messages, an edit of the rest may reach across their place.
         let has_dropped = self.decisions.iter().any(|decision| decision.dropped);
         if has_dropped || recipe.stages.stored.passes.is_empty() {
             return Ok(None);
@@ -105,8 +105,8 @@ impl Cuttable<'_> {
     }
 }
 
-/// A recipe that does to a request what the passes of `recipe` do to a stored session, down to its
-/// target for contexts in use. Reasoning stays.
+/// A recipe that does to a request what the passes of `recipe` do to a stored session, down to the
+/// target that `recipe` has for contexts in use. The passes that remove reasoning are left out.
 fn cut_alone(recipe: &Recipe) -> Recipe {
     let passes = recipe.stages.stored.passes.iter();
     let passes = passes.filter(|pass| !matches!(pass, PassSettings::Thinking(_)));

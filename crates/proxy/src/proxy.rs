@@ -128,7 +128,7 @@ impl Proxy {
         };
         let client = Client::new(route.proxies())?;
         let Options { token, recipe, counter, folder, dry_run: is_dry_run, prices, .. } = options;
-        // A dry run leaves nothing behind.
+        // A dry run writes nothing to disk.
         let folder = Some(folder).filter(|_| !is_dry_run);
         if let Some(folder) = &folder {
             remove_old_memos(folder);
@@ -271,7 +271,8 @@ impl Proxy {
         Ok(response)
     }
 
-    /// What was sent so far, for Prometheus.
+    /// Answers a request for the metrics. Refuses it if the proxy has no token and the `host`
+    /// header names neither an IP address nor `localhost`.
     fn metrics(&self, headers: &HeaderMap) -> Result<Response<AnyBody>, Refusal> {
         if self.token.is_none() && !names_an_address(headers) {
             return Err(Refusal::Host);
@@ -279,8 +280,8 @@ impl Proxy {
         Ok(text_response(metrics::MEDIA_TYPE, self.meter.metrics()))
     }
 
-    /// Counts a request that is about to be sent. Refuses it if there is a budget and the model's
-    /// price is unknown.
+    /// Counts a request that is about to be sent, and passes its explanation on. Refuses the
+    /// request if there is a budget and the model's price is unknown.
     fn begin(
         &self,
         api: &'static Api,
@@ -306,7 +307,8 @@ impl Proxy {
         }));
     }
 
-    /// The body as it is sent, and what that saves. After any error of ours it is the original.
+    /// The body as it is sent, and what was done to it. After any error or panic of epitome it is
+    /// the original body.
     async fn rewritten(&self, api: &'static Api, original: Bytes) -> (Bytes, Rewritten) {
         let rewriter = Arc::clone(&self.rewriter);
         let body = original.clone();
@@ -341,14 +343,14 @@ impl Proxy {
 }
 
 impl Proxy {
-    /// Reports an error of ours: what it is about passes unchanged.
+    /// Logs and counts an error of epitome, because of which something passes unchanged.
     fn report(&self, api: &Api, failure: String) {
         warn!(api = api.name, failure, "something passes unchanged");
         self.meter.add_failure(failure);
     }
 }
 
-/// Removes the memos of conversations that have not changed for long.
+/// Removes the memos to which nothing was added for the time [`KEPT`].
 fn remove_old_memos(folder: &Path) {
     let Some(before) = SystemTime::now().checked_sub(KEPT) else { return };
     if let Err(err) = epitome::wire::remove_old_memos(folder, before) {

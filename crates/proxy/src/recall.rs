@@ -15,7 +15,7 @@ pub(crate) fn named_references(response: &Response) -> Vec<Ref> {
     let mut found = Vec::new();
     for text in texts {
         let words = text.split(|c: char| !c.is_ascii_alphanumeric());
-        // Shorter ones are words of other kinds.
+        // Shorter words are no references: a reference has `k` and at least `Ref::DIGITS` digits.
         let long = words.filter(|word| word.len() > Ref::DIGITS && word.starts_with('k'));
         found.extend(long.filter_map(|word| word.parse::<Ref>().ok()));
     }

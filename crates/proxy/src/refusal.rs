@@ -31,7 +31,7 @@ pub(crate) enum Refusal {
     NoService,
     /// The body is too long to be read at once, and has no declared length.
     TooLong,
-    /// The client sent less than it announced.
+    /// The body of the request could not be read to its end.
     Incomplete,
     /// The path of the request does not make a valid URL of a service.
     BadUrl,
@@ -42,7 +42,7 @@ pub(crate) enum Refusal {
         /// The error of the connection.
         why: String,
     },
-    /// The run would cost more than it may.
+    /// The budget of the run is spent, or it has one and the price of the model is not known.
     Budget(OverBudget),
 }
 
@@ -86,8 +86,8 @@ impl Refusal {
         }
     }
 
-    /// The response, in the form of errors that clients of all APIs show: Anthropic's `type`,
-    /// OpenAI's `error`, Google's `code`.
+    /// The response. Its JSON has what the clients of each API need to show an error: Anthropic's
+    /// `type`, OpenAI's `error`, Google's `code`.
     pub(crate) fn into_response(self) -> Response<AnyBody> {
         let code = self.status().as_u16();
         let error = json!({"type": "epitome_proxy", "message": self.message(), "code": code});

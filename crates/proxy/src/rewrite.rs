@@ -51,11 +51,12 @@ pub(crate) struct Rewritten {
     /// The body; `None` if it is sent as it came.
     pub(crate) body: Option<Bytes>,
     pub(crate) effect: Effect,
-    /// The memo of the body's conversation: what the service counts is noted there.
+    /// The memo of the body's conversation, in which the count of the service is noted. `None` if
+    /// no messages were found in the body, or if its conversation is held out.
     pub(crate) conversation: Option<Arc<Mutex<Memo>>>,
     /// The chain of the body's last message.
     pub(crate) last: Option<Chain>,
-    /// What was done to its blocks, if it was changed.
+    /// What was done to the blocks of the body, if it was changed and explanations are wanted.
     pub(crate) explanation: Option<Explanation>,
     /// The cut that is expected to be due in the next request: see [`Rewriter::prepare`].
     pub(crate) next_cut: Option<NextCut>,
@@ -285,7 +286,7 @@ impl Rewriter {
     }
 
     /// The cut that is going to be due in the next request, if one is. `made` is the cut of this
-    /// request.
+    /// request; after a cut no other is expected.
     fn next_cut(
         &self,
         request: &Request<'_>,
@@ -304,9 +305,9 @@ impl Rewriter {
         self.is_due(request, memo, before, &cuttable, more).then_some(NextCut { must_cut })
     }
 
-    /// Whether a request with `more` tokens than this one takes more of the model's window than is
-    /// good, as far as the window is known. Then it is cut whatever that costs: the provider would
-    /// soon refuse it, or the agent compact it.
+    /// Whether a request with `more` tokens than this one takes [`FULL_PERCENT`] of the model's
+    /// window or more; false if the window is not known. Such a request is cut whatever that costs:
+    /// the provider would soon refuse it, or the agent compact it.
     fn is_nearly_full(
         &self,
         request: &Request<'_>,
@@ -329,7 +330,7 @@ impl Rewriter {
     ///
     /// # Errors
     ///
-    /// Those of reading the request: no cut is prepared then.
+    /// Those of reading the request and of planning the cut. No cut is prepared then.
     pub(crate) fn prepare(&self, api: &'static Api, body: &Bytes, next: NextCut) -> Result<()> {
         let Some(messages) = Messages::find(body, api.list) else { return Ok(()) };
         let chains = messages.chains(body, api.name);
@@ -410,8 +411,8 @@ struct Before {
     is_known: bool,
     /// The number of its messages.
     length: usize,
-    /// Whether the provider's cache still holds it. Without any request of the conversation before
-    /// this one the cache is taken to be warm.
+    /// Whether the provider's cache still holds it. If it is unknown, the cache is taken to be warm
+    /// only if this proxy has sent no request of the conversation.
     is_warm: bool,
     /// Its input tokens, as the service counted them.
     input: Option<Tokens>,

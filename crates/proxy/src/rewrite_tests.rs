@@ -583,7 +583,7 @@ fn a_conversation_that_is_held_out_is_not_changed() {
     let whole = body(api, &messages);
     let held_out = all(None).rewrite(api, &whole, Instant::now()).expect("it is read");
     assert_eq!((held_out.body, held_out.effect.group), (None, Group::Holdout));
-    // One that was changed before stays changed, or the provider's cache would be lost.
+    // A conversation that was changed before stays changed, or the provider's cache would be lost.
     let treated = sent(&cutting(Some(folder.path().to_owned())), api, &messages);
     assert!(treated != whole);
     let again = all(Some(folder.path().to_owned()));

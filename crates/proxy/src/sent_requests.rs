@@ -18,8 +18,8 @@ pub(crate) struct SentRequest {
     last: Chain,
     /// When it was sent.
     pub(crate) time: Instant,
-    /// Its input tokens as the service counted them. Until it has, the count of the request before
-    /// it; `None` if there is no count.
+    /// Its input tokens as the service counted them. Until they are counted, the count of the
+    /// request that this one continues; `None` if there is no count.
     pub(crate) input: Option<Tokens>,
 }
 
@@ -41,7 +41,8 @@ impl SentRequests {
         found.max_by_key(|(length, _)| *length)
     }
 
-    /// Adds a request. It takes the place of the one that it continues.
+    /// Adds a request, given by the chains of its messages. It takes the place of the longest
+    /// request that it continues.
     pub(crate) fn add(&mut self, chains: &[Chain], time: Instant) {
         let Some(&last) = chains.last() else { return };
         let before = self.longest_beginning(chains).map(|(_, sent)| sent);

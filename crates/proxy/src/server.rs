@@ -81,8 +81,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`BindError`], when the port is in use, or the address needs a token and has none that is
-    /// long enough.
+    /// [`BindError`], when the port is in use, the system has no certificates, or the address needs
+    /// a token and `options` has none that is long enough.
     pub fn bind(address: SocketAddr, options: Options) -> Result<Server, BindError> {
         let is_guarded = options.token.as_ref().is_some_and(|token| token.len() >= LEAST_TOKEN);
         if !address.ip().is_loopback() && !is_guarded {
@@ -108,7 +108,8 @@ impl Server {
         Arc::clone(&self.proxy)
     }
 
-    /// Serves requests until `end`. Responses that are still being sent then are cut off.
+    /// Serves requests until `end` is complete. Responses that are still being sent then are cut
+    /// off.
     ///
     /// # Errors
     ///
@@ -159,7 +160,8 @@ async fn answer(stream: TcpStream, proxy: Arc<Proxy>) {
         let proxy = Arc::clone(&proxy);
         async move { Ok::<_, Infallible>(proxy.answer(request).await) }
     });
-    // The first bytes say which version of HTTP the client speaks.
+    // The version of HTTP depends on the first bytes that the client sends. If none come within
+    // `HEAD`, the connection is closed.
     let Ok(Ok(())) = tokio::time::timeout(HEAD, stream.readable()).await else { return };
     let mut builder = auto::Builder::new(TokioExecutor::new());
     let mut http1 = builder.http1();

@@ -180,7 +180,8 @@ impl Span {
 }
 
 impl Event {
-    /// A cut is made before the request is sent.
+    /// The event of a cut. `time` is when the request started, because a cut is made before it is
+    /// sent.
     fn of_cut(cut: &MadeCut, time: SystemTime) -> Event {
         let mut attributes = vec![
             Attribute::text("epitome.cut.id", cut.id.to_string()),
@@ -268,7 +269,8 @@ fn provider(api: &str) -> &str {
     }
 }
 
-/// Why a request failed, if it did.
+/// Why a request failed: `unreachable`, `interrupted`, or its HTTP status if that is 400 or more.
+/// `None` if it did not fail.
 fn error(line: &LedgerLine) -> Option<String> {
     let status = line.status.filter(|status| *status >= 400);
     match line.end {

@@ -17,7 +17,7 @@ pub(crate) type BodySplice<'d> = (Range<usize>, &'d str);
 ///
 /// # Errors
 ///
-/// `Broken`, if a decision is not about its message.
+/// `Broken`, if a decision does not fit its message.
 pub(crate) fn splices<'d>(
     messages: &Messages,
     decisions: &'d [Arc<Decision>],
@@ -28,7 +28,7 @@ pub(crate) fn splices<'d>(
     for (message, decision) in messages.all.iter().zip(decisions) {
         let before = end_of_last.replace(message.span.end);
         if decision.dropped {
-            // With the comma before it.
+            // The comma before the message is removed with it.
             splices.push((before.ok_or_else(broken)?..message.span.end, ""));
             continue;
         }
@@ -87,7 +87,7 @@ pub(crate) fn text(bytes: Vec<u8>) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| refused("a text is not valid UTF-8"))
 }
 
-/// The error that something is not changed.
+/// An error of the kind `Refused`, because of which something is not changed.
 pub(crate) fn refused(what: &str) -> Error {
     Error::new(ErrorKind::Refused, what)
 }

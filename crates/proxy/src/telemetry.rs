@@ -24,9 +24,9 @@ use crate::upstream::{Route, Upstream};
 const WAITING: usize = 2048;
 /// The most spans in a batch.
 const BATCH: usize = 512;
-/// How long a span waits for others.
+/// How long the first span of a batch waits for others.
 const DELAY: Duration = Duration::from_secs(5);
-/// How long the collector may take.
+/// How long the collector may take to answer a batch.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the collector may take for the last batch: the end of the proxy waits for it.
 const LAST: Duration = Duration::from_secs(1);
@@ -127,7 +127,7 @@ fn read_headers(list: &str) -> Option<HeaderMap> {
     (!headers.is_empty()).then_some(headers)
 }
 
-/// Takes spans.
+/// The queue of spans that wait to be sent.
 pub(crate) struct Telemetry {
     spans: Sender<Message>,
     dropped: Arc<Dropped>,
@@ -140,7 +140,7 @@ enum Message {
     End,
 }
 
-/// Spans that no collector took.
+/// The number of spans that no collector took.
 #[derive(Default)]
 struct Dropped {
     count: AtomicU64,
@@ -243,7 +243,7 @@ impl Exporter {
     }
 }
 
-/// Takes a message. Returns whether more may follow.
+/// Adds the span of a message to the batch. Returns false if the message is the end.
 fn take(message: Message, batch: &mut Vec<Span>) -> bool {
     match message {
         Message::Span(span) => batch.push(*span),

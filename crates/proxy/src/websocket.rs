@@ -17,7 +17,7 @@ pub(crate) fn is_wanted(headers: &HeaderMap) -> bool {
     names.any(|name| name.trim().eq_ignore_ascii_case("websocket"))
 }
 
-/// Puts the headers that ask for a WebSocket, or grant one, at the end of those that are passed on.
+/// Adds the headers that ask for a WebSocket in a request, and that agree to one in a response.
 pub(crate) fn add_headers(headers: &mut HeaderMap) {
     headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     headers.insert(UPGRADE, HeaderValue::from_static("websocket"));

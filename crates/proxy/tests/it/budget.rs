@@ -40,7 +40,8 @@ fn no_request_starts_once_the_budget_is_spent() {
         "epitome proxy: the budget of this run is spent: $0.02 of $0.02 at list prices. To go on, \
          end the agent and continue the conversation with a larger --budget, or with none"
     );
-    // A header does not help, and what costs nothing still passes.
+    // The bypass header does not help. A request to count tokens, which costs nothing, still
+    // passes.
     refusal(&proxy.post("/v1/messages", &[("x-epitome-bypass", "1")], &body));
     let count = proxy.post("/v1/messages/count_tokens", &[], &body);
     assert!(count.first.starts_with("HTTP/1.1 200"), "{}", count.first);
@@ -79,7 +80,7 @@ fn a_budget_needs_prices() {
     let response = proxy.post(path, &[], &gemini);
     assert!(response.first.starts_with("HTTP/1.1 200"), "{}", response.first);
     assert_eq!(service.requests().len(), 1);
-    // Without a budget such a model is counted and has no cost.
+    // Without a budget, a request to a model without a known price is counted, and has no cost.
     let other = Running::start(&service.url(), folder.path(), |options| options);
     other.post("/v1/messages", &[], &body("a model of tomorrow"));
     assert_eq!(other.proxy.totals().without_price, 1);

@@ -72,7 +72,8 @@ fn read_chunk(from: &mut impl BufRead) -> Option<Vec<u8>> {
     Some(chunk)
 }
 
-/// What a service sends for a request.
+/// A function that sends the response of a service: it gets the request's number from 0, the
+/// request, and the connection.
 type Respond = dyn Fn(usize, &Message, &mut TcpStream) + Send + Sync;
 
 /// A service that records requests.
@@ -157,7 +158,7 @@ pub fn send(stream: &mut TcpStream, status: u16, kind: &str, body: &str) {
         "HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
-    // A client that has gone is the subject of some tests.
+    // In some tests the other side has gone, so an error is ignored.
     stream.write_all(head.as_bytes()).ok();
 }
 

@@ -83,7 +83,7 @@ fn a_result_that_the_model_has_seen_is_not_called_new() {
     };
     // The proxy has not seen the beginning of this conversation, but the model has.
     post("Build it.", &[&first, &first_result, &second, &second_result]);
-    // In this one, the agent changes a message before a result that was shortened.
+    // In this conversation, the agent changes a message before a result that was shortened.
     post("Do it.", &[&first, &first_result]);
     let mut changed = first.clone();
     changed["content"][0]["input"]["command"] = json!("make all");

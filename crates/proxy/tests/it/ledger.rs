@@ -46,7 +46,7 @@ fn each_request_is_a_line_without_texts_and_keys() {
     assert_eq!((again.treatment, again.shortened), (Treatment::Known, 0));
     assert_eq!((again.session, again.saved), (first.session, first.saved));
     assert!(first.saved > Tokens(20_000), "{first:?}");
-    // What is new is more expensive than what the cache has.
+    // New tokens are more expensive than those that the cache has.
     let saved = |line: &LedgerLine| line.unchanged_cost.zip(line.cost).map(|(one, two)| one - two);
     assert!(saved(first) > saved(again) && saved(again) > Some(epitome_model::MicroDollars(0)));
     assert_eq!((refused.status, refused.usage, refused.cost), (Some(529), None, None));

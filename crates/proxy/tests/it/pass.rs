@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::exchange::{Running, Service, gate, rest, send};
 
-/// A body with what a program that parses and writes JSON again would change.
+/// A body that a program would change if it parsed it as JSON and wrote it again.
 const ODD: &str = "{ \"model\":\"m\", \"temperature\":1.0, \"max_tokens\": 1e3,\n\"messages\":[ \
     {\"role\":\"user\",\"content\":\"a\\/b \\u00e9\"} ], \"x\":{\"b\":1,\"a\":2}, \"x\":3 }";
 
@@ -151,7 +151,7 @@ fn a_response_that_breaks_off_breaks_off() {
     client.send("POST", "/v1/messages", &[], ODD.as_bytes());
     client.head();
     assert_eq!(client.chunk().as_deref(), Some(b"data: 1".as_slice()));
-    // The end of a whole body would be here.
+    // A whole body would end here with an empty chunk.
     assert_eq!(client.chunk(), None);
     assert!(rest(&mut client).is_empty());
 }
@@ -273,7 +273,7 @@ fn a_slow_reader_holds_up_no_one_and_gets_everything() {
         let response = proxy.post("/v1/messages", &[], ODD);
         assert_eq!(response.body, b"{}");
     }
-    // What is not read is not collected in memory: the service waits.
+    // Bytes that the client does not read are not collected in memory: the service waits.
     let written = written.load(std::sync::atomic::Ordering::Relaxed);
     assert!(written < CHUNKS / 2, "{written} chunks were taken from the service");
     let mut length = 0;
