@@ -16,8 +16,9 @@ pub(crate) enum CutPlace {
 /// Finds an index within the last turn at which the kept part would begin with reasoning. In
 /// thinking mode Anthropic refuses a request in which the kept part of an unfinished turn begins
 /// with anything else. Returns the nearest such index from `end` down to `least`, or else the
-/// nearest from `end` up to `most`, or else the last one before `least`, as [`CutPlace::Before`].
-/// Returns `end` if `end` is not within the last turn, or if there is no such index.
+/// nearest from `end` up to `most`, or else the last such index before `least`, as
+/// [`CutPlace::Before`]. Returns `end` if `end` is not within the last turn, or if there is no such
+/// index.
 pub(crate) fn with_reasoning(
     transcript: &Transcript,
     source: &dyn Source,
@@ -55,7 +56,8 @@ pub(crate) fn with_reasoning_in(
     (turn..least).rev().find(begins).map_or(CutPlace::At(end), CutPlace::Before)
 }
 
-/// The entry at an index of the context.
+/// The entry at an index of the context; `None` if the context is shorter, or if its item there is
+/// no entry.
 fn sent_at(transcript: &Transcript, at: usize) -> Option<&Entry> {
     transcript.items[*transcript.context.get(at)?].entry()
 }

@@ -2,11 +2,12 @@
 //! out.
 //!
 //! All messages are kept in an append-only log. A compaction is a line of the log as well. What is
-//! sent is the log with the edits of all compactions applied. See `docs/library.md`.
+//! sent is the log with the edits of all compactions that are in effect. See `docs/library.md`.
 //!
-//! Such a line holds the edited versions of entries, or the text of a summary, a digest or a cut.
-//! In the transcript of the log these are new items, after all others. An edited version has the id
-//! of its original, which stays in the list of items; the context then names the new item instead.
+//! The line of a compaction holds the edited versions of entries, or the text of a summary, a
+//! digest or a cut. In the transcript of the log these are new items, after all others. An edited
+//! version has the id of its original, which stays in the list of items; the context then contains
+//! the new item in its place.
 //!
 //! [`Machine`] decides what is done next, and does nothing itself: [`Context::step`] asks it, does
 //! what it says (in `run`, `fallback` and `question`), and reports the result to it. A compaction
@@ -105,7 +106,7 @@ pub struct Context {
 /// What has been read from the log, so that it need not be read again.
 #[derive(Clone, Default)]
 struct Knowledge {
-    /// The lines of results that were sent: a new result may repeat them.
+    /// The lines of the results in the context. A new result may repeat such lines.
     seen: SeenLines,
     /// The state of `seen` at the last response of the model.
     answered: SeenMark,
@@ -407,8 +408,8 @@ impl Context {
                         continue;
                     }
                     self.attempt.sent = self.transcript().items.len();
-                    // The next attempt may begin with a digest, without `run`: it does if the
-                    // window is full while the circuit breaker is open.
+                    // `run` resets this too, but an attempt may begin with a digest instead of
+                    // `run`: it does if the window is full while the circuit breaker is open.
                     self.attempt.has_begun = false;
                     return Ok(Next::Send);
                 }
@@ -514,7 +515,8 @@ impl Context {
     /// # Ok::<(), epitome_error::Error>(())
     /// ```
     pub fn ask_for_compaction(&mut self, focus: Option<&str>, target: Option<Tokens>) {
-        // A small context is left as it is, unless a compaction is under way already.
+        // Without a target, a small context is left as it is, unless a requested compaction is
+        // under way already.
         let is_new = self.ask.request.as_ref().is_none_or(CompactionRequest::is_needless);
         if let (None, true, Some(small)) = (target, is_new, self.small()) {
             let calls = self.ask.request.take().map(CompactionRequest::calls).unwrap_or_default();

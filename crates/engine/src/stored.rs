@@ -405,7 +405,8 @@ fn replaced_spans(splices: &[(Splice, At)], end: u64) -> Vec<(Span, At)> {
 ///
 /// # Errors
 ///
-/// `Unsupported` if this agent has no way of its own.
+/// `ReadOnly` if sessions of this format are never written; `Unsupported` if this agent has no way
+/// of its own.
 fn mode_of<S>(way: Way, session: &Loaded<S>) -> Result<WriteMode> {
     session.writer()?;
     match (way, &session.format.native) {

@@ -30,7 +30,7 @@ pub struct SummaryRequest<'a> {
 pub struct StartedSummary {
     /// The items that the summary will replace, in the order in which they are sent.
     pub items: Vec<usize>,
-    /// The items that are kept after the summary.
+    /// The items that are sent unchanged after the summary.
     pub kept: Vec<usize>,
     /// The state machine of the questions and answers.
     pub writing: SummaryInProgress,

@@ -220,7 +220,7 @@ impl Context {
         Ok(())
     }
 
-    /// The calls to which results of new messages can belong.
+    /// The calls to which results in new messages can belong, before any new message is tied.
     fn ties(&self) -> Ties {
         Ties { open: self.known.calls.open().clone(), made: HashSet::new() }
     }
@@ -384,7 +384,7 @@ pub struct ResponseCall {
     pub arguments: String,
 }
 
-/// The arguments as the model wrote them. Some APIs put the object into a string.
+/// The arguments as the model wrote them. Some APIs put the object into a string, which is decoded.
 fn arguments(json: &[u8]) -> String {
     if json.starts_with(b"\"") {
         decode(json).into_owned()

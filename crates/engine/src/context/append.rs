@@ -149,7 +149,7 @@ impl Context {
         self.log.push(&Speaker { group, ..*speaker }, parts)
     }
 
-    /// Counts an entry that is in the log, and truncates it before it is sent.
+    /// Counts an entry that is in the log, and truncates its results before they are sent.
     pub(super) fn take_entry(&mut self, item: usize, speaker: &Speaker<'_>) -> Result<()> {
         self.count(item);
         self.learn_for_digest(item);

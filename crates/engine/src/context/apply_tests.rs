@@ -214,8 +214,8 @@ enum Mutation {
     Same,
 }
 
-/// An edit of a random line: the entry, the change, and what the plan does to the entry: nothing, a
-/// removal (`true`) or a replacement.
+/// An edit of a random line: the entry, the change, and what the plan does to the entry: nothing
+/// (`None`), a removal (`true`) or a replacement (`false`).
 type RandomEdit = (prop::sample::Index, Mutation, Option<bool>);
 
 fn step() -> impl Strategy<Value = Step> {

@@ -73,9 +73,10 @@ impl Context {
         let view = View::new(transcript, source, &*self.setup.counter)
             .with_counts(self.counts.items())
             .with_rule_files(&self.setup.recipe.rule_files);
-        // The tail is measured against `target`. `budget` includes what the API format adds around
-        // the present blocks. The next digest will have fewer blocks and so a smaller budget:
-        // measured against budgets, it would keep less than this one.
+        // The tail, which is the newest part and is kept, is measured against `target`. `budget`
+        // includes what the API format adds around the present blocks. The next digest will have
+        // fewer blocks and so a smaller budget: measured against budgets, it would keep less than
+        // this one.
         let least = rule.longest_tail(&view, target);
         // Messages that the model has not seen are digested as well if they exceed half of the
         // target: if they were kept whole, they would leave no room for the context that they refer

@@ -37,7 +37,8 @@ impl Excerpt {
         items.iter().filter_map(|&item| self.place(item)).collect()
     }
 
-    /// The index in the excerpt of an item of the whole transcript.
+    /// The index in the excerpt of an item of the whole transcript; `None` if it is not in the
+    /// excerpt.
     pub fn place(&self, item: usize) -> Option<usize> {
         self.items.binary_search(&item).ok()
     }

@@ -226,6 +226,7 @@ fn one_undo_takes_back_one_compaction_where_a_digest_was_the_last_resort() {
         let resorts: usize = models.map(|model| undone(recipe, model)).iter().sum();
         resorted.extend((resorts > 0).then_some(recipe));
     }
-    // This recipe has only a summary: without one, it does nothing.
+    // The recipe `pi` has only a summary, so without one only the fallback makes the context
+    // smaller.
     assert!(resorted.contains(&"pi"), "{resorted:?}");
 }

@@ -112,9 +112,10 @@ impl PartialEq for Preparation {
 
 impl Context {
     /// Returns a copy on which the next compaction can be prepared, if the recipe has
-    /// `live.background` and the context has come near its trigger. Each time the context comes
-    /// near, this returns at most one copy. Call it after [`step`](Context::step) has returned that
-    /// the context can be sent. See [`Preparation`] for an example.
+    /// `live.background`, the context has come near its trigger, and no question of a summary is
+    /// pending. Each time the context comes near, this returns at most one copy. Call it after
+    /// [`step`](Context::step) has returned that the context can be sent. See [`Preparation`] for
+    /// an example.
     ///
     /// ```
     /// # use epitome_engine::{Context, Setup};
@@ -188,8 +189,8 @@ impl Context {
         Ok(true)
     }
 
-    /// Repeats the steps that were made on the copy. Messages that were added since then stay after
-    /// them.
+    /// Repeats the steps that were made on the copy. Messages that were added to the context since
+    /// it was copied stay after a summary or a digest.
     fn take_steps(&mut self, prepared: &Preparation) -> Result<()> {
         let Preparation { copy, items, sent, .. } = prepared;
         let since = self.transcript().items.len() - items;

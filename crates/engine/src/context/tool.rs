@@ -46,7 +46,7 @@ pub fn compact_tool(api: &str) -> Result<String> {
 /// The outcome of a requested compaction. `Display` prints it as a text for the model or the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Outcome {
-    /// Who requested the compaction.
+    /// Who requested the compaction: the model, the user or the program.
     pub why: EventReason,
     /// Tokens of the next request before the compaction.
     pub before: Tokens,
@@ -246,15 +246,17 @@ impl Context {
         Ok(())
     }
 
-    /// Why a request without a target has nothing to do; `None` if it has something to do.
+    /// Why a requested compaction without a target has nothing to do; `None` if it has something to
+    /// do.
     pub(super) fn small(&self) -> Option<NotDone> {
         let messages = self.tokens() - self.setup.overhead;
         let least = self.least();
         (messages < least).then_some(NotDone::Small { messages, least })
     }
 
-    /// The number of tokens from which a request compacts messages: the recipe's minimum, or the
-    /// target of a requested compaction if that is smaller, as in a small window.
+    /// The number of tokens of messages from which on a requested compaction without a target has
+    /// something to do: the recipe's minimum, or the target of requested compactions if that is
+    /// smaller, as in a small window.
     fn least(&self) -> Tokens {
         let least = Tokens(self.setup.recipe.live.tool.min_tokens);
         self.machine.target_by_hand().map_or(least, |aim| least.min(aim))
@@ -267,10 +269,11 @@ impl Context {
         self.ask.request.iter_mut().for_each(|asked| asked.not_done = Some(small.clone()));
     }
 
-    /// Reports the outcome of the request, and answers its tool calls.
+    /// Ends a requested compaction, if there is one: records its outcome, and adds the results of
+    /// the tool calls that requested it.
     pub(super) fn report_outcome(&mut self) -> Result<()> {
         let Some(asked) = self.ask.request.take() else { return Ok(()) };
-        // The focus was for this request only.
+        // The focus was for this compaction only.
         self.ask.focus = None;
         let CompactionRequest { why, before, sent, calls, by_stage, not_done, target } = asked;
         let transcript = self.transcript();

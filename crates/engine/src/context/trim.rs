@@ -64,7 +64,8 @@ impl Context {
         Ok(())
     }
 
-    /// All messages that were cut out under a reference, in Anthropic's format.
+    /// All messages that a cut with this reference removed, in Anthropic's format; `None` if there
+    /// is no such cut.
     pub(super) fn recall_cut(&self, reference: &Ref) -> Option<String> {
         let log = self.log.parsed();
         let transcript = log.transcript();

@@ -9,9 +9,9 @@ use epitome_passes::Plan;
 
 use super::{Note, PreparedCompaction, Way};
 
-/// The tokens that a compaction in the default way would save. `taken` is the number of tokens that
-/// a recipe removes from the context, and `before` is the size of the context. Zero if the saving
-/// is not worth a record.
+/// The tokens that a compaction in the agent's default way would save: `taken`, or 0 if that is not
+/// worth the record that the agent's own way appends. `taken` is the number of tokens that a recipe
+/// removes from the context, and `before` is the size of the context.
 pub fn default_way_saving(format: &Format, taken: Tokens, before: Tokens) -> Tokens {
     let is_native = format.native.is_some_and(|native| native.is_default());
     let way = if is_native { Way::Native } else { Way::Rewrite };
@@ -151,13 +151,14 @@ fn model_of_bound_reasoning<'s, S>(session: &'s Loaded<S>, plan: &Plan) -> Optio
         .find(|model| (session.format.thinking_is_bound)(model))
 }
 
-/// The error that the agent's own records cannot be used in this session.
+/// The error for a session in which the agent's own records cannot be used; `why` is a clause.
 pub(super) fn passed_over(format: &Format, why: &str) -> Error {
     let what = format!("this session takes no records of {}'s own way: {why}", format.name);
     Error::new(ErrorKind::Refused, what).with_hint("--rewrite shortens it in the records it has")
 }
 
-/// The error that marks would leave reasoning which is bound to removed content.
+/// The error for a session in which marks would leave reasoning of `model` that is bound to removed
+/// content.
 fn reasoning_is_bound(format: &Format, model: &str) -> Error {
     let what = format!(
         "{}'s own way leaves reasoning of {model} in place, which is bound to what would go",

@@ -58,7 +58,8 @@ impl RequestDigest {
         index: &mut FactIndex,
         counter: &dyn Counter,
     ) -> Result<Option<RequestDigest>> {
-        // What stays in its place counts as prompt from here on: a digest never replaces a prompt.
+        // Items that stay in their places count as prompt from here on, because a digest never
+        // replaces a prompt.
         let in_place = stays_in_place(&request.transcript, with);
         request.transcript.head.prompt = in_place;
         let Loaded { source, transcript, .. } = &*request;
@@ -150,7 +151,8 @@ fn end_of_old(view: &View<'_>, with: &RequestRule<'_>) -> Option<usize> {
     Some(between_messages(transcript, with.message_of, end))
 }
 
-/// The index in the context at which the last response begins.
+/// The index in the context at which the last response begins; the length of the context if there
+/// is none.
 fn last_response(transcript: &Transcript) -> usize {
     let entries: Vec<_> = transcript.context().map(|(_, entry)| entry).collect();
     let Some(end) = entries.iter().rposition(|entry| entry.role == Role::Assistant) else {
@@ -160,7 +162,8 @@ fn last_response(transcript: &Transcript) -> usize {
     before.map_or(0, |before| before + 1)
 }
 
-/// The index in the context after the last message of the user that holds no results.
+/// The index in the context after the last message of the user that holds no results; 0 if there is
+/// none.
 fn turn(transcript: &Transcript, message_of: &[Option<usize>]) -> usize {
     let context = &transcript.context;
     let role = |at: usize| transcript.items[context[at]].entry().map(|entry| entry.role);

@@ -65,8 +65,8 @@ pub fn check_holds_a_summary<S: Source>(
 }
 
 impl<'a, S: Source> Stages<'a, '_, S> {
-    /// A plan without edits that says what the recipe keeps, and the end of the context that stays
-    /// because of it.
+    /// A plan without edits, which has what the recipe keeps, and the end of the context that stays
+    /// because of that.
     fn end_that_is_kept(&self) -> (Plan, &'a [usize]) {
         let plan = begin(&mut self.view(), &keep_rules_of(self.recipe), &self.options());
         let kept = split_at_kept_end(&self.session.transcript, &plan.kept).1;
@@ -143,7 +143,7 @@ fn first_summary(transcript: &Transcript, source: &dyn Source) -> Option<String>
     })
 }
 
-/// The error that epitome writes no summaries into sessions of this agent.
+/// The error for a format in whose sessions epitome writes no summaries.
 pub fn no_summaries(format: &Format) -> Error {
     let what = format!("epitome does not write summaries into sessions of {}", format.name);
     Error::new(ErrorKind::Refused, what).with_hint("without --summary its sessions are compacted")
