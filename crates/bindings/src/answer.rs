@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-/// What a function returns as JSON: its result, or `{"error": …}`.
+/// Does the work of a function, and returns its result as JSON, or `{"error": …}` if it fails.
 pub fn answer<T: Serialize>(work: impl FnOnce() -> Result<T>) -> String {
     let text = work().and_then(|result| serde_json::to_string(&result).map_err(no_json));
     text.unwrap_or_else(|err| error(&err))
@@ -17,11 +17,11 @@ pub fn error(err: &Error) -> String {
     json!({ "error": error_json(err) }).to_string()
 }
 
-/// A request.
+/// Parses a request, which is JSON.
 ///
 /// # Errors
 ///
-/// `Usage` if it is not what the function takes.
+/// `Usage` if the request is not JSON, or has other members than the function takes.
 pub fn parse<T: DeserializeOwned>(request: &[u8]) -> Result<T> {
     serde_json::from_slice(request).map_err(|err| {
         Error::new(ErrorKind::Usage, format!("the request is not understood: {err}"))

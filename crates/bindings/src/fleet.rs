@@ -60,18 +60,19 @@ pub struct FleetSession<'a> {
     pub id: &'a str,
     /// The bytes of the session, not compressed; `None` is an error.
     pub bytes: Option<&'a [u8]>,
-    /// The name of its agent; `None` if that is to be recognised.
+    /// The name of its agent; `None` if the agent is to be recognised by the bytes.
     pub agent: Option<&'a str>,
 }
 
-/// A compacted session, and what is restored later.
+/// A compacted session, and the pack from which it is restored.
 #[derive(Clone, Copy, Debug)]
 pub struct FleetPack<'a> {
     /// The bytes of the compacted session; `None` is an error.
     pub bytes: Option<&'a [u8]>,
-    /// The pack of the compaction; `None` if it removed nothing.
+    /// The pack of the compaction; `None` if the compaction removed nothing.
     pub pack: Option<&'a [u8]>,
-    /// The blake3 hash that the session had before it, in hexadecimal; `None` if it is not known.
+    /// The blake3 hash of the session before the compaction, in hexadecimal; `None` if the caller
+    /// does not know it.
     pub blake3: Option<&'a str>,
 }
 
@@ -89,7 +90,7 @@ pub struct RowError {
     pub kind: &'static str,
     /// A sentence, with the causes.
     pub message: String,
-    /// What to do about it.
+    /// What the user can do about it, if the error says so.
     pub hint: Option<String>,
 }
 
@@ -107,20 +108,20 @@ pub struct CompactedRow {
 /// A session without secrets and personal data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedactedRow {
-    /// The session.
+    /// The bytes of the redacted session.
     pub bytes: Vec<u8>,
     /// How many texts each rule replaced, as a JSON object.
     pub found: String,
 }
 
-/// What a session is.
+/// Facts about a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InspectedRow {
     /// The name of its agent.
     pub agent: &'static str,
     /// The id that the agent gave it.
     pub id: Option<String>,
-    /// The model of its last response.
+    /// The model of the last response that names one.
     pub model: Option<String>,
     /// The folder in which it was run.
     pub cwd: Option<String>,
@@ -143,12 +144,13 @@ pub struct InspectedRow {
 /// A session that was restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoredRow {
-    /// The session as it was; `None` if the given bytes are that.
+    /// The bytes of the session before the compaction; `None` if the given bytes are the same.
     pub bytes: Option<Vec<u8>>,
-    /// The blake3 hash of the session as it was, in hexadecimal.
+    /// The blake3 hash of the session before the compaction, in hexadecimal.
     pub blake3: String,
-    /// Whether it is proved that these are the bytes: by the hash in the pack, and by the hash that
-    /// the caller knows.
+    /// Whether it is proved that the result is the session before the compaction. With a pack, the
+    /// hash in the pack must match, and the caller's hash if there is one. Without a pack, the
+    /// caller's hash must match.
     pub is_proved: bool,
 }
 
@@ -171,7 +173,7 @@ struct Options {
     price: bool,
     #[serde(default)]
     redact: bool,
-    /// Rules and kinds of rules; empty for all.
+    /// The rules and the kinds of rules by which `redact` finds texts; empty for all rules.
     #[serde(default)]
     find: Vec<String>,
     /// The number of rows that are worked on at once; 0 for one per core.
@@ -304,8 +306,9 @@ impl Fleet {
                 *rows[idx].lock().unwrap_or_else(PoisonError::into_inner) = Some(row);
             }
         };
-        // A pool of this call's own: threads do not survive a fork, which engines do, and no other
-        // work takes part in it.
+        // Each call has a pool of its own. Threads do not survive a fork, and engines such as Spark
+        // fork their processes. In a shared pool, a thread could begin other work in the middle of
+        // a row.
         let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads).build();
         match &pool {
             Ok(pool) => pool.scope(|scope| {
@@ -313,7 +316,7 @@ impl Fleet {
                     scope.spawn(|_| take_items());
                 }
             }),
-            // Without threads, this one does the work.
+            // If the system gives no threads, the calling thread does the work.
             Err(_) => take_items(),
         }
         let rows = rows.into_iter().map(|row| row.into_inner());
@@ -350,7 +353,8 @@ fn redact(finder: &Finder, bytes: &[u8], agent: Option<&str>) -> Result<Redacted
     Ok(RedactedRow { bytes, found })
 }
 
-/// Does the work for one row. An error and a panic are the row's, and no other's.
+/// Does the work for one row. An error or a panic becomes the result of this row, and does not
+/// affect other rows.
 fn attempt<T>(work: impl FnOnce() -> Result<T>) -> std::result::Result<T, RowError> {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(done) => done.map_err(|err| RowError::from_error(&err)),
@@ -418,7 +422,7 @@ mod tests {
         fixtures::all().iter().map(|it| (name(it), it.bytes())).collect()
     }
 
-    /// What the program leaves of a file with these bytes.
+    /// The content of a file with these bytes after the program has compacted it.
     fn program(id: &str, bytes: &[u8]) -> Vec<u8> {
         let home = tempfile::tempdir().expect("a folder");
         let config = Config::from_home(home.path());

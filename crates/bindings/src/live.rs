@@ -12,8 +12,8 @@ use serde_json::json;
 
 use crate::answer::{answer, parse};
 
-/// What `epitome engine` is for a pipe: it answers a line of JSON with a line of JSON, one at a
-/// time.
+/// Does what `epitome engine` does on a pipe: it answers each request, which is a line of JSON,
+/// with a line of JSON, one request at a time.
 ///
 /// ```
 /// let engine = epitome_bindings::Engine::new();
@@ -47,8 +47,8 @@ impl Engine {
         Engine::default()
     }
 
-    /// Starts it: `{"ok":true}`, or an error. `options` has `api`, `recipe`, `window` and
-    /// `overhead` in tokens, `log` (a folder, or null), and `estimate`.
+    /// Starts the engine, and returns `{"ok":true}` or an error. `options` has `api`, `recipe`,
+    /// `window` and `overhead` in tokens, `log` (a folder, or null), and `estimate`.
     pub fn start(&self, options: &[u8]) -> String {
         answer(|| {
             let server = server(parse(options)?)?;
@@ -57,12 +57,13 @@ impl Engine {
         })
     }
 
-    /// Stops it: its log is free for another engine.
+    /// Stops the engine. Another engine can then open its log.
     pub fn stop(&self) {
         *self.server.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// The answer to a request, as `docs/engine.md` describes both.
+    /// The answer to a request, as `docs/engine.md` describes both. If the engine is not started,
+    /// the answer is an error.
     pub fn answer(&self, line: Vec<u8>) -> String {
         let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
         match server.as_mut() {
