@@ -7,9 +7,9 @@ use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyDict};
 
-/// A column of texts, or of nothing.
+/// A column of texts; a row without a text has `None`.
 type Texts = Vec<Option<PyBackedStr>>;
-/// A column of bytes. They are not copied.
+/// A column of bytes, which are not copied; a row without bytes has `None`.
 type Blobs = Vec<Option<PyBackedBytes>>;
 
 /// Compacts, restores, inspects and redacts batches of sessions.
@@ -28,7 +28,7 @@ impl Fleet {
         Ok(Fleet { fleet: fleet.map_err(raised)? })
     }
 
-    /// Compacts sessions: a column for each result, by its name.
+    /// Compacts sessions. Returns the columns of the result, by their names.
     fn compact<'py>(
         &self,
         py: Python<'py>,
@@ -41,7 +41,7 @@ impl Fleet {
         compacted_columns(py, &rows)
     }
 
-    /// Inspects sessions: a column for each result, by its name.
+    /// Inspects sessions. Returns the columns of the result, by their names.
     fn inspect<'py>(
         &self,
         py: Python<'py>,
@@ -54,7 +54,7 @@ impl Fleet {
         inspected_columns(py, &rows)
     }
 
-    /// Redacts sessions: a column for each result, by its name.
+    /// Redacts sessions. Returns the columns of the result, by their names.
     fn redact<'py>(
         &self,
         py: Python<'py>,
@@ -67,7 +67,7 @@ impl Fleet {
         redacted_columns(py, &rows)
     }
 
-    /// Restores sessions: a column for each result, by its name.
+    /// Restores sessions. Returns the columns of the result, by their names.
     fn restore<'py>(
         &self,
         py: Python<'py>,
@@ -213,7 +213,7 @@ fn blobs<'py, 'r, R>(
     each(rows, |row| Some(PyBytes::new(py, of(row)?)))
 }
 
-/// A count as the type that every engine has.
+/// A count as a signed number of 64 bits, which every table engine has; `None` if it is too large.
 fn signed(count: u64) -> Option<i64> {
     i64::try_from(count).ok()
 }

@@ -1,8 +1,9 @@
 //! The module `epitome._native`: the library for Python. `docs/python.md` has a guide.
 //!
-//! [`fleet::Fleet`] has columns. Every other function takes a JSON object and returns JSON,
-//! `{"error": …}` included: the package around it, in `python/epitome`, has the types, the
-//! documentation and the exceptions. Python's global lock is released while a function works.
+//! The methods of [`fleet::Fleet`] take and return columns. Every other function takes a JSON
+//! object and returns JSON, which is `{"error": …}` after an error. The package around this module,
+//! in `python/epitome`, has the types, the documentation and the exceptions. Python's global lock
+//! is released while a function works.
 //!
 //! # Absent
 //!
@@ -26,7 +27,7 @@ impl Engine {
         Engine { engine: epitome_bindings::Engine::new() }
     }
 
-    /// Starts it: `{"ok":true}`, or an error.
+    /// Starts the engine, and returns `{"ok":true}` or an error.
     fn start(&self, py: Python<'_>, options: &[u8]) -> String {
         py.detach(|| self.engine.start(options))
     }
