@@ -1,16 +1,18 @@
 //! Selects the messages that a relaxed query ranks.
 //!
-//! FTS5 ranks by BM25, which reads the places of all words in a message and the message's length. A
-//! relaxed query matches half of all messages, and ranking all of them takes 15 ms where finding
-//! them takes 1 ms. So only those are ranked that have the most and the rarest words of the query.
+//! FTS5 ranks by BM25, which reads the positions of all query words in a message and the length of
+//! the message. A relaxed query matches half of all messages: finding them takes 1 ms, but ranking
+//! all of them takes 15 ms. So only the messages with the most and the rarest query words are
+//! ranked.
 
 use rusqlite::{Connection, params_from_iter};
 
 use super::conditions::Conditions;
 use super::query::Query;
 
-/// The minimum number of messages that are ranked. With 300, the questions of `cargo lab search`
-/// find the same sessions first as when all messages are ranked; with 100, 4% do not.
+/// The minimum number of messages that are ranked. With 300, all questions of `cargo lab search`
+/// find the same first session as if all messages were ranked. With 100, 4% of the questions find
+/// another one.
 const RANKED: usize = 300;
 
 /// The messages that a relaxed query ranks.
@@ -18,13 +20,14 @@ const RANKED: usize = 300;
 pub(super) struct Candidates {
     /// The numbers of the messages, the most promising first.
     numbers: Vec<i64>,
-    /// The number of all messages that match.
+    /// The number of all messages that match the query, whether they are ranked or not.
     pub(super) all: usize,
 }
 
 impl Candidates {
-    /// Selects the messages with the most and the rarest words of a query, at least `most` if as
-    /// many match. Of equal ones, it prefers those that were indexed last.
+    /// Selects the messages with the most and the rarest words of a query: at least `most`, or all
+    /// matching ones if there are fewer. Of messages with equal words, those that were indexed last
+    /// are preferred.
     pub(super) fn select(
         connection: &Connection,
         query: &Query,
@@ -51,17 +54,17 @@ impl Candidates {
     }
 }
 
-/// The weight of a word that `having` of about `all` messages have, as in BM25: the inverse
-/// document frequency, more than 0.
+/// The weight of a word that occurs in `having` of about `all` messages: the inverse document
+/// frequency, as in BM25. It is more than 0.
 fn rarity(having: usize, all: i64) -> f64 {
     let (having, all) = (having as f64, all as f64);
     ((all - having + 0.5).max(0.5) / (having + 0.5)).ln().max(1e-6)
 }
 
-/// The `most` messages with the highest sums of weights. `weights` has a message once for each of
-/// its words.
+/// The `most` messages with the highest sums of weights. `weights` contains a message once for each
+/// query word that it has, with the weight of that word.
 fn best(mut weights: Vec<(i64, f64)>, most: usize) -> Candidates {
-    // The lists of the words are sorted already, which this sort makes use of.
+    // Each word's list is sorted by number already, which makes this sort fast.
     weights.sort_by_key(|(number, _)| *number);
     let mut sums: Vec<(i64, f64)> = Vec::new();
     for (number, weight) in weights {

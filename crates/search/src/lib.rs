@@ -71,8 +71,9 @@ const REDACTED: [&str; 2] = ["secrets", "pii"];
 pub struct Search {
     config: Config,
     place: IndexLocation,
-    /// The connection of the last search, with the index that it reads: a new one would read again
-    /// what SQLite has in memory. Searches at the same time have connections of their own.
+    /// The connection of the last search, with the index that it reads. It is used again because
+    /// SQLite has a part of the index in its memory. A search that runs at the same time opens
+    /// another connection.
     connection: Mutex<Option<(Index, Connection)>>,
     done: AtomicUsize,
     of: AtomicUsize,
@@ -151,9 +152,9 @@ impl From<SearchError> for epitome::Error {
     }
 }
 
-/// Brings the index of all sessions of this machine up to date, which `files` are, and returns the
-/// best hits of `query`, at most `most`. `tell` is called with the progress. An index that turns
-/// out to be damaged is built again.
+/// Brings the index of all sessions of this machine up to date, and returns the best hits of
+/// `query`, at most `most`. `files` are all these sessions. `tell` is called with the progress. An
+/// index that turns out to be damaged is built again.
 ///
 /// # Errors
 ///
