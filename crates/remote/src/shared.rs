@@ -17,7 +17,7 @@ use crate::store::runtime;
 /// The first part of the name of each shared object.
 const AREA: &str = "sessions";
 
-/// Files of redacted sessions in object storage. They are not encrypted: whoever may read the
+/// Files of redacted sessions in object storage. They are not encrypted: all who may read the
 /// storage may read them.
 ///
 /// ```

@@ -17,7 +17,7 @@ Examples:
 /// Share a redacted session with your team
 ///
 /// Stores the session's page and a copy that others can resume at the address `share.url`. Secrets
-/// and personal data are replaced in both. The files are not encrypted: whoever may read that
+/// and personal data are replaced in both. The files are not encrypted: all who may read that
 /// storage may read them. `epitome search --team` searches what was shared.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
