@@ -489,6 +489,7 @@ fn history() -> VersionHistory {
         same_as: None,
         bytes_added,
         reason,
+        masked: 0,
     };
     VersionHistory {
         agent: "pi".to_owned(),
