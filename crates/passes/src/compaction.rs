@@ -32,15 +32,17 @@ pub struct Plan {
     /// The edits: a cut of the middle first, then the others, sorted by position ([`At`]). A
     /// summary or a digest is the only edit of its plan.
     pub edits: Vec<PlannedEdit>,
-    /// What is kept whole, and why.
+    /// The items and blocks that are kept whole, and for what reason.
     pub kept: KeptParts,
     /// Tokens of pinned rules, which no edit removes.
     pub pinned: Tokens,
-    /// Tokens that a resume would send before the compaction.
+    /// The number of tokens that the agent would send if the session were resumed without the
+    /// compaction.
     pub tokens_before: Tokens,
-    /// The trigger, if it was not reached; then there are no edits.
+    /// The trigger, if the context has not reached it. The plan has no edits then.
     pub not_reached: Option<Level>,
-    /// The saving, if it is below the recipe's minimum; then there are no edits.
+    /// The number of tokens saved, if that is less than the recipe's minimum. The plan has no edits
+    /// then.
     pub saving_below_minimum: Option<Tokens>,
     /// Tokens by item and block, of those blocks that were counted.
     pub counted: BTreeMap<(usize, usize), Tokens>,
@@ -74,7 +76,8 @@ impl Plan {
         self.edits.iter().map(|planned| planned.edit.clone()).collect()
     }
 
-    /// The edits, without those that replace or remove whole items.
+    /// The edits of single blocks and parts, that is, all edits except those that replace or remove
+    /// whole items.
     pub fn block_edits(&self) -> impl Iterator<Item = &PlannedEdit> {
         self.edits.iter().filter(|planned| !matches!(planned.edit.at, At::Items { .. }))
     }
@@ -267,11 +270,11 @@ impl<'a> Run<'a> {
         if self.asks_for_chars { chars_saved(view, edit) } else { 0 }
     }
 
-    /// The edits to make: in the order of the passes, oldest first, until the target is reached.
-    /// Edits that lose nothing for the model (hidden copies, repeated content) are always made. If
-    /// two edits of one position are made, the later one replaces the earlier: an edit of a pass
-    /// replaces that of the ingest stage, and an edit of the pass `results` with the setting
-    /// `again` replaces that of an earlier pass.
+    /// Selects the edits to make, in the order of the passes and oldest first, until the target is
+    /// reached. Edits that lose nothing for the model (hidden copies, repeated content) are always
+    /// made. If two edits of the same position are made, the later one replaces the earlier one:
+    /// the edit of a pass replaces that of the ingest stage, and an edit of the pass `results` with
+    /// the setting `again` replaces that of an earlier pass.
     fn up_to_target(
         &self,
         view: &View<'_>,

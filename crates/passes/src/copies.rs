@@ -23,7 +23,7 @@ pub enum Scope {
     /// Items that are not kept whole.
     #[default]
     Old,
-    /// All items, including those that are kept whole: the model loses nothing.
+    /// All items, even those that are kept whole. The model loses nothing by this.
     All,
 }
 

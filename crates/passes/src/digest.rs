@@ -103,9 +103,9 @@ impl DigestRule {
         tail(view, budget, Tokens(budget.0 * self.keep_share / 100), self.keep_calls)
     }
 
-    /// The earliest index at which the unchanged part may begin: from there on, the context has at
-    /// most half of the budget. The part begins before [`tail`](DigestRule::tail) only if the
-    /// context would be invalid otherwise.
+    /// The earliest index at which the part that stays unchanged may begin, so that this part has
+    /// at most half of the budget. The result is earlier than that of [`tail`](DigestRule::tail)
+    /// only if the context would be invalid otherwise.
     pub fn longest_tail(&self, view: &View<'_>, budget: Tokens) -> usize {
         tail(view, budget, Tokens(budget.0 / 2), u64::MAX)
     }
@@ -132,7 +132,8 @@ impl DigestRule {
         self.digest_with(&mut FactIndex::default(), view, old, budget, others)
     }
 
-    /// Like [`digest`](DigestRule::digest). Texts that `index` contains are not read again.
+    /// Makes the same digest as [`digest`](DigestRule::digest), but does not read texts again whose
+    /// facts `index` already contains.
     ///
     /// # Errors
     ///

@@ -107,10 +107,11 @@ pub(crate) enum Sure {
     Maybe,
 }
 
-/// Marks the lines of a failed output that report the failure: those with an error word or mark
-/// (with [`Sure::Maybe`], also those with a word that may mean a failure), and the lines above and
-/// below stack frames. If there is neither a stack frame nor any such line apart from the exit
-/// status, the last lines are marked, in whatever language they are.
+/// Marks the lines of a failed output that report the failure. These are the lines with an error
+/// word or an error mark (with [`Sure::Maybe`], also those with a word that may mean a failure),
+/// and the lines directly above and below stack frames. If there is no stack frame, and no such
+/// line except the exit status, the last lines are marked, because the output may be in any
+/// language.
 pub(crate) fn failing_lines(lines: &[&str], sure: Sure) -> Vec<bool> {
     let surely: Vec<bool> = lines.iter().map(|line| is_error_line(line)).collect();
     let mut failing = match sure {
@@ -237,8 +238,9 @@ impl LaterLines {
     }
 }
 
-/// The lines of a result that are worth keeping, as an excerpt; empty if there are none. The error
-/// lines of the excerpt are added to `later`, so that earlier results leave them out.
+/// An excerpt with the lines of a result that are worth keeping; empty if there are none. The error
+/// lines of the excerpt are added to `later`, so that the excerpts of earlier results leave them
+/// out.
 pub fn output_excerpt(
     text: &str,
     kind: ToolKind,

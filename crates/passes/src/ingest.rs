@@ -1,6 +1,6 @@
-//! Truncates results once, before they are first sent. They do not change after that, so that the
-//! provider's prompt cache stays valid. In a stored session results are truncated afterwards, with
-//! the same outcome.
+//! Truncates results before they are sent to the model for the first time. After that they never
+//! change, so the provider's prompt cache stays valid. In a stored session, results are truncated
+//! afterwards, with the same outcome.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -85,7 +85,7 @@ impl IngestRule {
         {
             let lines: Vec<&str> = shown.split('\n').collect();
             let (short, n) = capped(&lines, cap, counter);
-            // If no line is missing, a long line was truncated: that counts as one line left out.
+            // If no line is missing, a long line was truncated. This counts as one line left out.
             left += (lines.len() - n).max(1);
             shown = Cow::Owned(short);
         }
@@ -194,7 +194,8 @@ impl SeenLines {
         key(line).is_some_and(|line| self.lines.contains_key(&line))
     }
 
-    /// The description of the text that has most of these lines; on a tie, the first.
+    /// The description of the text that contains the most of these lines; if several texts contain
+    /// equally many, that of the first.
     fn commonest_source(&self, lines: &[&str]) -> &str {
         let mut times: Vec<(u32, usize)> = Vec::new();
         for place in lines.iter().filter_map(|line| self.lines.get(&key(line)?)) {

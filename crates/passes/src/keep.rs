@@ -112,11 +112,11 @@ pub fn apply(keep: Keep, view: &mut View<'_>) -> KeptParts {
     let all: BTreeSet<usize> = context.map(|(item, _)| item).collect();
     if !all.is_empty() && items.is_superset(&all) {
         kept.covered_everything = kept.rules.iter().map(|(rule, _)| *rule).collect();
-        // Turns and results are the same before and after a compaction. The last tokens are not, so
-        // the rule for tokens is ignored here.
+        // A compaction does not change which turns and results are the last ones, but it changes
+        // which items the last tokens are in. So the rule for tokens is ignored here.
         let structure = Keep { tokens: None, ..keep };
-        // If `messages` is set, the whole session may stay: a context with so few messages is
-        // short, however many tokens it has.
+        // With `messages`, it is all right if the whole session stays: a context with so few
+        // messages is short, however many tokens it has.
         let is_short = keep.messages.is_some();
         let is_meant = keep.all == All::Kept;
         if !is_short

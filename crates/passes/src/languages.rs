@@ -35,8 +35,8 @@ static LANGUAGES: LazyLock<Vec<Language>> = LazyLock::new(|| {
 });
 
 /// Maximum memory, in bytes, of the automaton that reads lines with characters other than ASCII. It
-/// uses only what it needs. With the default of 2 MiB it discards its states again and again, until
-/// lines are read by an engine that is 1,000 times as slow.
+/// allocates only what it needs. With the default maximum of 2 MiB, it discards its states again
+/// and again, and then lines are read by another engine, which takes 1,000 times as long.
 const DFA_BYTES: usize = 32 << 20;
 
 /// Patterns of all languages for one purpose.
@@ -45,8 +45,8 @@ pub struct LanguagePatterns {
     ascii: bytes::Regex,
     /// All patterns, as one expression.
     expression: String,
-    /// The compiled expression. It takes longer to compile than a small session to compact, and
-    /// many sessions have nothing but ASCII.
+    /// The expression, compiled at its first use. Compiling it takes longer than compacting a small
+    /// session, and many sessions contain only ASCII.
     all: OnceLock<Regex>,
 }
 
@@ -117,7 +117,7 @@ impl LanguagePatterns {
     }
 }
 
-/// A pattern that matches where one of these does.
+/// A pattern that matches wherever one of these patterns matches.
 fn any_of(patterns: &[String]) -> String {
     // Use ASCII word boundaries, which are much faster.
     format!("(?i:{})", patterns.join("|")).replace(r"\b", r"(?-u:\b)")

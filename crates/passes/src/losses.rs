@@ -1,8 +1,8 @@
 //! Finds what a compaction removed from a context, and what of it the agent needed later.
 //!
-//! A compaction is judged by its effects: by what a resume would have sent before and after it, and
-//! by what the agent did later. So this works for compactions by epitome, for those by the agent
-//! itself, and for planned ones.
+//! A compaction is judged by its effects: what a resume would have sent before and after it, and
+//! what the agent did later. So this works for compactions that epitome made, for those that the
+//! agent made itself, and for planned ones.
 
 mod arguments;
 mod lost;
@@ -53,7 +53,7 @@ pub struct LostPiece {
     pub partly: bool,
     /// The references under which the text and its parts are archived, or found in the session.
     pub references: Vec<Ref>,
-    /// For an error: whether the same call succeeded after it, but before the compaction.
+    /// For an error: whether the same call succeeded later, but still before the compaction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolved: Option<bool>,
     /// The later call that read the same file or ran the same command again, if there is one.

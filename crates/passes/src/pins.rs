@@ -79,9 +79,9 @@ impl PinKind {
     }
 }
 
-/// Where the text of a pin is from. A later state of the same file, skill, plan or list replaces an
-/// earlier state if its source is at least as trustworthy. The variants are in the order of trust,
-/// the least trustworthy first.
+/// Where the text of a pin comes from. The variants are ordered by trust, the least trustworthy
+/// first. A later state of the same file, skill, plan or list replaces an earlier one if its source
+/// is at least as trustworthy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PinSource {
     /// A summary or a digest of the session.
@@ -159,8 +159,8 @@ fn pin(view: &View<'_>, state: State) -> Option<Pin> {
     (!text.trim().is_empty()).then_some(Pin { item, block, kind, name, source, text })
 }
 
-/// The parts of a text that command or forbid something, and those between marks. If there are
-/// none, the first line of each paragraph.
+/// The parts of a text that command or forbid something, and the parts between marks. If the text
+/// has neither, the first line of each paragraph.
 fn commanding_parts(text: &str) -> String {
     let mut parts = vec![rule_lines(text)];
     // The marks are included, so that the parts are recognised again in the digest or summary.

@@ -76,8 +76,9 @@ pub struct Stages {
     pub ingest: Option<IngestRule>,
     /// How messages are removed from the middle of a context that has too many.
     pub trim: Option<TrimRule>,
-    /// The passes, in order. If two passes would edit the same position, the first of them does,
-    /// unless the other one is the pass `results` with the setting `again`.
+    /// The passes, in order. If two passes would edit the same position, only the first of them
+    /// edits it. The exception is the pass `results` with the setting `again`, which edits it once
+    /// more.
     pub passes: Vec<PassSettings>,
     /// The digest: one entry of chosen lines that replaces the old part of the context.
     pub digest: Option<DigestRule>,
@@ -142,9 +143,9 @@ impl Recipe {
         file::parse(text).map_err(RecipeError)
     }
 
-    /// The size at which a live context is compacted: the recipe's trigger for live contexts, or if
-    /// it has none, the one for stored sessions. Without both, [`Machine`](crate::Machine) uses 80
-    /// per cent of the window without the reserve.
+    /// The size at which a live context is compacted: the recipe's trigger for live contexts, or
+    /// else its trigger for stored sessions. If the recipe has neither, [`Machine`](crate::Machine)
+    /// uses 80 per cent of the window without the reserve.
     pub fn live_trigger(&self) -> Level {
         let PerKind { stored, live } = self.trigger;
         if live == Level::default() { stored } else { live }
@@ -197,9 +198,9 @@ pub const BUILT_IN: [(&str, &str); 11] = [
     ("pi", include_str!("recipes/pi.toml")),
 ];
 
-/// The recipes that are used one after the other if a context is too large and its own recipe is
-/// not enough: the first compacts all results that the model has answered, the second the others as
-/// well.
+/// The recipes for a context that is still too large after its own recipe. They are used one after
+/// the other: the first compacts all results that the model has answered, the second also those
+/// that it has not.
 const OVERFLOW: [&str; 2] = [
     include_str!("recipes/overflow/answered.toml"),
     include_str!("recipes/overflow/unanswered.toml"),

@@ -10,7 +10,8 @@ struct Arrived {
     at: At,
     whole: Ref,
     text: String,
-    /// Whether the result may become a preview: nothing keeps it, and it has not been truncated.
+    /// Whether the result may become a preview. This is so if no rule keeps it, and if it has not
+    /// been truncated yet.
     may: bool,
 }
 

@@ -96,12 +96,13 @@ enum Stage {
     Notes { done: Vec<String>, open: Vec<Ask> },
 }
 
-/// The number of questions that were asked, and what was billed for them, including failed ones.
+/// The number of questions that were sent to the model, and the tokens billed for them. Failed
+/// questions are included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AskTotals {
     /// Number of questions that were asked.
     pub asks: u64,
-    /// Number of questions that failed: there was no answer, or no usable one.
+    /// Number of questions that failed, because there was no answer or the answer was unusable.
     pub failed: u64,
     /// Billed tokens, if reported.
     pub used: TokenUsage,

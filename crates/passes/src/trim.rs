@@ -5,11 +5,12 @@ use std::collections::{HashMap, HashSet};
 use epitome_model::{Block, Entry, Role, Source, Stub, Transcript, units};
 use serde::{Deserialize, Serialize};
 
-/// How many messages a context may have, and which of them stay. Consecutive entries of the model
-/// are one message, and so are consecutive entries that are not of the model, as in APIs.
+/// The maximum number of messages in a context, and which messages stay. As in APIs, consecutive
+/// entries of the model count as one message, and so do consecutive entries that are not the
+/// model's.
 ///
-/// User messages stay in place, and become one message if nothing is left between them. Summaries
-/// stay as well, because they contain user messages. Responses are removed whole, with all their
+/// User messages stay in place; they become one message if nothing is left between them. Summaries
+/// stay too, because they contain user messages. Responses are removed whole, with all their
 /// results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -23,8 +24,8 @@ pub struct TrimRule {
 }
 
 impl TrimRule {
-    /// The items to remove, in the order in which they are sent. Empty if there are not too many
-    /// messages, or if only the message of an earlier cut would be removed.
+    /// The items to remove, in the order in which they are sent. The list is empty if there are not
+    /// too many messages, or if nothing but the message of an earlier cut would be removed.
     pub fn items_to_remove(&self, transcript: &Transcript, source: &dyn Source) -> Vec<usize> {
         let prompt: HashSet<usize> = transcript.head.prompt.iter().copied().collect();
         let sent: Vec<(usize, &Entry)> =

@@ -94,8 +94,8 @@ fn added(before: &[Violation], after: Vec<Violation>) -> Vec<Violation> {
     new.collect()
 }
 
-// One check for each kind of plan. A check returns `None` if it finds that the records are not the
-// original ones: then nothing else can be compared.
+// One check for each kind of plan. A check returns `None` if the records are not the original ones,
+// because then nothing else can be compared.
 
 /// Checks edits that are written as marks on records. A mark adds bytes to its record, and the
 /// agent must send the text of the edit for a marked result.
@@ -117,9 +117,9 @@ fn marked(sides: &Sides<'_>, plan: &Plan, invariants: &dyn Invariants) -> Option
     Some(violations)
 }
 
-/// Checks edits that are written as an appended record. Earlier records must be unchanged, and what
-/// is sent must be the earlier context with the edits. If items were cut out, none of them may be a
-/// user message, and a shorter text must be sent in place of the first.
+/// Checks edits that are written as an appended record. Earlier records must be unchanged, and the
+/// agent must send the earlier context with the edits applied. If items were cut out, none of them
+/// may be a user message, and a shorter text must be sent in place of the first item.
 fn appended(sides: &Sides<'_>, plan: &Plan) -> Option<Vec<Violation>> {
     let before = sides.before;
     let after = sides.after;
@@ -282,8 +282,8 @@ fn same_said((before, old): (Side<'_>, &Entry), (after, new): (Side<'_>, &Entry)
         && blocks.all(|(old, new)| same_block((before, old), (after, new)))
 }
 
-/// Whether the bytes of two spans are equal. A live context has the same source before and after a
-/// change, so equal spans of it need not be read.
+/// Whether the bytes of two spans are equal. If both sides have the same source, as in a live
+/// context, equal spans are not read.
 fn same_bytes((before, old): (Side<'_>, Span), (after, new): (Side<'_>, Span)) -> bool {
     let is_one = std::ptr::addr_eq(before.source, after.source) && old == new;
     is_one || before.source.at(old) == after.source.at(new)
@@ -420,8 +420,8 @@ fn edited(plan: &Plan) -> Vec<usize> {
     items.into_iter().collect()
 }
 
-/// The tokens that a resume sends after a compaction. Edited records, and blocks that the plan did
-/// not count, are counted here.
+/// Counts the tokens that a resume sends after a compaction. Only edited records, and blocks that
+/// the plan did not count, are counted anew.
 pub fn recount(plan: &Plan, after: Side<'_>, counter: &dyn Counter) -> Tokens {
     let edited = edited(plan);
     let count = |item: usize, idx: usize, block: &Block| match plan.counted.get(&(item, idx)) {
@@ -504,7 +504,7 @@ fn blocks(
     for (idx, block) in old.blocks.iter().enumerate() {
         let mut rest = left.clone();
         match (block, rest.next()) {
-            // Reasoning that is not identical counts as removed.
+            // Reasoning counts as removed unless it is identical.
             (Block::Thinking(was), Some(Block::Thinking(now)))
                 if sides.same_bytes(was.whole, now.whole) =>
             {

@@ -86,9 +86,9 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A view for edits that are shown to a person and never written. Short texts are replaced as
-    /// well, calls without a result are treated as calls with one, and stubs show the original
-    /// number of lines, which `lines_of` looks up.
+    /// A view for edits that are shown to a person and never written. With it, even short texts are
+    /// replaced, calls without a result are treated like calls with one, and a stub shows the
+    /// number of lines that its original had, which `lines_of` looks up.
     pub fn for_reading(
         transcript: &'a Transcript,
         source: &'a dyn Source,
@@ -166,7 +166,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether a call has its result. In a view for reading, every call counts as answered.
+    /// Whether the session contains the result of a call. In a view for reading, this is always
+    /// true.
     pub fn is_answered(&self, call: &Call) -> bool {
         self.reading.is_some() || self.answered.contains_key(&*call.id)
     }
@@ -396,7 +397,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The number of lines of a text. In a view for reading, a stub has those of its original.
+    /// The number of lines of a text. In a view for reading, a stub has the number of lines of its
+    /// original.
     pub fn lines(&self, text: &str) -> Lines {
         let Some(lines_of) = self.reading else { return line_count(text) };
         match Stub::parse(text) {
@@ -492,8 +494,8 @@ impl<'a> View<'a> {
         Some((call.target.as_ref()?.read(self.source).into_owned(), text))
     }
 
-    /// A stub for a result. The call before it shows what was done, so only the stub of a result
-    /// without a call has a description.
+    /// A stub for a result. If the result has a call, the stub needs no description, because the
+    /// call before it shows what was done.
     pub fn stub(&self, output: &Output, call: Option<&Call>, text: &str) -> Stub {
         let stub = Stub::from_text(Ref::from_bytes(&self.source.at(output.whole)), text);
         if call.is_some() { stub } else { stub.with_what("result") }

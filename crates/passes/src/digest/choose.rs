@@ -13,7 +13,7 @@ use super::index::FactIndex;
 use super::pieces::{Fact, Line, Piece, Pieces, Speaker};
 use super::value::Values;
 
-/// What the digest contains of each piece, by the index of the piece.
+/// The lines of each piece that the digest contains, by the index of the piece.
 pub(super) type Chosen = BTreeMap<usize, ChosenLines>;
 
 /// What a digest contains of one piece: its short or its full header, and lines below it.
@@ -26,7 +26,7 @@ pub(super) struct ChosenLines {
     pub lines: BTreeSet<usize>,
 }
 
-/// What a choice of lines depends on, in addition to facts.
+/// The settings and limits by which lines are chosen, apart from their facts.
 pub(super) struct DigestLimits<'a> {
     /// The text of the rules.
     pub rules: Option<&'a str>,
@@ -92,9 +92,9 @@ impl Candidate {
 }
 
 impl<'p> Choice<'p> {
-    /// Finds what is included in any case of the pieces that the digest replaces, and computes the
-    /// value of their other lines. Of a long text of the model, only the lines of its frame
-    /// (headings, first and last paragraph) are candidates at first; its other lines become
+    /// Prepares the choice. Finds the lines that every digest of these pieces contains, and
+    /// computes the value of the other lines. Of a long text of the model, only the headings and
+    /// the first and last paragraph (its frame) are candidates at first; its other lines become
     /// candidates when the whole frame is chosen.
     pub fn weigh(
         index: &FactIndex,
@@ -158,8 +158,8 @@ impl<'p> Choice<'p> {
         !is_whole && piece.speaker != Speaker::Thinking
     }
 
-    /// The candidates of a piece: its full header, and the lines for which `may_be` is true. Those
-    /// without value are left out.
+    /// The candidates of a piece: its full header, and the lines for which `may_be` returns true.
+    /// Candidates without value are left out.
     fn candidates_of(
         &self,
         n: usize,
@@ -373,9 +373,9 @@ fn bonus(line: &Line) -> f64 {
     error + decision
 }
 
-/// The price of a line in tokens, for comparison. `opens` are the tokens of the header that the
-/// line needs, 0 if the digest has it already. They count twice, so that a digest has more lines of
-/// fewer pieces.
+/// The price of a line in tokens, by which lines are compared. `opens` is the number of tokens of
+/// the header that the line needs, or 0 if the digest already contains the header. It counts twice,
+/// so that a digest has more lines from fewer pieces.
 fn price(tokens: u64, opens: u64) -> f64 {
     (tokens + 2 * opens) as f64
 }

@@ -36,7 +36,8 @@ const SHORTEST: usize = 3;
 /// The pieces of a session, in order.
 pub(super) struct Pieces {
     all: Vec<Piece>,
-    /// The number of pieces at the beginning that the digest replaces; the others stay after it.
+    /// The number of pieces, counted from the first, that the digest replaces. The others stay in
+    /// the context after the digest.
     old: usize,
     /// Number of model responses in the session.
     pub responses: u32,
@@ -80,8 +81,9 @@ pub struct Body {
     /// The text with its tokens, for a short text of the model: a digest contains it whole if there
     /// is room for such texts.
     pub brief: Option<(String, Tokens)>,
-    /// Whether the piece is a call that changed something outside the working copy, or recorded a
-    /// step: a digest contains its full header if there is room for such headers.
+    /// Whether the piece is a call that changed something outside the working copy, or that
+    /// recorded a step of the work. A digest contains the full header of such a call if there is
+    /// room.
     pub has_effect: bool,
 }
 
@@ -240,7 +242,8 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The first result of each call, which is the one before any compaction.
+/// The first result of each call, by the id of the call. If there was a compaction, this is the
+/// result from before it.
 fn results<'a>(view: &View<'a>) -> HashMap<&'a str, &'a Output> {
     let mut results = HashMap::new();
     for (_, output, _) in view.outputs() {
@@ -293,8 +296,8 @@ fn speaker(entry: &Entry, block: &Block, number: u64) -> Option<Speaker> {
 }
 
 impl<'a> Part<'a> {
-    /// The part of a block; `None` if the block becomes no piece. `number` and `result` are those
-    /// of a call; other blocks have 0 and `None`.
+    /// The part for a block; `None` if no piece is made from the block. For a call, `number` is its
+    /// number and `result` its result; for other blocks they are 0 and `None`.
     pub(super) fn from_block(
         entry: &Entry,
         content: &'a Block,
@@ -420,11 +423,12 @@ fn mark_failing(lines: &mut [Line]) {
     }
 }
 
-/// Number of lines at each end of a long user message that every digest contains: what the user
-/// wants is above or below pasted text, in any language.
+/// Number of lines at each end of a long user message that every digest contains. A user who pastes
+/// a long text writes the request above or below it, in whatever language.
 const ENDS: usize = 2;
 
-/// Marks the lines of a long user message that command or forbid, and those at both ends.
+/// Marks the lines of a long user message that give commands or forbid something, and the first and
+/// last lines.
 fn mark_commands(lines: &mut [Line]) {
     let text: Vec<&str> = lines.iter().map(|line| &*line.text).collect();
     let commands = rule_lines_by_words(&text.join("\n"));
@@ -436,8 +440,8 @@ fn mark_commands(lines: &mut [Line]) {
     }
 }
 
-/// What the full header of a call has after the number and the tool: target and short arguments, on
-/// one line. The lines of long arguments are added to `found`.
+/// The part of a call's full header that follows the number and the tool: the target and the short
+/// arguments, on one line. The lines of long arguments are added to `found`.
 fn arguments(source: &dyn Source, call: &Call, found: &mut Lines) -> String {
     let target = call.target.as_ref().map(|target| target.read(source).into_owned());
     let visible = target.as_deref().map(without_key_blocks);
@@ -483,8 +487,8 @@ fn each_text(value: &Value, each: &mut impl FnMut(&str)) {
 }
 
 impl Lines {
-    /// Adds the lines of a text, except those that are too short. Line numbers before the lines are
-    /// removed if `numbered` is true, or if the first three lines have one.
+    /// Adds the lines of a text, except those that are too short. Removes the line number at the
+    /// beginning of each line if `numbered` is true, or if each of the first three lines has one.
     fn split(&mut self, text: &str, is_argument: bool, numbered: bool) {
         let text = &*without_key_blocks(text);
         let numbered = numbered || text.lines().take(3).all(|line| without_number(line) != line);

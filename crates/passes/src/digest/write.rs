@@ -156,7 +156,7 @@ fn indent(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// Adjacent calls of which no line is included; those of the same tool are named together.
+/// Adjacent calls of which the digest contains no line. Those of the same tool are listed together.
 #[derive(Default)]
 struct Unshown<'p> {
     runs: Vec<(u64, u64, &'p str)>,

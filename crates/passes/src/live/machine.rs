@@ -58,11 +58,11 @@ pub struct Machine {
     must_fit: Option<Tokens>,
     /// Why there is no summary, if a digest is used instead of one.
     unwritten: Option<String>,
-    /// The size of the context when even a digest could not make it fit, in tokens as epitome
-    /// counts them.
+    /// The size of the context, in tokens as epitome counts them, when not even a digest made it
+    /// fit into its limit.
     misfit_at: Option<Tokens>,
     breaker: Breaker,
-    /// The size of the context when a compaction was undone, in tokens as epitome counts them.
+    /// The size of the context, in tokens as epitome counts them, when a compaction was undone.
     held_at: Option<Tokens>,
     growth: Option<Growth>,
     events: Vec<Event>,
@@ -84,7 +84,7 @@ enum Stage {
     Idle,
     /// The passes have run, and a summary follows.
     Needs(Attempt),
-    /// The context is larger than its limit, and nothing else is tried: a digest follows.
+    /// The context is larger than its limit, and a digest is the only thing left to try.
     Misfits(Attempt),
     /// The attempt has ended: the next step is to send the context.
     Done,
@@ -262,8 +262,8 @@ impl Machine {
         }
     }
 
-    /// Like [`report_passes`](Machine::report_passes), if the passes were not enough: a summary is
-    /// requested next, whatever the recipe says.
+    /// Like [`report_passes`](Machine::report_passes), for passes that did not save enough. A
+    /// summary is requested next, whatever the recipe says.
     pub fn report_passes_too_little(
         &mut self,
         why: EventReason,
@@ -358,8 +358,8 @@ impl Machine {
     }
 
     /// Records that no summary was requested, because there is no model or nothing to summarise.
-    /// This is not a failure: a summary is tried again next time, and the attempt is judged by what
-    /// the passes saved.
+    /// This is not counted as a failure: the next attempt tries a summary again, and this attempt
+    /// is judged by what the passes saved.
     pub fn report_no_summary(&mut self, why: EventReason, now: &ContextSize, reason: String) {
         let attempt = self.under_way(why, now.tokens);
         if self.misfits(now) {
@@ -412,9 +412,9 @@ impl Machine {
         (may && is_due).then_some(EventReason::Trigger)
     }
 
-    /// Whether the recipe weighs compactions by price, and a compaction now is worth its price. It
-    /// is assumed that the provider writes the whole compacted context to its cache again, and that
-    /// the context grows back as fast as it has grown so far.
+    /// Whether the recipe compacts when that saves money, and a compaction would save money now.
+    /// This assumes that the provider writes the whole compacted context to its cache again, and
+    /// that the context keeps growing as fast as it has so far.
     fn is_worth_its_price(&self, gauge: &ContextSize) -> bool {
         let (Some(growth), Some(target)) = (self.growth, self.target_tokens()) else {
             return false;
@@ -571,7 +571,7 @@ impl Machine {
         tokens.or_else(|| chars.filter(|it| *it > 0).map(TargetExcess::Chars))
     }
 
-    /// The attempt that is under way; a new one if there is none.
+    /// The current attempt, or a new one if there is none.
     fn under_way(&self, why: EventReason, before: Tokens) -> Attempt {
         match self.stage {
             Stage::Needs(attempt) | Stage::Misfits(attempt) => attempt,
@@ -579,9 +579,9 @@ impl Machine {
         }
     }
 
-    /// Ends an attempt without a summary: the attempt saved what the passes saved. If the context
-    /// is still too large, a digest follows instead. A recipe that runs before every request need
-    /// not save anything.
+    /// Ends an attempt without a summary, so that it saved what the passes saved. If the context is
+    /// still too large, makes a digest instead. For a recipe that runs before every request, it is
+    /// no failure if nothing was saved.
     fn end(&mut self, attempt: Attempt, now: &ContextSize) {
         if self.misfits(now) {
             return self.fall_back(attempt);

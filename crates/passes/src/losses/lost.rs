@@ -27,7 +27,7 @@ pub(super) struct LostContent {
     /// The removed facts, each with the position of the last block that contained it.
     pub gone: FactMap<(usize, usize)>,
     pub facts_before: u64,
-    /// The indices of those pieces that are results of calls, by the target of the call.
+    /// The pieces that are results of calls, as indices, by the target of the call.
     pub targets: HashMap<CallTarget, Vec<usize>>,
     succeeded: HashMap<CallTarget, usize>,
 }
@@ -241,8 +241,8 @@ fn line(line: &str) -> Option<FactId> {
     words.chars().any(char::is_alphanumeric).then(|| FactId::from_text(words))
 }
 
-/// The rules and plans of the context `before` that the context `after` lacks, by item and block. A
-/// plan or to-do list is not lost if the context `after` has one.
+/// The rules and plans that the context `before` has and the context `after` lacks, by item and
+/// block. A plan or to-do list is not lost if `after` has one of the same kind.
 fn lost_rules(
     before: &View<'_>,
     after: &View<'_>,

@@ -22,7 +22,7 @@ pub struct PrintedFile {
 pub struct PrintedRules {
     /// The rule files, in order.
     pub files: Vec<PrintedFile>,
-    /// Whether the command prints nothing else. It may be true without any rule file.
+    /// Whether the command prints nothing but rule files. It may be true even if `files` is empty.
     pub is_all: bool,
 }
 

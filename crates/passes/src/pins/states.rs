@@ -39,7 +39,8 @@ pub struct State {
     keys: Vec<Key>,
 }
 
-/// Identifies something that sets rules: a later state with the same key replaces an earlier one.
+/// Identifies something that sets rules, such as a file. A later state with the same key replaces
+/// an earlier one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     kind: PinKind,
@@ -110,9 +111,9 @@ fn replaced_by_summaries(view: &View<'_>, items: &[usize]) -> Vec<usize> {
     found
 }
 
-/// Drops rules that only a summary contains. One exception: a call read the rule file or skill, and
-/// a recipe left only a stub of the result. Then the session shows that there were rules, and only
-/// the summary still has them. States that are stubs are dropped as well.
+/// Drops the states that have no text because a stub replaced it, and rules that only a summary
+/// contains. Such rules stay only if a call read the rule file or skill and its result is now a
+/// stub: then the session shows that the rules existed, and only the summary still has their text.
 fn forget_unproven(view: &View<'_>, states: &mut Vec<State>) {
     let mut here: HashSet<Key> = HashSet::new();
     let mut removed: HashSet<Key> = HashSet::new();
@@ -314,8 +315,7 @@ fn found_in_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource
         }
         _ => return None,
     };
-    // A result that is a stub becomes a state without text: its text is somewhere else, or was
-    // removed.
+    // If the result is a stub, the state has no text: the text is somewhere else, or was removed.
     let mut parts = output.parts.iter();
     if parts.any(|part| matches!(part, Part::Text(text) if view.is_recipe_text(text))) {
         return Some(((kind, name, String::new(), keys), source));
@@ -333,9 +333,9 @@ fn found_in_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource
     (!text.trim().is_empty()).then_some(((kind, name, text, keys), source))
 }
 
-/// Text that identifies the folder in which a command runs, as far as the call names it: the
-/// arguments in [`FOLDERS`], and the parts of the command that change the folder. Equal texts mean
-/// the same folder.
+/// A text that identifies the folder in which a command runs, made from what the call says about
+/// it: the arguments in [`FOLDERS`], and the parts of the command that change the folder. If two
+/// calls have equal texts, they run in the same folder.
 fn folder(view: &View<'_>, call: &Call, command: &str) -> String {
     let raw = view.source.at(call.arguments);
     let arguments: serde_json::Value = serde_json::from_slice(&raw).unwrap_or_default();

@@ -10,9 +10,9 @@ use crate::thinking::Thinking;
 use crate::{Keep, PassSettings};
 
 impl Recipe {
-    /// Replaces the rules for what is kept, if `keep` has any. The rule for results that the model
-    /// has not answered stays. If a pass of the recipe leaves the `newest` results unchanged,
-    /// `keep.results` replaces that number instead.
+    /// Replaces the recipe's rules for what is kept with `keep`, unless `keep` is empty. The rule
+    /// for results that the model has not answered is not replaced. If a pass of the recipe leaves
+    /// the `newest` results unchanged, `keep.results` replaces that number instead.
     ///
     /// ```
     /// use epitome_passes::{Keep, built_in};

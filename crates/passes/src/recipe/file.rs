@@ -42,7 +42,8 @@ fn move_members(file: &mut DeTable<'_>) -> Result<(), Error> {
     if is_number && let Some(tokens) = take(file, "target") {
         put(file, "target.tokens", tokens);
     }
-    // In files of earlier versions, `trigger` has these two keys itself, for stored sessions.
+    // Files of earlier versions have these two keys directly in `trigger`. They are for stored
+    // sessions.
     let mut stored = DeTable::new();
     for key in ["trigger.tokens", "trigger.bytes"] {
         if let Some(value) = take(file, key) {
@@ -74,8 +75,8 @@ fn move_members(file: &mut DeTable<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Sets the stages for live contexts to those for stored sessions, except for stages that the file
-/// sets for live contexts.
+/// Uses the stages for stored sessions for live contexts too, except for those stages that the file
+/// sets separately for live contexts.
 fn put_stages<'i>(file: &mut DeTable<'i>, mut stages: Value<'i>) {
     let own = match stages.get_mut() {
         DeValue::Table(stages) => stages.remove("live"),
@@ -91,8 +92,8 @@ fn put_stages<'i>(file: &mut DeTable<'i>, mut stages: Value<'i>) {
     put(file, "stages.live", live);
 }
 
-/// Puts a value that the file has under an earlier name at its current path. It is an error if
-/// there is a value already.
+/// Moves a value that the file has under the earlier name of its key to the current key. Reports an
+/// error if the current key already has a value.
 fn put_renamed<'i>(
     file: &mut DeTable<'i>,
     (before, now): (&str, &'static str),

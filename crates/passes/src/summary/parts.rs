@@ -8,15 +8,15 @@ use super::question::{JOINED, MERGE, PART, WHOLE};
 use super::{Stage, SummaryInProgress};
 use crate::ask::Ask;
 
-/// Maximum number of parts, each of which is one question. If there are more, records are truncated
-/// further.
+/// Maximum number of parts of the history, each of which is sent in one question. If there would be
+/// more, records are truncated further.
 const MOST_ASKS: usize = 24;
 /// Maximum number of times that the maximum length of records is halved.
 const HALVINGS: u32 = 4;
 
 impl SummaryInProgress {
-    /// Plans the questions: one about the whole history, with records as long as possible, or
-    /// several about its parts.
+    /// Plans the questions: a single one about the whole history, with records as long as possible,
+    /// or else one about each of its parts.
     pub(super) fn plan(&mut self) -> Result<(), String> {
         for halvings in 0..=HALVINGS {
             let history =
@@ -44,8 +44,8 @@ impl SummaryInProgress {
         self.next(Vec::new(), asks)
     }
 
-    /// The parts of the history, each of which fits into a question; `None` if there are too many,
-    /// or if a record does not fit.
+    /// Splits the history into parts that each fit into one question. `None` if there are too many
+    /// parts, or if a record alone does not fit.
     fn parts(&self, halvings: u32) -> Option<Vec<String>> {
         let empty = self.question(PART, &[("n", "99".into()), ("of", "99".into())]);
         let room = self.room(empty.max_tokens) - self.count(&empty);
