@@ -1,4 +1,4 @@
-//! The messages of a session near one of them.
+//! The messages before and after a certain item of a session.
 
 use std::path::Path;
 

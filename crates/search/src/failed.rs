@@ -30,9 +30,9 @@ pub struct Failures {
 
 impl Search {
     /// Returns the sessions in which a call, with its arguments and result, contains all words of
-    /// the error, at most `most`, the best first, each with its best call. If there is no such
-    /// session, returns those with the calls that contain the most and the rarest of the words.
-    /// Considers only the `5 * most` best hits, so a session with many hits can keep others out.
+    /// the error: at most `most` sessions, the best first, each with its best call. If there are
+    /// none, returns the sessions whose calls contain the most and the rarest of the words. Only
+    /// the `5 * most` best hits are considered, so one session with many hits can crowd out others.
     ///
     /// # Errors
     ///

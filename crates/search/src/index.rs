@@ -1,9 +1,9 @@
 //! An index on disk: a folder with an SQLite database and its checksum.
 //!
-//! A folder's name ends in a number that grows whenever an index is replaced: a process that opened
-//! the old one never sees a file of the new one under the same name. The database has a write-ahead
-//! log, so that reading goes on while another process writes, and a killed process leaves what it
-//! last committed.
+//! The name of the folder ends in a number, which grows whenever the index is replaced. So a
+//! process that has the old index open never finds a file of the new one under the same name. The
+//! database has a write-ahead log: processes can read while another one writes, and if a process is
+//! killed, what it last committed is not lost.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -168,9 +168,9 @@ impl Index {
         Ok(sum.to_hex().to_string())
     }
 
-    /// Whether the index is undamaged, by its checksum. Without a checksum, SQLite checks the
-    /// database. There is none before the first update, after an update that failed or was killed,
-    /// and if another process was reading when the update finished.
+    /// Whether the index is undamaged. This is seen from its checksum; if there is none, SQLite
+    /// checks the database. The checksum is missing before the first update, after an update that
+    /// failed or was killed, and if another process was reading when the update finished.
     pub(super) fn is_whole(&self) -> Result<bool> {
         match fs::read(self.folder.join(CHECKSUM)) {
             Ok(sealed) => Ok(sealed == self.checksum().map_err(SearchError::Folder)?.as_bytes()),

@@ -53,8 +53,9 @@ pub(super) fn snippet(text: &str, clauses: &[Clause]) -> Vec<Run> {
     runs
 }
 
-/// The places where the clauses match, as ranges of bytes, in order; of places that overlap, only
-/// the first, and of those that begin together the longest. Each has the index of its clause.
+/// The places in the text where clauses match, as ranges of bytes, in order, each with the index of
+/// its clause. If places overlap, only the first is returned; if places begin at the same position,
+/// only the longest.
 fn places(text: &str, wanted: &[&Clause]) -> Vec<(usize, Range<usize>)> {
     let mut last: Vec<Word> = Vec::new();
     let longest = wanted.iter().map(|clause| clause.words.len()).max().unwrap_or(0);
@@ -94,8 +95,9 @@ fn is_met(clause: &Clause, found: &[Word]) -> bool {
     })
 }
 
-/// The index of the place from which on the most different clauses match within a snippet; of
-/// several such places, the first. `None` if there is no place.
+/// The index of the place to begin a snippet with, so that the snippet contains matches of as many
+/// different clauses as possible. If several places are equally good, the first; `None` if there is
+/// no place.
 fn best(places: &[(usize, Range<usize>)]) -> Option<usize> {
     (0..places.len()).max_by_key(|&at| {
         let start = places[at].1.start;
