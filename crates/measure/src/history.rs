@@ -109,8 +109,8 @@ impl History {
         &self.pieces[..self.calls[call].pieces.0]
     }
 
-    /// The newest text of the user in the request of a call. `None` if the user has said nothing
-    /// before it.
+    /// The newest user text that the request of a call contains. `None` if there is no user text
+    /// before the call.
     pub fn user_request(&self, call: usize) -> Option<&MeasuredBlock> {
         let first = self.calls[call].pieces.0;
         let before = self.user_texts.partition_point(|&piece| piece < first);
@@ -150,7 +150,7 @@ fn entries(transcript: &Transcript, source: &dyn Source) -> Vec<Entry> {
 #[derive(Default)]
 struct Building {
     entries: Vec<Entry>,
-    /// The response that is being put together: more of its entries may follow.
+    /// The response that is being assembled from its entries; more of them may follow.
     response: Option<Entry>,
     /// The results by the id of their call. If a call has several, the first counts.
     results: HashMap<Box<str>, Output>,

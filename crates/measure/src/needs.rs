@@ -22,7 +22,8 @@ const CUTS: usize = 8;
 static GENERIC: LazyLock<HashSet<FactId>> =
     LazyLock::new(|| include_str!("../generic.txt").lines().map(FactId::from_text).collect());
 
-/// Whether a fact occurs in sessions of all kinds, so that its use tells nothing.
+/// Whether a fact is common to all kinds of sessions, so that its use says nothing about this
+/// session.
 pub fn is_generic(fact: FactId) -> bool {
     GENERIC.contains(&fact)
 }
@@ -168,8 +169,8 @@ impl Needs {
     }
 }
 
-/// How many of the pieces so far contain a fact, and how many calls are before the last of these
-/// pieces.
+/// The number of pieces so far that contain a fact, and the number of calls before the last of
+/// these pieces.
 #[derive(Default)]
 struct FactPlaces {
     pieces: usize,

@@ -1,4 +1,4 @@
-//! What every request to a model must fulfil, whatever the policy that made it.
+//! The rules that every request to a model must follow, whichever policy made it.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub enum RequestRule {
     ResultHasCall,
     /// The results are at the beginning of their message.
     ResultsFirst,
-    /// A call id is used once, and a call has one result.
+    /// Each call id is used only once, and each call has only one result.
     IdOnce,
     /// The newest text of the user is in the request, or at least a line of it.
     KeepsRequest,
