@@ -92,7 +92,7 @@ fn number(code: &str) -> u16 {
 
 fn set_with_parameters(style: &mut Style, code: &str, parameters: &str) {
     let mut numbers: Vec<u16> = parameters.split(':').map(number).collect();
-    // Between the 2 and the three parts of a colour there may be the number of a colour space.
+    // Between the 2 and the colour's three components there may be the number of a colour space.
     if numbers[0] == 2 && numbers.len() > 4 {
         numbers.remove(1);
     }

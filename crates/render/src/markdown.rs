@@ -57,7 +57,8 @@ impl<'a> Page<'_, 'a> {
         let mut parts = vec![facts.agent.clone()];
         parts.extend(facts.models.iter().map(|model| escaped(&visible(model))));
         if let Some(chosen) = self.story.chosen_in_words() {
-            // The other figures are those of the whole session, so they are left out.
+            // The other figures are about the whole session, not about the chosen part, so they are
+            // left out.
             parts.push(chosen);
             let _ = writeln!(self.text, "{}", parts.join(" · "));
             return;
@@ -416,8 +417,8 @@ fn is_reference(rest: &str) -> bool {
 }
 
 /// Whether Markdown may parse brackets in a text as a link, a reference, a definition or a
-/// footnote. Single brackets are only a reference if there is a definition for them, and a text
-/// cannot make one.
+/// footnote. A single pair of brackets is a reference only if a definition for it exists, and a
+/// text cannot contain one.
 fn is_link(text: &str) -> bool {
     ["](", "][", "]:", "[^", "[["].iter().any(|link| text.contains(link))
 }

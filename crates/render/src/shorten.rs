@@ -59,7 +59,8 @@ fn short_lines(text: &str, most: usize) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A position at or before `at`: after a line feed if one is near, or else between two characters.
+/// A position at or before `at` to cut the text: after the last line feed if that is in the second
+/// half of the text before `at`, or else between two characters.
 fn line_end_before(text: &str, at: usize) -> usize {
     let at = floor(text, at);
     match text[..at].rfind('\n') {

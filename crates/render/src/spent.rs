@@ -16,8 +16,8 @@ pub(crate) struct Request<'a> {
     usage: RecordedUsage,
 }
 
-/// The requests of a session that have a usage, in the order of its items. Several records of one
-/// response may each contain its usage so far; they count as one request.
+/// The requests of a session whose usage is recorded, in the order of its items. If several records
+/// belong to one response, each may contain the usage so far; they count as one request.
 pub(crate) fn requests(transcript: &Transcript) -> Vec<Request<'_>> {
     let mut requests: Vec<Request<'_>> = Vec::new();
     let mut groups: HashMap<&str, usize> = HashMap::new();
@@ -150,7 +150,7 @@ impl fmt::Display for Cost {
 }
 
 impl CostFloor {
-    /// The label of the lower bound, with what it lacks.
+    /// The label of the lower bound, which says what the bound does not include.
     pub(crate) fn name(&self) -> String {
         match &self.prices_of {
             Some(date) => format!("at least, at list prices of {date}: {}", self.missing()),
@@ -158,7 +158,7 @@ impl CostFloor {
         }
     }
 
-    /// A description of what the sum lacks.
+    /// A description of what the sum does not include.
     fn missing(&self) -> String {
         let requests = plural(self.requests, "request");
         let mut missing = Vec::new();

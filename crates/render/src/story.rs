@@ -78,8 +78,8 @@ pub(crate) struct ChosenTurns {
 /// A message of the user and everything until the next one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// The number of the turn, from 1, which is the same in all outputs. 0 for what precedes the
-    /// first user message, which is shown like a turn.
+    /// The number of the turn, from 1; it is the same in all outputs. What precedes the first user
+    /// message is shown as a turn with the number 0.
     pub number: usize,
     /// The beginning of the user message on one line, with invisible characters made visible.
     pub title: String,

@@ -1,4 +1,4 @@
-//! Makes invisible characters visible, and those that change the display of others.
+//! Makes characters visible that are invisible, or that change how other characters are displayed.
 
 use std::fmt::Write as _;
 
@@ -65,8 +65,8 @@ fn is_escaped(c: char) -> bool {
     c >= '\u{7f}' && !is_harmless(c)
 }
 
-/// A text that has styles of its own, made safe for a terminal: colours (`ESC [ 1 m`), line feeds
-/// and tabs stay, and all other characters that a terminal would obey are made visible.
+/// Makes a text that contains styles safe for a terminal. Colours (such as `ESC [ 1 m`), line feeds
+/// and tabs stay; all other characters that a terminal would obey are made visible.
 pub fn keep_styles(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;

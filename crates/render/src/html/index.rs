@@ -75,8 +75,8 @@ fn began(session: &Listing) -> Option<jiff::Timestamp> {
     session.facts.started.as_deref().and_then(time::parse)
 }
 
-/// Whether a page is an index page that epitome wrote. A page of a session is not one, although the
-/// only page of a session has the same header.
+/// Whether a page is an index page that epitome wrote. The page of a session is none, although its
+/// header is the same if the session has only one page.
 pub fn is_index_page(html: &str) -> bool {
     html.contains("<span class=\"home\">epitome</span>")
         && !html.contains(&format!("<meta name=\"{FACTS}\""))

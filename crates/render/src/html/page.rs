@@ -22,8 +22,9 @@ pub use sheet::Sheet;
 
 /// Approximate bytes of the session on one page.
 const PAGE: u64 = 640 << 10;
-/// The number of bytes of code that are highlighted on all pages together, and the least and the
-/// most for one page. Highlighting takes a hundred times as long as everything else.
+/// The number of bytes of code that are highlighted on all pages together, and the minimum and
+/// maximum for a single page. They are limited because highlighting takes a hundred times as long
+/// as the rest of a page.
 const COLOURS: usize = 768 << 10;
 const COLOURS_OF_A_PAGE: std::ops::RangeInclusive<usize> = (8 << 10)..=(128 << 10);
 /// The heading of the items before the first user message.

@@ -360,8 +360,9 @@ impl Writer {
     }
 }
 
-/// The widths of columns that fit into `room`: narrow ones get what they need, wide ones share the
-/// rest. `None` if a column would become narrower than `NARROWEST_COLUMN` and than its widest cell.
+/// The widths of columns that fit into `room`. Narrow columns get the width that they need, and
+/// wide ones share the rest. `None` if a column would become narrower than `NARROWEST_COLUMN` and
+/// also narrower than its widest cell.
 fn column_widths(wanted: &[usize], room: usize) -> Option<Vec<usize>> {
     let mut left = room.checked_sub(BETWEEN * wanted.len().saturating_sub(1))?;
     let mut narrow_first: Vec<usize> = (0..wanted.len()).collect();
