@@ -57,12 +57,12 @@ impl<'a> RecordBytes<'a> {
         Text::Source(self.span(range))
     }
 
-    /// The bytes of a value that may be missing, as they are: those of a string have quotes.
+    /// The raw bytes of a value, if there is one. Those of a string include the quotes.
     pub fn literal(&self, found: &Found) -> Option<&'a [u8]> {
         found.as_ref().map(|range| &self.line[range.clone()])
     }
 
-    /// A value that no model sees, if there is one, as a hidden field.
+    /// A value that no model sees, as a hidden field; `None` if the value is missing.
     pub fn hidden(
         &self,
         name: &'static str,

@@ -62,8 +62,8 @@ pub enum ContextEffect {
     Nowhere,
     /// The entries are added at the end of the context.
     Adds,
-    /// The entry, which must be the only one of the record, is the system prompt: it replaces an
-    /// earlier one, or else becomes the first of the context. `Head::prompt` is not set.
+    /// The entry, which must be the only one of the record, is the system prompt. It replaces an
+    /// earlier system prompt, or becomes the first entry of the context. `Head::prompt` is not set.
     Prompt,
     /// The entry, which must be the only one of the record, replaces everything but the system
     /// prompt.
@@ -98,8 +98,8 @@ pub struct SessionReader<'f> {
 
 /// Reads a session. Readers never fail: a malformed line is kept and reported to `faults`.
 pub fn read<A: Records>(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
-    /// The size in bytes from which a batch is parsed on several cores: smaller ones are done
-    /// before another core could start.
+    /// The minimum size in bytes of a batch that is parsed on several cores. Smaller batches are
+    /// parsed before another core could start.
     const ENOUGH: u64 = 64 << 10;
     let mut agent = A::default();
     let mut session = SessionReader::new(faults);

@@ -106,8 +106,8 @@ impl<'a> Spliced<'a> {
         self.splices
     }
 
-    /// Lays more splices over this source, whose positions count in this source. The result is one
-    /// set of splices of the same base.
+    /// Applies more splices to this source; their positions are positions in this source. Returns
+    /// one set of splices with the same base as this one.
     ///
     /// # Errors
     ///

@@ -14,8 +14,8 @@ const MOST: usize = 64;
 pub struct Unknown(HashSet<(&'static str, String)>);
 
 impl Unknown {
-    /// Reports a kind that is not among the `known`; an empty kind is none, and is not reported.
-    /// `what` describes the kind, with its article.
+    /// Reports a kind that is not in `known`. An empty kind is not reported. `what` describes the
+    /// kind, with its article.
     pub fn kind(
         &mut self,
         (line, what): (u64, &'static str),

@@ -20,7 +20,7 @@ pub fn write(
     write::splices_with(transcript, source, edits, &SHAPES, &|edit| own(transcript, source, edit))
 }
 
-/// The replacements of edits that OpenCode needs in a form of its own: a part must stay a part,
+/// The replacements for edits that must be written in OpenCode's own form: a part must stay a part,
 /// with the members that its kind requires.
 fn own(transcript: &Transcript, source: &dyn Source, edit: &Edit) -> Option<Vec<OwnReplacement>> {
     let (At::Block { item, block } | At::Part { item, block, .. }) = edit.at else { return None };

@@ -19,15 +19,15 @@ pub fn passed_over(transcript: &Transcript) -> Option<&'static str> {
     (!is_today).then_some("only sessions of version 3 have them")
 }
 
-/// Whether a `context_edit` can replace an item: it refers to an entry by id, so the entry must
-/// have one.
+/// Whether a `context_edit` can replace an item. The item must be an entry with an id, because the
+/// edit refers to it by id.
 pub fn reaches(transcript: &Transcript, item: usize) -> bool {
     passed_over(transcript).is_none()
         && transcript.items[item].entry().is_some_and(|it| it.id.is_some() && is_editable(it))
 }
 
-/// Whether pi applies a `context_edit` to an entry. It does so for messages of users, models and
-/// tools, but not for its own messages and not for commands that the user ran.
+/// Whether pi applies a `context_edit` to an entry. It applies it to messages of users, models and
+/// tools, but not to pi's own messages or to commands that the user ran.
 pub fn is_editable(entry: &Entry) -> bool {
     match entry.role {
         Role::User | Role::Assistant => true,

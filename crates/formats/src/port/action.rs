@@ -44,8 +44,8 @@ const MANNER: [&str; 6] =
 const FOLDER: [&str; 4] = ["workdir", "cwd", "dir_path", "directory"];
 
 impl ToolAction {
-    /// The action of a call in a session with the working directory `cwd`; `None` if the call does
-    /// something else or more.
+    /// The action of a call in a session with the working directory `cwd`. `None` if the call does
+    /// something that no [`ToolAction`] describes, or something in addition.
     pub fn from_call<'t>(
         call: &'t Call,
         all: &Conversation<'t>,
@@ -180,7 +180,7 @@ impl<'v, 'a> Members<'v, 'a> {
         }
     }
 
-    /// Whether the members that were not taken do not change what the call does.
+    /// Whether the members that have not been taken have no effect on what the call does.
     fn are_without_effect(&self, cwd: Option<&str>) -> bool {
         self.0.iter().all(|(key, value)| {
             let is_default = value.is_null() || value.raw() == b"false";
@@ -196,7 +196,8 @@ fn field_path(call: &Call, role: FieldRole) -> Option<&str> {
     call.fields.iter().find(|field| field.role == role).map(|field| &*field.name)
 }
 
-/// The texts of two members, of an object that has no others.
+/// The texts of the members that are named `old` and `new`; `None` unless the object has exactly
+/// these two.
 fn pair(value: &Value<'_>, old: &str, new: &str) -> Option<(String, String)> {
     if value.members().len() != 2 {
         return None;

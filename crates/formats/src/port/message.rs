@@ -59,8 +59,9 @@ impl PortedCall<'_> {
     }
 }
 
-/// The messages of a transcript's context, and the conversation that they are from: it reads their
-/// texts, and counts what is left out. Ids of calls get at most `longest_id` characters.
+/// The messages of a transcript's context, and the conversation that they are from, which reads
+/// their texts and counts what is left out. Ids of calls are shortened to at most `longest_id`
+/// characters.
 ///
 /// If the first message would be a response, a message of the agent comes before it.
 pub fn messages<'t>(
@@ -140,8 +141,8 @@ fn add_entry<'t>(
     });
 }
 
-/// Counts a block that is not understood as left out: as sealed if only a service can read it, or
-/// else as `or`.
+/// Counts a block that epitome does not understand as left out: as sealed if only the service can
+/// read it, or else as `or`.
 fn leave_opaque(all: &mut Conversation<'_>, block: &Block, or: LeftBehind) {
     let Block::Opaque(span) = block else { return };
     let raw = all.raw(*span);
