@@ -203,7 +203,8 @@ impl<'l> Request<'l> {
             "call" => Request::Call(members(op, said)?),
             "push" => Request::Push(members(op, said)?),
             "step" => Request::Step(members(op, said)?),
-            // An empty list removes all messages, so the member must be present.
+            // A missing list is an error and is not read as an empty one, which would remove all
+            // messages.
             "view" if said.iter().all(|(key, _)| *key != "messages") => {
                 return Err(usage("`messages` of `view` is the whole list; it is missing"));
             }

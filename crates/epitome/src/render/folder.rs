@@ -448,8 +448,8 @@ fn foreign(path: &Path) -> Error {
         .with_hint("choose another folder")
 }
 
-/// The files in a folder that epitome rendered: their names follow from those in its manifest, and
-/// no other program chooses such names.
+/// The files in a folder that epitome rendered. They are recognised by their names, which begin
+/// with the names of sessions in the folder's manifest; no other program chooses such names.
 pub(crate) fn rendered_in(folder: &Path) -> Vec<PathBuf> {
     let Ok(sessions) = ours(folder) else { return Vec::new() };
     let names: Vec<String> = sessions

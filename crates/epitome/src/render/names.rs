@@ -43,7 +43,8 @@ pub(super) fn names(reading: &RenderSource, known: &[Listing]) -> Names {
 
 /// A name for a session, which no other session in `known` has.
 fn main(agent: &str, id: &str, origin: Option<&str>, known: &[Listing]) -> PageName {
-    // A dot in a name separates the session from a sub-agent.
+    // In a name, a dot separates the session from a sub-agent, so an id with a dot is not used as
+    // it is.
     let plain = PageName::exact(&format!("{agent}-{id}"))
         .filter(|name| !id.contains('.') && name.stem().len() <= LONGEST);
     if let Some(name) = plain.filter(|name| is_free(name, origin, known)) {

@@ -101,8 +101,8 @@ impl Job<'_> {
         let rules = self.rules(recipe, context);
         let tokens = context.usage().tokens.0 as f64;
         let target = self.with.target.map_or(0, |share| (tokens * share) as u64);
-        // With a target, even of 0, the compaction is made whatever the size; 0 leaves the target
-        // to the recipe.
+        // Because a target is given, the compaction is made even if the context is small. With the
+        // target 0, the recipe's own target is used.
         context.ask_for_compaction(None, Some(Tokens(target)));
         let pieces = pool.pieces(context.view()?, &self.counter);
         self.judge(tally, cut.call(), &pieces);

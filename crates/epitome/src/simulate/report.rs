@@ -126,7 +126,7 @@ struct Sums {
     over: u64,
     /// Tokens of all requests.
     context: u64,
-    /// The number of pins that were kept, and of all pins.
+    /// The number of pins that were kept, and the number of all pins.
     pins: (u64, u64),
     /// The number of edits after forced compactions for which a file must be read again, and the
     /// number of all edits after forced compactions.

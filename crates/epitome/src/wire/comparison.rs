@@ -214,9 +214,9 @@ fn total(conversations: &[GroupSum]) -> GroupSum {
     total
 }
 
-/// The difference between the two groups in the cost per `count`. Requests of one conversation are
-/// similar, so the conversation is the unit of the statistics. The interval is that of the
-/// logarithm of the two ratios, computed by the delta method.
+/// The difference between the two groups in the cost per `count`. The statistics treat a
+/// conversation as one observation, because requests of one conversation are similar. The interval
+/// is computed for the logarithm of the ratio of the two costs, by the delta method.
 fn difference(
     treated: &[GroupSum],
     holdout: &[GroupSum],
