@@ -128,8 +128,8 @@ impl<'a> Spliced<'a> {
         Spliced::over(self.base, joined.splices)
     }
 
-    /// The range of the base that is at `span` of this source; `None` if a splice overlaps the
-    /// span, or if it exceeds the end.
+    /// The range of the base that is at `span` of this source. `None` if a splice overlaps the
+    /// span, or if the span goes beyond the end of this source.
     pub fn span_in_base(&self, span: Span) -> Option<Span> {
         // An empty span is in the base if the byte after it is, or the byte before it.
         let probes = [Some(span.start), span.start.checked_sub(1).filter(|_| span.is_empty())];

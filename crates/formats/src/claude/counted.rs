@@ -28,8 +28,8 @@ pub(super) fn keep(transcript: &mut Transcript, usages: &Usages) {
     }
 }
 
-/// The items that hold only reasoning, of responses in which the next record states another usage
-/// or is missing.
+/// The items whose reasoning must be kept, in order. [`Response::reasoning_to_keep`] selects them
+/// for each response.
 fn items_to_keep(transcript: &Transcript, usages: &Usages) -> Vec<usize> {
     let mut responses: HashMap<&str, Response> = HashMap::new();
     for &(item, usage) in usages {

@@ -109,7 +109,7 @@ pub struct Log {
 /// How to undo a compaction.
 #[derive(Clone, Debug)]
 enum Undo {
-    /// Edits: each slot, and the item it had before.
+    /// Edits: the slots that they changed, each with the item that it contained before.
     Edits(Vec<(usize, usize)>),
     /// A summary: the items that it replaced.
     Summary(Vec<usize>),

@@ -219,7 +219,7 @@ fn text_of<'v, 'a>(object: Option<&'v Value<'a>>, key: &str) -> Option<&'v Value
 
 fn usage(usage: &Value<'_>) -> Option<RecordedUsage> {
     let cached = usage.integer_of("cachedContentTokenCount");
-    // Thoughts are counted as part of the candidates, as totals in recorded sessions show.
+    // The tokens of thoughts are included in `candidatesTokenCount`: recorded totals show this.
     Some(RecordedUsage {
         input: usage.integer_of("promptTokenCount")?,
         output: usage.integer_of("candidatesTokenCount").unwrap_or(0),
