@@ -72,12 +72,12 @@ pub fn from_json(bytes: &[u8]) -> Result<Document, JsonError> {
 struct Written {
     epitome_transcript: u64,
     agent: String,
-    /// For other readers; ignored by `from_json`.
+    /// The key figures, for programs other than epitome. `from_json` ignores them.
     #[serde(default)]
     facts: Facts,
     head: WrittenHead,
     context: Vec<usize>,
-    /// For other readers; ignored by `from_json`.
+    /// The compactions, for programs other than epitome. `from_json` ignores them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     compactions: Vec<PastCompaction>,
     entries: Vec<WrittenEntry>,
