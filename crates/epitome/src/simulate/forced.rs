@@ -102,7 +102,8 @@ impl Job<'_> {
         let tokens = context.usage().tokens.0 as f64;
         let target = self.with.target.map_or(0, |share| (tokens * share) as u64);
         // Because a target is given, the compaction is made even if the context is small. With the
-        // target 0, the recipe's own target is used.
+        // target 0, the passes remove all that they can, and the recipe determines the size of a
+        // digest.
         context.ask_for_compaction(None, Some(Tokens(target)));
         let pieces = pool.pieces(context.view()?, &self.counter);
         self.judge(tally, cut.call(), &pieces);
