@@ -151,7 +151,8 @@ impl Rewriter {
         }
         memo.sent.add(&chains, now);
         let next_cut = self.next_cut(&request, &memo, &before, &decisions, effect.cut);
-        // The decisions of a cut are about messages that were sent before.
+        // The decisions of a cut are about messages that were sent before, so what they save is in
+        // `saved_before`.
         effect.saved_before = saved(&decisions) - effect.saved_now;
         effect.cuts = memo.cuts(&chains);
         drop(memo);
@@ -422,7 +423,8 @@ impl Before {
     fn find(request: &Request<'_>, memo: &Memo, now: Instant) -> Before {
         let Request { messages, chains, .. } = *request;
         let longest = memo.sent.longest_beginning(chains);
-        // Where an old message was changed, a little of the beginning is in a cache at most.
+        // If the agent has changed an old message, only a short beginning of the request may be in
+        // the provider's cache.
         let is_enough = |(length, _): &(usize, SentRequest)| {
             let behind = messages.list.end - messages.all[length - 1].span.end;
             behind * 4 <= messages.list.len() * 3

@@ -50,7 +50,8 @@ impl RequestHead {
     }
 }
 
-/// The span of a client: <https://www.w3.org/TR/trace-context/#traceparent-header>.
+/// The span of a client, as the header `traceparent` states it:
+/// <https://www.w3.org/TR/trace-context/#traceparent-header>.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct TraceParent {
     trace: String,

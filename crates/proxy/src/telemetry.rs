@@ -155,7 +155,7 @@ impl Dropped {
 }
 
 impl Telemetry {
-    /// Makes the value that takes spans, and the exporter that sends them on.
+    /// Makes the queue of spans, and the exporter that takes spans from it and sends them.
     pub(crate) fn new(settings: TelemetrySettings) -> (Telemetry, Exporter) {
         let (spans, waiting) = channel(WAITING);
         let dropped = Arc::<Dropped>::default();

@@ -76,13 +76,14 @@ impl Upstream {
 /// Chooses the service of a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Route {
-    /// Always this one.
+    /// Always this service.
     One(Upstream),
-    /// The provider's own, by the path and the headers of the request.
+    /// The own service of the provider that the path and the headers of the request name.
     ByRequest,
 }
 
-/// The service of Codex for users who are signed in with ChatGPT, and the header of their requests.
+/// The service of Codex for users who are signed in with ChatGPT, and the header by which their
+/// requests are recognised.
 const CHATGPT: (&str, &str) = ("https://chatgpt.com/backend-api/codex", "chatgpt-account-id");
 
 impl Route {
