@@ -5,7 +5,7 @@
 //! compared with the original, and counted. Nothing is written to disk here.
 //!
 //! `Stages::plan` runs the stages, `write` removes edits that the agent's own way cannot express,
-//! and `write_and_verify` does the rest; for a digest or a summary it is called at once.
+//! and `write_and_verify` does the rest. A digest and a summary do not need `write`.
 
 mod digest;
 mod ingest;
@@ -151,7 +151,7 @@ impl<'a, S: Source> PreparedCompaction<'a, S> {
     ///
     /// `ReadOnly` if sessions of this format are never written; `Broken` if the edits cannot be
     /// written; `Unsupported` if this agent has no records for [`Way::Native`]; `Refused` if this
-    /// session cannot have one; the error of reading the session.
+    /// session cannot have such records; the error of reading the session.
     pub fn in_way(
         way: Way,
         session: &'a Loaded<S>,
@@ -199,12 +199,13 @@ impl<'a, S: Source> PreparedCompaction<'a, S> {
         Spliced::new(&self.session.source, splices)
     }
 
-    /// Returns an error if the compaction would violate an invariant. `path` is the path of the
-    /// session in the error.
+    /// Returns an error if the compaction would violate an invariant, or if the archive could not
+    /// recognise the compacted session. `path` is the path of the session in the error.
     ///
     /// # Errors
     ///
-    /// `Invariant`, with the first violations as its causes.
+    /// `Invariant`, with the first violations as its causes; `Refused` if the archive could not
+    /// recognise the compacted session.
     pub fn check_invariants(&self, path: &Path) -> Result<()> {
         check_invariants(&self.violations, path)?;
         self.check_is_known_again().map_err(|err| err.at(path))

@@ -111,7 +111,7 @@ impl Calls {
         self.ids.get(at).map(|id| &**id)
     }
 
-    /// The number of calls that were made.
+    /// The number of calls in the log; calls with the same id count as one.
     pub fn len(&self) -> usize {
         self.ids.len()
     }

@@ -23,13 +23,13 @@ pub struct Total {
     pub tokens: Tokens,
     /// How many of `tokens` the API format adds around blocks.
     pub frames: Tokens,
-    /// Bytes, as they are in the log.
+    /// Bytes of the contents of blocks, as they are in the log.
     pub bytes: u64,
     /// Characters as they are in the log, including what the API format adds.
     pub chars: u64,
     /// Number of tool results.
     pub results: u64,
-    /// Number of turns of the user.
+    /// Number of turns: every entry of the user begins one.
     pub turns: u64,
     /// Number of messages: consecutive entries of the model count as one, and so do consecutive
     /// entries of all other roles.

@@ -12,7 +12,8 @@ use super::Context;
 use super::excerpt::{Excerpt, calls_of, from_first};
 use epitome_error::{ErrorKind, Result};
 
-/// The number of bytes up to which an entry is indexed for digests when it is added.
+/// The maximum number of bytes of an entry that is indexed for digests when it is added. A larger
+/// entry is indexed only when a digest is made.
 const LEARNED: u64 = 1 << 20;
 
 impl Context {

@@ -86,8 +86,8 @@ impl Context {
         }
     }
 
-    /// Runs the passes of a recipe and writes their plan, except edits of the prompt and of copies
-    /// that no model sees. Returns the number of edits of each pass.
+    /// Runs the passes of a recipe and writes their plan, except edits of the prompt and of hidden
+    /// copies, which are not sent to a model. Returns the number of edits of each pass.
     pub(super) fn carry_out(&mut self, recipe: &Recipe) -> Result<BTreeMap<String, u64>> {
         let transcript = self.log.parsed().transcript();
         let source = self.log.bytes();

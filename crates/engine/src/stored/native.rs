@@ -84,7 +84,8 @@ pub(super) fn only_if_it_pays<S: Source>(planned: &mut PreparedCompaction<'_, S>
 }
 
 /// Keeps those edits that an appended record can express. Existing records never change, so hidden
-/// fields can go only from records that are appended again, and only if these include such fields.
+/// fields can be removed only from records that are appended again, and only if appended records
+/// include such fields.
 fn only_what_is_said_again<S>(append: &Append, session: &Loaded<S>, plan: &mut Plan) {
     let transcript = &session.transcript;
     let reached = transcript.context.iter().copied();
@@ -110,7 +111,7 @@ fn only_what_is_said_again<S>(append: &Append, session: &Loaded<S>, plan: &mut P
 }
 
 /// Keeps the edits of results that are longer than the text which the agent sends for a marked
-/// result, and sets the text of these edits to it.
+/// result. Each of these edits then replaces its result by that text.
 fn only_what_is_marked<S: Source>(
     mark: &Mark,
     session: &Loaded<S>,
