@@ -1,9 +1,9 @@
 //! The native module of the npm package `@epitome-cli/context`: the library for Node.
 //! `docs/typescript.md` has a guide.
 //!
-//! Every function takes a JSON object and returns JSON, `{"error": …}` included: the package around
-//! it, in `npm`, has the types, the documentation and the errors. What may take long is done on a
-//! thread of Node's pool, so that the event loop goes on.
+//! Every function takes a JSON object and returns JSON, which is `{"error": …}` after an error. The
+//! package around this module, in `npm`, has the types, the documentation and the errors. Functions
+//! that may take long work on a thread of Node's pool, so that the event loop goes on.
 //!
 //! # Absent
 //!
@@ -31,13 +31,13 @@ impl Engine {
         Engine::default()
     }
 
-    /// Starts it: `{"ok":true}`, or an error.
+    /// Starts the engine, and returns `{"ok":true}` or an error.
     #[napi]
     pub fn start(&self, options: String) -> String {
         self.engine.start(options.as_bytes())
     }
 
-    /// Stops it: its log is free for another engine.
+    /// Stops the engine. Another engine can then open its log.
     #[napi]
     pub fn stop(&self) {
         self.engine.stop();
@@ -49,20 +49,21 @@ impl Engine {
         self.engine.answer(line.into_bytes())
     }
 
-    /// As `answer`, on another thread: a promise.
+    /// Like `answer`, but works on another thread, and returns a promise of the answer.
     #[napi]
     pub fn answer_later(&self, line: String) -> AsyncTask<Answer> {
         AsyncTask::new(Answer { engine: Arc::clone(&self.engine), line })
     }
 }
 
-/// Calls the function `name` with a request on another thread: a promise of its result as JSON.
+/// Calls the function `name` with a request on another thread, and returns a promise of its result
+/// as JSON.
 #[napi]
 pub fn call(name: String, request: String) -> AsyncTask<Call> {
     AsyncTask::new(Call { name, request })
 }
 
-/// A request to an engine.
+/// The task that answers a request to an engine on another thread.
 pub struct Answer {
     engine: Arc<epitome_bindings::Engine>,
     line: String,
@@ -82,7 +83,7 @@ impl Task for Answer {
     }
 }
 
-/// A call of a function on stored sessions.
+/// The task that calls a function on stored sessions on another thread.
 pub struct Call {
     name: String,
     request: String,
@@ -101,7 +102,8 @@ impl Task for Call {
     }
 }
 
-/// A panic on a thread of Node's pool would end the process: it rejects the promise instead.
+/// Does the work. If the work panics, the result is an error, which rejects the promise. Otherwise
+/// a panic on a thread of Node's pool would end the process.
 fn catch_panic(work: impl FnOnce() -> String) -> Result<String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| Error::from_reason("a bug in epitome"))
 }
