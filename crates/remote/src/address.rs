@@ -45,7 +45,7 @@ pub struct Retries {
     pub count: usize,
     /// The wait before the first repetition. Each further wait is about twice as long.
     pub first_wait: Duration,
-    /// After this time, no request is repeated.
+    /// How long after its first attempt a request may be repeated.
     pub until: Duration,
     /// The timeout of a connection.
     pub connect: Duration,
@@ -54,7 +54,7 @@ pub struct Retries {
 }
 
 impl Retries {
-    /// For a user who asked for a transfer: two minutes.
+    /// For a transfer that the user requested: failed requests are repeated for up to two minutes.
     pub const LONG: Retries = Retries {
         count: 8,
         first_wait: Duration::from_millis(200),
@@ -62,8 +62,9 @@ impl Retries {
         connect: Duration::from_secs(10),
         request: Duration::from_secs(120),
     };
-    /// For a transfer after something else, which a machine without a network must not delay: three
-    /// seconds, and a quarter of a minute if the other side accepts a request and is silent.
+    /// For a transfer that follows another command, whose end must not be delayed where there is no
+    /// network. Failed requests are repeated for up to three seconds; a request that the other side
+    /// accepts and does not answer takes 15 seconds.
     pub const SHORT: Retries = Retries {
         count: 1,
         first_wait: Duration::from_millis(100),
@@ -79,8 +80,9 @@ impl Retries {
 }
 
 impl Address {
-    /// Connects to the service. No request is made. `options` are the variables of the environment
-    /// that its own tools read: `AWS_ACCESS_KEY_ID`; names that mean nothing are ignored.
+    /// Connects to the service. No request is made. `options` are variables of the environment as
+    /// the service's own tools read them, such as `AWS_ACCESS_KEY_ID`; those with unknown names are
+    /// ignored.
     ///
     /// # Errors
     ///

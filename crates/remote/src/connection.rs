@@ -18,7 +18,7 @@ use crate::failure::{Access, failed, is_uncertain};
 use crate::head::{self, Head, Unsealed};
 use crate::key::SealKey;
 
-/// How many heads are requested at the same time.
+/// How many heads, the small objects of names, are requested at the same time.
 const AT_ONCE: usize = 16;
 /// How often the creation of a head is tried when its result is unknown.
 const TRIES: u32 = 5;
@@ -52,7 +52,7 @@ pub(crate) struct Seen {
 pub(crate) enum Created {
     /// The head was created.
     Yes,
-    /// There is another one.
+    /// The name has this other head already.
     Taken(Head),
 }
 
@@ -118,8 +118,8 @@ impl Connection {
         Ok(Some((head, meta)))
     }
 
-    /// Creates an object, unless there is one. A request whose answer was lost may have created it:
-    /// then the object itself answers.
+    /// Creates the object of a head, unless its name has one. A request that failed because its
+    /// answer was lost may have created the object, so it is read after such a failure.
     pub async fn create(&self, head: &Head, sealed: PutPayload) -> Result<Created> {
         let object = self.object_of(&head.name);
         let location = self.location(&head.name);
@@ -141,7 +141,7 @@ impl Connection {
             match self.head(&head.name).await {
                 Ok(Some((there, _))) if there == *head => return Ok(Created::Yes),
                 Ok(Some((there, _))) => return Ok(Created::Taken(there)),
-                // Another writer is about to create it, or the request was lost.
+                // Another writer is about to create the object, or the request was lost.
                 Ok(None) if attempt < TRIES => {}
                 Err(other) if exists => return Err(other),
                 Ok(None) | Err(_) => return Err(failed(err, Access::Write, &location)),
@@ -180,7 +180,7 @@ impl Connection {
         Ok(listing)
     }
 
-    /// The head of a listed object, which may have been deleted since.
+    /// The head of a listed object; `None` if the object was deleted since.
     async fn listed(&self, meta: ObjectMeta, location: &Path) -> Result<Option<Head>> {
         let version = meta.e_tag.clone().unwrap_or_else(|| meta.last_modified.to_rfc3339());
         let known = (meta.location.clone(), version);

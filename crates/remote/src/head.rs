@@ -58,7 +58,7 @@ pub(crate) enum Unsealed {
 }
 
 impl Head {
-    /// The name of a pack and where its bytes are.
+    /// Where the bytes of the pack are; `None` for a note.
     pub(crate) fn payload(&self) -> Option<&Payload> {
         match &self.content {
             Content::Pack(payload) => Some(payload),
@@ -66,7 +66,7 @@ impl Head {
         }
     }
 
-    /// The head as JSON after its proof, encrypted.
+    /// Encrypts the proof of the head, followed by the head as JSON.
     pub(crate) fn seal(&self, key: &SealKey) -> std::io::Result<Vec<u8>> {
         let json = serde_json::to_vec(self).map_err(std::io::Error::other)?;
         let mut writer = key.seal(Vec::new())?;
@@ -75,14 +75,14 @@ impl Head {
         writer.finish()
     }
 
-    /// Decrypts a head and checks its proof: anyone who knows the public part of the key can
-    /// encrypt.
+    /// Decrypts a head and checks its proof. The proof is needed because anyone who knows the
+    /// public part of the key can encrypt.
     pub(crate) fn open(sealed: &[u8], key: &SealKey) -> Result<Head, Unsealed> {
         let mut plain = Vec::new();
         let mut reader = key.open(sealed).map_err(Unsealed::Undecrypted)?;
         reader.read_to_end(&mut plain).map_err(Unsealed::Damaged)?;
         let (proof, json) = plain.split_first_chunk::<32>().ok_or(Unsealed::Forged)?;
-        // The comparison of hashes takes the same time for all.
+        // The comparison of two hashes takes the same time wherever they differ.
         if key.proof(json) != blake3::Hash::from_bytes(*proof) {
             return Err(Unsealed::Forged);
         }

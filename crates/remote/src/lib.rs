@@ -1,10 +1,10 @@
-//! Packs of the archive in object storage: S3 and what speaks its language, Google Cloud Storage,
+//! Packs of the archive in object storage: S3 and services with the same API, Google Cloud Storage,
 //! Azure Blob Storage, or a folder.
 //!
 //! [`ObjectPackStore`] is a [`PackStore`](epitome_store::archive::pack_store::PackStore) over such
 //! a storage. Everything in it is encrypted with a [`SealKey`] before it leaves the machine, names
-//! included. [`push`] copies the packs that it does not have; [`pull`] copies those of a session,
-//! or of all, to this machine, and proves each.
+//! included. [`push`] copies the packs to the storage that it does not have; [`pull`] copies the
+//! packs of one session or of all sessions to this machine, and proves each.
 //!
 //! [`SharedFolder`] is another place: redacted sessions that a team reads, not encrypted.
 //!
@@ -18,8 +18,9 @@
 //!
 //! Each part of a name is a keyed hash. The object of a name is small, and is created only if no
 //! object of that name exists, after the bytes are stored completely: so a pack is whole or absent,
-//! of two writers of one name the first has it, and no listing decides anything. The object itself
-//! contains the name, so there is no index that could be wrong.
+//! and if two writers use one name, the first one gets it. No decision depends on a listing, which
+//! may be out of date. The object itself contains the name, so there is no index that could be
+//! wrong.
 //!
 //! # Absent
 //!

@@ -152,7 +152,8 @@ impl Sealed {
             self.connection.objects.get_opts(&self.object, options).await?.bytes().await
         });
         let block = got.map_err(|err| {
-            // A head without its pack is damage: the bytes are written first.
+            // A head whose pack is missing is damage, because the bytes of a pack are written
+            // before its head.
             match failed(err, Access::Read, &self.location) {
                 err if err.kind() == ErrorKind::NotFound => damaged(&self.location).because(err),
                 err => err,

@@ -30,8 +30,8 @@ use crate::upload::{NotUploaded, Uploader};
 /// Keeps packs in object storage, encrypted. Clones share the connection.
 ///
 /// A pack is staged in a local folder, encrypted and uploaded, and then named by a small object
-/// that is created only if there is none of that name. Of two writers of one name, the first has
-/// it; the name of a pack that is not complete does not exist.
+/// that is created only if there is none of that name. If two writers use one name, the first one
+/// gets it. The name of a pack exists only once the pack is complete.
 ///
 /// Every method waits for the network: [`Retries`] says for how long.
 #[derive(Clone)]
@@ -89,8 +89,9 @@ impl ObjectPackStore {
         Ok(marker.map(|marker| marker.recipient))
     }
 
-    /// Checks that the packs at the address are sealed with the key. If there are none, the address
-    /// is marked as one for this key: of two machines that do this at once, the first has it.
+    /// Checks that the packs at the address are sealed with the key. If nothing was stored there
+    /// yet, the address is marked as one for this key. If two machines do this at once with
+    /// different keys, the key of the first one counts.
     ///
     /// # Errors
     ///
@@ -139,7 +140,7 @@ impl ObjectPackStore {
         Ok((hashes.collect(), listing.unread))
     }
 
-    /// Stores a pack under a name, unless there is one.
+    /// Stores a pack under a name, unless the name exists.
     pub(crate) fn put_pack(&self, pack: &dyn PackBytes, name: &str) -> Result<Put> {
         let connection = &*self.connection;
         let location = self.location(name);
@@ -164,7 +165,8 @@ impl ObjectPackStore {
         match self.create(&head)? {
             Created::Yes => Ok(Put::New),
             Created::Taken(other) => {
-                // Nothing refers to the bytes. If they cannot be deleted now, a sweep does it.
+                // No name refers to the bytes that were stored. If they cannot be deleted now, a
+                // later sweep deletes them.
                 connection.runtime.block_on(connection.objects.delete(&object)).ok();
                 Ok(Put::existing(&other, &hash))
             }
@@ -330,8 +332,9 @@ impl PackStore for ObjectPackStore {
 
     fn remove_if_empty(&self, _folder: &str) {}
 
-    /// Finds the bytes of packs that no name refers to, seven days after they were written. Nothing
-    /// is found if a name cannot be read. The folder must be the root.
+    /// Finds the bytes of packs that no name refers to and that were written more than seven days
+    /// ago, and removes them if `mode` says so. Finds nothing if a name cannot be read, or if
+    /// `folder` is not the root.
     fn sweep(&self, folder: &str, mode: GcMode) -> Vec<Bytes> {
         if !folder.is_empty() {
             return Vec::new();

@@ -41,8 +41,8 @@ pub struct PullReport {
     pub unread: Vec<Error>,
 }
 
-/// The name of a pack in the remote archive contains its number and its hash: two machines that
-/// wrote different packs of one number use different names, and one pack has one name.
+/// The name of a pack in the remote archive. It contains the number and the hash of the pack, so
+/// that different packs with the same number, from two machines, have different names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct RemoteName {
     /// The folder of the session: `claude/0f3c9a52`.
@@ -100,7 +100,8 @@ impl PushRecord {
         format!("{} {len}", pack.name)
     }
 
-    /// Adds lines. What cannot be written is only asked for again.
+    /// Replaces the lines. If they cannot be written to disk, the next call only makes more
+    /// requests.
     fn write(&mut self, lines: BTreeSet<String>) {
         self.lines = lines;
         let text: String = self.lines.iter().map(|line| format!("{line}\n")).collect();
@@ -192,7 +193,7 @@ fn push_packs(
                 }
                 done.insert(PushRecord::line(&local, len));
             }
-            // It was removed after the folder was listed.
+            // The pack was removed after the folder was listed.
             Err(err) if err.kind() == ErrorKind::NotFound => {}
             Err(err) => {
                 pushed = Err(err);
@@ -211,7 +212,8 @@ enum State {
     Known,
 }
 
-/// Copies one pack, if it is not there. Returns its length, too.
+/// Copies one pack, if the remote archive does not have it. Returns which was the case, and the
+/// length of the pack.
 fn push_pack(
     from: &FolderStore,
     to: &ObjectPackStore,
@@ -257,7 +259,7 @@ fn packs_in(store: &FolderStore, folder: &str) -> Result<Vec<LocalPack>> {
     Ok(names.collect())
 }
 
-/// The names of folders that are not hidden: the trash is.
+/// The names of the folders in a folder, without hidden ones such as the trash.
 fn folders(store: &FolderStore, folder: &str) -> Result<Vec<String>> {
     let folders = store.list(folder)?.into_iter().filter_map(|listed| match listed {
         FolderName::Folder(name) if !name.starts_with('.') => Some(name),
@@ -271,7 +273,7 @@ fn number_of(file: &str, extension: &str) -> Option<u64> {
 }
 
 /// Copies packs of a session and of what was compacted with it, or of all sessions, from the remote
-/// archive to the local one, whose packs are in `local`. `files` is that of
+/// archive to the local one, whose packs are in `local`. `files` is the same as for
 /// [`Archive::import`]. Each pack is proved by its hash before it is added.
 ///
 /// # Errors
@@ -319,7 +321,7 @@ struct Pull<'a> {
 }
 
 impl Pull<'_> {
-    /// Copies the packs below a folder that are not here.
+    /// Copies the packs below a folder of the remote archive that the local archive does not have.
     fn folder(&mut self, folder: &str, removed: Removed) -> Result<()> {
         let below = if folder.is_empty() { AREA.to_owned() } else { format!("{AREA}/{folder}") };
         let (hashes, unread) = self.from.hashes(&below)?;
@@ -342,7 +344,8 @@ impl Pull<'_> {
         Ok(())
     }
 
-    /// Those of the packs of a session that are not here.
+    /// Those of the remote packs of a session that the local archive does not have. Packs that were
+    /// removed here on purpose are left out and counted, unless `removed` is `Copy`.
     fn missing(
         &mut self,
         folder: &str,

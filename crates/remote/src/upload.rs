@@ -12,7 +12,8 @@ use crate::head::Payload;
 use crate::key::SealKey;
 
 /// An object of up to this length is stored by one request, a longer one in parts of this length.
-/// Services require at least 5 MiB, and at most 10,000 parts: 80 GB.
+/// Services require parts of at least 5 MiB, and at most 10,000 of them, so that an object has at
+/// most about 80 GB.
 pub(crate) const PART: usize = 8 << 20;
 /// How many bytes of a pack are read at once.
 const CHUNK: usize = 256 << 10;
@@ -121,7 +122,8 @@ struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// Sends what is pending as parts, except for the last bytes: the last part may be short.
+    /// Sends full parts while more than [`PART`] bytes are pending. The rest waits, because only
+    /// the last part may be shorter.
     fn send_full(&mut self, pending: &Pending) -> Result<(), NotUploaded> {
         while pending.bytes().len() > PART {
             let rest = pending.bytes().split_off(PART);

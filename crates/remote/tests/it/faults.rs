@@ -35,7 +35,8 @@ impl Case {
         machine.remote_in(folder, &self.server.options(self.network.address))
     }
 
-    /// How many packs a new machine gets. They restore the session.
+    /// Pulls to a new machine, and checks that the packs restore the session, if there are any.
+    /// Returns their number.
     fn packs_there(&self, folder: &str) -> usize {
         let machine = Machine::new(&self.machine.key);
         let remote = machine.remote_in(folder, &self.server.options(self.server.address));

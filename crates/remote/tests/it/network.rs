@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::server::Server;
 
-/// What happens when a direction has carried its bytes.
+/// What happens after a direction has carried the number of bytes that was set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// The connection ends, and the next one works.
@@ -48,9 +48,9 @@ impl Links {
 /// One direction: how many bytes it still carries.
 struct Link {
     left: AtomicI64,
-    /// 1 for [`Cut::Once`].
+    /// 1 for [`Cut::Once`], 0 for [`Cut::Forever`].
     once: AtomicI64,
-    /// 1 after a cut.
+    /// 1 after a cut, 0 before it.
     was_cut: AtomicI64,
 }
 
