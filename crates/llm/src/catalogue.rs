@@ -47,7 +47,8 @@ pub struct ListedModel {
     pub summaries: bool,
     /// The price of the model.
     pub price: Price,
-    /// The price of all tokens of a request whose input has more than this many tokens.
+    /// If long requests have another price: a number of tokens, and the price of all tokens of a
+    /// request whose input has more.
     pub above: Option<(Tokens, Price)>,
 }
 
@@ -139,7 +140,7 @@ impl ListedModel {
         if self.thinks { self.window - Tokens(THOUGHT) } else { self.window }
     }
 
-    /// The cost of one request.
+    /// The cost of one request at list prices.
     pub fn cost(&self, used: &TokenUsage) -> MicroDollars {
         let input = used.input + used.cached + used.cache_written;
         let price = match &self.above {

@@ -160,7 +160,7 @@ impl Client {
         Ok(response)
     }
 
-    /// Builds the HTTP request for a request to the model.
+    /// Builds the HTTP request for a request to the model, authentication included.
     fn post(&self, request: &Request<'_>, stream: bool) -> Result<HttpRequest, Failure> {
         let ClientSetup { name, known, .. } = &self.setup;
         let options = Options {
@@ -224,7 +224,7 @@ impl Client {
         answer::on_the_way(err, self.setup.timeout, self.setup.key.as_ref())
     }
 
-    /// The whole body of a response. Fails if it is longer than [`LONGEST`].
+    /// Reads the whole body of a response. Fails if the body is longer than [`LONGEST`].
     async fn whole(&self, response: &mut reqwest::Response) -> Result<String, Failure> {
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(|err| self.on_the_way(&err))? {

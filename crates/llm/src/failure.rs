@@ -86,7 +86,7 @@ pub enum FailureCause {
     Service,
     /// The network.
     Network,
-    /// None of these places: the caller stopped the request.
+    /// There is no cause that can be removed: the caller stopped the request.
     Elsewhere,
 }
 
@@ -127,7 +127,7 @@ impl Failure {
         }
     }
 
-    /// Whether a retry may succeed.
+    /// Whether the same request may succeed if it is sent again.
     pub fn may_pass(&self) -> bool {
         match self {
             Failure::Rate { .. }

@@ -10,9 +10,9 @@
 //! limits and prices of models, and [`Catalogue::choose`] selects one that suffices. A [`Key`] is
 //! never printed.
 //!
-//! Nothing is sent by itself: a [`Client`] is made for a model that the caller named, and calls the
-//! provider when it is given a request. Without the feature `client` there is no [`Client`], and
-//! nothing that calls a provider.
+//! Nothing is sent by itself: the caller makes a [`Client`] for a model, and the client calls the
+//! provider only when it is given a request. Without the feature `client` there is no [`Client`],
+//! and nothing that calls a provider.
 //!
 //! ```
 //! use epitome_llm::{Catalogue, ModelName};

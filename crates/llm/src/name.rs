@@ -51,7 +51,7 @@ impl Provider {
         }
     }
 
-    /// The provider of this name; `gemini` is Google.
+    /// The provider with this name, where `gemini` means Google; `None` if there is none.
     pub fn find(name: &str) -> Option<Provider> {
         let name = if name == "gemini" { "google" } else { name };
         Provider::ALL.into_iter().find(|provider| provider.name() == name)

@@ -15,7 +15,7 @@ use crate::name::ModelName;
 use crate::stop::Stop;
 use crate::{Model, Request, Sink};
 
-/// The number of tries, and how long to wait between them.
+/// How often a model is called for one request, and how long to wait between the calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
     /// The maximum number of tries per model, the first one included.
@@ -56,7 +56,7 @@ impl Clock for RealClock {
     }
 }
 
-/// One call of a model. A call that the caller stopped before it was sent also has an attempt.
+/// One call of a model, or one that the caller stopped before it was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
     /// The model.
@@ -105,8 +105,8 @@ impl CallTotals {
     }
 }
 
-/// A list of models: each is retried while its failure may be temporary, then the next one is
-/// called.
+/// A list of models. Each is called again as often as the policy allows while its failure may be
+/// temporary; then the next one is called.
 pub struct RetryingModel {
     first: Box<dyn Model>,
     others: Vec<Box<dyn Model>>,

@@ -25,7 +25,8 @@ struct Inner {
 }
 
 impl Stop {
-    /// Stops every request that has a clone of this, now and later.
+    /// Stops every request that has this value or a clone of it. A request that gets one later is
+    /// stopped at once.
     pub fn stop(&self) {
         *self.0.stopped.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.0.threads.notify_all();
@@ -38,10 +39,10 @@ impl Stop {
         *self.0.stopped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for `time`, or until stopped.
+    /// Waits for `time`, or until [`stop`](Stop::stop) is called.
     pub(crate) fn wait(&self, time: Duration) {
         let guard = self.0.stopped.lock().unwrap_or_else(PoisonError::into_inner);
-        // The result is not needed: the caller checks whether it was stopped.
+        // The result is not needed: the caller checks whether the request was stopped.
         drop(self.0.threads.wait_timeout_while(guard, time, |stopped| !*stopped));
     }
 

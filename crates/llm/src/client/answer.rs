@@ -19,8 +19,8 @@ type Answer = Result<Response, Failure>;
 /// The maximum number of characters of a service's message that are reported.
 const MESSAGE_CHARS: usize = 300;
 
-/// More bytes than a token of any model has on average. If the service counted fewer tokens than
-/// the text has at this rate, it has read only a part of the text.
+/// A number of bytes of text that is larger than the average per token of any model. If the service
+/// counted fewer tokens than the text has at this rate, it has read only a part of the text.
 const BYTES_OF_A_TOKEN: u64 = 16;
 
 /// Checks a response with status 200 whose body is valid. The result is a failure if the service
@@ -84,7 +84,7 @@ fn status_of(kind: &str) -> Option<u16> {
     }
 }
 
-/// The failure of a connection.
+/// The failure of a request whose connection failed, or whose response did not arrive in time.
 pub(super) fn on_the_way(err: &reqwest::Error, timeout: Duration, key: Option<&Key>) -> Failure {
     match () {
         () if err.is_connect() => Failure::Unreachable(root(err, key)),
@@ -94,7 +94,8 @@ pub(super) fn on_the_way(err: &reqwest::Error, timeout: Duration, key: Option<&K
     }
 }
 
-/// The text of the last cause. The causes before it contain the whole URL.
+/// The text of the innermost cause of an error. The texts of the error itself and of the causes
+/// around it contain the whole URL.
 fn root(err: &reqwest::Error, key: Option<&Key>) -> String {
     let mut cause = err.source();
     let mut last = None;
