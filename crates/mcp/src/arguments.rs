@@ -56,18 +56,18 @@ impl Arguments {
         Ok(Arguments(taken))
     }
 
-    /// A required text; it may be empty.
+    /// The text of a required argument, which may be empty.
     pub(crate) fn text(&self, name: &str) -> &str {
         self.optional_text(name).unwrap_or_default()
     }
 
-    /// A text that may be left out. An empty text counts as left out.
+    /// The text of an optional argument; `None` if it was left out or is empty.
     pub(crate) fn optional_text(&self, name: &str) -> Option<&str> {
         self.0.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
     }
 
-    /// The number with this name. A number above `most` is lowered to `most`; if the number is left
-    /// out, `usual` is returned.
+    /// The number that an optional argument has, but at most `most`; `usual` if the argument was
+    /// left out.
     pub(crate) fn number(&self, name: &str, usual: usize, most: usize) -> usize {
         let number = self.0.get(name).and_then(Value::as_u64);
         number.map_or(usual, |number| usize::try_from(number).unwrap_or(most).min(most))

@@ -1,4 +1,4 @@
-//! Why a tool has no answer.
+//! The error of a call of a tool.
 
 use epitome::sentence;
 use epitome_search::{BadQuery, SearchError};

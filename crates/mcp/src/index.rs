@@ -8,8 +8,8 @@ use epitome::Config;
 use epitome::agents::SessionFile;
 use epitome_search::{Result, Scope, Search, SearchError, Update};
 
-/// How long a call of a tool waits for an update of the index. After that, it searches what is
-/// indexed so far.
+/// How long a call of a tool waits for an update of the index. After that, the call searches what
+/// is indexed so far.
 const WAIT: Duration = Duration::from_secs(10);
 
 /// The search index. The first call of a tool that needs it opens it.
@@ -70,7 +70,8 @@ impl SessionIndex {
         Ok(Arc::clone(self.search.get_or_init(|| search)))
     }
 
-    /// Starts an update unless one is running, and waits for its end, but not longer than [`WAIT`].
+    /// Starts an update unless an earlier call has started one that is still running. Waits for its
+    /// end, but not longer than [`WAIT`].
     fn update(&self, search: &Arc<Search>, files: &[SessionFile]) -> Result<Coverage> {
         let mut running = self.update.lock().unwrap_or_else(PoisonError::into_inner);
         let done = running.take().unwrap_or_else(|| {

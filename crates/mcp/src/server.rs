@@ -87,7 +87,8 @@ impl ServerHandler for Server {
         _context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let inner = Arc::clone(&self.0);
-        // Files are read, which may take seconds: other requests are answered meanwhile.
+        // A call reads files, which may take seconds. On another thread, it does not delay other
+        // requests.
         let answer = tokio::task::spawn_blocking(move || inner.answer(request)).await;
         let answer = answer.map_err(|err| ErrorData::internal_error(err.to_string(), None))?;
         let result = match answer {

@@ -26,7 +26,8 @@ impl<'c> Sessions<'c> {
         Sessions { config, files, short }
     }
 
-    /// The short id of a session; `id` if the session is not among those that were found.
+    /// The short id of the session in the file at `path`; `id`, its whole id, if the session is not
+    /// among those that were found.
     pub(crate) fn short_id<'a>(&'a self, path: &Path, id: &'a str) -> &'a str {
         self.short.get(path).map_or(id, String::as_str)
     }

@@ -73,7 +73,7 @@ impl Tool {
         Tool::Plan,
     ];
 
-    /// The tool of this name.
+    /// The tool with this name; `None` if there is none.
     pub fn find(name: &str) -> Option<Tool> {
         Tool::ALL.into_iter().find(|tool| tool.name() == name)
     }

@@ -54,7 +54,7 @@ fn text_of(report: &LossReport) -> String {
 }
 
 /// Lists what a compaction removed, or would remove, the most important first. A removed text is
-/// listed with its reference, if it has one: the tool `show` prints the text.
+/// listed with its reference, if it has one. With the reference, the tool `show` returns the text.
 pub(super) fn describe(answer: &mut String, compaction: &CompactionLosses) {
     let verb = if compaction.is_planned() { "It would take" } else { "Left the context" };
     let _ = writeln!(answer, "{verb}: {}.", compaction.amounts());

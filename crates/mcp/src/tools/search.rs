@@ -16,9 +16,10 @@ const HITS: (usize, usize) = (10, 100);
 const AROUND: (usize, usize) = (3, 50);
 /// The maximum number of sessions that `failed` lists.
 const FAILED: usize = 5;
-/// The maximum number of characters of a message before or after the message that was requested.
+/// The maximum number of characters that `around` shows of a message before or after the message
+/// that was requested, which is shown whole.
 const NEIGHBOUR: usize = 1_500;
-/// The maximum number of characters of a message that followed an error.
+/// The maximum number of characters that `failed` shows of a message that followed an error.
 const FOLLOWED: usize = 400;
 /// The maximum number of calls that `touched` lists for one session. These are the newest.
 const TOUCHES: usize = 12;

@@ -65,7 +65,8 @@ impl Library {
         Ok(String::from_utf8_lossy(&archived.bytes).into_owned())
     }
 
-    /// Teaches the redactor the secrets of a session. A session that cannot be read teaches none.
+    /// Teaches the redactor the secrets of a session, so that it finds them in a part of the
+    /// session as well. Does nothing if the session cannot be read, or without a redactor.
     fn learn(&self, path: &Path, redactor: Option<&mut Redactor<'_>>) {
         let Some(redactor) = redactor else { return };
         if let Ok(history) = History::open(&self.config, path, None, Version::AsItWas) {
