@@ -22,7 +22,7 @@ impl Rule {
         Rule { names, kind, roles }
     }
 
-    /// The rule for the tool with this name.
+    /// The first rule for a tool with this name; `None` if there is none.
     pub fn find<'r>(rules: &'r [Rule], name: &str) -> Option<&'r Rule> {
         rules.iter().find(|rule| {
             let mut names = rule.names.split_ascii_whitespace();
@@ -44,7 +44,7 @@ pub struct Roles {
 }
 
 impl Roles {
-    /// Roles for a tool of which no argument has a role.
+    /// The roles of a tool whose arguments have none.
     pub const NONE: Roles = Roles { target: "", part: "", fields: [(FieldRole::Other, ""); 3] };
 
     /// Roles with a target: the first of the arguments `names` that is present.
@@ -70,7 +70,7 @@ impl Roles {
         self.target.split_ascii_whitespace().position(|target| target == name)
     }
 
-    /// The role of an argument that may be bulky.
+    /// The role of an argument that may be bulky; `None` if the argument is not one of those.
     pub fn role(&self, name: &str) -> Option<FieldRole> {
         let named = self.fields.iter().find(|(_, names)| has(names, name));
         named.map(|(role, _)| *role)
@@ -121,8 +121,8 @@ pub fn classify(
     })
 }
 
-/// Like [`classify`], for arguments in another text than the record: `span` maps ranges of `text`
-/// to the source.
+/// Like [`classify`], for arguments in a text that was decoded from the source: `span` maps a range
+/// of `text` to its place in the source.
 pub fn known_at(
     rules: &[Rule],
     name: &str,

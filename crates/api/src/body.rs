@@ -92,8 +92,8 @@ impl<'d> Body<'d> {
         entries.collect()
     }
 
-    /// Sets the model name of the responses that are added after this. `value` is the member
-    /// `model`.
+    /// Sets the name of the model for the responses that are added after this call. `value` is the
+    /// member `model` of the request.
     pub fn model(&mut self, value: Option<&Value<'_>>) {
         self.model = value.and_then(Value::text).map(|name| name.as_ref().into());
     }
@@ -114,12 +114,12 @@ impl<'d> Body<'d> {
         }
     }
 
-    /// The head of the transcript: facts about the session itself.
+    /// The head of the transcript, which has facts about the whole session.
     pub fn head(&mut self) -> &mut Head {
         &mut self.head
     }
 
-    /// Adds a record that no model sees, with its bulky parts.
+    /// Adds a record that is not sent to a model, with its bulky parts.
     pub fn keep(&mut self, record: &Value<'_>, copies: Vec<HiddenField>) {
         let record = self.record(record);
         self.items.push(Item::Hidden(HiddenRecord { record, copies }));

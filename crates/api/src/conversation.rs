@@ -69,7 +69,7 @@ pub struct RequestBody {
 /// requires the user to begin.
 pub const OPENING: &str = "[the session begins with the reply below]";
 
-/// The role in which a summary is sent.
+/// How a summary is sent: in which role, and whether the model acknowledges it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SummaryAs {
     /// As a user message: every API accepts this.
@@ -296,7 +296,7 @@ impl<'t> Conversation<'t> {
         }
     }
 
-    /// Counts one piece of content that is left out.
+    /// Counts one block or part that is left out of the request.
     pub fn leave(&mut self, what: LeftBehind) {
         *self.left.entry(what).or_default() += 1;
     }
@@ -396,7 +396,7 @@ impl<'t> Conversation<'t> {
         }
     }
 
-    /// The finished body, with what was left out.
+    /// The result: a body, which is dropped if it has no messages, and what was left out of it.
     pub fn finish(self, body: String, messages: usize) -> RequestBody {
         RequestBody {
             body: if messages == 0 { String::new() } else { body },
@@ -439,8 +439,9 @@ pub enum TextOrImage<'t> {
     Carried(String),
 }
 
-/// The media type of a picture by its first bytes, or else `said`. `None` if it is not one of the
-/// types that every API accepts, or if `data` is not base64.
+/// The media type of a picture: the type that its first bytes show, or else `said`, the type that
+/// is stated. `None` if it is not one of the types that every API accepts, or if `data` is not
+/// base64.
 fn media(said: &str, data: &str) -> Option<&'static str> {
     let digits = data.trim_end_matches('=');
     if !data.len().is_multiple_of(4)
@@ -460,7 +461,8 @@ fn media(said: &str, data: &str) -> Option<&'static str> {
     found.map(|(media, _)| *media)
 }
 
-/// The name of a tool with only those characters that every API accepts.
+/// A name for a tool that every API accepts: the name itself, or `_` and its first 60 characters,
+/// in which `_` replaces all but ASCII letters and digits.
 pub fn name(name: &str) -> String {
     if is_name(name, 64) && !name.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
         return name.to_owned();

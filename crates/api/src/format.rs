@@ -13,7 +13,7 @@ pub struct BodyFormat {
     pub sniff: fn(head: &[u8]) -> bool,
     /// Reads a body. Reading never fails: what cannot be parsed is kept and reported to `faults`.
     pub read: fn(source: &dyn Source, faults: &mut dyn Faults) -> Transcript,
-    /// Turns edits into replacements of bytes.
+    /// Turns edits of a transcript into replacements of bytes of the body.
     pub write: Write,
     /// The invariants of a body: what the API refuses.
     pub invariants: &'static dyn Invariants,

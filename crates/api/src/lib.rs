@@ -142,7 +142,7 @@ macro_rules! api {
         thinking_is_bound: $thinking_is_bound:expr,
         assembler: $assembler:ty,
     ) => {
-        /// The API.
+        /// This API, with its name and its functions.
         pub const API: $crate::Api = $crate::Api {
             name: $name,
             aliases: $aliases,
@@ -185,7 +185,7 @@ use api;
 pub static APIS: &[Api] =
     &[anthropic::API, openai_chat::API, openai_responses::API, gemini_api::API];
 
-/// The API with this name or alias.
+/// The API with this name or alias; `None` if there is none.
 ///
 /// ```
 /// let api = epitome_api::find_api("gemini").expect("an alias of gemini-api");

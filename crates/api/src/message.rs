@@ -78,7 +78,8 @@ pub fn reject<T>(what: impl fmt::Display) -> Result<T, NotUnderstood> {
     Err(NotUnderstood(what.to_string()))
 }
 
-/// Values of a message that are replaced before the message is read, by their ranges.
+/// The replacements that are made in a message before it is read: the range of each value, and the
+/// JSON that replaces it.
 #[derive(Default)]
 pub struct Replacements(Vec<(Range<usize>, String)>);
 
@@ -251,7 +252,7 @@ pub fn is_nothing(value: &Value<'_>) -> bool {
         || value.is_object() && value.members().is_empty()
 }
 
-/// A value as an error shows it: shortened.
+/// A value in a few characters, for the text of an error.
 fn abbreviate(value: &Value<'_>) -> String {
     if value.is_object() {
         return "an object".into();

@@ -12,8 +12,8 @@ pub enum Purpose {
 }
 
 impl Api {
-    /// The API whose endpoint a path ends with, and what is requested there. `path` has no query;
-    /// it may begin with the base path of any service.
+    /// The API whose endpoint a path ends with, and what is requested there; `None` if there is no
+    /// such API. `path` has no query; it may begin with the base path of any service.
     ///
     /// ```
     /// use epitome_api::{Api, Purpose};

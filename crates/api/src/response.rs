@@ -57,7 +57,7 @@ impl Response {
 /// Why a body is not a valid response, though the service reported success.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BadResponse {
-    /// The body is cut off; the text says how that was noticed.
+    /// The body is cut off; the text says what is incomplete.
     Cut(String),
     /// The body is not a response of this API; the text says why.
     Unreadable(String),
@@ -149,7 +149,7 @@ fn unreadable(text: &str) -> BadResponse {
     }
 }
 
-/// The error of a body that is not a response, with the reason.
+/// The error for a body that is not a response; `why` is the reason.
 pub(super) fn wrong(why: impl Into<String>) -> BadResponse {
     BadResponse::Unreadable(why.into())
 }
@@ -159,7 +159,8 @@ pub(super) fn raw(value: &Value<'_>) -> String {
     String::from_utf8_lossy(value.raw()).into_owned()
 }
 
-/// A member that is a number of tokens.
+/// The value of a member that is a number of tokens; `None` if there is no such member, or if it is
+/// no whole number.
 pub(super) fn count(object: Option<&Value<'_>>, key: &str) -> Option<Tokens> {
     let value = object?.get(key)?;
     let bytes = value.raw();
@@ -176,7 +177,8 @@ fn is_plausible(usage: &TokenUsage) -> bool {
     usage.all_input() + usage.output < IMPLAUSIBLE
 }
 
-/// The usage in a response of a service that counts cached tokens as part of the input.
+/// The usage in a response of a service that counts cached tokens as part of the input. `input`,
+/// `output` and `details` are the names of members. `None` if the input is not reported.
 pub(super) fn usage(
     usage: Option<&Value<'_>>,
     input: &str,

@@ -1,5 +1,5 @@
 //! Converts a streamed response (server-sent events, or lines of JSON) into the body that the same
-//! response would have had in one piece.
+//! response would have had without streaming.
 //!
 //! There is no IO here: the caller pushes bytes as they arrive, in pieces of any length.
 
@@ -53,7 +53,8 @@ pub enum Framing {
 
 /// Assembles the events of a streamed response of one API.
 pub(crate) trait Assembler: Send {
-    /// Adds the next event. Unknown kinds of events are ignored.
+    /// Adds the next event. Events of unknown types are ignored. It is an error if an event cannot
+    /// be added to those before it.
     fn event(&mut self, event: &Value<'_>, on: OnDelta<'_>) -> Result<(), BadResponse>;
 
     /// The body of the whole response, as JSON.
@@ -189,7 +190,7 @@ impl Stream {
     }
 }
 
-/// The error of the last event of a stream: an event that cannot be read may have been cut off.
+/// The error of the last event of a stream. A last event that cannot be read counts as cut off.
 fn cut(bad: BadResponse) -> BadResponse {
     match bad {
         BadResponse::Unreadable(why) => BadResponse::Cut(why),

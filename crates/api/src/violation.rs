@@ -5,7 +5,7 @@ use std::fmt::Display;
 use epitome_json::{Document, Value, read_all};
 use epitome_model::{Invariant, Invariants, Source, Transcript, Violation};
 
-/// What an API refuses in a request body.
+/// The invariants of the request bodies of an API: a function that reports what the API refuses.
 pub struct BodyInvariants(pub fn(&mut Violations<'_>, &Value<'_>));
 
 impl Invariants for BodyInvariants {
@@ -39,7 +39,8 @@ pub struct Violations<'d> {
 }
 
 impl Violations<'_> {
-    /// Reports a violation at `value`, whose path in the body is `place`.
+    /// Reports a violation at the line of `value`. `place` is a path in the body, such as
+    /// `messages.0`.
     pub fn add(
         &mut self,
         invariant: Invariant,

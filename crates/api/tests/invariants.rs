@@ -1,6 +1,6 @@
 //! What the APIs refuse: for each invariant, a body that satisfies it and one that violates it.
 //!
-//! The bodies are written by hand from the providers' documents; our writers have no part in them.
+//! The bodies are written by hand from the providers' documents, and not made by this crate.
 
 use epitome_api::{APIS, BodyFormat};
 use epitome_model::Invariant;

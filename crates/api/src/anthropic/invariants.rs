@@ -184,7 +184,7 @@ fn result_id(block: &Value<'_>) -> Option<String> {
     block.text_of("tool_use_id").map(String::from)
 }
 
-/// Every result must have its call in the turn before, and be the only one for it.
+/// Every result must have its call in the turn before, and must be the only result of that call.
 fn results_have_calls(found: &mut Violations<'_>, turn: &Turn<'_>, before: Option<&Turn<'_>>) {
     let calls = before.into_iter().flat_map(|before| before.of_kind("tool_use"));
     let asked: HashSet<String> =
@@ -202,8 +202,9 @@ fn results_have_calls(found: &mut Violations<'_>, turn: &Turn<'_>, before: Optio
     }
 }
 
-/// Called for a request with reasoning enabled. If the last turn has tool results, the model's
-/// first turn after the last user turn without results must begin with reasoning.
+/// Called for a request with reasoning enabled. If the last turn has tool results, the model is
+/// still answering the last user turn without results: its first turn after that one must begin
+/// with reasoning.
 fn open_loop(found: &mut Violations<'_>, turns: &[Turn<'_>]) {
     if !turns.last().is_some_and(|turn| turn.role == Role::User && has_results(turn)) {
         return;

@@ -99,10 +99,11 @@ fn reply(all: &mut Conversation<'_>, blocks: &[&Block]) -> Vec<String> {
     contents
 }
 
-/// The beginning of a reasoning block, as this module writes it.
+/// The beginning of a reasoning block in the JSON that this module writes.
 const THINKING: &str = r#"{"type":"thinking""#;
 
-/// A reasoning block, unchanged, if this API signed it.
+/// A reasoning block with its text and its signature unchanged; `None` if it has no signature of
+/// this API.
 fn signed(text: &str) -> Option<String> {
     let document = Document::parse(text.as_bytes()).ok()?;
     let block = &document.root;

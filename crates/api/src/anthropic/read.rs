@@ -8,14 +8,15 @@ use crate::Body;
 /// Keys that only this API has.
 const OWN: [&str; 5] =
     ["system", "anthropic_version", "anthropic_beta", "stop_sequences", "context_management"];
-/// Keys that other APIs and agents' files have, and this one does not.
+/// Keys that requests of other APIs and agents' files have, and requests of this API do not.
 const FOREIGN: [&str; 7] =
     ["info", "trajectory_format", "response_format", "max_completion_tokens", "stop", "n", "seed"];
 /// Kinds of blocks that only this API has.
 const BLOCKS: [&str; 4] = ["tool_use", "tool_result", "thinking", "redacted_thinking"];
 const FOREIGN_ROLES: [&str; 4] = ["developer", "tool", "function", "exit"];
 
-/// Whether the bytes begin an object with `messages` that no other API would accept.
+/// Whether the bytes begin an object with `messages` that has keys, blocks or a model of this API,
+/// and no keys, roles or tools of other APIs.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(seen) = crate::skim(head) else { return false };
     let foreign = seen.has_any(&FOREIGN)

@@ -25,7 +25,7 @@ struct Block {
     open: bool,
     /// The members of the block in its first event, except those that are streamed.
     members: Vec<String>,
-    /// The text of each streamed member, as far as it has arrived.
+    /// For each streamed member, its text as far as it has arrived.
     texts: BTreeMap<&'static str, String>,
     /// The arguments of a call as far as they have arrived: the beginning of a JSON text.
     input: Option<String>,

@@ -10,7 +10,8 @@ use epitome_model::Invariant;
 
 use crate::Violations;
 
-/// The keys of a part's data, each in both spellings: a part has exactly one of these keys.
+/// The keys of a part's data, each in both spellings. A part has data under exactly one of these
+/// keys, or under none if it has a `toolResponse`.
 const DATA: [[&str; 2]; 8] = [
     ["text", "text"],
     ["inlineData", "inline_data"],
@@ -179,8 +180,8 @@ fn matching(
     }
 }
 
-/// If, of the contents after the last user content without results, one has a thought signature at
-/// its first call, all that have calls must have one there.
+/// Checks the contents after the last user content without results. If the first call in one of
+/// these contents has a thought signature, the first call in each of them must have one.
 fn signatures(found: &mut Violations<'_>, contents: &[Value<'_>]) {
     let prompt = contents
         .iter()

@@ -9,12 +9,12 @@ use crate::{
     Tool, name,
 };
 
-/// Maximum length of a call id in characters, for pairing only: ids are not sent, because some
-/// services with this API refuse them.
+/// Maximum length of a call id in characters. Ids are only used here to connect calls with results;
+/// they are not sent, because some services with this API refuse them.
 const ID: usize = 64;
 
-/// The signature of calls that another model made. The provider's page on thought signatures
-/// documents this value.
+/// The signature that is sent with the first call of a response, because a transcript does not have
+/// the signatures of calls. The provider's page on thought signatures documents this value.
 const UNSIGNED: &str = r#","thoughtSignature":"skip_thought_signature_validator""#;
 
 /// The body of a request with the context of a transcript.

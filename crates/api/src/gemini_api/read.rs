@@ -53,7 +53,8 @@ fn function_response<'v, 'd>(part: &'v Value<'d>) -> Option<&'v Value<'d>> {
 }
 
 struct Reader {
-    /// The ids and names of the calls in the last response that have no result yet.
+    /// The calls in the last response that have no result yet: the id and the function name of
+    /// each.
     open: Vec<(Box<str>, Box<str>)>,
     /// The number of calls so far. A call without an id gets an id from this number.
     calls: usize,
@@ -159,7 +160,7 @@ impl Reader {
     }
 }
 
-/// A picture whose bytes are in the body.
+/// The picture in a part; `None` if the part is no picture, or if its bytes are not in the body.
 fn image(part: &Value<'_>) -> Option<Image> {
     let inline = part.any(&["inlineData", "inline_data"])?;
     let data = inline.string("data")?;

@@ -9,7 +9,7 @@ use crate::Body;
 const FOREIGN: [&str; 5] =
     ["system", "anthropic_version", "anthropic_beta", "context_management", "stop_sequences"];
 const FOREIGN_BLOCKS: [&str; 4] = ["tool_use", "tool_result", "thinking", "redacted_thinking"];
-/// Keys of files that contain a trajectory, not a request.
+/// Keys of files that hold the record of an agent's run (a trajectory), and not a request.
 const TRAJECTORY: [&str; 4] = ["info", "trajectory_format", "trajectory", "history"];
 const ROLES: [&str; 6] = ["system", "developer", "user", "assistant", "tool", "function"];
 
@@ -144,7 +144,7 @@ fn piece(part: &Value<'_>) -> Part {
     }
 }
 
-/// A picture whose bytes are in the body.
+/// The picture in a part; `None` if the part is no picture, or if its bytes are not in the body.
 fn image(part: &Value<'_>) -> Option<Image> {
     let data = part.get("image_url")?.get("url")?;
     crate::picture(data, part).filter(|_| part.is("type", "image_url"))

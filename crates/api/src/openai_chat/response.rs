@@ -26,7 +26,7 @@ pub(super) fn parse(root: &Value<'_>) -> Option<Parsed> {
     Some(Parsed { messages, model: root.text_of("model").map(String::from), stop, usage })
 }
 
-/// The message as it is sent back with the next request; `None` if it is empty.
+/// The message of a response as the next request sends it back; `None` if it has no content.
 fn message(message: &Value<'_>) -> Option<String> {
     let members = message.members().iter();
     let members = members.filter(|(key, value)| {

@@ -107,7 +107,8 @@ fn reply(all: &mut Conversation<'_>, step: &Exchange<'_>) -> Vec<String> {
     items
 }
 
-/// A reasoning item, unchanged, if this API encrypted it.
+/// A reasoning item with its summary and its encrypted content unchanged; `None` if this API did
+/// not encrypt it.
 fn sealed(text: &str) -> Option<String> {
     let document = Document::parse(text.as_bytes()).ok()?;
     let item = &document.root;
