@@ -17,6 +17,7 @@ use epitome_store::archive::Hash;
 
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
+use crate::regular;
 use crate::render::{RenderForm, RenderOptions, RenderSource, render_into};
 use crate::settings::Settings;
 use crate::store::disk;
@@ -87,7 +88,8 @@ impl<'c> Team<'c> {
         let earlier = self.shared.list()?;
         for file in &files {
             let path = folder.path().join(file);
-            let content = fs::read(&path).map_err(|err| Error::reading(err, "the page", &path))?;
+            let content =
+                regular::read(&path).map_err(|err| Error::reading(err, "the page", &path))?;
             self.shared.put(&format!("{place}/{file}"), content)?;
         }
         let is_old = |name: &str| {
