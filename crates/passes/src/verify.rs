@@ -421,7 +421,7 @@ fn edited(plan: &Plan) -> Vec<usize> {
 }
 
 /// Counts the tokens that a resume sends after a compaction. Only edited records, and blocks that
-/// the plan did not count, are counted anew.
+/// the plan did not count, are counted again.
 pub fn recount(plan: &Plan, after: Side<'_>, counter: &dyn Counter) -> Tokens {
     let edited = edited(plan);
     let count = |item: usize, idx: usize, block: &Block| match plan.counted.get(&(item, idx)) {

@@ -151,8 +151,7 @@ impl Rewriter {
         }
         memo.sent.add(&chains, now);
         let next_cut = self.next_cut(&request, &memo, &before, &decisions, effect.cut);
-        // The decisions of a cut are about messages that were sent before, so what they save is in
-        // `saved_before`.
+        // A cut is about messages that were sent before: what it saves is in `saved_before`.
         effect.saved_before = saved(&decisions) - effect.saved_now;
         effect.cuts = memo.cuts(&chains);
         drop(memo);
