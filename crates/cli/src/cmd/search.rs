@@ -89,7 +89,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         app.note("nothing found");
         return Ok(());
     }
-    app.page(&render(app, &hits, &files))
+    app.page(&render(app, &hits, &files, args.team))
 }
 
 fn query(app: &App, args: &Args) -> Result<Query> {
@@ -106,14 +106,21 @@ fn wrong_query(err: epitome_search::BadQuery) -> Failure {
 }
 
 /// The hits of each session under its title, with the command that opens the first of them.
-fn render(app: &App, hits: &Hits, files: &[SessionFile]) -> String {
+/// `epitome render` finds the copies of a team's sessions by their paths, not by their ids.
+fn render(app: &App, hits: &Hits, files: &[SessionFile], is_of_team: bool) -> String {
     let ids: Vec<&str> = files.iter().map(|file| &*file.id).collect();
     let short: HashMap<&Path, String> =
         files.iter().map(|file| &*file.path).zip(text::short_ids(&ids)).collect();
     let mut shown = String::new();
     for of_session in hits.by_session() {
-        let id = short.get(&*of_session[0].session).cloned();
-        group(app, &mut shown, id, &of_session);
+        let first = of_session[0];
+        let id = match short.get(&*first.session) {
+            Some(id) if !is_of_team => id.clone(),
+            Some(_) | None => one_line(&first.id, 40),
+        };
+        let path = first.session.display().to_string();
+        let name = if is_of_team { &path } else { &id };
+        group(app, &mut shown, &id, name, &of_session);
     }
     if hits.all > hits.hits.len() {
         let all = count(hits.all as u64, "place");
@@ -122,10 +129,10 @@ fn render(app: &App, hits: &Hits, files: &[SessionFile]) -> String {
     shown
 }
 
-/// One session: its title, its hits, and the command that opens the first of them.
-fn group(app: &App, shown: &mut String, id: Option<String>, hits: &[&Hit]) {
+/// One session: its title, its hits, and the command that opens the first of them. `name` is that
+/// by which the command finds the session.
+fn group(app: &App, shown: &mut String, id: &str, name: &str, hits: &[&Hit]) {
     let first = hits[0];
-    let id = id.unwrap_or_else(|| one_line(&first.id, 40));
     let agent = text::agent_colour(&first.agent);
     let begin = first.agent.chars().count() + id.chars().count() + 4;
     let title = text::fit_line(&first.title, text::columns().saturating_sub(begin).max(ROOM));
@@ -149,8 +156,8 @@ fn group(app: &App, shown: &mut String, id: Option<String>, hits: &[&Hit]) {
         true => "  (shows what was archived, too)",
         false => "",
     };
-    let id = text::shell_word(&id);
-    let _ = writeln!(shown, "  {DIM}epitome render {id}{turn}{why}{DIM:#}\n");
+    let name = text::shell_word(name);
+    let _ = writeln!(shown, "  {DIM}epitome render {name}{turn}{why}{DIM:#}\n");
 }
 
 /// The part of a snippet that fits, around the first match.

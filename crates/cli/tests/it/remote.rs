@@ -113,7 +113,9 @@ fn a_team_finds_what_was_shared_without_its_secrets() {
     // What is found can be rendered: the command names the copy.
     let command = found.lines().find(|line| line.contains("epitome render")).expect("a command");
     let path = command.split_whitespace().nth(2).expect("a path");
-    assert!(second.run(&["render", path, "--turn", "1"]).contains("Fix the failing test"));
+    let path = path.replace("[home]", &second.home.display().to_string());
+    let page = second.run(&["render", &path, "--turn", "1"]);
+    assert!(page.contains("Fix the failing test"), "{page}");
     // A session that is shared again replaces the old one; one that is gone is no longer found.
     first.claude(CLAUDE, sessions::claude(CLAUDE).replace("please", "now"));
     assert_eq!(first.status(&["share", CLAUDE]), 0);

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use epitome_agents::{self as agents, FoundSessions, find_agent};
-use epitome_model::Source;
+use epitome_formats::Spliced;
+use epitome_model::{Source, Splice, Transcript};
 use epitome_redact::{Finder, Redactor, Rules};
 use epitome_store::forgotten::ForgottenText;
 
@@ -180,9 +181,26 @@ impl ForgetText {
         if splices.is_empty() {
             return Ok(());
         }
+        check_structure(&read, splices.clone()).map_err(|err| err.at(&session.path))?;
         let change = file.change(splices, true)?;
         replace_all(config, &[change]).map_err(Error::while_writing)
     }
+}
+
+/// Checks that a session says as much after the replacement: a text such as `sessionId` is also a
+/// name in the records of agents.
+fn check_structure(session: &Loaded<Vec<u8>>, splices: Vec<Splice>) -> Result<()> {
+    let after = Spliced::new(&session.source, splices)?;
+    let again = (session.format.read)(&after, &mut Vec::new());
+    let blocks = |transcript: &Transcript| {
+        transcript.entries().map(|(_, entry)| entry.blocks.len()).sum::<usize>()
+    };
+    if blocks(&again) == blocks(&session.transcript) {
+        return Ok(());
+    }
+    let what =
+        "the text is a name in the agent's records: without it the session could not be read";
+    Err(Error::new(ErrorKind::Refused, what))
 }
 
 /// All files of sessions, with their agents.
@@ -209,11 +227,42 @@ pub(super) fn name_of(file: &FileKey) -> String {
 fn rule(text: &str) -> String {
     let mut regex = String::new();
     for char in text.chars() {
-        if char.is_ascii_punctuation() {
-            regex.push('\\');
+        // A backslash before `<` or `>` would make a word boundary of it.
+        match char.is_ascii_punctuation() {
+            true => regex.push_str(&format!("\\x{{{:x}}}", u32::from(char))),
+            false => regex.push(char),
         }
-        regex.push(char);
     }
     let regex = toml::Value::String(regex);
     format!("[[rules]]\nid = '{RULE}'\nregex = {regex}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rule_finds_exactly_the_text() {
+        for text in ["a<b-secret-003", "key-->arrow-secret", "<alpha-beta-77", "a\"b\\c'd.e é\n"] {
+            let finder = Finder::new(Rules::parse(&rule(text)).expect("a rule")).expect("a finder");
+            let around = format!("x {text} alpha-beta-77 aXb-secret-003");
+            let found: Vec<&str> =
+                finder.find(&around).iter().map(|hit| &around[hit.range.clone()]).collect();
+            assert_eq!(found, [text], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_a_name_in_records_is_refused() {
+        let body = br#"{"messages":[{"role":"user","content":"the secret word"}]}"#;
+        let session = Loaded::read(body.to_vec(), Some("openai-chat")).expect("a body");
+        let kind = |text: &str| {
+            let finder = Finder::new(Rules::parse(&rule(text)).expect("a rule")).expect("a finder");
+            let splices = Redactor::new(&finder).splices(&session.source, &[]);
+            assert_eq!(splices.len(), 1, "{text}");
+            check_structure(&session, splices).err().map(|err| err.kind())
+        };
+        assert_eq!(kind("secret word"), None);
+        assert_eq!(kind("content"), Some(ErrorKind::Refused));
+    }
 }
