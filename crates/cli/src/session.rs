@@ -82,9 +82,7 @@ impl Input {
 pub fn file(app: &App, name: &OsStr) -> Result<PathBuf> {
     // An id is Unicode, so any other name is a path.
     let Some(name) = name.to_str() else { return Ok(PathBuf::from(name)) };
-    if name.is_empty() {
-        return Err(Failure::usage("the name of the session is empty"));
-    }
+    check_name(name)?;
     match agents::find_session(&app.config.agents, name, app.agent()) {
         SessionMatch::File(path) => Ok(path),
         SessionMatch::AnyOf(found) => Err(ambiguous(name, &found)),
@@ -96,6 +94,15 @@ pub fn file(app: &App, name: &OsStr) -> Result<PathBuf> {
             Err(unread.into_iter().fold(failure, |failure, err| failure.hint(not_read(err))))
         }
     }
+}
+
+/// Returns an error if the name of a session is blank, as that of an unset variable of a shell is.
+/// It would be the beginning of every id.
+pub fn check_name(name: &str) -> Result<()> {
+    if name.trim().is_empty() {
+        return Err(Failure::usage("the name of the session is empty"));
+    }
+    Ok(())
 }
 
 /// Returns the sessions of this machine, or of the agent given with `--agent`. Reports folders,

@@ -82,7 +82,8 @@ pub struct Keeper<'a> {
     pub agent: Option<&'a str>,
     /// Only sessions that were run in this folder or below it. `None`: all sessions.
     pub project: Option<&'a Path>,
-    /// Which projects are kept, and what is removed from the vault once a day.
+    /// Which projects are kept from now on, and for how long versions are: what is older is removed
+    /// from the vault once a day.
     pub rules: RetentionRules,
     /// When the rules were applied last.
     pruned: Option<Instant>,
@@ -242,18 +243,20 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Applies the rules for what is kept, if that was not done in the last 24 hours. Without
-    /// rules, nothing is done.
+    /// Applies the rules for how long versions are kept, if that was not done in the last 24 hours.
+    /// Without such rules, nothing is done. The rules for projects remove nothing here: they say
+    /// what is kept from now on.
     ///
     /// # Errors
     ///
     /// The errors of [`RetentionRules::prune`].
     pub fn prune_if_due(&mut self) -> Result<Option<PruneReport>> {
-        if self.rules.is_empty() || self.pruned.is_some_and(|at| at.elapsed() < PRUNE) {
+        let rules = self.rules.without_projects();
+        if rules.is_empty() || self.pruned.is_some_and(|at| at.elapsed() < PRUNE) {
             return Ok(None);
         }
         self.pruned = Some(Instant::now());
-        self.rules.prune(self.config, &mut self.vault, GcMode::Remove).map(Some)
+        rules.prune(self.config, &mut self.vault, GcMode::Remove).map(Some)
     }
 
     /// The vault.

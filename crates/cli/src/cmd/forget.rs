@@ -10,8 +10,9 @@ use epitome::forget::{
 };
 
 use crate::app::App;
-use crate::confirm::{ask_to_continue, can_ask};
+use crate::confirm::ask_to_continue;
 use crate::failure::{Failure, Result, Status};
+use crate::session::check_name;
 use crate::table::{Side, Table};
 use crate::text::{self, BOLD, DIM, count, one_line};
 
@@ -43,7 +44,7 @@ pub struct Args {
     pub secret: bool,
 
     /// Also replace the text in the sessions of agents
-    #[arg(long, requires = "secret")]
+    #[arg(long, requires = "secret", conflicts_with = "session")]
     pub sessions: bool,
 
     /// Show the places, and change nothing
@@ -80,11 +81,10 @@ fn carry_out(
     plan: impl FnOnce() -> Result<ForgetReport>,
     run: impl FnOnce() -> Result<ForgetReport>,
 ) -> Result<()> {
-    let may_ask = can_ask() && !app.global.json;
     if !args.yes {
         let plan = plan()?;
         let is_done = plan.places.iter().all(|place| place.action == ForgetAction::Stays);
-        if args.dry_run || !may_ask || is_done {
+        if args.dry_run || is_done {
             return print(app, args, &plan);
         }
         print(app, args, &plan)?;
@@ -107,6 +107,7 @@ fn secret() -> Result<String> {
 }
 
 fn session(app: &App, name: &str) -> Result<ForgetSession> {
+    check_name(name)?;
     match ForgetSession::find(&app.config, name, app.agent())? {
         SessionChoice::One(session) => Ok(session),
         SessionChoice::AnyOf(found) => {
@@ -149,7 +150,7 @@ fn print(app: &App, args: &Args, report: &ForgetReport) -> Result<()> {
                 "{BOLD}forgotten{BOLD:#}: {files} with {bytes} were read again, and it is in none\n"
             ));
         }
-        None if !can_ask() => text.push_str("to do this: the same with --yes\n"),
+        None if args.dry_run => text.push_str("to do this: the same with --yes\n"),
         None => {}
     }
     app.print(&text)?;

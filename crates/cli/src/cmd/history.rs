@@ -9,6 +9,7 @@ use epitome::keep::{FileKey, Vault, VaultMatch, VersionHistory, find};
 use super::keep::warn_of_damage;
 use crate::app::App;
 use crate::failure::{Failure, Result, Status};
+use crate::session::check_name;
 use crate::table::{Side, Table};
 use crate::text::{self, BOLD, DIM, age, one_line};
 
@@ -53,6 +54,7 @@ pub fn kept_file(
     agent: Option<&str>,
 ) -> Result<FileKey> {
     let name = name.to_string_lossy();
+    check_name(&name)?;
     match find(config, vault, &name, agent) {
         VaultMatch::Session(file) => Ok(file),
         VaultMatch::AnyOf(found) => {

@@ -9,6 +9,7 @@ use epitome::keep::{
 };
 
 use crate::app::App;
+use crate::confirm::ask_to_continue;
 use crate::failure::{Failure, Result, Status};
 use crate::interrupt::Interrupt;
 use crate::session::{Which, parse_age};
@@ -48,9 +49,13 @@ pub struct Args {
     pub every: Option<Duration>,
 
     /// Keep nothing new, but remove what the settings keep.days, keep.size and keep.projects do not
-    /// keep; a keeper that runs does this once a day
+    /// keep; a keeper that runs does this once a day, except for keep.projects
     #[arg(long, conflicts_with_all = ["every", "all", "once", "project"])]
     pub prune: bool,
+
+    /// With --prune: do not ask before sessions are removed completely
+    #[arg(long, requires = "prune", conflicts_with = "dry_run")]
+    pub yes: bool,
 
     /// Keep and remove nothing, and report what would be kept or removed
     #[arg(long)]
@@ -115,17 +120,15 @@ fn prune(app: &App, args: &Args, rules: &RetentionRules) -> Result<()> {
     }
     let mut vault = app.config.vault()?;
     let mode = if args.dry_run { GcMode::Show } else { GcMode::Remove };
+    if !args.dry_run && !args.yes {
+        let plan = rules.prune(&app.config, &mut vault, GcMode::Show).map_err(Failure::writing)?;
+        ask_before_loss(app, &plan)?;
+    }
     let report = rules.prune(&app.config, &mut vault, mode).map_err(Failure::writing)?;
     if app.global.json {
         return app.print_json(&report);
     }
-    let mut text = String::new();
-    for file in &report.files {
-        let name = file_name(&file.session, file.part.as_deref());
-        let versions = count(file.removed.len() as u64, "version");
-        let kept = if file.kept == 0 { "none".to_owned() } else { file.kept.to_string() };
-        text.push_str(&format!("{} {name}  {versions} of it, {kept} kept\n", file.agent));
-    }
+    let mut text = list_pruned(&report);
     if rules.is_empty() {
         text.push_str("no rule is set, so nothing is ever removed\n");
         app.print(&text)?;
@@ -135,6 +138,31 @@ fn prune(app: &App, args: &Args, rules: &RetentionRules) -> Result<()> {
     let verb = if args.dry_run { "would be removed" } else { "removed" };
     text.push_str(&format!("{}\n", sum_pruned(&report, verb)));
     app.print(&text)
+}
+
+/// Asks before sessions lose their newest versions, because there may be no other copy of them.
+fn ask_before_loss(app: &App, plan: &PruneReport) -> Result<()> {
+    let lost = plan.sessions_lost();
+    if lost == 0 {
+        return Ok(());
+    }
+    app.note(list_pruned(plan).trim_end());
+    let sessions = count(lost, "session");
+    let what = format!("{sessions} would have no version any more, not even the newest");
+    app.note(&format!("{what} (keep.projects, keep.not_projects)"));
+    ask_to_continue(app, false, "This cannot be undone. Remove them?")
+}
+
+/// The files of which versions go.
+fn list_pruned(report: &PruneReport) -> String {
+    let mut text = String::new();
+    for file in &report.files {
+        let name = file_name(&file.session, file.part.as_deref());
+        let versions = count(file.removed.len() as u64, "version");
+        let kept = if file.kept == 0 { "none".to_owned() } else { file.kept.to_string() };
+        text.push_str(&format!("{} {name}  {versions} of it, {kept} kept\n", file.agent));
+    }
+    text
 }
 
 /// How much was removed.

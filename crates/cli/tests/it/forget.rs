@@ -139,3 +139,14 @@ fn a_secret_is_replaced_in_sessions_only_if_that_was_said() {
     assert_snapshot!(world.run_with(&["forget", "--secret"], b"word"));
     assert_snapshot!(world.run(&["forget", "nothing-of-this-name"]));
 }
+
+#[test]
+fn nothing_is_forgotten_without_a_yes() {
+    let world = World::new();
+    stored(&world);
+    let before = world.tree();
+    assert_eq!(world.status(&["forget", PI]), 2);
+    assert_eq!(world.status(&["forget", PI, "--dry-run"]), 0);
+    assert_eq!(world.status(&["forget", PI, "--sessions", "--yes"]), 2);
+    assert_eq!(world.tree(), before);
+}

@@ -168,10 +168,84 @@ fn only_the_projects_in_the_settings_are_kept() {
         world.run(&[command, &["--set", &setting]].concat())
     };
     assert_snapshot!(not("/elsewhere", &["keep", "--prune"]));
-    assert_snapshot!(not("/**", &["keep", "--prune"]));
     assert_snapshot!(not("/**", &["keep", "--all", "--once"]));
+    let before = world.tree();
+    assert_snapshot!(not("/**", &["keep", "--prune"]));
+    assert_eq!(world.tree(), before);
+    assert_snapshot!(not("/**", &["keep", "--prune", "--yes"]));
     assert_snapshot!(not("/{", &["keep", "--prune"]));
     assert_snapshot!(world.run(&["history", PI]));
+}
+
+#[test]
+fn patterns_of_projects_mean_what_they_say() {
+    let world = World::new();
+    world.pi(PI, sessions::pi(PI));
+    world.run(&["keep", "--all", "--once"]);
+    let versions = |setting: &str| {
+        let report = world.json(&["keep", "--prune", "--dry-run", "--json", "--set", setting]);
+        report[0]["versions"].as_u64().expect("a number")
+    };
+    for all in ["/", "*", "**", "/**", "/p", "/p/**", "/p/../p", "/./p/"] {
+        assert_eq!(versions(&format!("keep.projects={all}")), 0, "{all}");
+        assert_eq!(versions(&format!("keep.not_projects={all}")), 1, "{all}");
+    }
+}
+
+#[test]
+fn a_project_without_a_name_is_an_error() {
+    let world = World::new();
+    world.pi(PI, sessions::pi(PI));
+    world.run(&["keep", "--all", "--once"]);
+    let before = world.tree();
+    for key in ["projects", "not_projects"] {
+        for wrong in ["[]", "[\"\"]", "[\"/p\", \" \"]", ""] {
+            let setting = format!("keep.{key}={wrong}");
+            assert_eq!(world.status(&["keep", "--prune", "--set", &setting]), 2, "{setting}");
+        }
+    }
+    assert_snapshot!(world.run(&["keep", "--prune", "--set", "keep.projects=[]"]));
+    assert_snapshot!(world.run(&["keep", "--prune", "--set", "keep.projects=[\"\"]"]));
+    assert_eq!(world.tree(), before);
+}
+
+#[test]
+fn only_prune_removes_sessions_of_other_projects() {
+    let world = World::new();
+    world.pi(PI, sessions::pi(PI));
+    world.run(&["keep", "--all", "--once"]);
+    world.run(&["keep", "--all", "--once", "--set", "keep.projects=/elsewhere"]);
+    assert_eq!(world.status(&["history", PI]), 0);
+}
+
+#[test]
+fn a_blank_name_means_no_session() {
+    let world = World::new();
+    world.pi(PI, sessions::pi(PI));
+    world.run(&["keep", "--all", "--once"]);
+    let before = world.tree();
+    for name in ["", " "] {
+        for command in [
+            &["forget", name, "--yes"][..],
+            &["history", name],
+            &["restore", name, "--yes"],
+            &["restore", name, "--at", "1", "--yes"],
+        ] {
+            assert_eq!(world.status(command), 2, "{command:?}");
+        }
+    }
+    assert_snapshot!(world.run(&["forget", "", "--yes"]));
+    assert_eq!(world.tree(), before);
+}
+
+#[test]
+fn the_last_content_of_a_deleted_session_stays_in_a_small_vault() {
+    let world = World::new();
+    let versions = kept(&world);
+    world.run(&["keep", "--prune", "--set", "keep.size=1"]);
+    assert_eq!(world.status(&["restore", PI, "--at", "1", "--yes"]), 2);
+    assert_eq!(world.status(&["restore", PI, "--at", "4", "--yes"]), 0);
+    assert_eq!(fs::read(place(&world)).expect("a session"), versions[3]);
 }
 
 /// The output without the id of a run, which depends on the time.

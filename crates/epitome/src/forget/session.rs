@@ -47,6 +47,9 @@ impl ForgetSession {
     ///
     /// `Archive` if the vault or the archive cannot be listed.
     pub fn find(config: &Config, text: &str, agent: Option<&str>) -> Result<SessionChoice> {
+        if text.trim().is_empty() {
+            return Ok(SessionChoice::Nothing);
+        }
         let vault = config.vault()?;
         let mut found: BTreeSet<(String, String)> = match find(config, &vault, text, agent) {
             VaultMatch::Session(file) => BTreeSet::from([(file.agent, file.session)]),
@@ -59,7 +62,7 @@ impl ForgetSession {
             let archived = config.archive().sessions_found()?.keys.into_iter();
             let is_meant = |key: &SessionKey| {
                 let is_of_agent = agent.is_none_or(|agent| key.agent == agent);
-                !text.is_empty() && key.id.starts_with(text) && is_of_agent
+                key.id.starts_with(text) && is_of_agent
             };
             found = archived.filter(is_meant).map(|key| (key.agent, key.id)).collect();
         }

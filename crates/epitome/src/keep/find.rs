@@ -24,6 +24,10 @@ pub enum VaultMatch {
 /// A session that exists comes first: then sessions that were deleted, then files that belong to a
 /// session. Of several places of one session, the one that was changed last is meant.
 pub fn find(config: &Config, vault: &Vault, text: &str, agent: Option<&str>) -> VaultMatch {
+    // A blank text, such as an unset variable, is the beginning of every id.
+    if text.trim().is_empty() {
+        return VaultMatch::Nothing;
+    }
     let all = vault.files().filter(|file| agent.is_none_or(|agent| agent == file.agent));
     let all: Vec<&FileKey> = all.collect();
     if let SessionMatch::File(path) = agents::find_session(&config.agents, text, agent) {

@@ -2,7 +2,7 @@
 //! remove.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use epitome_model::Bytes;
 use epitome_store::vault::{VaultUsage, VersionNumbers};
@@ -37,8 +37,16 @@ pub struct RetentionRules {
 /// Which projects are kept.
 #[derive(Clone, Debug, Default)]
 pub struct ProjectRules {
-    only: Option<GlobSet>,
-    not: Option<GlobSet>,
+    only: Option<Folders>,
+    not: Option<Folders>,
+}
+
+/// Patterns of folders.
+#[derive(Clone, Debug)]
+struct Folders {
+    /// Whether all folders match.
+    all: bool,
+    globs: GlobSet,
 }
 
 /// What rules removed from the vault, or would remove. Its serde form is the JSON of
@@ -86,19 +94,25 @@ impl RetentionRules {
     /// `Settings` if a pattern for projects is not valid.
     pub fn from_settings(settings: &Settings) -> Result<RetentionRules> {
         let Retention { days, size, projects, not_projects } = &settings.values.keep;
-        let only = projects.as_deref().map(|it| globs("keep.projects", it)).transpose()?;
-        let not = not_projects.as_deref().map(|it| globs("keep.not_projects", it)).transpose()?;
+        let only = projects.as_deref().map(|it| Folders::new("keep.projects", it));
+        let not = not_projects.as_deref().map(|it| Folders::new("keep.not_projects", it));
         let hours = days.map(|days| i64::try_from(days).unwrap_or(i64::MAX).saturating_mul(24));
         Ok(RetentionRules {
             age: hours.map(|hours| SignedDuration::from_secs(hours.saturating_mul(3600))),
             size: size.map(Bytes),
-            projects: ProjectRules { only, not },
+            projects: ProjectRules { only: only.transpose()?, not: not.transpose()? },
         })
     }
 
     /// Whether no rule removes anything.
     pub fn is_empty(&self) -> bool {
         self.age.is_none() && self.size.is_none() && self.projects.is_empty()
+    }
+
+    /// The same rules without those for projects: the rules that a keeper applies by itself. A
+    /// wrong pattern must not remove sessions of which there is no other copy.
+    pub(super) fn without_projects(&self) -> RetentionRules {
+        RetentionRules { age: self.age, size: self.size, projects: ProjectRules::default() }
     }
 
     /// Removes from the vault what these rules do not keep, or only says what that is.
@@ -154,7 +168,7 @@ impl RetentionRules {
         }
         if let Some(most) = self.size {
             let mut freed = Vec::new();
-            for old in &replaced {
+            for old in replaced.iter().filter(|it| !it.is_newest_content) {
                 if vault.size().1.saturating_sub(plan.given_back) <= most.0 {
                     break;
                 }
@@ -207,6 +221,8 @@ struct Replaced<'v> {
     at: Timestamp,
     file: &'v FileKey,
     version: &'v Version,
+    /// Whether all later versions only say that the file was deleted.
+    is_newest_content: bool,
 }
 
 /// All versions but the newest of each file. Those that were replaced first come first.
@@ -214,8 +230,15 @@ fn replaced_versions(vault: &Vault) -> Vec<Replaced<'_>> {
     let mut replaced = Vec::new();
     for file in vault.files() {
         let versions: Vec<&Version> = vault.versions(file).collect();
+        let newest = versions.iter().rev().find(|version| !version.is_deleted());
+        let newest = newest.map(|version| version.number);
         for pair in versions.windows(2) {
-            replaced.push(Replaced { at: pair[1].seen, file, version: pair[0] });
+            replaced.push(Replaced {
+                at: pair[1].seen,
+                file,
+                version: pair[0],
+                is_newest_content: newest == Some(pair[0].number),
+            });
         }
     }
     replaced.sort_by_key(|it| (it.at, it.file, it.version.number));
@@ -223,6 +246,14 @@ fn replaced_versions(vault: &Vault) -> Vec<Replaced<'_>> {
 }
 
 impl PruneReport {
+    /// The number of sessions of which no version stays.
+    pub fn sessions_lost(&self) -> u64 {
+        let lost = self.files.iter().filter(|file| file.kept == 0);
+        let sessions: BTreeSet<(&String, &String)> =
+            lost.map(|file| (&file.agent, &file.session)).collect();
+        sessions.len() as u64
+    }
+
     fn add(&mut self, vault: &Vault, gone: &VersionNumbers) {
         for (file, numbers) in gone {
             self.versions += numbers.len() as u64;
@@ -263,8 +294,13 @@ impl ProjectRules {
     /// Whether sessions that were run in the folder `cwd` are kept. If it is not known in which
     /// folder a session was run, it is kept unless only some projects are.
     pub fn keeps(&self, cwd: Option<&str>) -> bool {
-        let Some(cwd) = cwd else { return self.only.is_none() };
-        let matches = |globs: &GlobSet| Path::new(cwd).ancestors().any(|it| globs.is_match(it));
+        let Some(cwd) = cwd else { return self.only.as_ref().is_none_or(|only| only.all) };
+        let cwd = Path::new(cwd);
+        let mut names = vec![normalized(cwd)];
+        if cwd.is_absolute() {
+            names.extend(cwd.canonicalize());
+        }
+        let matches = |folders: &Folders| names.iter().any(|name| folders.has(name));
         self.only.as_ref().is_none_or(matches) && !self.not.as_ref().is_some_and(matches)
     }
 
@@ -295,18 +331,62 @@ fn folder_of(vault: &Vault, file: &FileKey) -> Option<String> {
     session.transcript.head.cwd.map(|cwd| cwd.to_string())
 }
 
-/// Patterns of folders: `*` stands for any characters but `/`, `**` for any.
-fn globs(setting: &str, patterns: &[PathBuf]) -> Result<GlobSet> {
-    let failed = |err: globset::Error| {
-        Error::new(ErrorKind::Settings, format!("{setting} is not valid")).because(err)
-    };
-    let mut set = GlobSetBuilder::new();
-    for pattern in patterns {
-        let text = pattern.to_string_lossy();
-        let text = text.trim_end_matches('/');
-        set.add(GlobBuilder::new(text).literal_separator(true).build().map_err(failed)?);
+impl Folders {
+    /// Patterns: `*` stands for any characters but `/`, `**` for any. A pattern matches by the name
+    /// that it has, and by that without links.
+    fn new(setting: &str, patterns: &[PathBuf]) -> Result<Folders> {
+        let failed = |err: globset::Error| {
+            Error::new(ErrorKind::Settings, format!("{setting} is not valid")).because(err)
+        };
+        let mut all = false;
+        let mut globs = GlobSetBuilder::new();
+        for pattern in patterns {
+            // `dir/**` is `dir` and all below it, which is what `dir` is as well.
+            let mut folder = normalized(pattern);
+            while folder.ends_with("**") {
+                folder.pop();
+            }
+            all |= folder == Path::new("/");
+            for name in [without_links(&folder), folder] {
+                let text = name.to_string_lossy();
+                let glob = GlobBuilder::new(&text).literal_separator(true).build();
+                globs.add(glob.map_err(failed)?);
+            }
+        }
+        Ok(Folders { all, globs: globs.build().map_err(failed)? })
     }
-    set.build().map_err(failed)
+
+    /// Whether a pattern matches a folder or one above it.
+    fn has(&self, folder: &Path) -> bool {
+        self.all || folder.ancestors().any(|it| self.globs.is_match(it))
+    }
+}
+
+/// A path without `.` and `..`, which may not exist.
+fn normalized(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(normal.pop()),
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => normal.push(part),
+        }
+    }
+    normal
+}
+
+/// A pattern, in which the folder before the first special character is named without links.
+fn without_links(pattern: &Path) -> PathBuf {
+    let is_special = |part: &Component<'_>| {
+        part.as_os_str().to_string_lossy().contains(['*', '?', '[', ']', '{', '}', '\\'])
+    };
+    let plain: PathBuf = pattern.components().take_while(|part| !is_special(part)).collect();
+    let Ok(real) = plain.canonicalize() else { return pattern.to_owned() };
+    let rest = pattern.strip_prefix(&plain).unwrap_or(Path::new(""));
+    Path::new(&globset::escape(&real.to_string_lossy()))
+        .components()
+        .chain(rest.components())
+        .collect()
 }
 
 #[cfg(test)]
@@ -318,7 +398,7 @@ mod tests {
         let rules = |only: Option<&[&str]>, not: Option<&[&str]>| {
             let set = |it: &[&str]| {
                 let patterns: Vec<PathBuf> = it.iter().map(PathBuf::from).collect();
-                globs("keep.projects", &patterns).expect("patterns")
+                Folders::new("keep.projects", &patterns).expect("patterns")
             };
             ProjectRules { only: only.map(set), not: not.map(set) }
         };
@@ -336,9 +416,34 @@ mod tests {
             (None, Some(&["/w/a"]), None, true),
             (Some(&["/w"]), Some(&["/w/a"]), Some("/w/a"), false),
             (Some(&["/w"]), Some(&["/w/a"]), Some("/w/b"), true),
+            (Some(&["/"]), None, Some("/w/a"), true),
+            (Some(&["/"]), None, None, true),
+            (Some(&["/**"]), None, Some("/"), true),
+            (Some(&["/w/a/**"]), None, Some("/w/a"), true),
+            (Some(&["/w/a/**"]), None, Some("/w/b"), false),
+            (Some(&["/w/../w/./a"]), None, Some("/w/a"), true),
+            (Some(&["/w/a"]), None, Some("/w/b/../a"), true),
+            (None, Some(&["/"]), Some("/w/a"), false),
+            (None, Some(&["/**"]), Some("/w/a"), false),
+            (None, Some(&["/w/b/../a"]), Some("/w/a/src"), false),
         ];
         for (only, not, cwd, expect) in cases {
             assert_eq!(rules(only, not).keeps(cwd), expect, "{only:?} {not:?} {cwd:?}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_matches_by_each_of_its_names() {
+        let home = tempfile::tempdir().expect("a folder");
+        let real = home.path().canonicalize().expect("a folder").join("real");
+        let link = home.path().join("link");
+        std::fs::create_dir_all(real.join("a")).expect("a folder");
+        std::os::unix::fs::symlink(&real, &link).expect("a link");
+        for (pattern, cwd) in [(&link, &real), (&real, &link), (&link.join("*"), &real.join("a"))] {
+            let only = Folders::new("keep.projects", std::slice::from_ref(pattern));
+            let rules = ProjectRules { only: Some(only.expect("a pattern")), not: None };
+            assert!(rules.keeps(cwd.to_str()), "{pattern:?} {cwd:?}");
         }
     }
 }

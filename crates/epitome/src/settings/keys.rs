@@ -36,6 +36,8 @@ pub struct Key {
 pub enum PathKind {
     /// Only a path.
     File,
+    /// Patterns of folders: at least one, none of them empty.
+    Folders,
     /// A path, or the name of a recipe.
     Recipe,
 }
@@ -154,6 +156,7 @@ fn collect(prefix: &str, schema: &Value, keys: &mut Vec<Key>) {
             user_only: property["x-yours"] == true,
             path: match property["x-path"].as_str() {
                 Some("recipe") => Some(PathKind::Recipe),
+                Some("folders") => Some(PathKind::Folders),
                 Some(_) => Some(PathKind::File),
                 None => None,
             },

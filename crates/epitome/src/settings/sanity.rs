@@ -26,7 +26,7 @@ pub(super) fn alone(config: &Config, key: &Key, set: &SetValue) -> Result<()> {
     }
     match (key.path, &set.value) {
         (Some(PathKind::Recipe), Value::String(text)) => recipe(config, name, text, set),
-        (Some(PathKind::Recipe | PathKind::File) | None, _) => Ok(()),
+        (Some(PathKind::Recipe | PathKind::File | PathKind::Folders) | None, _) => Ok(()),
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use toml::Value;
 
 use super::values::Trust;
-use super::{Key, Scope, SetValue, wrong};
+use super::{Key, PathKind, Scope, SetValue, wrong};
 use crate::error::Result;
 use crate::regular;
 
@@ -63,6 +63,9 @@ pub(super) fn settle(set: &mut SetValue, key: &Key, ground: Ground<'_>) -> Resul
     let Some(kind) = key.path else { return Ok(()) };
     let Ground { folder, home, scope } = ground;
     let place = set.place.clone();
+    if kind == PathKind::Folders {
+        check_folders(set, key)?;
+    }
     let texts: Vec<&mut String> = match &mut set.value {
         Value::String(text) => vec![text],
         Value::Array(list) => list
@@ -75,11 +78,16 @@ pub(super) fn settle(set: &mut SetValue, key: &Key, ground: Ground<'_>) -> Resul
         _ => Vec::new(),
     };
     for text in texts {
-        if kind == super::PathKind::Recipe && is_name(text) {
+        if kind == PathKind::Recipe && is_name(text) {
             continue;
         }
         let path = match text.strip_prefix("~/") {
             Some(rest) => home.join(rest),
+            // Any folder, not only those below the folder of the settings.
+            None if kind == PathKind::Folders && text == "*" => PathBuf::from("/**"),
+            None if kind == PathKind::Folders && text.starts_with("**") => {
+                Path::new("/").join(&*text)
+            }
             None => folder.join(&*text),
         };
         if scope == Scope::Project && !is_inside(&path, folder) {
@@ -90,6 +98,20 @@ pub(super) fn settle(set: &mut SetValue, key: &Key, ground: Ground<'_>) -> Resul
         *text = path.to_string_lossy().into_owned();
     }
     Ok(())
+}
+
+/// Returns an error if a list of folders is empty, or has an empty text: it would match
+/// nothing, or the folder of the settings, and neither is what was meant.
+fn check_folders(set: &SetValue, key: &Key) -> Result<()> {
+    let is_blank = |value: &Value| value.as_str().is_some_and(|text| text.trim().is_empty());
+    let what = match &set.value {
+        Value::Array(list) if list.is_empty() => "the list is empty",
+        Value::Array(list) if list.iter().any(is_blank) => "a folder in the list is empty",
+        value if is_blank(value) => "the folder is empty",
+        _ => return Ok(()),
+    };
+    Err(wrong(&set.place, &format!("{}: {what}", key.name))
+        .with_hint("leave the setting out for all projects, or name at least one folder"))
 }
 
 /// Whether a text is the name of a recipe, and not a path.

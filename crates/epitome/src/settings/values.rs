@@ -53,10 +53,10 @@ pub struct Retention {
     pub size: Option<u64>,
     /// The only projects whose sessions are kept: folders, and all below them. `*` stands for any
     /// characters but `/`, `**` for any.
-    #[schemars(extend("x-path" = "file", "x-yours" = true))]
+    #[schemars(extend("x-path" = "folders", "x-yours" = true))]
     pub projects: Option<Vec<PathBuf>>,
     /// Projects whose sessions are not kept.
-    #[schemars(extend("x-path" = "file", "x-yours" = true))]
+    #[schemars(extend("x-path" = "folders", "x-yours" = true))]
     pub not_projects: Option<Vec<PathBuf>>,
 }
 
