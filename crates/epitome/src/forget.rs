@@ -17,7 +17,7 @@
 //! # let path = folder.join("2026-11-18T12-00-00-000Z_0001.jsonl");
 //! # std::fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a session");
 //! Keeper::open(&config)?.scan()?;
-//! let forget = ForgetText::new("pricing")?;
+//! let forget = ForgetText::new("toolResult")?;
 //! let report = forget.run(&config)?;
 //! let kinds: Vec<PlaceKind> = report.places.iter().map(|place| place.kind).collect();
 //! assert_eq!(kinds, [PlaceKind::Vault, PlaceKind::Session]);
@@ -64,6 +64,9 @@ pub struct ForgetPlace {
     pub count: u64,
     /// What is done there.
     pub action: ForgetAction,
+    /// Why nothing could be done there, if something should have been.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// A kind of a place.
@@ -105,7 +108,7 @@ pub struct Proof {
 
 impl ForgetReport {
     fn add(&mut self, kind: PlaceKind, name: impl Into<String>, count: u64, action: ForgetAction) {
-        self.places.push(ForgetPlace { kind, name: name.into(), count, action });
+        self.places.push(ForgetPlace { kind, name: name.into(), count, action, reason: None });
     }
 
     /// The places where something stays.

@@ -8,7 +8,7 @@ use epitome_error::{Error, ErrorKind, Result};
 use epitome_model::Span;
 
 /// The shortest text that can be forgotten, in bytes. A shorter one is a part of many others.
-pub const SHORTEST: usize = 6;
+pub const SHORTEST: usize = 8;
 /// The longest text that can be forgotten, in bytes.
 pub const LONGEST: usize = 64 << 10;
 
@@ -101,6 +101,21 @@ impl ForgottenText {
         let encoded = in_base64(text.as_bytes());
         let encoded = encoded.iter().map(|it| Spelling::new(it, MASK_BASE64));
         Ok(ForgottenText { spellings: plain.chain(encoded).collect() })
+    }
+
+    /// The error for the text if it is in what epitome itself notes at a place. Names of the place
+    /// are masked.
+    pub fn in_records(&self, place: &str) -> Error {
+        let place = self.masked(place.as_bytes());
+        let what = format!(
+            "the text is in epitome's own records, as a part of a name, a path or their format, \
+             and cannot be removed from there: {}",
+            String::from_utf8_lossy(&place)
+        );
+        Error::new(ErrorKind::Refused, what).with_hint(
+            "`epitome forget SESSION` removes all that is stored of a session, its records \
+             included; nothing was changed",
+        )
     }
 
     /// The length of the longest spelling in bytes.
@@ -300,7 +315,7 @@ mod tests {
 
     #[test]
     fn a_text_that_is_part_of_many_others_is_refused() {
-        for text in ["", "short", "aaaaaaaaaa"] {
+        for text in ["", "short", "epitome", "aaaaaaaaaa"] {
             let refused = ForgottenText::new(text).expect_err("not a secret");
             assert_eq!(refused.kind(), ErrorKind::Usage, "{text}");
         }

@@ -90,7 +90,27 @@ fn carry_out(
         print(app, args, &plan)?;
         ask_to_continue(app, false, "This cannot be undone. Forget it?")?;
     }
-    print(app, args, &run()?)
+    let report = run()?;
+    print(app, args, &report)?;
+    unchanged_sessions(&report)
+}
+
+/// A failure that names the sessions which could not be changed, if there are any.
+fn unchanged_sessions(report: &ForgetReport) -> Result<()> {
+    let mut what = String::from("these sessions could not be changed, and may have the text:");
+    let mut is_any = false;
+    for place in &report.places {
+        if let Some(reason) = &place.reason {
+            what.push_str(&format!("\n{}: {}", text::field(&place.name), text::field(reason)));
+            is_any = true;
+        }
+    }
+    match is_any {
+        false => Ok(()),
+        true => Err(Failure::new(Status::Refused, "refused", what)
+            .hint("all else is done: close the agent, and run the same again")
+            .hint("where a session cannot be changed at all, delete it with its agent")),
+    }
 }
 
 /// The text, typed without echo or read from standard input.

@@ -16,6 +16,8 @@ use crate::regular;
 /// The name of the database of a search index. An index has texts in tables that cannot be changed
 /// in place, and is computed again.
 const INDEX: &str = "index.db";
+/// What every pack begins with.
+const PACK: &[u8] = b"EPITPACK";
 
 /// The files below the home that are in no pack: caches, logs, memos, pages.
 pub(super) fn loose_files(config: &Config) -> Result<Vec<PathBuf>> {
@@ -23,6 +25,23 @@ pub(super) fn loose_files(config: &Config) -> Result<Vec<PathBuf>> {
     let packed = ["archive", "vault", "locks"].map(|name| config.home.join(name));
     files.retain(|file| packed.iter().all(|folder| !file.starts_with(folder)));
     Ok(files)
+}
+
+/// An error if a text is in the name of a file of the archive, the vault or the locks, or in one
+/// that is not a pack: none of these can be masked.
+pub(super) fn check_records(config: &Config, text: &ForgottenText) -> Result<()> {
+    for folder in ["archive", "vault", "locks"] {
+        for file in files_below(&config.home.join(folder))? {
+            let name = file.strip_prefix(&config.home).unwrap_or(&file).to_string_lossy();
+            let bytes = read(&file)?;
+            // The notes of packs that are incomplete are swept before anything is replaced.
+            let is_note = !bytes.starts_with(PACK);
+            if text.is_in(PACK) || text.is_in(name.as_bytes()) || is_note && text.is_in(&bytes) {
+                return Err(text.in_records(&name));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Whether a file is in a cache, and can be computed again.
@@ -108,7 +127,7 @@ pub(super) fn prove(
         let mut found = is_left(&file, &bytes);
         proof.files += 1;
         proof.bytes += Bytes(bytes.len() as u64);
-        if bytes.starts_with(b"EPITPACK") {
+        if bytes.starts_with(PACK) {
             each_piece(&file, |piece| {
                 proof.bytes += Bytes(piece.len() as u64);
                 found |= is_left(&file, piece);

@@ -10,7 +10,7 @@ use epitome_store::forgotten::ForgottenText;
 
 use super::{ForgetAction, ForgetReport, PlaceKind, home};
 use crate::config::Config;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, sentence};
 use crate::keep::FileKey;
 use crate::ops::{LockedFile, SessionPart, replace_all};
 use crate::place;
@@ -34,6 +34,8 @@ struct SessionPlace {
     agent: &'static str,
     path: PathBuf,
     count: u64,
+    /// Why it cannot be read or changed.
+    reason: Option<String>,
 }
 
 impl ForgetText {
@@ -55,7 +57,8 @@ impl ForgetText {
     ///
     /// # Errors
     ///
-    /// `Archive` if a part of the vault or the archive cannot be read; the errors of reading files
+    /// `Refused` if the text is in epitome's own records, such as the path or id of a session:
+    /// masking would damage them. `Archive` if a part of the vault or the archive cannot be read; the errors of reading files
     /// below the home of epitome.
     pub fn plan(&self, config: &Config) -> Result<ForgetReport> {
         let mut report = self.report(config)?;
@@ -69,16 +72,58 @@ impl ForgetText {
     /// # Errors
     ///
     /// The errors of [`plan`](ForgetText::plan); `Disk` or `NoPermission` if something cannot be
-    /// written; `InUse`, `HeldByAgent` or `Locked` if a session is in use that is to be changed;
-    /// `Archive` if the text is still there afterwards, with the place.
+    /// written; `Archive` if the text is still there afterwards, with the place. What was done
+    /// until then stays done, and the hint says so. A session that cannot be changed is no error:
+    /// its place has a reason.
     pub fn run(&self, config: &Config) -> Result<ForgetReport> {
-        let mut report = self.report(config)?;
-        let sessions = self.sessions_with(config)?;
+        let report = self.report(config)?;
+        self.carry_out(config, report).map_err(|err| {
+            let hint = match err.hint() {
+                Some(hint) => format!("{}; ", hint.trim_end_matches("; nothing was changed")),
+                None => String::new(),
+            };
+            let rest = "a part may be removed already: run the same again, which completes it";
+            err.with_hint(format!("{hint}{rest}"))
+        })
+    }
+
+    fn carry_out(&self, config: &Config, mut report: ForgetReport) -> Result<ForgetReport> {
+        let own = self.remove_stored(config)?;
+        // Last, so that a session which is in use or cannot be changed keeps nothing from going.
+        let mut sessions = self.sessions_with(config);
         if self.sessions {
-            for session in &sessions {
-                self.replace_in(config, session)?;
+            for session in sessions.iter_mut().filter(|session| session.reason.is_none()) {
+                session.reason = self.replace_in(config, session).err().map(|err| sentence(&err));
             }
         }
+        report.places.retain(|place| place.kind != PlaceKind::Session);
+        for session in &sessions {
+            self.add_session(&mut report, session);
+        }
+        let versions = config.vault()?.versions_with(&self.text)?;
+        if let Some((file, _)) = versions.into_iter().next() {
+            let what = "a version still has what was to be forgotten";
+            return Err(Error::new(ErrorKind::Archive, what).at(&file.path));
+        }
+        report.proof = Some(home::prove(config, &own, |_, bytes| self.text.is_in(bytes))?);
+        Ok(report)
+    }
+
+    /// Adds what became of a session.
+    fn add_session(&self, report: &mut ForgetReport, session: &SessionPlace) {
+        let left = self.occurrences(&session.path).unwrap_or(session.count);
+        let is_gone = left == 0 && session.reason.is_none();
+        let action = if is_gone { ForgetAction::Masked } else { ForgetAction::Stays };
+        let count = if is_gone { session.count } else { left };
+        report.add(PlaceKind::Session, session.path.to_string_lossy(), count, action);
+        if let Some(place) = report.places.last_mut() {
+            place.reason.clone_from(&session.reason);
+        }
+    }
+
+    /// Removes the text from all that epitome stores. Returns the files of sessions, which are
+    /// left out.
+    fn remove_stored(&self, config: &Config) -> Result<Vec<PathBuf>> {
         config.vault()?.mask(&self.text)?;
         config.archive().forget_text(&self.text)?;
         home::delete_indexes(config)?;
@@ -93,24 +138,14 @@ impl ForgetText {
                 home::mask(&file, &self.text)?;
             }
         }
-        report.places.retain(|place| place.kind != PlaceKind::Session);
-        for place in &sessions {
-            let left = self.occurrences(&place.path)?;
-            let action = if left == 0 { ForgetAction::Masked } else { ForgetAction::Stays };
-            let count = if left == 0 { place.count } else { left };
-            report.add(PlaceKind::Session, place.path.to_string_lossy(), count, action);
-        }
-        let versions = config.vault()?.versions_with(&self.text)?;
-        if let Some((file, _)) = versions.into_iter().next() {
-            let what = "a version still has what was to be forgotten";
-            return Err(Error::new(ErrorKind::Archive, what).at(&file.path));
-        }
-        report.proof = Some(home::prove(config, &own, |_, bytes| self.text.is_in(bytes))?);
-        Ok(report)
+        Ok(own)
     }
 
     fn report(&self, config: &Config) -> Result<ForgetReport> {
         let mut report = ForgetReport::default();
+        home::check_records(config, &self.text)?;
+        config.archive().check_records(&self.text)?;
+        config.vault()?.check_records(&self.text)?;
         for (file, versions) in config.vault()?.versions_with(&self.text)? {
             let count = versions.len() as u64;
             report.add(PlaceKind::Vault, name_of(&file), count, ForgetAction::Masked);
@@ -142,22 +177,28 @@ impl ForgetText {
             }
         }
         let action = if self.sessions { ForgetAction::Masked } else { ForgetAction::Stays };
-        for session in self.sessions_with(config)? {
+        for session in self.sessions_with(config) {
+            let action = if session.reason.is_some() { ForgetAction::Stays } else { action };
             report.add(PlaceKind::Session, session.path.to_string_lossy(), session.count, action);
+            if let Some(place) = report.places.last_mut() {
+                place.reason = session.reason;
+            }
         }
         Ok(report)
     }
 
-    /// The files of sessions that have the text.
-    fn sessions_with(&self, config: &Config) -> Result<Vec<SessionPlace>> {
+    /// The files of sessions that have the text, or cannot be read.
+    fn sessions_with(&self, config: &Config) -> Vec<SessionPlace> {
         let mut found = Vec::new();
         for (agent, path) in session_files(config) {
-            let count = self.occurrences(&path)?;
-            if count > 0 {
-                found.push(SessionPlace { agent, path, count });
-            }
+            let (count, reason) = match self.occurrences(&path) {
+                Ok(0) => continue,
+                Ok(count) => (count, None),
+                Err(err) => (0, Some(sentence(&err))),
+            };
+            found.push(SessionPlace { agent, path, count, reason });
         }
-        Ok(found)
+        found
     }
 
     /// How often the text is in a file of a session; 0 if there is none any more.

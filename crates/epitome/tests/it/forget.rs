@@ -4,11 +4,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use epitome::Config;
 use epitome::archive::each_piece;
-use epitome::forget::{ForgetSession, ForgetText, PlaceKind, SessionChoice};
+use epitome::forget::{ForgetAction, ForgetSession, ForgetText, PlaceKind, SessionChoice};
 use epitome::keep::{FileKey, Keeper};
 use epitome::ops::{Compact, OpenSession};
+use epitome::{Config, ErrorKind};
 use epitome_store::step::fault;
 use epitome_tokens::Estimate;
 
@@ -95,6 +95,11 @@ fn a_text_is_gone_after_a_repetition_whatever_step_failed() {
         let forget = ForgetText::new(SECRET).expect("a text");
         let first = fault::with(fault::full_at(n), || forget.run(&world.config));
         failed += u64::from(first.is_err());
+        if let Err(err) = &first {
+            let hint = err.hint().unwrap_or_default();
+            assert!(hint.contains("run the same again"), "step {n}: {hint}");
+            assert!(!hint.contains("nothing was changed"), "step {n}: {hint}");
+        }
         // Nothing else is lost meanwhile.
         assert_eq!(world.version("0002").as_deref(), Some(&*world.other), "step {n}");
         let version = world.version("0001").expect("a version");
@@ -135,4 +140,47 @@ fn a_session_is_gone_after_a_repetition_whatever_step_failed() {
         }
     }
     assert!(failed > 3, "{failed} steps");
+}
+
+#[test]
+fn a_text_of_the_records_is_refused_and_nothing_is_changed() {
+    let world = World::new();
+    let contents = || {
+        let all = files(&world.config.home).into_iter();
+        all.map(|path| (fs::read(&path).expect("a file"), path)).collect::<Vec<_>>()
+    };
+    let before = contents();
+    // Of manifests, of the list of versions, of both, of what is written anew, and of packs.
+    let texts =
+        ["\"splices\":", "\"versions\":[", ".pi/agent/sessions", "\"forgotten\"", "EPITPACK"];
+    for text in texts {
+        let forget = ForgetText::new(text).expect("a text");
+        let planned = forget.plan(&world.config).expect_err("refused").kind();
+        let done = forget.run(&world.config).expect_err("refused").kind();
+        assert_eq!([planned, done], [ErrorKind::Refused; 2], "{text}");
+        assert!(contents() == before, "{text}");
+    }
+    let refused = ForgetText::new(".pi/agent/sessions").expect("a text").plan(&world.config);
+    let refused = refused.expect_err("refused");
+    assert!(refused.to_string().contains("pi 0001"), "{refused}");
+    assert!(refused.hint().is_some_and(|hint| hint.contains("epitome forget SESSION")));
+}
+
+#[test]
+fn a_session_that_cannot_be_changed_does_not_keep_the_text_in_the_vault() {
+    let world = World::new();
+    let folder = world.config.home.join("../../../.pi/agent/sessions/--p--");
+    let folder = folder.canonicalize().expect("a folder");
+    let path = folder.join("2026-11-18T12-00-00-000Z_0003.jsonl");
+    fs::write(&path, &world.original).expect("a session");
+    fs::hard_link(&path, folder.join("../../another-name")).expect("a link");
+    let mut forget = ForgetText::new(SECRET).expect("a text");
+    forget.sessions = true;
+    let report = forget.run(&world.config).expect("all else is done");
+    assert!(!world.stores(SECRET));
+    let failed: Vec<_> = report.places.iter().filter(|place| place.reason.is_some()).collect();
+    let [failed] = failed[..] else { panic!("{report:?}") };
+    assert_eq!(failed.name, path.to_string_lossy());
+    assert_eq!(failed.action, ForgetAction::Stays);
+    assert!(failed.reason.as_ref().is_some_and(|reason| reason.contains("link")), "{failed:?}");
 }

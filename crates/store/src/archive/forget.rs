@@ -58,6 +58,41 @@ impl Archive {
         Ok(found)
     }
 
+    /// An error if a text is in what the archive itself notes, where it cannot be masked: names of
+    /// folders, manifests, and descriptions except for what they say to people.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` if it is, with the session; the errors of [`packs_with`](Archive::packs_with).
+    pub fn check_records(&self, text: &ForgottenText) -> Result<()> {
+        for (name, is_trash) in self.all_packs()? {
+            let pack = match self.pack(&name) {
+                Err(err) if err.kind() == ErrorKind::NotFound => continue,
+                opened => opened?,
+            };
+            let mut is_here = text.is_in(name.as_bytes());
+            // A pack in the trash is deleted as a whole.
+            for entry in pack.entries().iter().filter(|_| !is_trash) {
+                is_here |= match entry.kind {
+                    Kind::Manifest => {
+                        let raw = pack.raw(entry)?;
+                        text.is_in(&raw) || text.is_in(&with_forgotten(&pack, &raw, &[])?)
+                    }
+                    Kind::Key => text.is_in(&pack.raw(entry)?),
+                    Kind::Blob | Kind::Chunk | Kind::Versions => {
+                        let about = pack.about_bytes(entry).unwrap_or_default();
+                        !changes_only_what(&about, &text.masked(&about))
+                    }
+                };
+            }
+            if is_here {
+                let key = pack.key()?;
+                return Err(text.in_records(&format!("the archive of {} {}", key.agent, key.id)));
+            }
+        }
+        Ok(())
+    }
+
     /// Removes a text from the archive: pieces that have it, and the text in descriptions. Packs in
     /// the trash that have it are deleted. Returns the packs that had it.
     ///
@@ -196,11 +231,24 @@ impl Archive {
         }
         if let Some(raw) = manifest {
             let raw = with_forgotten(&pack, &raw, &forgotten)?;
-            let raw = text.masked(&raw);
             pieces.put(Kind::Manifest, Hash::compute(&raw), &raw, &[])?;
         }
         pieces.replace(name)
     }
+}
+
+/// Whether two descriptions differ at most in what they say to people.
+fn changes_only_what(before: &[u8], after: &[u8]) -> bool {
+    if before == after {
+        return true;
+    }
+    let without_what = |bytes: &[u8]| -> Option<serde_json::Value> {
+        let mut value: serde_json::Value = serde_json::from_slice(bytes).ok()?;
+        value.as_object_mut()?.remove("what")?;
+        Some(value)
+    };
+    let rest = without_what(before);
+    rest.is_some() && rest == without_what(after)
 }
 
 /// A manifest that says which bytes were forgotten. Members that are not known stay.

@@ -218,11 +218,20 @@ impl Index {
 ///
 /// `Archive` if they are missing or damaged.
 pub(super) fn versions_in(pack: &Pack) -> Result<PackVersions> {
-    let Some(entry) = pack.entries().iter().find(|entry| entry.kind == Kind::Versions) else {
-        return Err(pack.damaged("this part of the vault does not say what versions it has"));
-    };
-    let raw = pack.raw(entry)?;
+    let raw = raw_versions_in(pack)?;
     serde_json::from_slice(&raw).map_err(|err| {
         pack.damaged("the versions in this part of the vault are damaged").because(err)
     })
+}
+
+/// The list of versions in a pack, as it is stored.
+///
+/// # Errors
+///
+/// `Archive` if it is missing or damaged.
+pub(super) fn raw_versions_in(pack: &Pack) -> Result<Vec<u8>> {
+    let Some(entry) = pack.entries().iter().find(|entry| entry.kind == Kind::Versions) else {
+        return Err(pack.damaged("this part of the vault does not say what versions it has"));
+    };
+    pack.raw(entry)
 }

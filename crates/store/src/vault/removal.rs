@@ -6,10 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::index::{raw_versions_in, versions_in};
 use super::merge::{Failed, Merge};
 use super::search::{TextSearch, is_prefix_of, unreadable};
 use super::version::{Content, FileVersions};
 use super::{FileKey, Vault, Version};
+use crate::archive::pack::Pack;
 use crate::archive::pack_name;
 use crate::forgotten::ForgottenText;
 use crate::store::disk::GcMode;
@@ -29,6 +31,14 @@ pub struct Removed {
     /// The same after it.
     pub after: u64,
 }
+
+/// What a removal writes and older lists of versions may not have.
+const WORDS: [&str; 4] = [
+    r#","masked":"#,
+    r#","content":{"chunks":[""#,
+    r#","content":{"prefix":{"of":"#,
+    r#","content":{"extends":{"of":"#,
+];
 
 /// The numbers of versions of files.
 pub type VersionNumbers = BTreeMap<FileKey, BTreeSet<u64>>;
@@ -82,6 +92,39 @@ impl Vault {
     /// `Archive` if a version cannot be read.
     pub fn versions_with(&self, text: &ForgottenText) -> Result<VersionNumbers> {
         self.search(text, None)
+    }
+
+    /// An error if a text is in what the vault itself notes, where it cannot be masked: names of
+    /// files and sessions, and lists of versions.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` if it is, with the session; `Archive` if a list cannot be read.
+    pub fn check_records(&self, text: &ForgottenText) -> Result<()> {
+        for (machine, number) in self.index.packs() {
+            let name = pack_name(machine, *number);
+            let pack = match self.store.open(&name) {
+                Err(err) if err.kind() == ErrorKind::NotFound => continue,
+                opened => Pack::open(opened?, self.store.location(&name))?,
+            };
+            for list in versions_in(&pack)?.files {
+                let raw = serde_json::to_vec(&list).map_err(|err| {
+                    Error::new(ErrorKind::Broken, "a list of versions is no JSON").because(err)
+                })?;
+                if text.is_in(&raw) {
+                    let place = format!("the vault, {} {}", list.file.agent, list.file.session);
+                    return Err(text.in_records(&place));
+                }
+            }
+            let list = raw_versions_in(&pack)?;
+            if text.is_in(&list) || text.is_in(name.as_bytes()) {
+                return Err(text.in_records("the vault, in every list of versions"));
+            }
+        }
+        if WORDS.iter().any(|words| text.is_in(words.as_bytes())) {
+            return Err(text.in_records("the vault, in every list of versions"));
+        }
+        Ok(())
     }
 
     /// The number of chunks that no version needs, such as those that an interrupted removal left.
@@ -145,7 +188,7 @@ impl Vault {
         loop {
             self.refresh()?;
             if let Some(damage) = self.damaged().next() {
-                let what = "a part of the vault cannot be read: nothing was removed from it";
+                let what = "a part of the vault cannot be read, so nothing is removed from this machine's part";
                 return Err(Error::new(ErrorKind::Archive, what)
                     .because(damage.clone())
                     .with_hint("what is in it is lost: delete that file, and repeat this"));
@@ -219,7 +262,7 @@ impl Vault {
         match failed {
             Failed::Other(err) => err,
             Failed::Damaged(number) => {
-                let what = "a part of the vault is damaged: nothing was removed from it";
+                let what = "a part of the vault is damaged, and stays as it is";
                 let location = self.store.location(&pack_name(&self.machine, number));
                 Error::new(ErrorKind::Archive, what)
                     .at(&location)

@@ -299,7 +299,7 @@ impl Read for MaskedReader<'_> {
 
 /// The error for a version that must be written again and cannot be read.
 pub(super) fn unreadable(file: &FileKey, number: u64) -> Error {
-    let what = format!("version {number} cannot be read: nothing was removed from the vault");
+    let what = format!("version {number} cannot be read, so it is not changed");
     Error::new(ErrorKind::Archive, what)
         .at(&file.path)
         .with_hint("`epitome archive verify` says what is damaged")
