@@ -58,7 +58,8 @@ impl ForgetText {
     /// # Errors
     ///
     /// `Refused` if the text is in epitome's own records, such as the path or id of a session:
-    /// masking would damage them. `Archive` if a part of the vault or the archive cannot be read; the errors of reading files
+    /// masking would damage them. `Archive` if a part of the vault or the archive cannot be read;
+    /// the errors of reading files
     /// below the home of epitome.
     pub fn plan(&self, config: &Config) -> Result<ForgetReport> {
         let mut report = self.report(config)?;

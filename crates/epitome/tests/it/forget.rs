@@ -150,7 +150,7 @@ fn a_text_of_the_records_is_refused_and_nothing_is_changed() {
         all.map(|path| (fs::read(&path).expect("a file"), path)).collect::<Vec<_>>()
     };
     let before = contents();
-    // Of manifests, of the list of versions, of both, of what is written anew, and of packs.
+    // Of manifests, of the list of versions, of both, of what a removal writes, and of packs.
     let texts =
         ["\"splices\":", "\"versions\":[", ".pi/agent/sessions", "\"forgotten\"", "EPITPACK"];
     for text in texts {

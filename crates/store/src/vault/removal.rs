@@ -188,7 +188,7 @@ impl Vault {
         loop {
             self.refresh()?;
             if let Some(damage) = self.damaged().next() {
-                let what = "a part of the vault cannot be read, so nothing is removed from this machine's part";
+                let what = "a part of the vault cannot be read, and keeps more from being removed";
                 return Err(Error::new(ErrorKind::Archive, what)
                     .because(damage.clone())
                     .with_hint("what is in it is lost: delete that file, and repeat this"));
