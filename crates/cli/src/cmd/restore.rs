@@ -344,7 +344,7 @@ fn how(file: &RestoredFile, partial: bool) -> Vec<String> {
             }
             if file.missing > 0 && partial {
                 lines.push(format!(
-                    "{} not restored: changed since, or damaged in the archive",
+                    "{} not restored: changed since, forgotten, or damaged in the archive",
                     count(file.missing, "edit"),
                 ));
             } else if file.missing > 0 {

@@ -477,7 +477,7 @@ fn unpacked(stored: &[u8], raw_len: u64) -> io::Result<Vec<u8>> {
 
 /// The error for bytes that were forgotten on purpose.
 pub fn were_forgotten(what: &str) -> Error {
-    let what = format!("the bytes {what} were forgotten on purpose: they cannot come back");
+    let what = format!("the bytes {what} were forgotten on purpose and cannot come back");
     Error::new(ErrorKind::Archive, what).with_hint("`--partial` restores everything else")
 }
 

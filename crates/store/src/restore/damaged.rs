@@ -66,8 +66,10 @@ fn restored_from(
             done => done,
         };
     }
-    let done = done.map_err(|err| match err.kind() {
-        ErrorKind::Archive => err.with_hint(PARTIAL),
+    let done = done.map_err(|err| match (err.kind(), err.hint()) {
+        // Bytes that were forgotten are no damage: their error has a hint of its own.
+        (ErrorKind::Archive, Some(hint)) if hint.starts_with("`--partial`") => err,
+        (ErrorKind::Archive, _) => err.with_hint(PARTIAL),
         _ => err,
     })?;
     let may_need_more = match &done.outcome {
