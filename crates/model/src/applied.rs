@@ -60,7 +60,7 @@ impl<'a> EditedTranscript<'a> {
                     applied.source.edit_entry(entry, &edits);
                     drop_copies(&mut entry.copies, &edits);
                 }
-                Some(Item::Hidden(kept)) => drop_copies(&mut kept.copies, &edits),
+                Some(Item::Hidden(hidden)) => drop_copies(&mut hidden.copies, &edits),
                 None => {}
             }
         }

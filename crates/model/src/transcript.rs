@@ -69,7 +69,7 @@ impl Item {
     pub fn record(&self) -> Record {
         match self {
             Item::Entry(entry) => entry.record,
-            Item::Hidden(kept) => kept.record,
+            Item::Hidden(hidden) => hidden.record,
         }
     }
 
@@ -77,7 +77,7 @@ impl Item {
     pub fn copies(&self) -> &[HiddenField] {
         match self {
             Item::Entry(entry) => &entry.copies,
-            Item::Hidden(kept) => &kept.copies,
+            Item::Hidden(hidden) => &hidden.copies,
         }
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn only_what_is_reached<S: Source>(
             if let Some(why) = (append.passed_over)(&session.transcript) {
                 return Err(passed_over(session.format, why));
             }
-            only_what_is_said_again(append, session, plan);
+            only_what_is_written(append, session, plan);
         }
         Native::Mark(mark) => {
             only_what_is_marked(mark, session, plan, counter);
@@ -86,12 +86,12 @@ pub(super) fn only_if_it_pays<S: Source>(planned: &mut PreparedCompaction<'_, S>
 /// Keeps those edits that an appended record can express. Existing records never change, so hidden
 /// fields can be removed only from records that are appended again, and only if appended records
 /// include such fields.
-fn only_what_is_said_again<S>(append: &Append, session: &Loaded<S>, plan: &mut Plan) {
+fn only_what_is_written<S>(append: &Append, session: &Loaded<S>, plan: &mut Plan) {
     let transcript = &session.transcript;
     let reached = transcript.context.iter().copied();
     let sent: HashSet<usize> = reached.filter(|&it| (append.reaches)(transcript, it)).collect();
     let record = |at: At| transcript.items[at.item()].record().span;
-    let is_said = |at: At| match at {
+    let is_written = |at: At| match at {
         At::Copy { .. } => false,
         // Cuts of items have a record of their own.
         At::Items { .. } => true,
@@ -99,13 +99,13 @@ fn only_what_is_said_again<S>(append: &Append, session: &Loaded<S>, plan: &mut P
     };
     let edits = plan.edits.iter().map(|planned| planned.edit.at);
     let again: HashSet<Span> = match append.copies {
-        AppendedHiddenFields::Included => edits.filter(|&at| is_said(at)).map(record).collect(),
+        AppendedHiddenFields::Included => edits.filter(|&at| is_written(at)).map(record).collect(),
         AppendedHiddenFields::Omitted => HashSet::new(),
     };
     plan.edits.retain(|planned| match planned.edit.at {
         at @ At::Copy { .. } => again.contains(&record(at)),
         at @ (At::Block { .. } | At::Field { .. } | At::Part { .. } | At::Items { .. }) => {
-            is_said(at)
+            is_written(at)
         }
     });
 }
@@ -201,7 +201,7 @@ mod tests {
             places
                 .map(|at| PlannedEdit::without_count(Edit { at, verb: Verb::Drop, pass: "test" })),
         );
-        only_what_is_said_again(&append, &session, &mut plan);
+        only_what_is_written(&append, &session, &mut plan);
         let kept: Vec<At> = plan.edits.iter().map(|planned| planned.edit.at).collect();
         assert_eq!(kept, places[..4]);
     }

@@ -131,7 +131,7 @@ struct Reader {
     is_reminder: Vec<bool>,
     /// The nodes from which a resume can continue, each with its time: it continues from the
     /// latest.
-    leaves: Vec<(Box<str>, usize)>,
+    possible_leaves: Vec<(Box<str>, usize)>,
     preserved: Option<Preserved>,
     /// The usage that each record states. Unlike [`Entry::usage`], it is not corrected for a
     /// response that was cut off.
@@ -196,15 +196,15 @@ impl Records for Reader {
     fn finish(mut self, session: &mut SessionReader<'_>) {
         let nodes = &session.nodes;
         let items = &session.transcript.items;
-        if self.leaves.is_empty() {
+        if self.possible_leaves.is_empty() {
             // A sub-agent's file is one side chain. Its last entry is the leaf, even if its time is
             // not the latest.
-            self.leaves = (0..nodes.len())
+            self.possible_leaves = (0..nodes.len())
                 .filter(|&node| items[nodes[node].item].entry().is_some())
                 .map(|node| (Box::default(), node))
                 .collect();
         }
-        let leaf = self.leaves.iter().max_by(|a, b| a.cmp(b)).map(|(_, node)| *node);
+        let leaf = self.possible_leaves.iter().max_by(|a, b| a.cmp(b)).map(|(_, node)| *node);
         let leaf = leaf.map(|leaf| self.last_reminder(session, leaf));
         let context = leaf.map(|leaf| self.context(session, leaf)).unwrap_or_default();
         session.transcript.context = context;
@@ -224,7 +224,7 @@ impl Reader {
         let Some(uuid) = &raw.uuid else { return };
         if has_entry && !raw.sidechain {
             let time = at.maybe(raw.timestamp.as_ref()).unwrap_or_default();
-            self.leaves.push((time, session.nodes.len()));
+            self.possible_leaves.push((time, session.nodes.len()));
         }
         self.side.push(raw.sidechain);
         self.is_reminder.push(at.literal(&raw.kind) == Some(b"\"attachment\""));
