@@ -106,7 +106,8 @@ impl<'a> EditedTranscript<'a> {
     }
 }
 
-/// A source with more bytes appended to it.
+/// The source of an [`EditedTranscript`]: an original source, with the texts that edits put in
+/// appended to it.
 pub struct Longer<'a> {
     base: &'a dyn Source,
     more: Vec<u8>,

@@ -1,4 +1,7 @@
 //! Requests to a model: what a session records of their sizes.
+//!
+//! [`request_sizes`] is for showing how the context grew, [`requests_with_counts`] for adding up
+//! costs.
 
 use std::collections::HashMap;
 

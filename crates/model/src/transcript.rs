@@ -73,7 +73,8 @@ impl Item {
         }
     }
 
-    /// The hidden fields of the record: parts that no model ever sees.
+    /// The hidden fields of the record: parts that no model ever sees. They are called `copies`
+    /// because most of them repeat what an entry holds: see [`HiddenField`].
     pub fn copies(&self) -> &[HiddenField] {
         match self {
             Item::Entry(entry) => &entry.copies,
