@@ -58,8 +58,9 @@ fn entries<'t>(transcript: &'t Transcript, items: &'t [usize]) -> impl Iterator<
     items.iter().filter_map(|&item| transcript.items[item].entry())
 }
 
-/// Like `middle_cut`, for a stored session in epitome's own format, whose bytes are such a log.
-/// `rule` are the rule and the patterns of rule files, `is_kept` says which items are kept whole.
+/// Like `middle_cut`, for a stored session, whose bytes must be a log in epitome's own format: only
+/// this format can express a cut. `rule` is the rule with the patterns of rule files, and `is_kept`
+/// says which items are kept whole.
 pub fn stored_middle_cut(
     source: &dyn Source,
     rule: (&TrimRule, &RuleFiles),

@@ -6,6 +6,10 @@
 //!
 //! `Stages::plan` runs the stages, `write` removes edits that the agent's own way cannot express,
 //! and `write_and_verify` does the rest. A digest and a summary do not need `write`.
+//!
+//! `PreparedCompaction::in_default_way`, `in_way` and `with_summary` compact a session.
+//! `PreparedCompaction::ingested` and [`RequestDigest`] do a part of the same for the body of a
+//! request, which is read like a session.
 
 mod digest;
 mod ingest;
@@ -42,7 +46,9 @@ pub use savings::{Saving, Savings};
 pub use shown_edits::ShownEdit;
 pub use summary::{check_holds_a_summary, no_summaries};
 
-/// How edits are written. Together with the session's format it determines the [`WriteMode`].
+/// How edits are written. Together with the session's format it determines the [`WriteMode`]:
+/// `Rewrite` is [`WriteMode::Splice`], `Summary` is [`WriteMode::Append`], and `Native` is
+/// [`WriteMode::Append`] or [`WriteMode::Mark`], whichever the format has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// As the agent itself writes it ([`epitome_formats::Native`]): a record with the shortened
@@ -109,7 +115,8 @@ pub struct PreparedCompaction<'a, S> {
     /// The replacements of bytes that carry out the edits, each with the position of its edit.
     pub splices: Vec<(Splice, At)>,
     /// The ranges of the session that are no longer sent, each with the position of its edit. The
-    /// archive keeps their bytes. If a record is appended, `splices` replaces none of them.
+    /// archive keeps their bytes. In a rewrite, `splices` replaces these ranges. If records are
+    /// appended or results are marked, the bytes remain in the file.
     pub unsent: Vec<(Span, At)>,
     /// The invariants that the compaction would violate. If there are any, it must not be written.
     pub violations: Vec<Violation>,
@@ -238,7 +245,8 @@ impl<'a, S: Source> PreparedCompaction<'a, S> {
     }
 }
 
-/// A session with everything that its stages need.
+/// A session with everything that its stages need. The stages themselves are those of the recipe
+/// ([`epitome_passes::Stages`]).
 struct Stages<'a, 'r, S> {
     session: &'a Loaded<S>,
     recipe: &'r Recipe,
