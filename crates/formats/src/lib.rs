@@ -12,8 +12,14 @@
 //!
 //! In the folder of an agent, `raw` declares its JSON, `read` makes a transcript, `tools` maps tool
 //! names to kinds, `write` or `append` writes edits, and `invariants` says what the agent refuses.
-//! Sessions in databases are read as lines, one for each row ([`database`]). A new format is a
-//! folder and an element of [`FORMATS`].
+//! Sessions in databases are read as lines, one for each row ([`database`]).
+//!
+//! A session of JSON lines is read in this order: [`Loaded::read`] recognises the format and calls
+//! [`Format::read`], the `read` of the agent's folder; the module `records` divides the source into
+//! lines and parses each by the agent's `raw`; the agent's reader makes the entries of each record,
+//! and at the end finds what a resume sends.
+//!
+//! A new format is a folder and an element of [`FORMATS`].
 //!
 //! ```
 //! use epitome_formats::Loaded;

@@ -1,5 +1,8 @@
 //! Converts ranges of a line into spans and texts of its source. A range counts from the beginning
 //! of the line, a span from the beginning of the source.
+//!
+//! In readers, `at` is the [`RecordBytes`] of the current record, and `place` is the range of one
+//! value in it.
 
 use std::ops::Range;
 

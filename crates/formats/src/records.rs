@@ -1,8 +1,10 @@
 //! Reading records of any JSON lines format.
 //!
 //! [`read`] parses the lines, on all cores, and maintains the transcript: positions of records,
-//! faults, the title, ids that repeat, and which entries a resume sends. An agent's reader
-//! implements [`Records`]: it receives one parsed record after the other and returns its content.
+//! faults, the title, ids that repeat, and which entries a resume sends. An agent's reader, a type
+//! parameter `A` here, implements [`Records`]: it receives one parsed record after the other and
+//! returns the content of each. [`SessionReader`] is the part of the session that has been read so
+//! far.
 
 use std::collections::HashSet;
 
@@ -18,9 +20,10 @@ use crate::place::RecordBytes;
 use crate::tree::{self, Node, Orphan};
 use crate::unknown::Unknown;
 
-/// Interprets the records of one agent.
+/// Interprets the records of one agent. Each agent's folder has such a type, called `Reader`.
 pub trait Records: Default {
-    /// A parsed line.
+    /// Interprets the records of one agent. The folders of most agents have such a type, called
+    /// `Reader`.
     type Record<'a>: ParseLine<'a>;
 
     /// Interprets one record.
@@ -77,8 +80,9 @@ impl RecordContent {
     }
 }
 
-/// A session that is being read. [`read`] adds its records; an agent's reader sets the title and
-/// the head, reports faults, and builds the tree.
+/// A session that is being read: its transcript so far, and what must be known to continue it.
+/// [`read`] adds the records; an agent's reader sets the title and the head, reports faults, and
+/// builds the tree.
 pub struct SessionReader<'f> {
     /// The transcript so far.
     pub transcript: Transcript,
@@ -180,7 +184,8 @@ impl<'f> SessionReader<'f> {
         }
     }
 
-    /// The transcript, with the context that a resume sends.
+    /// Calls [`Records::finish`] of the agent's reader. Returns the transcript, with the context
+    /// that a resume sends.
     pub fn finish<A: Records>(mut self, agent: A) -> Transcript {
         self.report_repeated_ids();
         agent.finish(&mut self);

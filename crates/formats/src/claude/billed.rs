@@ -1,7 +1,8 @@
 //! The requests that a session of Claude Code records, counted as `ccusage` counts them.
 //!
 //! The reader of the format leaves out the output tokens of a response that was still being
-//! written, and the requests of sub-agents in records of progress. Both are billed.
+//! written, and the requests of sub-agents in records of progress. Both are billed, so `epitome
+//! cost` and the status line read the requests with this module.
 
 use epitome_model::{CacheUse, RecordedUsage};
 use memchr::memmem;

@@ -129,8 +129,8 @@ struct Reader {
     side: Vec<bool>,
     /// Whether each node is a reminder.
     is_reminder: Vec<bool>,
-    /// The nodes from which a resume can continue, each with its time: it continues from the
-    /// latest.
+    /// The nodes from which a resume can continue, each with its time: all entries that have an id
+    /// and are not in a side chain. The node with the latest time is the leaf.
     possible_leaves: Vec<(Box<str>, usize)>,
     preserved: Option<Preserved>,
     /// The usage that each record states. Unlike [`Entry::usage`], it is not corrected for a
