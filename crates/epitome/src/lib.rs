@@ -87,6 +87,7 @@ pub mod wire;
 use epitome_error as error;
 #[cfg(test)]
 use epitome_store::step;
+// Modules of `epitome-store`: files of this crate call them `crate::session`, `crate::store` etc.
 use epitome_store::{
     place, reference, regular, restore, rows, session, source, state, store, vault,
 };

@@ -3,7 +3,11 @@
 //! [`Compact::run`] locks and reads all files, plans each, archives what will be removed and proves
 //! that it can be restored, and then replaces the files. The plan of a file is a
 //! [`PreparedCompaction`]: a compaction that was already carried out in memory. What remains is to
-//! archive the removed bytes and to write the file.
+//! archive the removed bytes and to write the file. [`Compact::plan`] is a dry run: it plans all
+//! files without locks, and writes nothing.
+//!
+//! The module `crate::compact` carries out the plan of one file. The plan is made by
+//! `epitome_engine::stored`.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};

@@ -108,6 +108,7 @@ pub(crate) fn replace_all(config: &Config, changes: &[FileReplacement<'_>]) -> R
     }
     for (done, (change, prepared)) in prepared.into_iter().enumerate() {
         let path = &change.of.path;
+        // Offsets that the agent keeps of the old file would be wrong for the new one.
         let forgotten = if change.moves { agents::forget(&config.agents, path) } else { Ok(()) };
         if let Err(err) = forgotten.and_then(|()| prepared.place()) {
             return Err(take_back(&changes[..done], err));
