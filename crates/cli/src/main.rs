@@ -1,9 +1,9 @@
 //! The program `epitome`: its commands, one line each.
 //!
-//! `cmd/<verb>.rs` is one command: it reads arguments, makes one call of the library, and lays the
-//! result out. `choice.rs` reads the options that several commands share (the recipe, its target,
-//! what is kept) and `session.rs` the sessions that they name. `failure.rs` turns an error into a
-//! message, hints and an exit status; `docs/exit-codes.md` lists them.
+//! `cmd/<verb>.rs` is one command: it reads arguments, calls the library, and lays the result out.
+//! `choice.rs` reads the options that several commands share (the recipe, its target, what is kept)
+//! and `session.rs` the sessions that they name. `failure.rs` turns an error into a message, hints
+//! and an exit status; `docs/exit-codes.md` lists them.
 //!
 //! Results are printed by `report.rs`, `diff.rs`, `losses.rs` and `table.rs` for people, and as the
 //! library's reports for programs (`docs/json.md`). `browser` is the list of sessions in a

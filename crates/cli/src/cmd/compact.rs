@@ -1,9 +1,9 @@
 //! `epitome compact`: compact sessions.
 //!
 //! `run` makes a [`Job`] of the arguments: how sessions are compacted, and what is shown of it.
-//! `Job::compact` compacts or plans one session and prints nothing; `compact_one` prints the whole
-//! report of it, and the module `many` does both for several sessions. The work itself is done by
-//! [`Compact`] of the library.
+//! `Job::compact` compacts or plans one session, and prints warnings but no report; `compact_one`
+//! prints the whole report of it, and the module `many` does both for several sessions. The work
+//! itself is done by [`Compact`] of the library.
 
 mod many;
 mod summary;
@@ -229,8 +229,9 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     done
 }
 
-/// Compacts one session with its sub-agents, as `epitome compact` does by default. If less than
-/// `least` of its context would be removed, the session is skipped.
+/// Compacts one session with its sub-agents, as `epitome compact` does by default, for `epitome
+/// watch` and hooks. Prints no report. If less than `least` of the context would be removed, the
+/// session is skipped.
 pub fn one(
     app: &App,
     run: &Run,
@@ -358,8 +359,8 @@ impl Job<'_> {
         databases.iter().try_for_each(|database| Ok(vacuum(database)?))
     }
 
-    /// Compacts one session with its sub-agents or, in a dry run, plans that. Prints nothing.
-    /// `None` if the session is not of the project that was asked for.
+    /// Compacts one session with its sub-agents or, in a dry run, plans that. Prints no report.
+    /// `None` if the session was not run in the project of the filter.
     fn compact(&self, input: &Input) -> Result<Option<ReportView>> {
         let path = match input {
             Input::Stdin => return self.compact_stdin().map(Some),
