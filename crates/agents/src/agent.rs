@@ -26,16 +26,17 @@ pub trait Agent: Sync {
         &[]
     }
 
-    /// The folder in which the agent keeps sessions.
+    /// The folder in or below which the agent keeps its sessions.
     fn folder(&self, environment: &Environment) -> PathBuf;
 
-    /// All sessions of the agent. Sessions of sub-agents are left out if they belong to one of
-    /// these.
+    /// All sessions of the agent. The session of a sub-agent is left out if it belongs to another
+    /// session of the result.
     fn sessions(&self, environment: &Environment, unread: &mut UnreadErrors) -> Vec<SessionFile>;
 
-    /// Sessions of sub-agents whose files are in the same folders as those of other sessions. The
-    /// result may contain other sessions, too. [`find_session`](crate::find_session) searches it
-    /// only if no session of [`sessions`](Agent::sessions) matches.
+    /// The sessions of sub-agents, if the agent keeps their files in the same folders as the files
+    /// of other sessions. The result may contain the other sessions, too.
+    /// [`find_session`](crate::find_session) searches it only if no session of
+    /// [`sessions`](Agent::sessions) matches.
     fn sub_agent_sessions(&self, _: &Environment, _: &mut UnreadErrors) -> Vec<SessionFile> {
         Vec::new()
     }
@@ -50,8 +51,8 @@ pub trait Agent: Sync {
         false
     }
 
-    /// The files that sub-agents of the session in this file wrote. Folders that cannot be read are
-    /// reported to `unread`.
+    /// The files that sub-agents of the session in this file wrote. Folders and files that cannot
+    /// be read are reported to `unread`.
     fn sub_agents(&self, _session: &Path, _unread: &mut UnreadErrors) -> Vec<PathBuf> {
         Vec::new()
     }
@@ -70,8 +71,8 @@ pub trait Agent: Sync {
     }
 
     /// Takes the agent's own lock against other writers of a session. `None` if the agent has no
-    /// such lock, if the lock's file cannot be opened, or if the file system does not support
-    /// locks.
+    /// such lock for this session, if the lock's file cannot be opened, or if the file system does
+    /// not support locks.
     ///
     /// # Errors
     ///
@@ -126,7 +127,8 @@ pub trait Agent: Sync {
         None
     }
 
-    /// The name of the agent's program; `None` if it has none that prints its version.
+    /// The name of the agent's program, which is the first word of
+    /// [`resume_command`](Agent::resume_command); `None` if that command is unknown.
     fn program(&self) -> Option<&'static str> {
         self.resume_command().and_then(|words| words.first().copied())
     }
@@ -168,7 +170,7 @@ pub trait Agent: Sync {
 /// The hook with which an agent calls a program when a session ends.
 #[derive(Clone, Copy, Debug)]
 pub struct HookTarget {
-    /// The entry to add to the settings.
+    /// The entry or the file to add to the settings.
     pub hook: &'static Hook,
     /// The folder of the agent's settings, which the path in `hook` is relative to.
     pub settings: fn(&Environment) -> PathBuf,

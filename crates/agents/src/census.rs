@@ -36,12 +36,13 @@ const SHORTEST_ID: usize = 8;
 #[derive(Debug, Default)]
 pub struct Census {
     /// The files of each session, by agent and id. A file is listed under the id in its name. If
-    /// the id in its content is a wanted one, it is also listed under that id, because a copy of a
-    /// session has the same id under another name.
+    /// its content has the id of a wanted session (see [`take`](Census::take)), it is also listed
+    /// under that id: a copy of a session has the same id, but another name.
     by_id: BTreeMap<SessionKey, Vec<PathBuf>>,
-    /// Wanted ids that were found in the first bytes of some file.
+    /// The ids of wanted sessions that were found in the first 64 KiB of a file. In place of the id
+    /// of a part, this is the id of the session to which the part belongs.
     named: HashSet<String>,
-    /// The references of the stubs in all files.
+    /// The references in the stubs of all files.
     pub stubs: HashSet<Ref>,
     /// The errors of folders, files and databases that exist and cannot be read.
     pub unread: Vec<Error>,
@@ -55,8 +56,9 @@ pub enum Presence {
     /// There is no session. For a row: the database was read and has no such session. For a file:
     /// its folder is not empty; or the folder is missing, and the folder above it is not empty.
     Gone,
-    /// It is unknown whether there is a session, because the database, the file or the folder
-    /// cannot be read, or because the folder is empty.
+    /// It is unknown whether there is a session: the database, the file or its folder cannot be
+    /// read; or the folder is empty; or the folder is missing, and the folder above it is empty,
+    /// missing, or cannot be read.
     Unknown(Error),
 }
 
@@ -140,7 +142,8 @@ impl Census {
         }
         // An empty folder may be the mount point of a missing disk, even in an agent's home.
         let folder = address.parent().unwrap_or(Path::new(""));
-        // The work of a sub-agent is in a folder named like its session.
+        // A sub-agent's file is in `<session>/subagents`, which is removed with the session. The
+        // folder that contains both is examined instead.
         let of_part = folder.parent().and_then(Path::parent).filter(|_| folder.ends_with(PARTS));
         let folder = of_part.unwrap_or(folder);
         match has_entries(folder) {

@@ -248,7 +248,7 @@ fn check_places(session: &Path, from: u64) -> Result<()> {
 }
 
 /// All rollouts of the installation of Codex that contains a session. For a file outside of any
-/// installation, the files in the same folder.
+/// installation, the rollouts in the same folder.
 fn around(session: &Path, unread: &mut UnreadErrors) -> Vec<PathBuf> {
     let real = session.canonicalize().unwrap_or_else(|_| session.to_owned());
     let root = real.ancestors().find(|path| {
@@ -291,13 +291,14 @@ fn origin_of(path: &Path) -> Result<Option<Origin>> {
     }
 }
 
-/// Whether an error means that the bytes are not valid zstd data. Unlike an error of the system,
-/// such an error has no number.
+/// Whether an error means that the bytes are not valid zstd data. Such an error has no number,
+/// unlike an error of the system, and contains no [`Error`], unlike an error of [`regular::open`].
 fn is_compression_error(err: &std::io::Error) -> bool {
     err.raw_os_error().is_none() && err.get_ref().is_none_or(|it| !it.is::<Error>())
 }
 
-/// The maximum number of bytes that are read of a first line, which contains Codex's instructions.
+/// The maximum number of bytes that are read of the first line of a rollout. The line contains
+/// Codex's instructions.
 const FIRST_LINE: u64 = 4 << 20;
 
 fn first_line(from: impl Read) -> std::io::Result<Vec<u8>> {

@@ -66,7 +66,8 @@ pub fn folders(environment: &Environment) -> Vec<PathBuf> {
     AGENTS.iter().map(|agent| agent.folder(environment)).collect()
 }
 
-/// The session that a user means by a path, an id, or the prefix of an id.
+/// The session that a user means by a path, by an id or its beginning, or by the beginning of a
+/// file's name.
 pub fn find_session(environment: &Environment, text: &str, agent: Option<&str>) -> SessionMatch {
     let path = Path::new(text);
     if is_database(path) {
@@ -183,7 +184,8 @@ pub fn companions_of(agent: Option<&dyn Agent>, session: &Path) -> Vec<PathBuf> 
     }
 }
 
-/// The agent that wrote a session file, recognised by its first bytes.
+/// The agent that wrote a session file, recognised by the file's first bytes. `None` if they have
+/// no known format, or if the file cannot be read.
 pub fn agent_of(session: &Path) -> Option<&'static dyn Agent> {
     find_agent(format_at(session)?.name)
 }

@@ -90,8 +90,9 @@ fn home(environment: &Environment) -> PathBuf {
 }
 
 /// All session files. Several files may have the same id, because a resume leaves an empty file,
-/// and continues a `.json` file in a `.jsonl` file next to it. Of files with the same id, only the
-/// one with the session is returned.
+/// and continues a `.json` file in a `.jsonl` file next to it. Of the files whose names have the
+/// same id, only the largest is returned, and never a `.json` file that is continued in a `.jsonl`
+/// file.
 fn files(root: &Path, unread: &mut UnreadErrors) -> Vec<PathBuf> {
     let projects = unread.files_in(root);
     projects.iter().flat_map(|project| of_chats(&project.join("chats"), unread)).collect()

@@ -10,7 +10,7 @@ pub struct ModelAddress {
     pub variable: Option<&'static str>,
     /// The path of the agent's usual base URL: empty, or beginning with a slash.
     pub path: &'static str,
-    /// Returns the variables, arguments and file with which a run uses this base URL.
+    /// Returns the variables, arguments and file with which a run uses the base URL `url`.
     pub launch: fn(url: &str) -> Launch,
     /// How the run is given an MCP server. `None` if the agent has no option for that.
     pub mcp: Option<McpArguments>,

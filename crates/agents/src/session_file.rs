@@ -14,7 +14,7 @@ use crate::unread::UnreadErrors;
 pub struct SessionFile {
     /// The address of the session: a file, or `DATABASE#ID`.
     pub path: PathBuf,
-    /// The agent in whose folder the session is.
+    /// The name of the agent that wrote the session.
     pub agent: &'static str,
     /// The id of the session, from the name of the file or from the database.
     pub id: String,
@@ -48,8 +48,8 @@ impl SessionFile {
         found.collect()
     }
 
-    /// The session in a file. `None` if [`UnreadErrors::file`] finds that the file cannot be a
-    /// session.
+    /// The session in a file. `None` if the file cannot be a session, or cannot be read: see
+    /// [`UnreadErrors::file`].
     pub(crate) fn of_file(
         path: PathBuf,
         agent: &'static str,

@@ -74,7 +74,8 @@ impl UnreadErrors {
         }
     }
 
-    /// Adds the error of a database, unless it belongs to another program and so holds no sessions.
+    /// Adds the error of a database, unless the database belongs to another program and so holds no
+    /// sessions.
     pub(crate) fn database(&mut self, err: Error) {
         if err.kind() != ErrorKind::UnknownFormat {
             self.0.push(err);
