@@ -140,7 +140,8 @@ struct Summarising {
     pending: Option<Pending>,
     /// What the digest or the summary of the requested compaction should pay attention to.
     focus: Option<String>,
-    /// The questions and the billed tokens of all summaries so far, except the pending one.
+    /// The number of questions and the billed tokens of all summaries so far, except the pending
+    /// one.
     spent: AskTotals,
     /// A compaction that the user, the model or a program has requested.
     request: Option<CompactionRequest>,

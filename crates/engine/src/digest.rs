@@ -35,7 +35,7 @@ impl Digesting<'_, '_> {
     ///
     /// # Errors
     ///
-    /// `Refused` if the text that sets rules exceeds the budget on its own.
+    /// `Refused` if the pinned rules exceed the budget on their own.
     pub(crate) fn choose(
         &self,
         index: &mut FactIndex,

@@ -39,7 +39,8 @@ pub(crate) fn middle_cut(
     if new.is_empty() {
         return None;
     }
-    // The text counts the items that earlier cuts removed as well.
+    // The text that is sent says how many messages are left out, including those that earlier cuts
+    // removed.
     let mut all = Vec::new();
     for &item in &items {
         let before = log.cut_out(item);

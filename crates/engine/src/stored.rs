@@ -173,8 +173,9 @@ impl<'a, S: Source> PreparedCompaction<'a, S> {
         if_read(&session.source, tried)
     }
 
-    /// Makes a compaction in the default way of this agent: in the agent's own way if that is its
-    /// default and can express all edits, otherwise into the records.
+    /// Makes a compaction in the default way of this agent: in the agent's own way, without the
+    /// edits that this way cannot express, if that is the default and possible in this session;
+    /// otherwise into the records.
     ///
     /// # Errors
     ///
@@ -295,8 +296,9 @@ impl<'a, S: Source> Stages<'a, '_, S> {
         Ok(Staged::Edits(Box::new(plan), notes))
     }
 
-    /// Writes a plan in the agent's own way. If the agent's records cannot express it in this
-    /// session, the same plan is written into the existing records.
+    /// Writes a plan in the agent's own way. If that is impossible in this session, or would
+    /// violate an invariant, the plan is written into the existing records, except cuts of whole
+    /// messages.
     fn write_natively_or_rewrite(
         &self,
         plan: Plan,
@@ -315,7 +317,8 @@ impl<'a, S: Source> Stages<'a, '_, S> {
         }
     }
 
-    /// Writes those edits of a plan that can be expressed in the given way.
+    /// Writes those edits of a plan that can be expressed in the given way; none, and adds a note,
+    /// if an appended record would save too little.
     fn write(
         &self,
         way: Way,

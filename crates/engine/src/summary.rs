@@ -106,8 +106,8 @@ pub fn split_at_kept_end<'t>(
 
 /// Whether `items`, the beginning of the context, contain anything to summarise. Entries of the
 /// agent do not count, because the agent adds them again. Items up to the last summary in the
-/// context do not count either: a summary alone need not be summarised, and what precedes it was
-/// left in place by it.
+/// context do not count either: a summary alone need not be summarised, and items before a summary
+/// were kept when it was written.
 pub fn says_more_than_a_summary(transcript: &Transcript, items: &[usize]) -> bool {
     let last = transcript.context.iter().rposition(|&item| {
         let entry = transcript.items[item].entry();

@@ -220,7 +220,8 @@ impl Context {
         Ok(())
     }
 
-    /// The calls to which results in new messages can belong, before any new message is tied.
+    /// The calls to which results in new messages can belong. [`tie`](Context::tie) updates them
+    /// with each new message.
     fn ties(&self) -> Ties {
         Ties { open: self.known.calls.open().clone(), made: HashSet::new() }
     }

@@ -12,9 +12,11 @@ use super::Context;
 
 /// The target of the digest, in per cent of the limit. The default recipe has the same target.
 const AIM: u64 = 45;
-/// The target if pinned rules alone exceed `AIM`, in per cent of the limit.
+/// The target if no digest can be as small as `AIM`, for example because of pinned rules; in per
+/// cent of the limit.
 const MOST: u64 = 90;
-/// The target if the newest messages leave little room, in per cent of the limit.
+/// The target of the last digest, in per cent of the limit. It is made if the context is still too
+/// large with shorter results.
 const LEAST: u64 = 10;
 
 impl Context {

@@ -131,7 +131,7 @@ impl Context {
         }
         let items: HashSet<usize> = edits.iter().map(|edit| edit.at.item()).collect();
         let transcript = self.transcript();
-        // Whether a result sets rules depends on its call and on later entries.
+        // Whether a result is pinned depends on its call and on later entries.
         let newest = from_first(transcript, &items);
         let with_calls = [&calls_of(transcript, newest), newest].concat();
         let excerpt = Excerpt::new(transcript, with_calls, newest);

@@ -82,8 +82,9 @@ impl Setup {
         self
     }
 
-    /// Sets the model that writes summaries: its window and tokenizer. Without one, questions are
-    /// made for a model with the window and tokenizer of the context.
+    /// Sets the window and the tokenizer of the model that writes summaries. If they are not set,
+    /// the requests for summaries are made for a model with the window and tokenizer of the
+    /// context, and with a default window if that is unknown.
     #[must_use]
     pub fn with_writer(mut self, writer: Writer) -> Setup {
         self.writer = Some(writer);
@@ -153,6 +154,7 @@ pub struct SavingsReport {
     pub compactions: u64,
     /// Size of the log in bytes.
     pub log_bytes: u64,
-    /// The questions for summaries and their billed tokens, including those that failed.
+    /// The number of questions that were asked for summaries, and their billed tokens; failed ones
+    /// are included.
     pub summaries: AskTotals,
 }

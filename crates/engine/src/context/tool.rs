@@ -55,7 +55,8 @@ pub struct Outcome {
     /// Number of edits of each pass or stage; a summary counts as one. Empty if nothing was done.
     #[serde(rename = "by_tier")]
     pub by_stage: BTreeMap<String, u64>,
-    /// Number of user messages that are sent unchanged, and number of all user messages.
+    /// Number of user messages that are sent unchanged, and number of user messages that were in
+    /// the context when the compaction was requested.
     pub user: (u64, u64),
     /// Number of entries at the end that are sent unchanged.
     pub last: u64,
@@ -76,7 +77,8 @@ pub struct Outcome {
 pub enum NotDone {
     /// The context is small already.
     Small {
-        /// Tokens of the messages, without prompt and tools, which cannot be shortened.
+        /// Tokens of the messages. The prompt and the tools are not included, because they cannot
+        /// be shortened.
         messages: Tokens,
         /// The minimum number of tokens at which messages are compacted.
         least: Tokens,
@@ -301,8 +303,9 @@ impl Context {
         Ok(())
     }
 
-    /// The calls of the tool `compact` in the last response, if every other call of the response
-    /// has its result. The second value is the focus of the first of these calls that names one.
+    /// The calls of the tool `compact` without a result in the last response; none if another call
+    /// of the response has no result. The second value is the focus of the first of these calls
+    /// that names one.
     fn waiting(&self) -> (Vec<Box<str>>, Option<String>) {
         let open = LastResponse::from_transcript(self.transcript()).open;
         if open.iter().any(|call| call.kind != ToolKind::Compact) {

@@ -116,7 +116,7 @@ impl Refusal {
     pub(super) fn begins_with(&self, words: &[&str], within: usize) -> bool {
         let mut rest = self.message.as_str();
         let known = PREFIXES.iter().any(|prefix| rest.starts_with(prefix));
-        // A gateway writes at most as many bytes again before the message of the service.
+        // The text of a gateway before the message of the service may take as many bytes again.
         let within = if known { within * 2 } else { within };
         words.iter().enumerate().all(|(n, word)| match rest.find(word) {
             Some(at) if n > 0 || at <= within => {

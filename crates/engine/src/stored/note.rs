@@ -29,12 +29,12 @@ pub enum Note {
     },
     /// Nothing was done: the recipe consists of a summary, and no model is configured.
     OnlyASummary,
-    /// The summary lacks some of the text that sets rules.
+    /// The summary lacks some of the pinned rules.
     RulesLeftOut {
         /// Names of the rule files, skills and tools whose rules are missing.
         names: Vec<String>,
     },
-    /// The digest lacks some of the text that sets rules, because all of it exceeds the budget.
+    /// The digest lacks some of the pinned rules, because all of them together exceed the budget.
     RulesTooLong {
         /// Names of the rule files, skills and tools whose rules are missing.
         names: Vec<String>,
