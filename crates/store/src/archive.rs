@@ -10,8 +10,9 @@
 //! <home>/archive/.trash/<agent>/<session>/000003.pack.<seconds>   in the trash since that time
 //! ```
 //!
-//! A pack never changes. It is written under a temporary name, flushed, and then renamed to the
-//! next free number without ever replacing another, so that a process killed at any moment leaves a
+//! A pack never changes, except that a pack with a text which is to be forgotten is replaced by one
+//! without it. A new pack is written under a temporary name, flushed, and then renamed to the next
+//! free number without ever replacing another, so that a process killed at any moment leaves a
 //! whole pack or none, and two processes that write at the same time leave two packs. Folders are
 //! readable by their owner only (0700), files too (0600).
 //!
@@ -421,7 +422,7 @@ fn missing(here: &[u64], removed: &[u64]) -> Vec<u64> {
     let mut missing = Vec::new();
     let mut last = 0;
     for &number in here {
-        // One number for each gap is enough: the packs of a gap were removed together.
+        // The first number is enough to report a gap.
         missing.extend((last + 1..number).find(|it| !removed.contains(it)));
         last = number;
     }

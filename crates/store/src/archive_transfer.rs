@@ -172,8 +172,8 @@ impl Archive {
     /// Each is read and verified before the first is added. No existing pack is replaced.
     ///
     /// If the archive has nothing of a session, its packs are added unchanged, under their numbers.
-    /// All others, also those of two packs of one number, are added as [`import`](Archive::import)
-    /// does it, but without the mark of an import.
+    /// All other packs, and the second of two packs with the same number, are added as
+    /// [`import`](Archive::import) does it, but without the mark of an import.
     ///
     /// # Errors
     ///

@@ -14,7 +14,7 @@ pub const LONGEST: usize = 64 << 10;
 
 /// What replaces each byte of a text that is forgotten.
 const MASK: u8 = b'*';
-/// The same inside base64, which has no asterisk.
+/// What replaces each character of the text in base64, which has no asterisk.
 const MASK_BASE64: u8 = b'x';
 
 /// Finds a text in bytes: as it is, as JSON spells it (also in JSON inside of JSON), as HTML spells
@@ -103,8 +103,8 @@ impl ForgottenText {
         Ok(ForgottenText { spellings: plain.chain(encoded).collect() })
     }
 
-    /// The error for the text if it is in what epitome itself notes at a place. Names of the place
-    /// are masked.
+    /// The error for a text that is in epitome's own records at `place`. If the description `place`
+    /// contains the text, the text is masked there.
     pub fn in_records(&self, place: &str) -> Error {
         let place = self.masked(place.as_bytes());
         let what = format!(
@@ -228,7 +228,7 @@ fn escaped(inner: &str, has_slash: bool, has_html: bool, other: Escape) -> Strin
     out
 }
 
-/// Adds a character as `\u….`, twice if it needs two units.
+/// Adds a character as `\uXXXX`, or as two of these if it needs two units of UTF-16.
 fn push_units(out: &mut String, char: char, is_upper: bool) {
     for unit in char.encode_utf16(&mut [0; 2]) {
         let digits = if is_upper { format!("\\u{unit:04X}") } else { format!("\\u{unit:04x}") };
@@ -252,13 +252,14 @@ fn in_html(text: &str) -> String {
     out
 }
 
-/// The characters of base64 that only these bytes can have, for each of the three places at which
-/// they may begin in a group of three bytes.
+/// The base64 characters that depend on these bytes alone, for each of the three offsets at which
+/// the bytes may begin in a group of three.
 fn in_base64(bytes: &[u8]) -> Vec<Vec<u8>> {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut found = Vec::new();
     for before in 0..3_usize {
-        // The bits of the text, from the first character that has no other bits.
+        // The first bits of the text are skipped if they share a character with the bytes before
+        // the text.
         let skipped = (before * 8).div_ceil(6) * 6 - before * 8;
         let bits = bytes.len() * 8 - skipped;
         let bit = |at: usize| bytes[at / 8] >> (7 - at % 8) & 1;

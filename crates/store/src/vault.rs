@@ -74,7 +74,8 @@ pub struct Vault {
     /// The file that is locked while packs are written; `None` if the store needs no lock.
     lock: Option<PathBuf>,
     index: Index,
-    /// The files whose last version this value has read back, or has written.
+    /// The files whose last version this value has read back, or has written after it read back the
+    /// version before.
     proved: BTreeSet<FileKey>,
 }
 
@@ -89,8 +90,9 @@ impl Vault {
     ///
     /// # Errors
     ///
-    /// `Archive` if a folder cannot be listed. Packs that cannot be read are not an error:
-    /// [`damaged`](Vault::damaged) names them.
+    /// `Archive` if a folder cannot be listed or the name of this machine is damaged; the errors of
+    /// reading that name. Packs that cannot be read are not an error: [`damaged`](Vault::damaged)
+    /// names them.
     pub fn open(home: &Path) -> Result<Vault> {
         let folder = Vault::folder_in(home);
         let machine = read_machine(&folder)?.unwrap_or_default();

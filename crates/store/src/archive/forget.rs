@@ -58,12 +58,13 @@ impl Archive {
         Ok(found)
     }
 
-    /// An error if a text is in what the archive itself notes, where it cannot be masked: names of
-    /// folders, manifests, and descriptions except for what they say to people.
+    /// Returns an error if a text is in the archive's own records, where it cannot be masked: names
+    /// of folders, manifests, and descriptions except their member `what`.
     ///
     /// # Errors
     ///
-    /// `Refused` if it is, with the session; the errors of [`packs_with`](Archive::packs_with).
+    /// `Refused`, with the session, if the text is there; the errors of
+    /// [`packs_with`](Archive::packs_with).
     pub fn check_records(&self, text: &ForgottenText) -> Result<()> {
         for (name, is_trash) in self.all_packs()? {
             let pack = match self.pack(&name) {
@@ -200,7 +201,7 @@ impl Archive {
         Ok(packs.collect())
     }
 
-    /// Deletes the temporary files of killed processes.
+    /// Deletes the temporary files of killed processes in the folders of sessions.
     fn sweep_all(&self) -> Result<()> {
         for folder in self.session_folders()? {
             self.store.sweep(&folder, GcMode::Remove);
@@ -237,7 +238,7 @@ impl Archive {
     }
 }
 
-/// Whether two descriptions differ at most in what they say to people.
+/// Whether two descriptions differ at most in their member `what`, a text for people.
 fn changes_only_what(before: &[u8], after: &[u8]) -> bool {
     if before == after {
         return true;
@@ -251,7 +252,8 @@ fn changes_only_what(before: &[u8], after: &[u8]) -> bool {
     rest.is_some() && rest == without_what(after)
 }
 
-/// A manifest that says which bytes were forgotten. Members that are not known stay.
+/// A manifest that lists forgotten bytes: those that the generation of the pack lists already, and
+/// `forgotten`. Members of `manifest` that this version does not know are kept.
 fn with_forgotten(pack: &Pack, manifest: &[u8], forgotten: &[Hash]) -> Result<Vec<u8>> {
     let failed = |err| pack.damaged("the manifest of this part is damaged").because(err);
     let mut value: serde_json::Value = serde_json::from_slice(manifest).map_err(failed)?;

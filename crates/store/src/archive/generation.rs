@@ -265,7 +265,8 @@ impl Generation {
     }
 
     /// Returns an error if the generation cannot be used for a restore: records or splices overlap,
-    /// reach past the file or their record, or need bytes that are not among `held`.
+    /// reach past the file or their record, or need bytes that are neither among `held` nor
+    /// forgotten.
     pub fn check(&self, held: &HashSet<Hash>) -> Result<()> {
         let mut from = 0;
         for record in &self.records {

@@ -160,8 +160,8 @@ pub trait NewPack: Write + Send {
     /// `NoPermission` or `Disk` if the pack cannot be completed. It is then deleted.
     fn put(self: Box<Self>, name: &str) -> Result<Option<Box<dyn NewPack>>>;
 
-    /// Puts the pack in the place of the one with this name, at one moment: it forgets something
-    /// that the old one has. When this returns, it survives a power cut.
+    /// Atomically replaces the pack with this name by this one, which lacks a text that was
+    /// forgotten. When this returns, the new pack survives a power cut.
     ///
     /// # Errors
     ///

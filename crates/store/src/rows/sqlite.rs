@@ -16,7 +16,7 @@ use super::{Rows, SessionRow, StoredSession, Which};
 use crate::source::FileSource;
 use epitome_error::{Error, ErrorKind, Result};
 
-/// A row of a document: its table, its key, and the JSON that identifies it.
+/// A row of a document: the index of its table, its row id, and the JSON that identifies it.
 pub(super) struct Row {
     pub table: usize,
     pub rowid: i64,

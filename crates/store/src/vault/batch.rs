@@ -32,7 +32,8 @@ pub struct Batch<'v> {
     /// The chunks of this batch's versions that are in packs.
     relied_on: HashSet<Hash>,
     versions: BTreeMap<FileKey, Version>,
-    /// What the versions in packs are that those of this batch are built upon.
+    /// For each file whose version in this batch is built upon a version in a pack: the digest of
+    /// that version.
     bases: BTreeMap<FileKey, Digest>,
     /// Whether the last version of the file that is being read is lost or damaged: then the file is
     /// kept as a whole, and a chunk that a pack has is believed only if it can be read.
@@ -44,8 +45,9 @@ pub struct Batch<'v> {
 pub enum Put {
     /// The file has a new version.
     New(Change),
-    /// The content is that of the last version. The stamp proves it as long as it does not change;
-    /// `None` if the file was changed so recently that it does not.
+    /// The content is that of the last version. As long as the file has this stamp, the content is
+    /// still the same. `None` if the file was changed so recently that its stamp proves nothing,
+    /// and for content that is not a file.
     Same(Option<FileStamp>),
     /// The file changed all the time while it was read. Nothing was recorded.
     Changing,
@@ -82,8 +84,8 @@ impl Vault {
     }
 
     /// Whether the last version of a file can be built upon: all that it needs is in packs that can
-    /// be read. Its content is read back once for each value; later only the lists of the packs are
-    /// looked at. True if the file was never kept.
+    /// be read. The first call for a file reads its content back; later calls only look for its
+    /// chunks in the lists of the packs. True if the file was never kept.
     fn is_last_intact(&mut self, file: &FileKey) -> bool {
         let Some(last) = self.last_content(file) else { return true };
         let is_listed = self.segments(file, last).is_ok_and(|segments| {
@@ -227,7 +229,8 @@ impl Batch<'_> {
         }
     }
 
-    /// Reads content that begins with the last version; `None` if it does not.
+    /// Reads content that begins with the last version. `None` if it does not, or if that version
+    /// is missing, lost or damaged.
     fn read_appended(&mut self, file: &FileKey, source: &FileSource) -> Result<Option<Draft>> {
         if self.is_damaged {
             return Ok(None);
@@ -305,7 +308,8 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Whether a chunk that packs list cannot be read. Only tried after a version was damaged.
+    /// Whether a chunk that packs list cannot be read. False without a check if the last version of
+    /// the file is intact.
     fn is_lost(&self, hash: &Hash) -> bool {
         self.is_damaged && ChunkReader::new(self.vault, &self.vault.machine).chunk(hash).is_err()
     }
@@ -382,7 +386,8 @@ impl Batch<'_> {
         Ok(Committed::Written(self.versions.into_iter().collect()))
     }
 
-    /// Whether the vault still has all that this batch was made with.
+    /// Whether the last versions of the files are still those that this batch was made for, and the
+    /// vault still has the versions and chunks that the batch relies on.
     fn is_current(&self, known: &BTreeMap<FileKey, u64>) -> bool {
         let vault = &self.vault;
         let last = |file| vault.versions(file).next_back().map_or(0, |version| version.number);

@@ -99,7 +99,7 @@ impl Index {
             for version in versions {
                 let held = Held { version, pack: id.1 };
                 match known.entry(held.version.number) {
-                    // A merge was interrupted: the newer pack says the same in fewer bytes.
+                    // A merge or a removal was interrupted: the version in the newer pack counts.
                     Entry::Occupied(mut old) if old.get().pack < id.1 => {
                         stale.insert(old.insert(held).pack);
                     }
@@ -173,7 +173,7 @@ impl Index {
         Some(self.files.get(file)?.get(&number)?.pack)
     }
 
-    /// The chunks that the versions of a machine name, of those files for which `is_meant`.
+    /// The chunks named by the versions of those files of a machine for which `is_meant` is true.
     pub fn chunks_named(
         &self,
         machine: &str,
@@ -198,7 +198,7 @@ impl Index {
         found
     }
 
-    /// The chunks that versions of a machine name which were read from other packs than these.
+    /// The chunks named by those versions of a machine that were read from packs other than these.
     pub fn chunks_needed_outside(&self, machine: &str, packs: &BTreeSet<u64>) -> HashSet<Hash> {
         let own = self.files.iter().filter(|(file, _)| file.machine == machine);
         let held = own.flat_map(|(_, all)| all.values());

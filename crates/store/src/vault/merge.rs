@@ -14,9 +14,10 @@ use crate::archive::pieces::PieceWriter;
 use crate::archive::{Digest, Hash, is_damage, pack_name};
 use epitome_error::{Error, ErrorKind, Result};
 
-/// How many packs of about one size are merged.
+/// How many packs of about the same size must exist before they are merged.
 const MANY: usize = 32;
-/// The length in bytes below which a pack belongs to each size. Longer packs are not merged.
+/// The sizes by which packs are grouped: a pack belongs to the first that is greater than its
+/// length in bytes. Longer packs are not merged.
 const SIZES: [u64; 3] = [256 << 10, 8 << 20, 256 << 20];
 
 /// What [`Vault::merge`] did.
@@ -165,8 +166,8 @@ impl<'v> Merge<'v> {
         self.vault.index.versions_in_packs(&self.vault.machine, &numbers)
     }
 
-    /// Gives the newest version of a file that was appended to all of its chunks. Those that it was
-    /// appended to become its beginning.
+    /// Lists all chunks in the newest version of each chain of appends. The older versions of the
+    /// chain then refer to it as beginnings of it.
     pub fn join_appended(&mut self, listed: &mut FileVersions) -> Result<(), Failed> {
         let mut joined = BTreeSet::new();
         for at in (0..listed.versions.len()).rev() {
@@ -208,9 +209,9 @@ impl<'v> Merge<'v> {
         older
     }
 
-    /// Cuts the content of a version into chunks from its last certain boundary on, and writes
-    /// those that are new. `None` if the content cannot be read or is not what was seen: the
-    /// version then stays as it is.
+    /// The chunks of a version. Those with certain boundaries (see `Parts`) stay; the rest of the
+    /// content is cut again, and chunks that are new are written. `None` if the content cannot be
+    /// read or is not what was seen: the version then stays as it is.
     pub fn chunks_of(&mut self, file: &FileKey, version: &Version) -> Result<Option<Vec<Hash>>> {
         let vault = self.vault;
         let reader = ChunkReader::new(vault, &vault.machine);

@@ -26,7 +26,7 @@ pub(super) struct Segment {
 pub(super) struct Parts {
     /// Each chunk, and how many of its bytes belong to the content, from its beginning.
     pub all: Vec<(Hash, u64)>,
-    /// How many of them begin and end where the content as a whole would be cut.
+    /// How many of the first of them begin and end where the content as a whole would be cut.
     pub certain: usize,
 }
 

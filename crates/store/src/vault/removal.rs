@@ -1,8 +1,8 @@
 //! Removes versions from the vault, and texts from all versions.
 //!
-//! Packs never change. What stays of the packs that have something of what goes is written into a
-//! new one, which is proved, and then they are deleted. If the process is killed in between, what
-//! goes is still there, nothing else is lost, and a repetition completes the removal.
+//! Packs never change. If packs contain something that is to be removed, the rest of their content
+//! is written into a new pack, which is read back, and then the old packs are deleted. If the
+//! process is killed in between, nothing is lost, and a repetition completes the removal.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,11 +28,11 @@ pub struct Removed {
     pub packs: u64,
     /// The total length of all packs before, in bytes.
     pub before: u64,
-    /// The same after it.
+    /// The total length of all packs afterwards, in bytes.
     pub after: u64,
 }
 
-/// What a removal writes and older lists of versions may not have.
+/// JSON that a removal writes into a list of versions, even if the lists before it did not have it.
 const WORDS: [&str; 4] = [
     r#","masked":"#,
     r#","content":{"chunks":[""#,
@@ -45,7 +45,7 @@ pub type VersionNumbers = BTreeMap<FileKey, BTreeSet<u64>>;
 
 impl Vault {
     /// Removes versions, and all chunks that no other version needs. Versions that are made of
-    /// removed ones get their content. Numbers that do not exist are ignored.
+    /// removed ones get content of their own. Numbers that do not exist are ignored.
     ///
     /// # Errors
     ///
@@ -94,12 +94,13 @@ impl Vault {
         self.search(text, None)
     }
 
-    /// An error if a text is in what the vault itself notes, where it cannot be masked: names of
-    /// files and sessions, and lists of versions.
+    /// Returns an error if a text is in the vault's own records, where it cannot be masked: names
+    /// of packs, files and sessions, and lists of versions.
     ///
     /// # Errors
     ///
-    /// `Refused` if it is, with the session; `Archive` if a list cannot be read.
+    /// `Refused`, with the session if it is known, if the text is there; `Archive` if a list cannot
+    /// be read.
     pub fn check_records(&self, text: &ForgottenText) -> Result<()> {
         for (machine, number) in self.index.packs() {
             let name = pack_name(machine, *number);
@@ -224,7 +225,8 @@ impl Vault {
         self.refresh().map(drop)
     }
 
-    /// Deletes packs, the newest first: they are made of what is in older ones.
+    /// Deletes packs, the newest first, because versions in newer packs are made of versions in
+    /// older ones.
     fn delete_packs(&self, numbers: &BTreeSet<u64>) -> Result<()> {
         let mut failed = None;
         for number in numbers.iter().rev() {

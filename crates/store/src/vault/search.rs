@@ -111,7 +111,7 @@ fn last(bytes: &[u8], len: usize) -> Vec<u8> {
     bytes[bytes.len().saturating_sub(len)..].to_vec()
 }
 
-/// Masks a text in all versions of a file. Returns in how many it was.
+/// Masks a text in all versions of a file. Returns the number of versions that had it.
 pub(super) fn mask_versions(
     merge: &mut Merge<'_>,
     listed: &mut FileVersions,
@@ -124,7 +124,7 @@ pub(super) fn mask_versions(
         found.insert(version.number, search.occurrences(&listed.file, version)?);
     }
     drop(search);
-    // The longest version gets chunks; versions that it begins with are its beginning.
+    // The longest version gets chunks. Versions that are its beginning refer to it.
     let mut order: Vec<usize> = (0..listed.versions.len()).collect();
     order.retain(|at| !listed.versions[*at].is_deleted());
     order.sort_by_key(|at| std::cmp::Reverse((listed.versions[*at].digest.len, *at)));

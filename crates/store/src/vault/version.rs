@@ -18,8 +18,8 @@ pub struct FileKey {
     pub agent: String,
     /// The id of the session that the file belongs to.
     pub session: String,
-    /// For a file that belongs to a session and is not its own, such as that of a sub-agent: its
-    /// name.
+    /// The name of the file, if it belongs to the session but is not the session's main file, such
+    /// as the file of a sub-agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
     /// The address of the file: a path, or `DATABASE#ID`.
@@ -37,7 +37,7 @@ pub struct Version {
     /// When the file was last modified, if the system says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modified: Option<Timestamp>,
-    /// The length and hash of the content. Those of nothing, if the file was deleted.
+    /// The length and hash of the content. If the file was deleted, those of no bytes.
     #[serde(flatten)]
     pub digest: Digest,
     /// How the content differs from that of the version before.
@@ -80,7 +80,7 @@ pub enum Change {
     Cut,
     /// The content is that of the version with this number.
     Back(u64),
-    /// The content is another one.
+    /// The content changed in another way.
     Rewritten,
     /// The file was deleted.
     Deleted,
