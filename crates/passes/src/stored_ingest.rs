@@ -5,7 +5,8 @@ use epitome_model::{At, Block, Edit, Output, Ref, Role, Verb};
 use crate::View;
 use crate::ingest::{INGEST, IngestRule, SeenLines, only_text};
 
-/// A result of the response that is being examined.
+/// The result of a call, after a response of the model. All results up to the next response may be
+/// too large together, so they are collected before they are edited.
 struct Arrived {
     at: At,
     whole: Ref,

@@ -97,8 +97,9 @@ fn added(before: &[Violation], after: Vec<Violation>) -> Vec<Violation> {
 // One check for each kind of plan. A check returns `None` if the records are not the original ones,
 // because then nothing else can be compared.
 
-/// Checks edits that are written as marks on records. A mark adds bytes to its record, and the
-/// agent must send the text of the edit for a marked result.
+/// Checks edits that are written as marks: bytes that are added to a record, for which the agent
+/// sends other text. In place of a result that was replaced, the agent must send the text of the
+/// edit.
 fn marked(sides: &Sides<'_>, plan: &Plan, invariants: &dyn Invariants) -> Option<Vec<Violation>> {
     let after = sides.after;
     let mut violations = in_place(sides, plan, Records::Grow, invariants)?;

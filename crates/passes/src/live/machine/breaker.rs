@@ -30,8 +30,9 @@ pub(super) enum Breaker {
     Open { at: Tokens },
 }
 
-/// The number of bad results of each kind since they were last reset: a good saving resets all
-/// three numbers, a poor one `unwritten` and `refused`, and a missing summary `refused`.
+/// The number of bad results of each kind since that number was last reset. A saving that is not
+/// poor resets all three numbers; a poor saving resets `unwritten` and `refused`; and a summary
+/// that was not written resets `refused`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Streaks {
     poor: u32,
