@@ -226,8 +226,8 @@ impl Reader {
         Ok(self.entries(session, at, record, entries))
     }
 
-    /// Reads from an event which calls failed and how many tokens were used. Returns the values
-    /// that the event repeats for display.
+    /// Reads an event. It may say whether a call failed, how many tokens were used, or that the
+    /// user has taken back the last turns. Returns the values that the event repeats for display.
     fn event(
         &mut self,
         session: &mut SessionReader<'_>,
