@@ -178,7 +178,8 @@ fn print(app: &App, args: &Args, report: &ForgetReport) -> Result<()> {
     Ok(())
 }
 
-/// Says what stays, and where else it may be.
+/// Tells the user which copies remain of what was to be forgotten: in sessions, and at the
+/// archive's address.
 fn note_remaining(app: &App, args: &Args, report: &ForgetReport) {
     let sessions = report.remaining().filter(|place| place.kind == PlaceKind::Session).count();
     if sessions > 0 && args.secret {
