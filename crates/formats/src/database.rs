@@ -41,7 +41,7 @@ pub struct Document {
     /// Selects the rows of the session `?1`: index into `tables`, rowid, and a JSON object that
     /// identifies the row. New rows come last.
     pub rows: &'static str,
-    /// The tables of the rows.
+    /// The tables of the rows. The first column of `rows` is an index into this list.
     pub tables: &'static [Table],
     /// Whether epitome made the line: only such rows are added and removed.
     pub is_made: fn(line: &[u8]) -> bool,
@@ -50,7 +50,8 @@ pub struct Document {
 /// How the JSON of one row is read and written.
 #[derive(Debug)]
 pub struct Table {
-    /// The text with which the lines of these rows begin.
+    /// The text with which the lines of these rows begin: a new row is inserted into the first
+    /// table whose text its line begins with. Empty for a read-only table, which gets no new rows.
     pub begins: &'static str,
     /// Selects the JSON of the row `?1`.
     pub select: &'static str,

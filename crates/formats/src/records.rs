@@ -20,10 +20,10 @@ use crate::place::RecordBytes;
 use crate::tree::{self, Node, Orphan};
 use crate::unknown::Unknown;
 
-/// Interprets the records of one agent. Each agent's folder has such a type, called `Reader`.
+/// Interprets the records of one agent. The folders of most agents have such a type, called
+/// `Reader`.
 pub trait Records: Default {
-    /// Interprets the records of one agent. The folders of most agents have such a type, called
-    /// `Reader`.
+    /// A parsed line.
     type Record<'a>: ParseLine<'a>;
 
     /// Interprets one record.

@@ -51,7 +51,8 @@ const FROM_USER: [&[u8]; 4] = [
 ];
 
 /// Whether one of the first lines is a record of Claude Code. Such a record has a type, and one of
-/// these: a session id; a `uuid` and a `message`; a title and no `uuid`.
+/// these: a session id; a `uuid` and a `message`; a title and no `uuid`. Also true if the head ends
+/// within a first line with Claude Code's keys.
 pub fn sniff(head: &[u8]) -> bool {
     let mut known = false;
     lines(&head, |line| {
@@ -245,10 +246,11 @@ impl Reader {
         last
     }
 
-    /// The items that a resume from `leaf` sends: the records on the path to it (a missing parent
-    /// is replaced by the record before in the file); the other records of the responses on the
-    /// path; and the results of the calls of these responses, which are not on the path if the
-    /// calls were parallel. For a file of a sub-agent, only the records on the path.
+    /// The items that a resume from `leaf` sends: the records on the path to it, where a missing
+    /// parent is replaced by the record before it in the file; the other records of the responses
+    /// on the path; the results of the calls of these responses, which are not on the path if the
+    /// calls were parallel; and the messages that the newest compaction kept. Records in side
+    /// chains are not added to the path, so the file of a sub-agent gives only its path.
     fn context(&self, session: &SessionReader<'_>, leaf: usize) -> Vec<usize> {
         let nodes = &session.nodes;
         let path = tree::path(nodes, leaf, Orphan::ContinuesAbove);
@@ -274,7 +276,8 @@ impl Reader {
         self.with_preserved(session, context)
     }
 
-    /// The context with the messages that a compaction kept: they are sent after its summary.
+    /// The context with the messages that the newest compaction kept: they are sent after the entry
+    /// that the compaction names, which is its summary.
     fn with_preserved(&self, session: &SessionReader<'_>, context: Vec<usize>) -> Vec<usize> {
         let Some(Preserved { anchor: Some(anchor), ids }) = &self.preserved else {
             return context;

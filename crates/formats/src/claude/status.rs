@@ -1,5 +1,5 @@
-//! What Claude Code tells the command of its status line, on standard input
-//! (<https://code.claude.com/docs/en/statusline>), and its settings for keeping sessions.
+//! The data that Claude Code passes to the command of its status line, on standard input
+//! (<https://code.claude.com/docs/en/statusline>); and the setting for how long it keeps sessions.
 
 use epitome_model::Tokens;
 use serde_json::Value;

@@ -13,7 +13,7 @@ use super::{Log, SHAPES};
 pub enum Batch<'a> {
     /// Results truncated on ingest, before they are first sent. They cannot be undone.
     Birth,
-    /// A compaction with this recipe.
+    /// A compaction with this recipe; `None` if the recipe is not recorded.
     Compaction(Option<&'a str>),
 }
 

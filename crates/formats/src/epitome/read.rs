@@ -37,7 +37,8 @@ pub fn origin(head: &[u8]) -> Option<Origin> {
     in_header(head, origin_in)
 }
 
-/// The origin that the last line with an origin states; `None` if the bytes are not a log.
+/// The origin in the first line of a log, with the changes that later lines state; `None` if the
+/// bytes are not a log.
 pub fn last_origin(log: &[u8]) -> Option<Origin> {
     let mut origin = origin(log)?;
     lines(&log, |line| {

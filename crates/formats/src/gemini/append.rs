@@ -147,9 +147,11 @@ struct End {
 }
 
 impl End {
+    /// Reads to the end of a session.
+    ///
     /// # Errors
     ///
-    /// The reason why nothing can be appended to this session.
+    /// The reason, if the session is not a log: then nothing can be appended to it.
     fn read(source: &dyn Source) -> Result<End, &'static str> {
         let mut is_log = false;
         let mut ended = true;

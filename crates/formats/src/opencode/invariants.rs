@@ -8,8 +8,8 @@ use super::raw;
 use crate::accounting::{self, Path};
 use crate::pairing;
 
-/// The keys that lead to a message or part in a record: none (in an export), or those of a row or
-/// of an event.
+/// The keys that lead from a row or an event to a message or part. In an export, the record itself
+/// is the message or part.
 const HELD: [Path; 3] = ["data", "data.info", "data.part"];
 
 /// Values that other programs read from rows, messages and parts. The type of a part may change: a

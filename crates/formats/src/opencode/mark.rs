@@ -62,7 +62,7 @@ fn output(transcript: &Transcript, at: At) -> Option<(&Output, Span)> {
 /// The position of a mark in the record of a result.
 struct Markable {
     place: Range<usize>,
-    /// The text before the time.
+    /// The text that is inserted before the time of the mark.
     with: &'static str,
     has_failed: bool,
 }
