@@ -102,7 +102,7 @@ impl App {
         Ok(App { global, config: Config::from_env()?, settings, captured, progress })
     }
 
-    /// A copy of the program for a user with this home folder, who has no settings, keys or
+    /// A copy of this value for a user with this home folder, who has no settings, keys or
     /// variables.
     pub fn at_home(&self, folder: &Path) -> App {
         let global = Global { agent: None, json: false, set: Vec::new(), ..self.global.clone() };
@@ -121,7 +121,7 @@ impl App {
         Printed { out, all, done }
     }
 
-    /// A copy of the program, as if it had been started in another folder.
+    /// A copy of this value, as if the program had been started in another folder.
     pub fn called_in(&self, folder: &Path) -> App {
         let mut config = self.config.clone();
         config.here = folder.to_owned();
@@ -333,7 +333,7 @@ impl App {
         self.captured.is_some()
     }
 
-    /// Whether standard output is a terminal.
+    /// Whether the output goes to a terminal. False if it is collected.
     pub fn is_terminal(&self) -> bool {
         self.captured.is_none() && std::io::stdout().is_terminal()
     }

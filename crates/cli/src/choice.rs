@@ -64,8 +64,8 @@ where
 }
 
 impl Choice {
-    /// The recipe, with the changes that settings and options make. With `summarise`, a recipe
-    /// without a summary gets one.
+    /// The recipe, with the changes that settings and options make. If `summarise`, a recipe
+    /// without a summary gets the summary that the settings describe.
     pub fn recipe(&self, app: &App, summarise: bool) -> Result<Recipe> {
         let rules = passes::Keep {
             turns: self.keep_turns,

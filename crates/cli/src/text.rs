@@ -1,4 +1,5 @@
-//! Text and tables for people. Text of a session never reaches a terminal without escaping.
+//! Text for people: numbers, paths, bars, and the width of the terminal. Text of a session never
+//! reaches a terminal without escaping.
 
 use std::io::IsTerminal;
 use std::path::Path;

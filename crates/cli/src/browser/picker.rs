@@ -117,8 +117,8 @@ impl Picker {
         self.entries.get(self.at)
     }
 
-    /// The index of the first entry on a screen with `height` entries: the one at the cursor is on
-    /// it.
+    /// The index of the first entry that a screen with `height` entries shows. The entry at the
+    /// cursor is always among those shown.
     pub fn first_line(&self, height: usize) -> usize {
         (self.at + 1).saturating_sub(height)
     }

@@ -247,7 +247,7 @@ impl Browser {
         None
     }
 
-    /// The keys that run a command on sessions.
+    /// Handles a key that runs a command on sessions.
     fn command(&mut self, code: KeyCode) -> Option<Effect> {
         let row = self.current()?;
         let path = row.listed.file.path.clone();
@@ -452,7 +452,7 @@ impl Browser {
         None
     }
 
-    /// The keys of a list of versions or of deleted sessions.
+    /// Handles a key in a list of versions or of deleted sessions.
     fn pick_key(&mut self, code: KeyCode, is_control: bool) -> Option<Effect> {
         let page = isize::try_from(self.lines_of_pick()).unwrap_or(1);
         let Mode::Pick(picker) = &mut self.mode else { return None };

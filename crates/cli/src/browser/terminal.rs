@@ -106,8 +106,8 @@ fn finish(app: &App, told: &Receiver<Told>, interrupt: &Interrupt) -> Result<()>
     }
 }
 
-/// The end of a command's output. Of more than 24 lines, these are only the last four, which are
-/// the summary.
+/// The output of a command; if it has more than 24 lines, only the last four, which are the
+/// summary.
 fn end_of(text: &str) -> String {
     const MOST: usize = 24;
     const SHOWN: usize = 4;

@@ -153,7 +153,7 @@ fn ask_before_loss(app: &App, plan: &PruneReport) -> Result<()> {
     ask_to_continue(app, false, "This cannot be undone. Remove them?")
 }
 
-/// The files of which versions go.
+/// A line for each file that loses versions.
 fn list_pruned(report: &PruneReport) -> String {
     let mut text = String::new();
     for file in &report.files {
@@ -165,7 +165,7 @@ fn list_pruned(report: &PruneReport) -> String {
     text
 }
 
-/// How much was removed.
+/// Describes in a line how much is removed. `verb` is `removed` or `would be removed`.
 fn sum_pruned(report: &PruneReport, verb: &str) -> String {
     if report.versions == 0 {
         let size = report.bytes_after;

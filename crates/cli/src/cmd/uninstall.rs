@@ -109,7 +109,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         true => Vec::new(),
         false => Uninstall::plan(&app.config, app.agent(), project, out)?,
     };
-    // The service is of no agent.
+    // The service belongs to no agent, so an option that names an agent leaves it installed.
     let is_for_all = kind.is_none() && app.agent().is_none() && !is_about_folders;
     let service = if is_for_all { ServiceRemoval::plan(&app.config)? } else { None };
     if plans.is_empty() && additions.is_empty() && service.is_none() {

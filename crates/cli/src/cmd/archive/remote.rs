@@ -34,7 +34,8 @@ pub use with_storage::{key, pull, push, push_new, try_pull};
 #[cfg(not(feature = "remote"))]
 pub use without_storage::{absent, key, pull, push, push_new, try_pull};
 
-/// Builds without the feature `remote`.
+/// The same functions in a build without the feature `remote`. Those that a user calls fail; those
+/// that run after a compaction or a failed restore do nothing.
 #[cfg(not(feature = "remote"))]
 mod without_storage {
     use super::{App, KeyVerb, Path, Result};

@@ -32,8 +32,8 @@ struct NotCompacted<'a> {
     error: &'a Failure,
 }
 
-/// Compacts all sessions of this machine. Sessions in use and files that are not sessions are
-/// skipped and reported. They are not failures.
+/// Compacts all sessions of this machine. Sessions that are in use or change meanwhile, and files
+/// that are not sessions, are skipped and reported. They are not failures.
 ///
 /// Without a terminal the user is not asked, because timers run this.
 pub(super) fn run_all(job: &Job<'_>, filter: &Filter, yes: bool) -> Result<()> {
@@ -188,8 +188,8 @@ impl Job<'_> {
     }
 }
 
-/// Whether a failure of one among many sessions is expected: the session is in use, its format is
-/// read-only, or the file is not a session.
+/// Whether a failure of one among many sessions is expected: the session is in use or changes
+/// meanwhile, its format is read-only, or the file is not a session.
 pub fn is_excused(failure: &Failure) -> bool {
     failure.error.is_some_and(ErrorKind::leaves_one_of_many)
 }
