@@ -24,7 +24,7 @@ const SHOWN: usize = 100;
 /// The maximum number of characters of a text of the session, such as a name.
 const WIDTH: usize = 200;
 
-/// Redacts and escapes a text of the session for display.
+/// A function that redacts and escapes a text of the session for display.
 type Shown<'a> = &'a mut dyn FnMut(&str) -> String;
 
 pub(crate) async fn page(

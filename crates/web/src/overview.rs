@@ -154,7 +154,7 @@ fn totals(sum: &Sum) -> Markup {
     }
 }
 
-/// The number of sessions whose cost is known.
+/// Says for how many sessions the cost is known.
 fn cost_coverage(viewer: &Viewer, sum: &Sum) -> Markup {
     let date = ListPrices::from_config(&viewer.options.config).ok().map(|it| it.date().to_owned());
     let unknown = sum.sessions - sum.priced - sum.partly;

@@ -357,7 +357,7 @@ pub(crate) fn size(row: &SizeRow) -> Markup {
     }
 }
 
-/// The saved part of a size, as a bar as in the list; empty unless the size becomes smaller.
+/// The saved part of a size, as a bar like that of the list; empty unless the size becomes smaller.
 fn saved_of(before: u64, after: u64) -> Markup {
     html! {
         @if after < before {

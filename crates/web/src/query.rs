@@ -62,7 +62,7 @@ pub(crate) fn label(sort: Option<Sort>) -> &'static str {
 impl State {
     pub(crate) const ALL: [State; 3] = [State::Any, State::Compacted, State::Whole];
 
-    /// The value of the option in an address.
+    /// The value of the query parameter `state` for this choice.
     pub(crate) fn value(self) -> &'static str {
         match self {
             State::Any => "",

@@ -38,7 +38,8 @@ pub(crate) async fn page(
         let body = match &history {
             Some(history) => history_body(viewer, &key, history),
             None => {
-                // Only a session that exists has no versions.
+                // A session without versions still has this page if it exists; otherwise the
+                // request fails here.
                 viewer.session(&key)?;
                 framed(true, &html! { p.none { (NONE) } })
             }
