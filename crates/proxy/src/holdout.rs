@@ -5,7 +5,7 @@ use epitome::wire::Chain;
 /// The share of conversations that are held out.
 ///
 /// The hash of the messages before the first response decides, so that a conversation is in the
-/// same group after a restart. The conversations of a smaller share are all in a larger share.
+/// same group after a restart. A larger share contains all conversations of a smaller one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Holdout {
     percent: u8,

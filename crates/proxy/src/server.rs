@@ -103,7 +103,7 @@ impl Server {
         }
     }
 
-    /// What passes requests on, and counts them.
+    /// The proxy, which passes requests on and counts them.
     pub fn proxy(&self) -> Arc<Proxy> {
         Arc::clone(&self.proxy)
     }
