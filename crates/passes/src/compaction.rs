@@ -272,12 +272,12 @@ impl<'a> Run<'a> {
 
     /// Selects the edits to make, in the order of the passes and oldest first, until the target is
     /// reached. If the recipe may stop only after a whole pass, the pass that reaches the target
-    /// makes all its edits. Edits that lose nothing for the model (hidden copies, repeated content)
-    /// are made although the target is reached. No edits are made of a pass that begins only in a
-    /// context with more characters than this one has left. If two edits of the same position are
-    /// made, the later one replaces the earlier one: the edit of a pass replaces that of the ingest
-    /// stage, and an edit of the pass `results` with the setting `again` replaces that of an
-    /// earlier pass.
+    /// makes all its edits. Edits by which the model loses nothing (hidden copies, repeated
+    /// content) are made even if the target is reached. A pass that begins only in a context with
+    /// more characters than this one has left is skipped, with all its edits. If two edits of the
+    /// same position are made, the later one replaces the earlier one: the edit of a pass replaces
+    /// that of the ingest stage, and an edit of the pass `results` with the setting `again`
+    /// replaces that of an earlier pass.
     fn up_to_target(
         &self,
         view: &View<'_>,

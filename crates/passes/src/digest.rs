@@ -104,7 +104,7 @@ impl DigestRule {
     }
 
     /// The earliest index at which the part that stays unchanged may begin, so that this part has
-    /// at most half of the budget. The result is earlier than that of [`tail`](DigestRule::tail)
+    /// at most half of the budget. A caller lets the part begin before [`tail`](DigestRule::tail)
     /// only if the context would be invalid otherwise.
     pub fn longest_tail(&self, view: &View<'_>, budget: Tokens) -> usize {
         tail(view, budget, Tokens(budget.0 / 2), u64::MAX)

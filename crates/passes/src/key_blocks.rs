@@ -18,8 +18,8 @@ static MARK: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&pattern).expect("the words are fixed and tested")
 });
 
-/// A text is searched for marks only if it contains one of these words, as it is here or in
-/// capitals, or `Secret`. Most texts contain none, which is quick to check.
+/// A text is searched for marks only if it contains one of these words, as it is written here or
+/// all in capitals, or `Secret`. Most texts contain none, which is quick to check.
 const HINTS: [&str; 3] = ["private", "secret", "Private"];
 
 /// Maximum bytes between the first and the last line of a key.

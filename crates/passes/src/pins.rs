@@ -38,7 +38,9 @@ pub struct Pin {
     pub block: usize,
     /// The kind of the pin.
     pub kind: PinKind,
-    /// The name of the pin: the path of a rule file as in the session, or the name of a skill.
+    /// The path of a rule file as in the session, the name of a skill, the tool that wrote a plan
+    /// or a to-do list, or `the user` for marked text. If one call concerns several rule files,
+    /// their paths are separated by commas.
     pub name: String,
     /// Where the text is from.
     pub source: PinSource,

@@ -24,16 +24,23 @@ pub struct View<'a> {
     pub source: &'a dyn Source,
     /// The tokenizer.
     pub counter: &'a dyn Counter,
+    /// Whether each item is kept whole.
     kept: Vec<bool>,
+    /// Whether each item is in the context.
     in_context: Vec<bool>,
+    /// The item and the block of each call, by the call's id.
     calls: HashMap<&'a str, (usize, usize)>,
+    /// Whether the result of each call is an error, by the call's id; a call without a result is
+    /// not in it.
     answered: HashMap<&'a str, bool>,
+    /// The positions that earlier passes edit.
     taken: HashSet<At>,
     /// The blocks that no pass may edit, by item and block index.
     pinned: HashSet<(usize, usize)>,
     rule_files: &'a RuleFiles,
     /// Only in a view for a person who reads a session: see [`View::for_reading`].
     reading: Option<LinesOf<'a>>,
+    /// Token counts that the caller already knew, by item and block index.
     known: &'a [Vec<Tokens>],
     /// The first result of each call, computed when first needed.
     first: OnceLock<HashMap<&'a str, &'a Output>>,

@@ -28,7 +28,7 @@ pub struct State {
     pub block: usize,
     /// What sets the rules: a rule file, a skill, a plan, a to-do list, or text marked by the user.
     pub kind: PinKind,
-    /// The name of what sets rules.
+    /// The name, as in [`Pin::name`](super::Pin::name).
     pub name: String,
     /// Where the text is from.
     pub source: PinSource,
