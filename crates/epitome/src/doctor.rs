@@ -343,7 +343,7 @@ fn deletions(
 }
 
 /// The first line with text that the program of an agent prints for `--version`, shortened to 60
-/// characters. `None` if the agent has no program, or if it cannot be started, fails, prints
+/// characters. `None` if the agent's program is unknown, or if it cannot be started, fails, prints
 /// nothing, or takes longer than ten seconds.
 fn version(agent: &dyn Agent) -> Option<String> {
     let program = agent.program()?;

@@ -40,8 +40,8 @@ use serde::Serialize;
 pub use session::{ForgetSession, SessionChoice};
 pub use text::ForgetText;
 
-/// Where something that is to be forgotten is, and what becomes of it. Its serde form is the JSON
-/// of `epitome forget --json` (`docs/json.md`), to which members are only added.
+/// The places that have something which is to be forgotten, and what is done at each. Its serde
+/// form is the JSON of `epitome forget --json` (`docs/json.md`), to which members are only added.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ForgetReport {
     /// The places, in the order of their kinds.
@@ -60,7 +60,7 @@ pub struct ForgetPlace {
     pub kind: PlaceKind,
     /// Its name: a path, or an agent and a session.
     pub name: String,
-    /// How many versions, pieces, files or occurrences are concerned, as the kind says.
+    /// The number of versions, pieces, packs, files or occurrences: see the kind.
     pub count: u64,
     /// What is done there.
     pub action: ForgetAction,
@@ -75,7 +75,8 @@ pub struct ForgetPlace {
 pub enum PlaceKind {
     /// A kept file in the vault; versions are counted.
     Vault,
-    /// A session in the archive of compactions; pieces of removed bytes are counted, or packs.
+    /// A session in the archive of compactions. If a text is forgotten, pieces of removed bytes are
+    /// counted; if a session is forgotten, packs.
     Archive,
     /// A cache, which is computed again; files are counted.
     Cache,

@@ -67,11 +67,11 @@ use crate::vault::{Batch, Committed, Put};
 const ATTEMPTS: usize = 5;
 /// The time between two scans of everything, if the system tells of changes.
 const RESCAN: Duration = Duration::from_mins(10);
-/// The same, if it does not.
+/// The time between two scans of everything, if the system does not tell of changes.
 const POLL: Duration = Duration::from_secs(30);
 /// The time between two applications of the rules for what is kept.
 const PRUNE: Duration = Duration::from_hours(24);
-/// When a file that was being written is read again.
+/// The time after which a file that was being written is read again.
 const SOON: Duration = Duration::from_secs(2);
 
 /// Scans sessions, and keeps what is new.
@@ -82,14 +82,15 @@ pub struct Keeper<'a> {
     pub agent: Option<&'a str>,
     /// Only sessions that were run in this folder or below it. `None`: all sessions.
     pub project: Option<&'a Path>,
-    /// Which projects are kept from now on, and for how long versions are: what is older is removed
-    /// from the vault once a day.
+    /// Which projects are kept from now on, how long versions are kept, and how large the vault may
+    /// be. Versions that exceed the age or the size are removed from the vault once a day.
     pub rules: RetentionRules,
     /// When the rules were applied last.
     pruned: Option<Instant>,
-    /// For each path, a state in which the vault has the file.
+    /// For each path, a state of the file that the vault has.
     known: HashMap<PathBuf, Known>,
-    /// For each session that was read to find out, whether it was run in the project.
+    /// For each session that was read for this purpose, whether it is kept because of the folder in
+    /// which it was run.
     in_project: HashMap<PathBuf, bool>,
     /// The files that the last scan found, by path.
     listed: HashMap<PathBuf, Candidate>,
@@ -100,7 +101,7 @@ pub struct Keeper<'a> {
 enum Known {
     /// A file with this stamp.
     File(FileStamp),
-    /// Rows or many files, last modified then, of that length together.
+    /// Rows or many files: the time when they were last modified, and their total length.
     Listed(SystemTime, Bytes),
 }
 
@@ -109,7 +110,8 @@ enum Known {
 pub struct ScanReport {
     /// The versions that were added, in order of agent, session and path.
     pub kept: Vec<KeptVersion>,
-    /// The number of files and sets of rows that exist.
+    /// The number of files that were scanned. The rows of a session in a database count as one
+    /// file.
     pub files: u64,
     /// Files that changed all the time while they were read; the next scan reads them again.
     pub changing: Vec<PathBuf>,
@@ -126,7 +128,7 @@ pub struct KeptVersion {
     pub agent: String,
     /// The id of the session.
     pub session: String,
-    /// For a file that belongs to the session and is not its own: its name.
+    /// The name of the file, if it belongs to the session but is not the session's main file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
     /// The address of the file.
@@ -154,7 +156,7 @@ pub enum ChangeName {
     Cut,
     /// The content is that of an earlier version.
     Back,
-    /// The content is another one.
+    /// The content changed in another way.
     Rewritten,
     /// The file was deleted.
     Deleted,
@@ -198,7 +200,7 @@ struct Candidate {
     session: String,
     part: Option<String>,
     path: PathBuf,
-    /// When it was last modified and its length, as a list of sessions says.
+    /// When it was last modified, and its length, as the list of sessions states them.
     listed: Option<(SystemTime, Bytes)>,
 }
 
@@ -340,7 +342,8 @@ impl<'a> Keeper<'a> {
         loop {
             report.pruned = self.prune_if_due()?;
             each(watch, &report)?;
-            // A file that was being written is read again with the next changes.
+            // A file that was being written is read again with the next changes, and at the latest
+            // after `SOON`.
             let usual = if watch.polls() { POLL } else { RESCAN };
             let every = every.unwrap_or(usual).saturating_sub(scanned.elapsed());
             let left = if report.changing.is_empty() { every } else { SOON.min(every) };
@@ -364,7 +367,8 @@ impl<'a> Keeper<'a> {
     /// Watches the folders of agents, and those of sessions elsewhere.
     fn add_folders(&self, watch: &mut FolderWatch) {
         for agent in AGENTS.iter().filter(|it| self.agent.is_none_or(|name| name == it.name())) {
-            // The folder of a database may hold many others, which say nothing of sessions.
+            // The folder of a database may hold many other files, whose changes say nothing about
+            // sessions.
             let is_deep = self
                 .listed
                 .values()
@@ -383,7 +387,8 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// The agents whose sessions must be listed again, because a path is of none that is known.
+    /// The agents whose sessions must be listed again, because one of the paths in their folders is
+    /// that of an unknown file, or of one that does not exist any more.
     fn agents_to_list(&self, paths: &BTreeSet<PathBuf>) -> Vec<&'static str> {
         let is_known = |path: &Path| self.listed.contains_key(path) && path.exists();
         let mut found = BTreeSet::new();
@@ -468,7 +473,7 @@ impl<'a> Keeper<'a> {
         deleted: &[FileKey],
         report: &mut ScanReport,
     ) -> Result<bool> {
-        // Also those that were forgotten since they were listed.
+        // Sessions that were forgotten since they were listed are left out as well.
         let forgotten = Forgotten::read(self.config)?;
         let keys: Vec<FileKey> = candidates.iter().map(|it| it.key(&self.vault)).collect();
         let mut proved = Vec::new();
@@ -488,7 +493,7 @@ impl<'a> Keeper<'a> {
                     let listed = candidate.listed();
                     proved.extend(listed.map(|known| (candidate.path.clone(), known)));
                 }
-                // It was deleted since it was listed: the next scan records that.
+                // The file was deleted since it was listed: the next scan records that.
                 Err(err) if err.kind() == ErrorKind::NotFound => {}
                 Err(err) if is_of_vault(&err, self.config) => return Err(err),
                 Err(err) => report.unread.push(err.with_default_path(&candidate.path)),
@@ -517,7 +522,7 @@ impl<'a> Keeper<'a> {
     /// All files of an agent (`None`: of all agents) that exist and are kept.
     fn candidates(&mut self, agent: Option<&str>) -> (Vec<Candidate>, ScanReport) {
         let FoundSessions { sessions, mut unread } = agents::all(&self.config.agents, agent);
-        // A session that was to be forgotten must not be kept because the list cannot be read.
+        // Without this list, forgotten sessions would be kept again.
         let forgotten = match Forgotten::read(self.config) {
             Ok(forgotten) => forgotten,
             Err(err) => {
@@ -551,8 +556,9 @@ impl<'a> Keeper<'a> {
         (candidates, ScanReport { files, unread, ..ScanReport::default() })
     }
 
-    /// Whether a session was run in the project, if there is one, and in one that is kept. A
-    /// session is read once for it.
+    /// Whether a session is kept because of the folder in which it was run: it must be in
+    /// `project`, if that is set, and in a project that the rules keep. The session is read only at
+    /// the first call. False if it cannot be read.
     fn is_in_project(&mut self, session: &SessionFile) -> bool {
         if self.project.is_none() && self.rules.projects.is_empty() {
             return true;
@@ -595,8 +601,8 @@ impl<'a> Keeper<'a> {
         gone.cloned().collect()
     }
 
-    /// Whether a kept file does not exist, in a folder of its agent that does. A disk that is not
-    /// mounted deletes no session.
+    /// Whether a kept file certainly does not exist any more. If the folder of its agent does not
+    /// exist either, the disk may not be mounted, so the answer is false.
     fn is_gone(&self, file: &FileKey) -> bool {
         let is_missing = |path: &Path| {
             fs::symlink_metadata(path).is_err_and(|err| err.kind() == std::io::ErrorKind::NotFound)
@@ -624,7 +630,8 @@ impl Candidate {
         }
     }
 
-    /// What proves that a set of rows did not change, if a list of sessions says it.
+    /// For rows or many files, the state that the list of sessions states. If it is the same in two
+    /// lists, they did not change.
     fn listed(&self) -> Option<Known> {
         let is_file = matches!(Place::parse(&self.path), Place::File(_));
         let (modified, size) = self.listed.filter(|_| !is_file)?;
@@ -660,7 +667,7 @@ fn running_file(config: &Config) -> PathBuf {
 }
 
 /// Marks this process as one that keeps versions, until the returned file is dropped. `None` if
-/// that is not possible: then nothing else depends on it.
+/// that is impossible; this process then keeps versions all the same.
 fn hold_running(config: &Config) -> Option<fs::File> {
     let mut options = fs::File::options();
     let options = options.read(true).write(true).create(true).truncate(false);
@@ -677,8 +684,8 @@ pub fn is_running(config: &Config) -> bool {
     file.is_ok_and(|file| matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)))
 }
 
-/// The name of a file that belongs to a session: that of the file without its extension, or of the
-/// rows.
+/// The name of a file that belongs to a session: the file's name without its extension, or the name
+/// of the rows.
 fn part_name(path: &Path) -> String {
     match rows::split(path) {
         Some((_, name)) => name.to_owned(),

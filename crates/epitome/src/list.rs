@@ -87,7 +87,8 @@ impl ListedSession {
     }
 }
 
-/// What a list shows of a session. All token counts are estimates.
+/// What a list shows of a session. Token counts are estimates, unless their description says that
+/// the agent or the provider counted them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionInfo {
     /// The id of the session.

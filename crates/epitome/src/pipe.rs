@@ -92,8 +92,8 @@ impl Size {
     }
 }
 
-/// A request that needs a summary for which the client is being asked. It is answered after the
-/// last question.
+/// A request that waits for a summary. The client is being asked the questions for the summary, and
+/// the request is answered after the last of them.
 enum PendingOp {
     Call,
     Step,
@@ -190,7 +190,8 @@ impl Server {
             return Ok(json!({ "closed": closed }).to_string());
         }
         if let (Request::Hello(hello), None) = (&request, &name) {
-            // A `hello` without a name also sets this for the contexts that are created later.
+            // A `hello` without a name of a context also sets `summaries` for the contexts that are
+            // created later.
             self.size.summaries = hello.summaries.unwrap_or(self.size.summaries);
         }
         let size = self.size;

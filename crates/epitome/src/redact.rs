@@ -140,7 +140,7 @@ impl Screen {
         Screen::new(&config)
     }
 
-    /// The text with secrets hidden.
+    /// The text with secrets hidden. If the rules cannot be used, all of the text is hidden.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.redactor() {
             Some(mut redactor) => match redactor.text(text) {
@@ -202,7 +202,8 @@ pub struct SessionScreen<'s> {
 }
 
 impl SessionScreen<'_> {
-    /// A text of the session with secrets hidden.
+    /// A text of the session with secrets hidden. If the rules cannot be used, all of the text is
+    /// hidden.
     pub fn text(&mut self, text: &str) -> String {
         match &mut self.redactor {
             Some(redactor) => without_cut_token(&redactor.text(text)).into_owned(),

@@ -21,7 +21,7 @@ use crate::store::{disk, write_over};
 
 /// The name of the service.
 const NAME: &str = "epitome-keep";
-/// The first line of its file, as a comment.
+/// The comment in its file that says which program wrote the file.
 const MADE_BY: &str = "Written by `epitome install --keep`; `epitome uninstall --keep` removes it.";
 
 /// The system that runs services of users.
@@ -74,7 +74,7 @@ struct Record {
 }
 
 impl ServiceManager {
-    /// The one of this system.
+    /// The service manager of this system.
     ///
     /// # Errors
     ///
@@ -136,7 +136,7 @@ impl ServiceManager {
     }
 }
 
-/// A unit of systemd. It starts again after an error, such as a full disk.
+/// A unit of systemd. Its service starts again after an error, such as a full disk.
 fn unit(words: &[String], variables: &[(String, String)]) -> String {
     let words: Vec<String> = words.iter().map(|word| unit_word(word)).collect();
     let mut environment = String::new();
@@ -167,7 +167,7 @@ fn unit_word(word: &str) -> String {
     format!("\"{}\"", escaped.replace('%', "%%").replace('$', "$$"))
 }
 
-/// A property list of launchd. It starts again after an error, such as a full disk.
+/// A property list of launchd. Its service starts again after an error, such as a full disk.
 fn property_list(words: &[String], variables: &[(String, String)]) -> String {
     let string = |text: &str| format!("<string>{}</string>", xml(text));
     let words: String = words.iter().map(|word| format!("    {}\n", string(word))).collect();
@@ -214,7 +214,8 @@ impl ServiceCommand {
     ///
     /// # Errors
     ///
-    /// `NotFound` if this system has no such program; `Refused` if it failed, with what it said.
+    /// `NotFound` if this system has no such program; `Refused` if it cannot be run or fails, with
+    /// the first line of its error output.
     pub fn run(&self, path: Option<&OsStr>) -> Result<()> {
         let (name, arguments) =
             self.0.split_first().map_or(("", &[][..]), |(name, rest)| (name.as_str(), rest));

@@ -44,9 +44,10 @@ pub struct SharedSession {
 pub struct TeamSync {
     /// The folder with the sessions of the team.
     pub folder: PathBuf,
-    /// How many sessions were copied.
+    /// How many sessions were copied, including those of sub-agents.
     pub copied: usize,
-    /// How many were removed, because they are no longer shared.
+    /// How many copies were removed from the folder, because the session changed or is no longer
+    /// shared.
     pub removed: usize,
 }
 

@@ -162,7 +162,7 @@ fn requests_of(
 }
 
 /// The requests of sessions and of their sub-agents, and the number of files that could not be
-/// read. Files that did not change since the last report are taken from the cache.
+/// read. The requests of files that did not change since the last report are taken from the cache.
 pub(super) fn sessions(config: &Config, found: &[SessionFile]) -> (Vec<RecordedSession>, u64) {
     let screen = Screen::new(config);
     let mut cache = Cache::load(config, &screen);

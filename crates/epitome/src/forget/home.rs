@@ -19,7 +19,8 @@ const INDEX: &str = "index.db";
 /// What every pack begins with.
 const PACK: &[u8] = b"EPITPACK";
 
-/// The files below the home that are in no pack: caches, logs, memos, pages.
+/// The files below the home of epitome, except those of the archive, the vault and the locks:
+/// caches, logs, memos, pages.
 pub(super) fn loose_files(config: &Config) -> Result<Vec<PathBuf>> {
     let mut files = files_below(&config.home)?;
     let packed = ["archive", "vault", "locks"].map(|name| config.home.join(name));
@@ -27,14 +28,15 @@ pub(super) fn loose_files(config: &Config) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// An error if a text is in the name of a file of the archive, the vault or the locks, or in one
-/// that is not a pack: none of these can be masked.
+/// Returns an error if a text is in the name of a file of the archive, the vault or the locks, or
+/// in the content of such a file that is not a pack: neither can be masked.
 pub(super) fn check_records(config: &Config, text: &ForgottenText) -> Result<()> {
     for folder in ["archive", "vault", "locks"] {
         for file in files_below(&config.home.join(folder))? {
             let name = file.strip_prefix(&config.home).unwrap_or(&file).to_string_lossy();
             let bytes = read(&file)?;
-            // The notes of packs that are incomplete are swept before anything is replaced.
+            // Incomplete packs of killed processes begin like packs, too. They are deleted before
+            // anything is replaced.
             let is_note = !bytes.starts_with(PACK);
             if text.is_in(PACK) || text.is_in(name.as_bytes()) || is_note && text.is_in(&bytes) {
                 return Err(text.in_records(&name));
@@ -107,7 +109,8 @@ fn mask_in_place(path: &Path, text: &ForgottenText) -> std::io::Result<u64> {
     Ok(found.len() as u64)
 }
 
-/// Reads every file below the home again, and what is compressed in it.
+/// Reads every file below the home of epitome again, except those in `skip`, and the compressed
+/// pieces in packs.
 ///
 /// # Errors
 ///

@@ -69,7 +69,7 @@ impl ForgetSession {
         if found.is_empty()
             && let SessionMatch::File(path) = agents::find_session(&config.agents, text, agent)
         {
-            // Agents name files by ids that may differ from those in them.
+            // An agent may list a file under an id that differs from the one in its content.
             let listed = agents::all(&config.agents, agent).sessions.into_iter();
             match listed.into_iter().find(|session| session.path == path) {
                 Some(session) => drop(found.insert((session.agent.to_owned(), session.id))),
@@ -125,8 +125,8 @@ impl ForgetSession {
         Ok(report)
     }
 
-    /// Removes all that is stored of the session, and proves it. If it is killed, a repetition
-    /// completes it.
+    /// Removes all that is stored of the session, and proves it. If the process is killed, a
+    /// repetition completes the removal.
     ///
     /// # Errors
     ///
@@ -140,7 +140,9 @@ impl ForgetSession {
         for session in self.present_sessions(config) {
             forgotten.add(config, &self.agent, &session.id)?;
         }
-        // The vault says what in the archive is of this session, so it goes last.
+        // The paths of the session are known from the vault, by which its packs in the archive are
+        // found. So the vault is changed after the archive, and an interrupted removal can be
+        // repeated.
         for key in &self.keys {
             config.archive().forget_session(key)?;
         }
@@ -160,7 +162,8 @@ impl ForgetSession {
             }
         }
         self.check_gone(config)?;
-        // Texts of other sessions may name this one: packs are judged by what they list.
+        // Only caches are searched for the id, because texts of other sessions in packs may contain
+        // it. That no pack of this session is left was checked above.
         let is_left = |file: &Path, bytes: &[u8]| {
             home::is_cache(config, file)
                 && memchr::memmem::find(bytes, self.id.as_bytes()).is_some()
@@ -169,7 +172,7 @@ impl ForgetSession {
         Ok(report)
     }
 
-    /// An error if the vault or the archive still has something of the session.
+    /// Returns an error if the vault or the archive still has something of the session.
     fn check_gone(&self, config: &Config) -> Result<()> {
         let vault = config.vault()?;
         let is_of = |file: &&FileKey| file.agent == self.agent && file.session == self.id;

@@ -17,7 +17,8 @@ use crate::place;
 use crate::redact::sealed;
 use crate::session::Loaded;
 
-/// The id of the rule that finds the text in sessions, which their placeholders name.
+/// The id of the rule that finds the text in sessions. The placeholders that replace the text name
+/// it.
 const RULE: &str = "forgotten";
 
 /// Forgets a text: a secret that an agent has seen, for example.
@@ -57,18 +58,17 @@ impl ForgetText {
     ///
     /// # Errors
     ///
-    /// `Refused` if the text is in epitome's own records, such as the path or id of a session:
-    /// masking would damage them. `Archive` if a part of the vault or the archive cannot be read;
-    /// the errors of reading files
-    /// below the home of epitome.
+    /// `Refused` if the text is in epitome's own records, such as the path or id of a session,
+    /// because masking would damage them. `Archive` if a part of the vault or the archive cannot be
+    /// read; the errors of reading files below the home of epitome.
     pub fn plan(&self, config: &Config) -> Result<ForgetReport> {
         let mut report = self.report(config)?;
         report.dry_run = true;
         Ok(report)
     }
 
-    /// Removes the text from everything below the home of epitome, and proves it. If it is killed,
-    /// a repetition completes it.
+    /// Removes the text from everything below the home of epitome, and proves it. If the process is
+    /// killed, a repetition completes the removal.
     ///
     /// # Errors
     ///
@@ -90,7 +90,8 @@ impl ForgetText {
 
     fn carry_out(&self, config: &Config, mut report: ForgetReport) -> Result<ForgetReport> {
         let own = self.remove_stored(config)?;
-        // Last, so that a session which is in use or cannot be changed keeps nothing from going.
+        // Sessions are changed last: if one is in use or cannot be changed, the text is removed
+        // from all other places nevertheless.
         let mut sessions = self.sessions_with(config);
         if self.sessions {
             for session in sessions.iter_mut().filter(|session| session.reason.is_none()) {
@@ -110,7 +111,7 @@ impl ForgetText {
         Ok(report)
     }
 
-    /// Adds what became of a session.
+    /// Adds to the report what was done with a session.
     fn add_session(&self, report: &mut ForgetReport, session: &SessionPlace) {
         let left = self.occurrences(&session.path).unwrap_or(session.count);
         let is_gone = left == 0 && session.reason.is_none();
@@ -202,7 +203,7 @@ impl ForgetText {
         found
     }
 
-    /// How often the text is in a file of a session; 0 if there is none any more.
+    /// How often the text is in a file of a session; 0 if the file does not exist any more.
     fn occurrences(&self, path: &Path) -> Result<u64> {
         let source = match place::open(path) {
             Err(err) if err.kind() == ErrorKind::NotFound => return Ok(0),
@@ -229,8 +230,8 @@ impl ForgetText {
     }
 }
 
-/// Checks that a session says as much after the replacement: a text such as `sessionId` is also a
-/// name in the records of agents.
+/// Returns an error if the replacement would change the number of blocks of a session: a text such
+/// as `sessionId` is also a name in the records of agents.
 fn check_structure(session: &Loaded<Vec<u8>>, splices: Vec<Splice>) -> Result<()> {
     let after = Spliced::new(&session.source, splices)?;
     let again = (session.format.read)(&after, &mut Vec::new());

@@ -9,7 +9,7 @@ use crate::ops::is_compaction;
 use crate::session::Loaded;
 
 /// How much of a history is read to find compactions, the newest versions first. A file that was
-/// only appended to is read once, one that was rewritten once for each time.
+/// only appended to is read once; a file that was rewritten is read once more for each time.
 const MOST: Bytes = Bytes(256 << 20);
 
 /// The numbers of the versions that have the record of a compaction which the version before does

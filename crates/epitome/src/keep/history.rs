@@ -22,7 +22,7 @@ pub struct VersionHistory {
     pub agent: String,
     /// The id of the session.
     pub session: String,
-    /// For a file that belongs to the session and is not its own: its name.
+    /// The name of the file, if it belongs to the session but is not the session's main file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
     /// The machine on which it was kept.

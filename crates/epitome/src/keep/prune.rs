@@ -53,36 +53,36 @@ struct Folders {
 /// `epitome keep --prune --json` (`docs/json.md`), to which members are only added.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PruneReport {
-    /// The files of which versions go.
+    /// The files of which versions are removed.
     pub files: Vec<PrunedFile>,
-    /// The number of versions that go.
+    /// The number of versions that are removed.
     pub versions: u64,
-    /// The number of sessions of which versions go.
+    /// The number of sessions of which versions are removed.
     pub sessions: u64,
     /// The length of the vault on disk before.
     pub bytes_before: Bytes,
-    /// The length of the vault on disk after it. In a dry run it is an estimate.
+    /// The length of the vault on disk afterwards. In a dry run it is an estimate.
     pub bytes_after: Bytes,
     /// Whether this is only what would be removed.
     pub dry_run: bool,
 }
 
-/// A file of which versions go.
+/// A file of which versions are removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PrunedFile {
     /// The name of the agent.
     pub agent: String,
     /// The id of the session.
     pub session: String,
-    /// For a file that belongs to the session and is not its own: its name.
+    /// The name of the file, if it belongs to the session but is not the session's main file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
     /// The address of the file.
     #[serde(serialize_with = "epitome_model::lossy_path")]
     pub path: PathBuf,
-    /// The numbers of the versions that go.
+    /// The numbers of the versions that are removed.
     pub removed: Vec<u64>,
-    /// How many versions stay.
+    /// How many versions are kept.
     pub kept: u64,
 }
 
@@ -117,13 +117,13 @@ impl RetentionRules {
 
     /// Removes from the vault what these rules do not keep, or only says what that is.
     ///
-    /// The newest version of a file always stays, unless its project is not kept. A version that a
-    /// newer one is made of stays in it.
+    /// The newest version of a file always stays, unless its project is not kept. Bytes of a
+    /// removed version that other versions contain stay in the vault.
     ///
     /// # Errors
     ///
     /// `Archive` if a part of the vault cannot be read; `Disk` or `NoPermission` if it cannot be
-    /// written: then nothing but what was to go is lost.
+    /// written. Only versions that were to be removed may be lost then.
     pub fn prune(&self, config: &Config, vault: &mut Vault, mode: GcMode) -> Result<PruneReport> {
         vault.refresh()?;
         let bytes_before = Bytes(vault.size().1);
@@ -177,7 +177,8 @@ impl RetentionRules {
                     freed.push(old);
                 }
             }
-            // What costs nothing, because newer versions are made of it, need not go.
+            // A version whose removal gives nothing back, because other versions need all its
+            // chunks, is kept.
             for old in freed {
                 if usage.is_free(old.file, old.version) {
                     plan.keep(old.file, old.version.number);
@@ -188,7 +189,7 @@ impl RetentionRules {
     }
 }
 
-/// Versions that go.
+/// The versions that are removed, and an estimate of the bytes that this gives back.
 #[derive(Default)]
 struct Plan {
     versions: VersionNumbers,
@@ -215,9 +216,9 @@ impl Plan {
     }
 }
 
-/// A version that another one has taken the place of.
+/// A version that is not the newest of its file.
 struct Replaced<'v> {
-    /// When the other one was seen.
+    /// When the next version was seen.
     at: Timestamp,
     file: &'v FileKey,
     version: &'v Version,
@@ -332,8 +333,8 @@ fn folder_of(vault: &Vault, file: &FileKey) -> Option<String> {
 }
 
 impl Folders {
-    /// Patterns: `*` stands for any characters but `/`, `**` for any. A pattern matches by the name
-    /// that it has, and by that without links.
+    /// Patterns: `*` stands for any characters but `/`, `**` for any. A pattern is compared as it
+    /// is, and with its symbolic links resolved.
     fn new(setting: &str, patterns: &[PathBuf]) -> Result<Folders> {
         let failed = |err: globset::Error| {
             Error::new(ErrorKind::Settings, format!("{setting} is not valid")).because(err)
@@ -341,7 +342,7 @@ impl Folders {
         let mut all = false;
         let mut globs = GlobSetBuilder::new();
         for pattern in patterns {
-            // `dir/**` is `dir` and all below it, which is what `dir` is as well.
+            // `dir/**` means `dir` and all folders below it, and so does `dir` alone.
             let mut folder = normalized(pattern);
             while folder.ends_with("**") {
                 folder.pop();
@@ -362,7 +363,7 @@ impl Folders {
     }
 }
 
-/// A path without `.` and `..`, which may not exist.
+/// The path without its parts `.` and `..`. The path need not exist.
 fn normalized(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for part in path.components() {
@@ -375,7 +376,7 @@ fn normalized(path: &Path) -> PathBuf {
     normal
 }
 
-/// A pattern, in which the folder before the first special character is named without links.
+/// The pattern, with the symbolic links resolved in the folders before the first special character.
 fn without_links(pattern: &Path) -> PathBuf {
     let is_special = |part: &Component<'_>| {
         part.as_os_str().to_string_lossy().contains(['*', '?', '[', ']', '{', '}', '\\'])

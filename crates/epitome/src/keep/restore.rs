@@ -21,8 +21,8 @@ use crate::source::{CHUNK, FileSource, copy, exactly};
 use crate::store::write_new;
 use crate::vault::{Committed, Put};
 
-/// Restores one version of a kept session, together with the files that belong to it: each goes to
-/// the last version that was seen by then.
+/// Restores one version of a kept session. Each file that belongs to the session is restored to the
+/// last version that had been seen when this version was seen.
 #[derive(Clone, Copy, Debug)]
 pub struct RestoreVersion<'a> {
     /// The session, or a file that belongs to one: then only that file is restored.
@@ -104,7 +104,8 @@ impl RestoreVersion<'_> {
         Ok(joined(targets))
     }
 
-    /// Writes the version of the one file to a new file. The session is unchanged.
+    /// Writes the version of `file` to a new file, without the files that belong to the session.
+    /// The session is unchanged.
     ///
     /// # Errors
     ///
@@ -289,7 +290,8 @@ impl Target {
     }
 }
 
-/// The report of the first target, with those of the others that were not the same already.
+/// The report of the first target. The reports of the others are its parts, except those whose
+/// content is the same already.
 fn joined(targets: Vec<Target>) -> RestoredVersion {
     let mut reports = targets.into_iter().map(|target| target.report);
     let own = reports.next();
@@ -298,7 +300,8 @@ fn joined(targets: Vec<Target>) -> RestoredVersion {
     RestoredVersion { parts, ..own }
 }
 
-/// Keeps the present contents as versions, and notes which are what is restored already.
+/// Keeps the present contents as versions, and notes which of them equal the contents that are to
+/// be restored.
 fn keep_present(config: &Config, vault: &mut Vault, targets: &mut [Target]) -> Result<()> {
     for _ in 0..super::ATTEMPTS {
         let mut batch = vault.begin(config.now());
@@ -344,8 +347,8 @@ fn prove_last(vault: &Vault, file: &FileKey) -> Result<()> {
     })
 }
 
-/// Records the restored contents as versions, with the reason. If another keeper was faster, it
-/// recorded them without it.
+/// Records the restored contents as versions, with the reason. If another keeper was faster, it has
+/// recorded them without the reason.
 fn record<'t>(
     config: &Config,
     vault: &mut Vault,
@@ -373,7 +376,7 @@ fn is_same(one: &FileSource, other: &FileSource) -> Result<bool> {
     Ok(span.start == span.end && with.is_empty())
 }
 
-/// The one splice that makes `after` of `before`.
+/// The splice that turns `before` into `after`.
 fn difference(before: &FileSource, after: &FileSource) -> Result<Splice> {
     let shorter = before.len().min(after.len());
     let mut start = 0;

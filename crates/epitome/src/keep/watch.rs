@@ -30,7 +30,7 @@ pub enum Wake {
     Changed(BTreeSet<PathBuf>),
     /// The time is over, or changes were missed: everything may have changed.
     Everything,
-    /// It was asked to stop.
+    /// A [`Stopper`] has ended the waiting.
     Stop,
 }
 
@@ -64,7 +64,7 @@ impl Signals {
     fn add(&self, event: notify::Result<Event>) {
         let mut pending = self.pending();
         match event {
-            // A keeper reads files as well.
+            // Reading a file is no change: the keeper itself reads files.
             Ok(event) if matches!(event.kind, EventKind::Access(_)) => return,
             Ok(event) if event.need_rescan() => pending.is_missed = true,
             Ok(event) => pending.paths.extend(event.paths),

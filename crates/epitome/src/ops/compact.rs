@@ -62,7 +62,8 @@ pub struct Compact<'a> {
     pub run: &'a Run,
     /// How the edits are written. `None`: a copy ([`out`](Compact::out)) is written by rewriting
     /// the records; otherwise the edits are written in the agent's own way if that is the agent's
-    /// default and can express all edits, or else by rewriting.
+    /// default and possible in this session, or else by rewriting. In the agent's own way, edits
+    /// that it cannot express are left out.
     pub way: Option<Way>,
     /// A summary that replaces the beginning of the history; `None` if there is none. With a
     /// summary, sub-agents are not compacted: the summary of a session does not say what they did.

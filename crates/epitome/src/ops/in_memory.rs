@@ -63,7 +63,8 @@ pub struct RestoredBytes {
     /// The length and the blake3 hash of the session as it was before the compaction.
     pub digest: Digest,
     /// Whether the result is proved by the hash in the pack. False if another program changed the
-    /// session after the compaction: then the edits are undone record by record.
+    /// session after the compaction: then the edits are undone record by record. Also false if the
+    /// result contains stubs whose bytes are not in the pack.
     pub is_exact: bool,
 }
 

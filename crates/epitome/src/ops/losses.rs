@@ -549,7 +549,7 @@ impl ReportedCompaction<'_> {
         piece.references.iter().filter(|it| self.found.removed.contains(it))
     }
 
-    /// Whether all texts that were archived for a removed text are in the context now.
+    /// Whether texts were archived for a removed text, and all of them are in the context now.
     fn is_back(&self, piece: &LostPiece) -> bool {
         let mut archived = self.archived(piece).peekable();
         archived.peek().is_some() && archived.all(|it| self.in_context.contains(it))

@@ -1,5 +1,5 @@
-//! Remembers what a client has sent to its model, to find out whether more has changed since than
-//! that messages were added.
+//! Remembers what a client has sent to its model, to find out whether anything but the addition of
+//! messages has changed since.
 
 use crate::live::Context;
 

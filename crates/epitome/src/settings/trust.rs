@@ -83,7 +83,7 @@ pub(super) fn settle(set: &mut SetValue, key: &Key, ground: Ground<'_>) -> Resul
         }
         let path = match text.strip_prefix("~/") {
             Some(rest) => home.join(rest),
-            // Any folder, not only those below the folder of the settings.
+            // Such a pattern matches any folder, not only those below the folder of the settings.
             None if kind == PathKind::Folders && text == "*" => PathBuf::from("/**"),
             None if kind == PathKind::Folders && text.starts_with("**") => {
                 Path::new("/").join(&*text)

@@ -30,7 +30,7 @@ pub struct RequestTally {
     pub requests: u64,
     /// The number of requests that break a rule.
     pub broken: u64,
-    /// The broken rules, most frequent first.
+    /// The broken rules, in the order in which they were first broken.
     pub violations: Vec<RuleViolation>,
 }
 
