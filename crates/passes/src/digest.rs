@@ -3,10 +3,10 @@
 //! Every digest contains the texts that set rules for the agent, the short messages of the user and
 //! the agent, some lines of long messages of the user, the lines of failed results that report the
 //! failure, the newest short texts of the model, and the commands that must not be given twice (a
-//! push, a deployment). The other lines are chosen by their facts:
-//! first those with the highest value per token. The value of a fact is its rarity times the
-//! probability that the model will need it; a fact that the digest contains already has no value.
-//! The choice ends when a budget of tokens is spent.
+//! push, a deployment). The other lines are chosen by their facts: first those with the highest
+//! value per token. The value of a fact is its rarity times the probability that the model will
+//! need it; a fact that the digest contains already has no value. The choice ends when the budget
+//! of tokens is spent.
 //!
 //! A digest is made from the original entries, never from an earlier digest, so that a second
 //! digest of the same history is the same.

@@ -109,9 +109,9 @@ pub(crate) enum Sure {
 
 /// Marks the lines of a failed output that report the failure. These are the lines with an error
 /// word or an error mark (with [`Sure::Maybe`], also those with a word that may mean a failure),
-/// and the lines directly above and below stack frames. If there is no stack frame, and no such
-/// line except the exit status, the last lines are marked, because the output may be in any
-/// language.
+/// and the lines directly above and below stack frames. The last lines are marked if no line was
+/// marked at a stack frame, and if no line except the exit status has a word or mark that means a
+/// failure, or may mean one: the output may be in any language.
 pub(crate) fn failing_lines(lines: &[&str], sure: Sure) -> Vec<bool> {
     let surely: Vec<bool> = lines.iter().map(|line| is_error_line(line)).collect();
     let mut failing = match sure {
@@ -138,8 +138,7 @@ fn may_report(line: &str) -> bool {
     line.len() <= 4_000 && MAY_SAY.are_in(line)
 }
 
-/// Marks the lines above and below the stack frames of a text. Returns whether there are stack
-/// frames.
+/// Marks the lines above and below the stack frames of a text. Returns whether it marked any.
 fn around_frames(lines: &[&str], failing: &mut [bool]) -> bool {
     let frames = lines.iter().map(|line| line.len() <= 1_000 && FRAME.is_match(line));
     let frames: Vec<bool> = frames.collect();

@@ -147,8 +147,8 @@ fn bounded(words: &str) -> String {
 }
 
 /// Patterns for the nouns of all languages for which `is_wanted` is true. A noun reports a failure
-/// before `[`, before `:` or `=` (unless only the number 0 follows), before a number, or as the
-/// first word of a line.
+/// before `[`, before `:` or `=` (unless the number 0 follows), before a number, or as the first
+/// word of a line.
 ///
 /// All nouns are in one group, so that the pattern contains the large character classes after them
 /// only once.

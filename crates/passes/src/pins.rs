@@ -3,8 +3,8 @@
 //! Pins are rule files that the agent has read or was given, instructions of skills, the newest
 //! plan and to-do list, and text that the user put between marks. They are recognised by file
 //! names, kinds of tools, and marks (only in user messages and rule files), never by the meaning of
-//! a text. The pins in a digest or a summary are not read from there, but from the original
-//! entries.
+//! a text. If a digest or a summary contains a pin, the pin is read from the original entry, and
+//! from the digest or summary only if the original entry is a stub by now.
 
 mod fit;
 mod imperative;
@@ -44,8 +44,8 @@ pub struct Pin {
     pub name: String,
     /// Where the text is from.
     pub source: PinSource,
-    /// The text that stays: the whole text or, of a long rule file, all lines that command or
-    /// forbid something.
+    /// The text that stays: the whole text or, of a long rule file, the lines that command or
+    /// forbid something and the parts between marks, or else the first line of each paragraph.
     pub text: String,
 }
 

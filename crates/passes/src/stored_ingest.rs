@@ -11,8 +11,8 @@ struct Arrived {
     at: At,
     whole: Ref,
     text: String,
-    /// Whether the result may become a preview. This is so if no rule keeps it, and if it has not
-    /// been truncated yet.
+    /// Whether the result may become a preview: it is a single text that the user did not write, it
+    /// is not kept or pinned, and it has not been truncated yet.
     may: bool,
 }
 

@@ -73,17 +73,26 @@ impl fmt::Debug for Writer {
 #[derive(Debug)]
 pub struct SummaryInProgress {
     rule: SummaryRule,
+    /// The sections that the model has to write.
     sections: Vec<Section>,
     writer: Writer,
+    /// The part of the summary that the program writes.
     frame: Frame,
+    /// The records of the history that the model reads.
     pieces: Vec<HistoryRecord>,
+    /// The summary that this one replaces, without the part by the program; empty if none.
     earlier: String,
+    /// Whether the history ends within a turn.
     split: bool,
+    /// The texts in which the quotes and file names of the answer must occur.
     history: Haystack,
+    /// Tokens of what the summary replaces.
     of: Tokens,
+    /// The open question.
     ask: Ask,
     stage: Stage,
     spent: AskTotals,
+    /// How often questions were made shorter because the model refused one as too long.
     shrunk: u32,
 }
 

@@ -25,10 +25,13 @@ pub struct Side<'a> {
 /// The invariants that a change violates; empty if the change is valid. Stored sessions and live
 /// contexts are verified by the same function, for every kind of change.
 ///
-/// - Content that the plan does not name is unchanged: user messages, reasoning, calls, results,
-///   and their order.
-/// - Content that the plan names is not larger than before. A summary, the text in place of a
-///   middle cut, and text that is written as a mark are as planned.
+/// - Entries without an edit are as before. If records are edited in place, only the length of the
+///   others is compared, because their bytes are copied.
+/// - In an edited entry, messages, the reasoning that stays and content of an unknown kind are
+///   unchanged. Its calls and results are the same ones in the same order, and none has more tokens
+///   than before.
+/// - A summary, the text in place of a middle cut, and text that is written as a mark are as
+///   planned.
 /// - The format's own invariants hold if they held before.
 ///
 /// A session that has violations already may be compacted. A violation is new if, after the change,

@@ -383,7 +383,7 @@ impl<'a> Part<'a> {
         UnnumberedPiece { body, of_header, of_lines }
     }
 
-    /// Whether the part is a call that succeeded and has an effect that a model must not repeat.
+    /// Whether the part is a call that did not fail and has an effect that a model must not repeat.
     fn has_effect(&self, source: &dyn Source) -> bool {
         let Block::Call(call) = self.content else { return false };
         let target = call.target.as_ref().map(|target| target.read(source)).unwrap_or_default();

@@ -8,7 +8,8 @@ use super::{Pin, PinKind, commanding_parts};
 
 /// The share of a budget, in per cent, that pins may have before they are shortened.
 const SHARE: u64 = 25;
-/// The number of tokens up to which a pin always stays whole.
+/// A pin with at most this many tokens is not reduced to the lines that command or forbid
+/// something.
 const SMALL: u64 = 300;
 /// Minimum bytes of a line that is removed because a newer pin contains it as well.
 const LINE: usize = 24;
@@ -44,7 +45,7 @@ pub fn shorten_to_fit(mut pins: Vec<Pin>, budget: Tokens, counter: &dyn Counter)
 
 /// Splits pins into those that fit and those that do not. If they have more than `most` tokens
 /// together, the oldest texts that the user marked are dropped first, then the oldest other pins;
-/// the last pin is always kept.
+/// one pin is always kept.
 pub fn split_by_budget(
     mut pins: Vec<Pin>,
     most: Tokens,
