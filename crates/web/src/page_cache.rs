@@ -1,8 +1,8 @@
 //! A cache of the pages of sessions that were opened last, so that turning a page of a long session
 //! does not read, redact and render the session again.
 //!
-//! Only rendered pages are kept, without secrets. A session is read again as soon as one of its
-//! files, its archive or the prices have changed.
+//! Only rendered pages are kept, redacted as they are shown. A session is read again as soon as one
+//! of its files, its archive or the prices have changed.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

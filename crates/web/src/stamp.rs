@@ -7,7 +7,8 @@ use std::time::UNIX_EPOCH;
 use epitome::Place;
 
 /// The length, the modification time and the inode of a session's file, or of its database and the
-/// database's log. A session that still has the same stamp counts as unchanged.
+/// database's log; of a session of many files, their number, their total length and the newest
+/// modification time. A session that still has the same stamp counts as unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp(pub(crate) String);
 
