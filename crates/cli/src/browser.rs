@@ -1,7 +1,7 @@
 //! The session browser: what `epitome` alone shows on a terminal.
 //!
-//! A key that works on a session runs a command of the program and shows its output, so the browser
-//! can do nothing to a session that a command cannot.
+//! A key that changes a session or makes a file from it runs a command of the program, so the
+//! browser can do nothing to a session that a command cannot.
 
 mod draw;
 mod menu;

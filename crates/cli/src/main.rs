@@ -13,7 +13,8 @@
 //!
 //! - Decisions: what the program can do, the library can do. `epitome::ops` compacts and restores.
 //! - Pages of sessions: `epitome-render`. The viewer: `epitome-web`. The agent: `epitome-chat`.
-//! - Reading the environment: `epitome::Config` does.
+//! - Reading settings and folders from the environment: `epitome::Config` does. Here only what
+//!   concerns the terminal and started programs is read, such as `PAGER`, `COLUMNS` and `PATH`.
 
 mod app;
 mod browser;

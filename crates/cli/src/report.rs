@@ -1,4 +1,4 @@
-//! The report of a compaction, for people and for programs.
+//! The report of a compaction, for people. Programs get the library's report as JSON.
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;
@@ -226,7 +226,8 @@ fn edits(file: &CompactedFile) -> String {
     if all.is_empty() { "none".to_owned() } else { all.join(", ") }
 }
 
-/// If a file grows, says why, and how it can be made smaller.
+/// If a file grows because the agent's own record was appended, says so, and how it can be made
+/// smaller.
 fn grows(file: &CompactedFile) -> Vec<String> {
     let Change { before, after } = file.disk_bytes;
     let is_appended = file.way == Some(WrittenWay::Native) && file.outcome != Outcome::Nothing;

@@ -1,4 +1,4 @@
-//! Shows the summaries that a model writes: the questions, and their cost.
+//! Shows the calls of models that write summaries, and what they cost.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! The tasks of keys: commands of the program, run in the background.
+//! The tasks that keys start, carried out in the background. Most of them are commands of the
+//! program.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;

@@ -19,8 +19,8 @@ Examples:
   epitome cost --by project --agent claude
   epitome cost --json | jq '.total.cost / 1e6'";
 
-/// The maximum number of characters of a project or model. A longer project keeps its end, which
-/// matters most.
+/// The maximum number of characters of a row's name. A longer name keeps its end, which matters
+/// most in the path of a project.
 const NAME: usize = 48;
 
 /// Show what sessions cost: the tokens that providers counted, at list prices

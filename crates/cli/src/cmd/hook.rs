@@ -1,6 +1,6 @@
 //! `epitome hook`: the command that agents call when a session ends.
 //!
-//! Errors never reach the agent. They are written to a log, and the exit status is 0.
+//! Errors of the work never reach the agent. They are written to a log, and the exit status is 0.
 
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -126,7 +126,8 @@ fn render(app: &App, rules: &[Rule], session: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Compacts a session that has ended. A session that is still in use is left for later.
+/// Compacts a session that has ended. A session that cannot be compacted now, most often because it
+/// is in use, is left for later.
 fn shrink(app: &App, later: &DeferredSession) {
     let DeferredSession { session, .. } = later;
     let done = Choice::default().recipe(app, false).and_then(|recipe| {

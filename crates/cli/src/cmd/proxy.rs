@@ -219,9 +219,9 @@ fn show_stats(app: &App, args: &Stats) -> Result<()> {
     app.page(&stats::render(&report, catalogue(&app.config)?.date()))
 }
 
-/// What requests cost and what that saved, on one line: `14 requests, 412.2k input tokens (380.1k
-/// from a cache); about 61.0k tokens fewer; $0.42 instead of about $0.58 at list prices; 3 results
-/// shortened, 1 cut`.
+/// What the requests cost and what the proxy saved, on one line: `14 requests, 412.2k input tokens
+/// (380.1k from a cache); about 61.0k tokens fewer; $0.42 instead of about $0.58 at list prices; 3
+/// results shortened, 1 cut`.
 pub fn summary(totals: &Totals, is_dry_run: bool) -> String {
     let would = if is_dry_run { "would be " } else { "" };
     let mut parts = vec![requests(totals)];

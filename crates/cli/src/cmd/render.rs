@@ -365,7 +365,8 @@ fn open(app: &App, input: &Input, state: State) -> Result<RenderSource> {
     Ok(reading)
 }
 
-/// Fails if the session could not be read as a whole, so that no incomplete output is written.
+/// Fails if the session could not be read as a whole. An incomplete text is then not printed, and
+/// pages that were already written are not listed in the index.
 fn failed(reading: &RenderSource) -> Result<()> {
     match reading.failure() {
         Some(failure) => Err(failure.into()),

@@ -218,7 +218,8 @@ fn restore_file(app: &App, args: &Args, path: &Path) -> Result<()> {
     }
 }
 
-/// Adds a hint to the failure if the text is not in the archive but still in the file.
+/// Adds a hint to the failure if the session as it was before all compactions contains the text.
+/// The hint assumes that the restore failed because the text was not archived.
 fn in_the_file(failure: Failure, session: &OpenSession<'_>, reference: &Ref) -> Failure {
     match session_text(session, &Name::Text(reference.clone())) {
         Ok(Some(_)) => failure

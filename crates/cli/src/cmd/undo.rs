@@ -1,4 +1,4 @@
-//! `epitome undo`: undoes the last run.
+//! `epitome undo`: undoes a run, by default the last one that is not completely undone.
 
 use clap::Args as ClapArgs;
 use epitome::ops::What;

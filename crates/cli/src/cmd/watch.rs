@@ -152,7 +152,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
 }
 
-/// Keeps the sessions that are watched.
+/// Makes the keeper of `--keep`. Of the filters of the command, it has the agent and the project.
 fn keeper<'a>(app: &'a App, args: &'a Args) -> Result<Keeper<'a>> {
     let mut keeper = Keeper::open(&app.config)?;
     keeper.agent = app.agent();

@@ -161,8 +161,8 @@ mod with_storage {
         print(app, report.map_err(Failure::writing)?)
     }
 
-    /// The key of a session, and its file if it is on this machine. A name that no session of this
-    /// machine has is an id.
+    /// The key of a session, and its file if it is on this machine. With `--agent`, a name that
+    /// neither a session of this machine nor an archived one has is a whole id.
     fn session_of(app: &App, name: &str) -> Result<(SessionKey, Option<std::path::PathBuf>)> {
         if let Ok(file) = crate::session::file(app, name.as_ref()) {
             let session = epitome::storage::load(&file, app.agent())?;

@@ -18,8 +18,8 @@ use crate::failure::Result;
 pub fn run(app: &App, args: &Args) -> Result<()> {
     let options = args.options(app)?;
     options.check()?;
-    // Most often no model is set. This must be reported at the start, while the user sets the
-    // editor up.
+    // The most frequent error, that no model is set, must be reported at the start, while the user
+    // sets the editor up.
     options.model_name(None)?;
     let sessions = Folders { app: app.clone(), args: args.clone() };
     acp::serve(sessions, BufReader::new(stdin()), stdout(), |stopper: acp::Stopper| {

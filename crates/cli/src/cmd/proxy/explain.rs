@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::failure::{Failure, Result, Status};
 use crate::text::{count, one_line};
 
-/// The maximum number of characters of a block's description.
+/// The maximum number of characters of a block's description, and of a model's name.
 const WHAT: usize = 60;
 /// The maximum number of characters of the text that is sent in place of a block.
 const STUB: usize = 100;

@@ -9,7 +9,7 @@ use crate::text::{BOLD, DIM, PLAIN, change, count, one_line};
 
 /// The maximum number of cuts that are listed.
 const CUTS: usize = 10;
-/// The maximum number of characters of the name of a model.
+/// The maximum number of characters of a name: of a row, or of the model of a cut.
 const NAME: usize = 40;
 
 /// The report as tables, with `prices_of` as the date of the list prices.

@@ -116,7 +116,8 @@ fn test_case(name: &str, gate: &GateResult) -> TestCase {
     case
 }
 
-/// The name of the recipe or policy command that the gate is about: the first one.
+/// The name of the policy command or recipe that the gate is about: the first one. Before it, at
+/// index 0, the report has the sessions without compaction.
 fn measured(report: &SimulateReport) -> &str {
     report.recipes.get(1).map_or(NAME, |recipe| recipe.recipe.as_str())
 }
