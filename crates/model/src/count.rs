@@ -94,9 +94,11 @@ pub fn weigh(transcript: &Transcript, source: &dyn Source, counter: &dyn Counter
     weights
 }
 
-/// The tokens of one block: of its text, or [`IMAGE`] for a picture. Reasoning without readable
-/// text has none. What an API format adds around a block (types, ids, signatures) is not counted:
-/// it differs between formats, and calibration accounts for it.
+/// The tokens of one block: of its text, or of the tool's name and the arguments of a call. A
+/// picture has [`IMAGE`] tokens, and reasoning without readable text has none. A block that epitome
+/// does not understand counts as its JSON, with files in it as pages. What an API format adds
+/// around a block (types, ids, signatures) is not counted: it differs between formats, and
+/// calibration accounts for it.
 pub fn block_tokens(block: &Block, source: &dyn Source, counter: &dyn Counter) -> Tokens {
     match block {
         Block::Text(text) | Block::Summary(text) => counter.count(&text.read(source)),
@@ -125,7 +127,8 @@ pub fn call_tokens(name: &str, json: Cow<'_, [u8]>, counter: &dyn Counter) -> To
     counter.count(name) + counter.count(&arguments(json))
 }
 
-/// Whether `text` has at least `least` tokens. For most texts counting the beginning is enough.
+/// Whether `text` has at least `least` tokens. Of a long text, the beginning is counted first; the
+/// whole text is counted only if the beginning has too few tokens.
 pub fn has_at_least(text: &str, least: Tokens, counter: &dyn Counter) -> bool {
     let Some(beginning) = beginning_for(text.len() as u64, least) else {
         return counter.count(text) >= least;
@@ -134,8 +137,9 @@ pub fn has_at_least(text: &str, least: Tokens, counter: &dyn Counter) -> bool {
         || counter.count(text) >= least
 }
 
-/// Whether a block has at least `least` tokens, as [`block_tokens`] counts them. Reads only the
-/// beginning of a long result if that is enough.
+/// Whether a block has at least `least` tokens, as [`block_tokens`] counts them. If a long result
+/// is one text, its beginning is counted first; the whole is read only if the beginning has too few
+/// tokens.
 pub fn block_has_at_least(
     block: &Block,
     least: Tokens,
@@ -156,8 +160,8 @@ pub fn block_has_at_least(
         || block_tokens(block, source, counter) >= least
 }
 
-/// The most tokens by which the count of a text that is cut off may differ from the count of the
-/// same beginning in the whole text.
+/// The last tokens of a beginning may change where it is cut off from its text. The count of a
+/// beginning is at most this many tokens larger than its share of the count of the whole text.
 const MARGIN: Tokens = Tokens(64);
 
 /// How many bytes at the beginning of a text of `len` bytes suffice to hold more than `least`
@@ -169,8 +173,9 @@ fn beginning_for(len: u64, least: Tokens) -> Option<usize> {
     (bytes.saturating_mul(2) < len).then(|| usize::try_from(bytes).ok()).flatten()
 }
 
-/// The characters of one block as it is written, escapes included. A picture counts as four
-/// characters per token. What an API format adds around the block is not counted.
+/// The characters of one block as it is stored in JSON: quotes and escapes are included. A picture
+/// counts as four characters for each token of [`IMAGE`]. Except for reasoning, what an API format
+/// adds around the block is not counted.
 pub fn block_chars(block: &Block, source: &dyn Source) -> u64 {
     match block {
         Block::Text(words) | Block::Summary(words) => text_chars(words, source),

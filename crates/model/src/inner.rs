@@ -79,7 +79,8 @@ fn first_unit_len(rest: &[u8]) -> usize {
     }
 }
 
-/// The UTF-16 code unit of the escape `\uXXXX` that `bytes` begins with.
+/// The UTF-16 code unit of the escape `\uXXXX` that `bytes` begins with; `None` if `bytes` does not
+/// begin with such an escape.
 fn escaped_unit(bytes: &[u8]) -> Option<u32> {
     let digits = bytes.strip_prefix(b"\\u")?.get(..4)?;
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()

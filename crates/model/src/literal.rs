@@ -31,8 +31,8 @@ pub(crate) fn decode_json(literal: &[u8]) -> Cow<'_, str> {
 /// surrogate pair, or if a control character or a quote is not escaped.
 ///
 /// `serde_json` decodes a literal with escapes into a scratch buffer and copies that into the
-/// `String`. This writes into the `String`: for a literal of 200 MiB the program takes 390 MB at
-/// its peak instead of 573 MB.
+/// `String`. This function writes directly into the `String`: for a literal of 200 MiB the program
+/// takes 390 MB at its peak instead of 573 MB.
 fn unescaped(inner: &str) -> Option<String> {
     if has_bare(inner) {
         return None;

@@ -1,8 +1,8 @@
-//! String literals of a record, and those inside a string of a record: of JSON that is stored as
-//! text, or of a script.
+//! Decodes and encodes the string literals of a record, and the string literals inside one of its
+//! strings, if that string holds JSON or a script as text.
 //!
 //! The bytes of a literal inside a string are escaped once more than those of other literals. The
-//! first byte of a literal tells its kind: a literal of the record itself begins with `"`, one
+//! beginning of a literal tells its kind: a literal of the record itself begins with `"`, one
 //! inside a string with `\"`, `'` or a backtick.
 
 use std::borrow::Cow;
@@ -54,7 +54,8 @@ fn is_nested(literal: &[u8]) -> bool {
     matches!(literal, [b'\\', b'"', ..] | [b'\'' | b'`', ..])
 }
 
-/// The text of a literal inside a string.
+/// The text of a literal inside a string. If the literal does not end with the quote that it begins
+/// with, it is returned with its quotes, and only the escapes of the outer string are decoded.
 fn decode_nested(literal: &[u8]) -> String {
     let seen = without_outer_escapes(literal);
     let mut chars = seen.chars();

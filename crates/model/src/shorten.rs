@@ -67,7 +67,8 @@ pub fn percent(part: u64, whole: u64) -> u64 {
     u64::try_from(percent.unwrap_or(0)).unwrap_or(u64::MAX)
 }
 
-/// The change from one size to another in per cent: `-77.7%`. `0%` if the first size is 0.
+/// The change from one size to another in per cent: `-77.7%`. `0%` if `before` is 0 or both sizes
+/// are equal.
 pub fn percent_change(before: u64, after: u64) -> String {
     if before == 0 || before == after {
         return "0%".to_owned();

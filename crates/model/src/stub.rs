@@ -237,7 +237,8 @@ impl fmt::Display for Stub {
     }
 }
 
-/// The lines of `text` that `keep` marks, with `…` in place of the others.
+/// The lines of `text` that `keep` marks, with one line `…` in place of each run of other lines
+/// before a kept line.
 ///
 /// Lines left out at the end are not marked: a stub says how many lines there were. Returns an
 /// empty text when no line is kept.

@@ -44,7 +44,7 @@ pub enum ToolKind {
 
 impl ToolKind {
     /// Whether results of the tool are state that a model returns to (a to-do list, a plan), not
-    /// output that it looks at once. Such results are not stubbed by default.
+    /// output that the model needs only once. Such results are not stubbed by default.
     pub fn is_state(self) -> bool {
         match self {
             ToolKind::Todo

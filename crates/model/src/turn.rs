@@ -8,9 +8,8 @@ use crate::{Block, Entry, Role, Source, Text, Transcript};
 /// resume need not send all of them. Their number is the session's number of turns.
 ///
 /// A turn begins at a user message that has text or a picture. User messages with no answer and no
-/// result between them are one turn, and what comes before the first belongs to no turn. The
-/// agent's own prompts, reminders and summaries begin no turn, and neither do its copies of the
-/// history.
+/// result between them are one turn, and items before the first turn belong to no turn. The agent's
+/// own prompts, reminders and summaries begin no turn, and neither do its copies of the history.
 pub fn turns(transcript: &Transcript, source: &dyn Source) -> Vec<usize> {
     let mut found = Vec::new();
     let mut is_open = false;

@@ -19,9 +19,9 @@ pub struct Unit {
 
 /// The units of what a resume would send, in order.
 ///
-/// A result belongs to the unit of its call, wherever it is; a result without a call is a unit of
-/// its own. What a tool added to its results (a picture, or a repetition) belongs to the response
-/// before it.
+/// A result belongs to the unit of its call, however far before it the call is. A result without a
+/// call before it is a unit of its own. What a tool added to its results (a picture, or a
+/// repetition) belongs to the response before it.
 pub fn units(transcript: &Transcript) -> Vec<Unit> {
     let mut units: Vec<Unit> = Vec::new();
     let mut unit_of_group: HashMap<&str, usize> = HashMap::new();

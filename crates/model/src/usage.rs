@@ -1,4 +1,5 @@
-//! Reports of a model service with a response: the tokens it counted, and why the model stopped.
+//! What a model service reports with a response: the tokens that it counted, and why the model
+//! stopped.
 
 use std::ops::{Add, AddAssign};
 
@@ -7,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::Tokens;
 
 /// Tokens that a service counted for one request. Each token is counted in one field only: `input`
-/// does not include the cached tokens, as it does in [`RecordedUsage`](crate::RecordedUsage).
+/// does not include the cached tokens. (In a [`RecordedUsage`](crate::RecordedUsage), `input`
+/// includes them.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenUsage {
     /// Input that was neither read from a cache nor written to one.
