@@ -1,5 +1,5 @@
-//! A JSON document as a tree of values with their positions: for formats that are one document, not
-//! lines.
+//! A JSON document as a tree of values with their positions. It is for files that are one document,
+//! and for single records of which many values are needed.
 
 use std::borrow::Cow;
 use std::ops::Range;

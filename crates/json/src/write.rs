@@ -324,7 +324,9 @@ fn cuts(line: &[u8], record: Span, children: &[(Span, At)]) -> Result<Vec<(Span,
         .collect())
 }
 
-/// The span of a member of an object: from its key to the end of its value.
+/// The span of the member whose value is at `value`: from its key to the end of its value. An
+/// element of an array has no key, and its span is `value`. `None` if no object or array in `line`
+/// has a child at `value`.
 fn member(line: &[u8], record: Span, value: Span) -> Option<Span> {
     let wanted = (value.start - record.start) as usize..(value.end - record.start) as usize;
     let container = container_of(line, &wanted)?;
