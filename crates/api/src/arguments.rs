@@ -105,9 +105,9 @@ impl ClassifiedCall {
 /// Classifies a call by the table. `arguments` is the range of the arguments in `line`, and `base`
 /// the offset of `line` in the source.
 ///
-/// A tool that is not in the table is [`ToolKind::Other`]. Its strings count as bulky arguments,
-/// and so do the strings of objects in its lists. Its target is the first string outside of lists
-/// or, if there is none, the first in a list.
+/// A tool that is not in the table is [`ToolKind::Other`]. Arguments that are strings count as
+/// bulky, and so do strings in the objects of an argument that is a list. The target is the first
+/// argument that is a string or, if there is none, the first string in such an object.
 pub fn classify(
     rules: &[Rule],
     name: &str,

@@ -1,4 +1,5 @@
-//! Converts a request body into a transcript: one item per message or element.
+//! Converts a request body into a transcript. Most messages become one item each; a message with
+//! tool results and other blocks becomes one item for each block.
 
 use epitome_json::{Document, Value, read_all};
 use epitome_model::{
@@ -7,7 +8,8 @@ use epitome_model::{
 };
 
 /// Reads a request body: `each` adds its messages, in the order in which they are sent. Bytes that
-/// are not JSON become one hidden record, and are reported.
+/// are not JSON become one hidden record, and are reported. A source of only white space gives an
+/// empty transcript.
 pub fn read(
     source: &dyn Source,
     faults: &mut dyn Faults,
@@ -106,7 +108,8 @@ impl<'d> Body<'d> {
         }
     }
 
-    /// Adds an entry that is sent before the conversation: the system prompt, or the tools.
+    /// Adds an entry that is sent before the conversation: the system prompt, or the tools. Adds
+    /// nothing if there are no blocks.
     pub fn prompt(&mut self, record: &Value<'_>, blocks: Vec<Block>) {
         if !blocks.is_empty() {
             self.say(record, Role::System, blocks);
@@ -125,7 +128,7 @@ impl<'d> Body<'d> {
         self.items.push(Item::Hidden(HiddenRecord { record, copies }));
     }
 
-    /// Adds a message.
+    /// Adds a message, and returns its entry.
     pub fn say(&mut self, record: &Value<'_>, role: Role, blocks: Vec<Block>) -> &mut Entry {
         let last = self.items.iter().rev().find_map(Item::entry).map(|entry| entry.role);
         let group = (role == Role::Assistant).then(|| {

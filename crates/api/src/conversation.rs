@@ -18,7 +18,7 @@ pub enum LeftBehind {
     Reasoning,
     /// Calls without a result: a request must not contain them.
     OpenCalls,
-    /// Results whose call is not in the context.
+    /// Results whose call is not before them in the context, or has a result already.
     OrphanResults,
     /// Pictures of a type that not every API accepts, or whose data is not base64.
     Pictures,
@@ -75,8 +75,8 @@ pub enum SummaryAs {
     /// As a user message: every API accepts this.
     #[default]
     User,
-    /// As a user message, and an acknowledgement in the role of the model after it, unless a
-    /// response of the model follows.
+    /// As a user message. If another user message follows it, an acknowledgement in the role of the
+    /// model is sent between the two.
     Acknowledged,
     /// In the system prompt. If the conversation has no other content, as a user message.
     System,
@@ -326,8 +326,8 @@ impl<'t> Conversation<'t> {
         None
     }
 
-    /// The id of a call in the request: the call's own id if the API accepts it, otherwise a new
-    /// one.
+    /// The id of a call in the request: the call's own id if the API accepts it and no earlier call
+    /// has it, otherwise a new one. Empty if the call has no result.
     pub fn id(&self, call: &Call) -> &str {
         self.ids.given_to(call)
     }
@@ -379,7 +379,8 @@ impl<'t> Conversation<'t> {
         }
     }
 
-    /// The arguments of a call: an object, or any other text.
+    /// The arguments of a call: an object, or any other text. Missing arguments are an empty
+    /// object.
     pub fn arguments(&self, call: &Call) -> Arguments {
         let raw = self.raw(call.arguments);
         if raw.starts_with('{') {
@@ -396,7 +397,8 @@ impl<'t> Conversation<'t> {
         }
     }
 
-    /// The result: a body, which is dropped if it has no messages, and what was left out of it.
+    /// The finished [`RequestBody`]. `messages` is the number of messages in `body`; if it is 0,
+    /// the body becomes empty.
     pub fn finish(self, body: String, messages: usize) -> RequestBody {
         RequestBody {
             body: if messages == 0 { String::new() } else { body },

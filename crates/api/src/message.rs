@@ -11,9 +11,9 @@ use epitome_model::Entry;
 
 use crate::{Api, Body};
 
-/// Keys under which some API or client library keeps content, calls or results. A message with one
-/// of these that its own API does not know is refused; any other unknown key is metadata and
-/// ignored.
+/// Keys under which some API or client library keeps content, calls or results. A message is
+/// refused if it has a value that is not empty under one of these keys, and its own API does not
+/// define the key there. All other unknown keys are metadata and are ignored.
 const SAYING: [&str; 40] = [
     "action",
     "args",

@@ -1,7 +1,7 @@
 //! Ollama's own API: the requests and responses of `/api/chat`.
 //!
-//! Only sending and receiving: sessions are not exported to this API, and its bodies are not read
-//! as sessions. A response is converted to a message of Chat Completions.
+//! This module only makes requests and parses responses: sessions are not exported to this API, and
+//! its bodies are not read as sessions. A response is converted to a message of Chat Completions.
 
 mod endpoint;
 mod make;

@@ -98,8 +98,7 @@ fn turns<'d>(messages: &'d [Value<'d>]) -> Vec<Turn<'d>> {
     turns
 }
 
-/// The first turn must be the user's, unless the conversation begins with the service's own
-/// compaction.
+/// The first turn must be the user's, unless its first block is the service's own compaction.
 fn first(found: &mut Violations<'_>, turns: &[Turn<'_>]) {
     let Some(turn) = turns.first() else { return };
     let compacted = turn.blocks.first().is_some_and(|(_, block)| block.is("type", "compaction"));
@@ -132,7 +131,9 @@ fn calls(found: &mut Violations<'_>, turns: &[Turn<'_>]) {
     }
 }
 
-/// Calls of tools that the service runs must have their results in the same turn.
+/// Calls of tools that the service runs must have their results in the same turn, except for at
+/// most one call of the turn. In a turn of the assistant, every such result must come after its
+/// call.
 fn service_calls(found: &mut Violations<'_>, turn: &Turn<'_>) {
     let mut open: HashMap<String, (&str, &Value<'_>)> = HashMap::new();
     for (place, block) in &turn.blocks {
@@ -202,9 +203,9 @@ fn results_have_calls(found: &mut Violations<'_>, turn: &Turn<'_>, before: Optio
     }
 }
 
-/// Called for a request with reasoning enabled. If the last turn has tool results, the model is
-/// still answering the last user turn without results: its first turn after that one must begin
-/// with reasoning.
+/// Called for a request with reasoning enabled. If the last turn is the user's and has tool
+/// results, the model is still answering the last user turn that has none. The turn after that user
+/// turn, or the first turn if there is no such user turn, must begin with reasoning.
 fn open_loop(found: &mut Violations<'_>, turns: &[Turn<'_>]) {
     if !turns.last().is_some_and(|turn| turn.role == Role::User && has_results(turn)) {
         return;

@@ -58,8 +58,9 @@ pub fn tool(tool: &Tool<'_>) -> String {
     format!(r#"{{"name":{name},"description":{about},"input_schema":{schema}}}"#)
 }
 
-/// Kinds of blocks of the user, and of parts of results, that are sent unchanged. Text and pictures
-/// are sent unchanged if they have a cache marker.
+/// Kinds of values that are sent unchanged if the transcript has them as opaque values, in user
+/// messages and in results. An opaque `text` is a part of a result with a cache marker. An opaque
+/// `image` has a cache marker, or its bytes are not in the body.
 const CARRIED: [&str; 5] = ["document", "search_result", "tool_reference", "text", "image"];
 
 fn carries(block: &Value<'_>) -> bool {
@@ -68,6 +69,7 @@ fn carries(block: &Value<'_>) -> bool {
 
 /// The content of a response: texts and signed reasoning in their order, then the calls, with the
 /// reasoning between them. The API refuses text after a call; such text is moved before the calls.
+/// Empty if the response has neither a text nor a call.
 fn reply(all: &mut Conversation<'_>, blocks: &[&Block]) -> Vec<String> {
     let mut contents = Vec::new();
     let mut calls = Vec::new();
@@ -102,8 +104,8 @@ fn reply(all: &mut Conversation<'_>, blocks: &[&Block]) -> Vec<String> {
 /// The beginning of a reasoning block in the JSON that this module writes.
 const THINKING: &str = r#"{"type":"thinking""#;
 
-/// A reasoning block with its text and its signature unchanged; `None` if it has no signature of
-/// this API.
+/// A reasoning block with its text and its signature unchanged; `None` if `text` is not a
+/// `thinking` block of this API with both.
 fn signed(text: &str) -> Option<String> {
     let document = Document::parse(text.as_bytes()).ok()?;
     let block = &document.root;

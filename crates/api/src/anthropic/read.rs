@@ -15,8 +15,9 @@ const FOREIGN: [&str; 7] =
 const BLOCKS: [&str; 4] = ["tool_use", "tool_result", "thinking", "redacted_thinking"];
 const FOREIGN_ROLES: [&str; 4] = ["developer", "tool", "function", "exit"];
 
-/// Whether the bytes begin an object with `messages` that has keys, blocks or a model of this API,
-/// and no keys, roles or tools of other APIs.
+/// Whether the bytes begin an object with `messages` that has keys, blocks or tools of this API, or
+/// `max_tokens` and a Claude model, and that has no keys, roles or tools of other APIs. Nothing may
+/// follow the object.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(seen) = crate::skim(head) else { return false };
     let foreign = seen.has_any(&FOREIGN)

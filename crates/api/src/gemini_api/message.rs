@@ -19,7 +19,7 @@ const PARTS: [[&str; 2]; 7] = [
     ["codeExecutionResult", "code_execution_result"],
 ];
 
-/// Parts that are sent unchanged, to this API only.
+/// The keys of parts that are sent unchanged, to this API only.
 pub const CARRIED: &[[&str; 2]] = PARTS.split_at(3).1;
 
 pub fn check_message(content: &Value<'_>, instead: &mut Replacements) -> CheckResult {

@@ -8,8 +8,8 @@ use crate::Body;
 /// Keys under which a function returns its result as text.
 pub const TEXTS: [&str; 5] = ["output", "error", "result", "content", "text"];
 
-/// Whether the bytes begin an object with `contents` that have `parts`, and without keys of other
-/// APIs and agents' files.
+/// Whether the bytes begin an object that has `contents` with `parts`, and no keys of other APIs
+/// and agents' files. Nothing may follow the object.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(seen) = crate::skim(head) else { return false };
     let other = ["messages", "sessionId", "projectHash", "input"];
@@ -144,7 +144,8 @@ impl Reader {
     }
 
     /// The id of the call that a result answers: the id in the result, or else that of the first
-    /// open call of the same function. Without either it is a text that names the function.
+    /// open call of the same function. If there is neither, the id is a text that names the
+    /// function.
     fn answered(&mut self, response: &Value<'_>) -> Box<str> {
         let id = response.text_of("id");
         let name = response.text_of("name").unwrap_or_default();

@@ -7,7 +7,7 @@ use crate::message::{
     text,
 };
 
-/// Parts that are sent unchanged, to this API only.
+/// Kinds of parts that are sent unchanged, to this API only.
 pub const CARRIED: [&str; 3] = ["image_url", "input_audio", "file"];
 
 pub fn check_message(message: &Value<'_>, instead: &mut Replacements) -> CheckResult {

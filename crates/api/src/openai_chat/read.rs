@@ -55,8 +55,10 @@ const PARAMETERS: [&str; 35] = [
 /// Keys under which vendors put reasoning, which is sent back unchanged.
 pub const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_details"];
 
-/// Whether the bytes begin an object with `messages` whose roles are of this API and not of
-/// Anthropic's.
+/// Whether the bytes begin an object with `messages` whose roles are all of this API, and without
+/// keys, blocks or tools of Anthropic's Messages or keys of a trajectory. A request with
+/// `max_tokens` for a Claude model must also have a role, a tool or calls that only this API has.
+/// Nothing may follow the object.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(seen) = crate::skim(head) else { return false };
     let foreign = seen.has_any(&FOREIGN)

@@ -4,7 +4,7 @@ use epitome_json::Value;
 
 use crate::message::{self, CheckResult, Replacements, check_text, has_only, kind, reject, text};
 
-/// Parts that are sent unchanged, to this API only.
+/// Kinds of parts that are sent unchanged, to this API only.
 pub const CARRIED: [&str; 2] = ["input_image", "input_file"];
 
 /// Calls that the service answers itself: sent unchanged, to this API only.

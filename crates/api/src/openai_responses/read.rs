@@ -19,8 +19,9 @@ const OWN: [&str; 9] = [
     "truncation",
 ];
 
-/// Whether the bytes begin an object with an `input` that is a list of items, or with keys that
-/// only this API has.
+/// Whether the bytes begin an object with an `input` and without keys of other APIs and agents'
+/// files. The `input` must be a list of items, or the object must have a key of `OWN`. Nothing may
+/// follow the object.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(seen) = crate::skim(head) else { return false };
     let items = seen.members.contains("role")
