@@ -120,7 +120,8 @@ fn is_openai(word: &str) -> bool {
 const MIN_POINTS: usize = 8;
 /// The least difference between the largest and the smallest context, in our tokens.
 const MIN_SPREAD: u64 = 4_000;
-/// The largest context divided by this number is also a minimum for that difference.
+/// The difference between the largest and the smallest context must also be at least the largest
+/// context divided by this number.
 const SPREAD_SHARE: u64 = 4;
 /// Maximum number of points that a line is fitted to: more points are thinned out evenly, because
 /// the work grows with the square of their number.
