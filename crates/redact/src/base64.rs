@@ -102,7 +102,7 @@ fn decode_utf16(run: &[u8]) -> Option<(String, Coding)> {
     bytes.len().is_multiple_of(2).then_some((text, coding))
 }
 
-/// Decodes base64 characters; `None` if the bytes are not text.
+/// Decodes base64 characters; `None` if they are not base64, or if the bytes are not text in UTF-8.
 pub(crate) fn decode(run: &[u8]) -> Option<String> {
     let engine = if run.iter().any(|byte| matches!(byte, b'-' | b'_')) { URL } else { PADDED };
     // Decodes the beginning first: images are long, and their first bytes are not text.
@@ -168,8 +168,8 @@ pub(crate) fn runs(text: &[u8]) -> Vec<Range<usize>> {
     runs
 }
 
-/// Adds a run. If it is the next line of a previous run whose lines have at least 60 characters,
-/// and is no wider than these, extends that run.
+/// Adds a run. Extends the last run instead if `run` is on the next line and no wider than the
+/// lines of the last run, which have at least 60 characters each and no padding at the end.
 fn join(runs: &mut Vec<Range<usize>>, text: &[u8], run: Range<usize>) {
     if let Some(last) = runs.last_mut() {
         let between = &text[last.end..run.start];

@@ -12,11 +12,13 @@ use crate::national;
 pub enum Check {
     /// The check digit of a payment card (ISO/IEC 7812-1, Annex B), and a known issuer.
     Card,
-    /// An IPv4 address that is routed on the Internet.
+    /// An IPv4 address that is routed on the Internet, and not a version or a well-known name
+    /// server.
     PublicIpv4,
     /// An IPv6 address that is routed on the Internet.
     PublicIpv6,
-    /// A telephone number, and not a date or a range.
+    /// A telephone number: 9 to 15 digits that are not all the same, and no number that is reserved
+    /// for fiction.
     Phone,
     /// An email address that may be that of a person.
     Email,

@@ -113,8 +113,8 @@ fn control_sequence(rest: &[u8]) -> Option<usize> {
     (b'@'..=b'~').contains(&rest[last]).then_some(last + 1)
 }
 
-/// A character of one or more bytes, each of which is encoded: the length of the code, and the
-/// character.
+/// Decodes a character of one or more UTF-8 bytes, each of which has a code of its own that `one`
+/// decodes. Returns the length of these codes together, and the character.
 fn many(bytes: &[u8], one: impl Fn(&[u8]) -> Option<(usize, u8)>) -> Option<(usize, char)> {
     let (mut len, first) = one(bytes)?;
     if first < 0x80 {

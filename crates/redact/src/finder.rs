@@ -87,7 +87,9 @@ struct Allowed {
 }
 
 impl Finder {
-    /// Compiles rules.
+    /// Prepares rules for a search. Rules without a regular expression are left out. The expression
+    /// of a rule is parsed here, and compiled when it is first needed: a rule whose expression is
+    /// too large finds nothing. [`Rules::into_checked`] reports such a rule.
     ///
     /// # Errors
     ///
@@ -269,7 +271,7 @@ impl Finder {
     }
 
     /// Runs one rule in a window. Matches begin in the window. The expression also sees the bytes
-    /// before it and one byte after it, which decide about word boundaries.
+    /// before the window and one byte after it, which decide about word boundaries.
     fn look(&self, idx: usize, text: &str, window: Range<usize>, found: &mut Vec<Hit>) {
         let ready = &self.rules[idx];
         let Some(regex) = ready.regex() else { return };
@@ -407,7 +409,7 @@ impl Rules {
     ///
     /// # Errors
     ///
-    /// [`RuleFault::Expression`] for the first one that cannot be used.
+    /// [`RuleFault::Expression`] for the first expression that cannot be used.
     pub fn into_checked(self) -> Result<Rules, RuleFault> {
         check(&self)?;
         Ok(self)
@@ -427,8 +429,9 @@ fn check(rules: &Rules) -> Result<(), RuleFault> {
     fault.map_or(Ok(()), Err)
 }
 
-/// Compiles an expression as Go does, for which files of rules are written: `\w` and similar
-/// classes contain only ASCII characters, unless the expression is valid only with Unicode.
+/// Compiles an expression with the meaning that it has in Go, because rules files are written for
+/// Go: `\w` and similar classes contain only ASCII characters. An expression that is valid only
+/// with Unicode is compiled with Unicode classes.
 fn compile(expression: &str) -> Result<Regex, regex::Error> {
     const LIMIT: usize = 64 << 20;
     let mut builder = RegexBuilder::new(expression);

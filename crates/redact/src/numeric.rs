@@ -22,8 +22,8 @@ pub(crate) fn is_numeric(check: Check) -> bool {
     }
 }
 
-/// Calls `each` with every range in which the rules with a check have to search, and with the
-/// check.
+/// Calls `each` for every range in which the rules of a numeric check have to search: with that
+/// check, and with the range.
 pub(crate) fn runs(text: &[u8], mut each: impl FnMut(Check, Range<usize>)) {
     let mut at = 0;
     // Every run of the minimum length contains one of the positions that are probed.

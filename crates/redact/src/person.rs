@@ -42,7 +42,9 @@ const NOBODY: [&str; 24] = [
 ];
 
 impl Person {
-    /// Rules that find the home directory, the names and the host name.
+    /// Rules that find the home directory, the names and the host name. There is no rule for a home
+    /// directory of less than four bytes, for a name of less than three, and for a name such as
+    /// `root`: these texts occur everywhere.
     pub fn rules(&self) -> Rules {
         let mut rules = Vec::new();
         if let Some(home) = self.home.as_deref().filter(|home| home.len() > 3) {

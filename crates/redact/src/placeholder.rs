@@ -46,7 +46,7 @@ pub(crate) fn all<'t>(
 ) -> impl Iterator<Item = Placed<'t>> {
     memmem::find_iter(text, WORD).filter_map(move |word| {
         let from = word + WORD.len() + 1;
-        // A placeholder whose name and number are longer than this is not recognised.
+        // A placeholder with more than 200 bytes after `REDACTED:` is not recognised.
         let inner = text.get(from..)?;
         let inner = &inner[..inner.len().min(200)];
         let (start, len, end) = match text[from - 1] {

@@ -138,8 +138,9 @@ impl<'f> Redactor<'f> {
     /// disjoint.
     ///
     /// `sealed` are the spans of signed values, such as reasoning and images, sorted and disjoint.
-    /// A long run of base64 in such a value is searched only as base64. If the value contains a
-    /// finding, these runs are emptied, because the signature no longer matches.
+    /// A string in such a value that is one long run of base64 is searched only as base64. If
+    /// something in the value is replaced, all such strings of the value in which nothing is
+    /// replaced are emptied, because the signature no longer matches.
     pub fn splices(&mut self, source: &dyn Source, sealed: &[Span]) -> Vec<Splice> {
         self.count_from(source);
         let known = self.learned.len();
@@ -337,7 +338,9 @@ impl<'f> Redactor<'f> {
     }
 
     /// The replacements in the text of a literal. An id that contains a secret is replaced as a
-    /// whole: with a placeholder inside it, it may be longer than an API permits.
+    /// whole, because with a placeholder inside it may be longer than an API permits. An id is a
+    /// text of at most [`ID`] characters whose key ends with `id`, outside of JSON in strings. A
+    /// placeholder that is itself too long for an id is not used.
     fn in_value(&mut self, text: &str, place: TextContext<'_>) -> Vec<Replacement> {
         let replaced = self.replaced(text, place);
         let is_id = place.depth == 0
@@ -532,7 +535,8 @@ fn seal_of(at: u64, len: u64, sealed: &[Span]) -> Option<Span> {
     (at + len <= span.end).then_some(span)
 }
 
-/// Empties the sealed strings of values in which something was replaced.
+/// Empties sealed strings in which nothing was replaced, if something else was replaced in the same
+/// sealed value.
 fn unseal(all: &mut Vec<Replacement>, seals: &[(Span, Range<usize>)], start: u64) {
     let mut more = Vec::new();
     for (span, literal) in seals {
