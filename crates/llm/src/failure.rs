@@ -59,7 +59,7 @@ pub enum Failure {
     /// The service cannot be reached.
     #[error("the service cannot be reached: {0}")]
     Unreachable(String),
-    /// No response within the timeout.
+    /// The response, or the next chunk of a streamed one, did not arrive within the timeout.
     #[error("no response within {} s", .0.as_secs_f64())]
     TimedOut(Duration),
     /// The connection ended in the middle of the response.

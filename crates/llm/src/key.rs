@@ -97,7 +97,8 @@ impl Key {
         text
     }
 
-    /// Removes the key from a text, if it has at least eight characters. Pieces of it stay.
+    /// Removes the key from a text, unless the key has less than eight characters. Pieces of the
+    /// key stay in the text.
     pub fn hide_whole(&self, text: String) -> String {
         if self.0.len() < SHOWN { text } else { text.replace(&self.0, "[key]") }
     }

@@ -81,8 +81,9 @@ pub trait Model: Send + Sync {
     fn window(&self) -> Option<Tokens>;
 
     /// Sends a request and waits for the whole response, or for `stop`. With a sink the response is
-    /// streamed, and the sink receives each piece as it arrives. A response that is cut off, empty
-    /// or refused is still a response: its [`stop`](Response::stop) says so.
+    /// streamed, and the sink receives each piece as it arrives. A response that reached its output
+    /// limit, is empty or is a refusal is still a response: its [`stop`](Response::stop) has the
+    /// reason.
     ///
     /// # Errors
     ///

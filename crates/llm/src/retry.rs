@@ -245,8 +245,8 @@ impl Model for RetryingModel {
     }
 }
 
-/// Calls the model once. If a streamed response breaks off, sends the sink a
-/// [`Restart`](Delta::Restart), so that it discards the part that it received.
+/// Calls the model once. If the call fails after the sink received a part of a streamed response,
+/// sends the sink a [`Restart`](Delta::Restart), so that it discards that part.
 fn watched(
     model: &dyn Model,
     request: &Request<'_>,
