@@ -34,7 +34,8 @@ pub use connection::Stopper;
 pub trait Sessions: Send + Sync + 'static {
     /// Makes an agent that works in `folder`: for the existing session `id`, or for a new session
     /// if `id` is `None`. `servers` are the MCP servers that the editor configures. The editor does
-    /// not say in which folder the program of a server starts, so that folder is an empty path.
+    /// not say in which folder the program of a server starts, so `folder` of a [`Server`] in
+    /// `servers` is an empty path.
     ///
     /// # Errors
     ///

@@ -192,7 +192,7 @@ impl Agent {
     }
 
     /// Waits for stopped tools to end. A command kills its processes as soon as it notices the
-    /// stop. Returns early if nothing arrives for two seconds.
+    /// stop. Returns early if no input arrives for two seconds.
     pub fn wait_for_tools(&mut self) {
         while self.tools_running > 0 {
             match self.inputs.recv_timeout(LAST_WAIT) {
@@ -277,8 +277,8 @@ impl Agent {
         Some(report.wrapped(known))
     }
 
-    /// Makes the context of the task that a call begins, and shows the event that names its
-    /// session.
+    /// Makes the context of the task that a call begins, and shows the event that names the session
+    /// of the task.
     fn begin(&mut self, called: ResponseCall, front: &mut dyn Front) -> Input {
         let begun = match self.changes.take() {
             Some(mut changes) => {

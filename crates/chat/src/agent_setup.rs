@@ -207,7 +207,7 @@ impl AgentSetup {
     }
 
     /// Writes the session into a new file: as HTML if the name of the file ends in `.html`,
-    /// otherwise as Markdown.
+    /// otherwise as Markdown. Secrets are redacted, unless the settings turn redaction off.
     fn export(&self, path: Option<&Path>) -> Result<Vec<Event>> {
         let named = format!("{}.md", self.session.id());
         let path = path.unwrap_or_else(|| Path::new(&named));

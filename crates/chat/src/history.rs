@@ -17,7 +17,8 @@ pub fn history(context: &Context) -> Vec<Event> {
     let mut events = Vec::new();
     let mut seen_ids: HashSet<&str> = HashSet::new();
     for (item, entry) in transcript.entries() {
-        // The first entry with an id is the original; later ones are its shortened forms.
+        // Of several entries with one id, the first is the original; the later ones are its
+        // shortened forms.
         let is_first = entry.id.as_deref().is_none_or(|id| seen_ids.insert(id));
         if is_first && !transcript.head.prompt.contains(&item) {
             events.extend(entry.blocks.iter().filter_map(|block| event(block, entry, source)));

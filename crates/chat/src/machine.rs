@@ -257,7 +257,7 @@ impl Machine {
         &self.permissions
     }
 
-    /// Sets the budget for all requests.
+    /// Sets the budget for all requests; `None` means that there is no limit.
     pub fn set_budget(&mut self, budget: Option<MicroDollars>) {
         self.limits.budget = budget;
     }

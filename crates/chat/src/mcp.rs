@@ -85,7 +85,7 @@ pub fn is_name(name: &str) -> bool {
         && !name.ends_with('_')
 }
 
-/// The servers of a session. Their programs are ended when this is dropped.
+/// The servers of a session. The programs of servers are ended when this value is dropped.
 pub struct Servers {
     links: Vec<Link>,
     thread: Option<JoinHandle<()>>,

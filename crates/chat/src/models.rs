@@ -19,7 +19,8 @@ pub struct ChatModels {
     /// The model that answers.
     pub answers: Arc<dyn Model>,
     /// The model that writes summaries. It is the answering model if the recipe needs no summaries,
-    /// if no other model can be used, or if the choice of a model finds that one.
+    /// if no other model can be used, or if the answering model is the one that is chosen for
+    /// summaries.
     pub summarises: Arc<dyn Model>,
 }
 

@@ -23,13 +23,15 @@ use crate::tools::{Workplace, request_tools};
 /// The prefix of the ids of chats. The time follows.
 const CHAT: &str = "chat-";
 
-/// The number of bytes at the beginning of a log in which its origin and its prompt are looked for.
+/// The number of bytes at the beginning of a log that are searched for the folder in which the
+/// session began.
 const HEAD: u64 = 64 << 10;
 
 /// The window that is assumed if that of a model is unknown.
 pub const WINDOW: Tokens = Tokens(200_000);
 
-/// A session on disk, locked against other processes while this value lives.
+/// A session on disk. As soon as its log exists, the session is locked against other processes
+/// until this value is dropped.
 pub struct ChatFile {
     id: String,
     path: PathBuf,
@@ -42,15 +44,16 @@ pub struct ChatFile {
 }
 
 impl ChatFile {
-    /// A new session, named after the time. Its log is created together with its context.
+    /// A new session, named after the time. The first call of [`ChatFile::context`] creates its
+    /// log.
     pub fn create(config: &Config) -> ChatFile {
         let begun = config.now().strftime("chat-%Y%m%d-%H%M%S").to_string();
         let id = free_id(config, &begun, 1);
         ChatFile::new(config, id, false)
     }
 
-    /// A new session for a task of this one, named after it. Its log is created together with its
-    /// context.
+    /// A new session for a task of this session. The new session is named after this one, and the
+    /// first call of its [`ChatFile::context`] creates its log.
     pub fn task(&self, config: &Config) -> ChatFile {
         let begun = self.id.strip_prefix(CHAT).unwrap_or(&self.id);
         let id = free_id(config, &format!("task-{begun}-1"), 1);

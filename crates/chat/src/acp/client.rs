@@ -24,7 +24,7 @@ use crate::mcp::{Server, ServerAddress, TIMEOUT, is_name};
 
 /// Speaks the protocol until the editor closes its stream, or the connection is stopped. First
 /// calls `stoppable` with a [`Stopper`] that ends the connection from another thread. When this
-/// returns, all agents have ended.
+/// function returns, all agents have ended.
 pub fn serve(
     sessions: impl Sessions,
     from: impl BufRead + Send + 'static,
@@ -193,7 +193,7 @@ impl<S: Sessions> Host<S> {
         Ok(open.line.clone())
     }
 
-    /// Starts a thread for a session, which answers the request and then runs the agent.
+    /// Starts a thread that opens a session, answers the request, and then runs the agent.
     fn begin(self: &Arc<Self>, params: Value, replay: bool, responder: Responder) {
         let wanted = match parsed(params) {
             Ok(OpenSession { cwd: folder, session_id: id, mcp_servers }) => {
@@ -229,7 +229,8 @@ impl<S: Sessions> Host<S> {
         });
     }
 
-    /// Makes a session, and adds it to the open ones.
+    /// Makes a session, and adds it to the open ones. An error if the folder is not the absolute
+    /// path of a folder, if the session cannot be started, or if the connection has ended.
     fn open(&self, wanted: &SessionRequest, ended: Receiver<()>) -> Result<PreparedSession, Error> {
         check(&wanted.folder)?;
         if let Some(id) = &wanted.id {

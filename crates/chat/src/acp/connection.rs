@@ -77,8 +77,8 @@ impl Client {
 
     fn send(&self, message: &Value) {
         let mut to = self.0.to.lock().unwrap_or_else(PoisonError::into_inner);
-        // Errors are ignored: an editor that has ended also closes the stream that is read from it,
-        // and that ends the program.
+        // Errors are ignored: an editor that has ended also closes the stream that this program
+        // reads, and the end of that stream ends the connection.
         let _gone = writeln!(to, "{message}").and_then(|()| to.flush());
     }
 

@@ -243,7 +243,7 @@ impl Editor {
         self.asked.insert(key, request);
     }
 
-    /// Asks the user a question of the model.
+    /// Asks the user a question of the model. Does nothing if the editor shows no forms.
     fn question(&mut self, id: &str, question: &str, choices: &[String]) {
         let Some(call) = self.updates.open(None, id).filter(|_| self.abilities.forms) else {
             return;

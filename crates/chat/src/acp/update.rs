@@ -1,5 +1,5 @@
-//! Converts events to updates of the protocol. Pure, except that it reads the files that a call
-//! would change.
+//! Converts events to updates of the protocol. This module does no input or output, except that it
+//! reads the files that a call would change.
 
 use std::collections::HashMap;
 
@@ -161,7 +161,8 @@ impl Updates {
     }
 
     /// The next chunk of a message. It begins a new message if the speaker is another one, or if a
-    /// call, a result or a notice came after the previous chunk.
+    /// message of the user, a call, a result, or a notice in the form of a message came after the
+    /// previous chunk.
     fn chunk(&mut self, speaker: Speaker, text: &str) -> Value {
         if self.speaks != Some(speaker) {
             self.messages += 1;

@@ -87,9 +87,9 @@ impl Machine {
     }
 
     /// Puts a finished background compaction into the context if a turn begins, or if a compaction
-    /// is due and a model was asked for a summary. If one is due but no model was asked, the
-    /// finished compaction is discarded. Returns whether the machine must wait for an unfinished
-    /// one.
+    /// is due and a model was asked for a summary. If a compaction is due within a turn and no
+    /// model was asked, the finished one is discarded. Does nothing if no turn begins and no
+    /// compaction is due. Returns whether the machine must wait for an unfinished one.
     pub(super) fn swap(&mut self, begins_turn: bool) -> Result<bool> {
         let is_due = self.context.is_due();
         if !is_due && !begins_turn {

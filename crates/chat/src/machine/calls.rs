@@ -108,7 +108,9 @@ impl Machine {
         }
     }
 
-    /// Runs a call, asks the user about it, or refuses it.
+    /// Begins a call that is permitted: runs it, asks the question of a call of `ask`, or begins
+    /// the task of a call of `task`. Otherwise asks the user whether the call may run, or refuses
+    /// it.
     fn judge(&mut self, id: &str) -> Result<()> {
         let State::Calling(calls) = &mut self.state else { return Ok(()) };
         let Some(call) = calls.iter_mut().find(|call| &*call.called.id == id) else {
@@ -269,7 +271,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Stores the output of a running call, in case the call is interrupted, and shows its end.
+    /// Stores the output of a running call, in case the call is interrupted, and shows the last
+    /// lines of the output.
     pub(super) fn progress(&mut self, id: &str, seconds: u64, text: String) {
         let Some(call) = self.running(id) else { return };
         let lines = text.lines().count();

@@ -159,7 +159,7 @@ pub enum Event {
         reason: Option<String>,
         /// The text of the last answer.
         answer: String,
-        /// The cost since the session was started or last resumed, tasks included.
+        /// The cost since the agent was started, tasks included. `/resume` does not reset it.
         cost: Cost,
     },
 }
@@ -222,7 +222,8 @@ pub enum TurnEnd {
     Budget,
 }
 
-/// The usage since the session was started or last resumed, tasks included.
+/// The usage since the agent was started, tasks included. Another session that `/resume` opens in
+/// the same agent continues the count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Cost {
     /// The number of requests that were answered, and of requests for summaries, answered or not.

@@ -112,7 +112,7 @@ impl Machine {
     }
 
     /// Interrupts what is in progress. Keeps the model's text so far, and gives every open call a
-    /// result.
+    /// result. Does nothing if the machine is idle.
     pub(super) fn cancel(&mut self) -> Result<()> {
         if !self.is_idle() {
             self.background = None;

@@ -107,7 +107,8 @@ fn unset<'s>(config: &Config, set: &'s McpServer) -> Option<&'s str> {
     named.find(|variable| config.variable(variable).is_none())
 }
 
-/// Replaces references to environment variables in values.
+/// Replaces references to environment variables in values. A variable that is not set is replaced
+/// by an empty text.
 fn expanded(config: &Config, values: &BTreeMap<String, String>) -> Vec<(String, String)> {
     let values = values.iter().map(|(name, text)| {
         let mut value = String::new();

@@ -17,7 +17,7 @@ const ABOUT: usize = 8_000;
 const SCHEMA: usize = 64 << 10;
 
 /// The tools of all servers, ordered by name. Each gets a unique name that providers accept. Tools
-/// whose parameters are invalid are left out.
+/// whose parameters are invalid or too long are left out.
 pub(super) fn named<'s>(
     listed: impl Iterator<Item = (&'s str, Vec<rmcp::model::Tool>)>,
 ) -> Vec<MoreTool> {

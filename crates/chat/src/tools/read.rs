@@ -80,7 +80,8 @@ fn read(place: &Workplace, arguments: &Arguments, access: &Access) -> Result<Str
     Ok(shown)
 }
 
-/// The text of a regular file.
+/// The text of a regular file. An error if the file is a folder or another special file, is larger
+/// than [`LARGEST`], cannot be read, or is not UTF-8.
 pub(super) fn text_of(place: &Workplace, path: &std::path::Path) -> Result<String, String> {
     let name = place.display(path);
     let about = fs::metadata(path).map_err(|err| format!("{name}: {err}"))?;

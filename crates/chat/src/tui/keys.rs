@@ -181,7 +181,8 @@ impl State {
             return Vec::new();
         }
         let is_question = self.asks.front().is_some_and(Ask::takes_text);
-        // The text was typed before the question appeared, so it is no answer.
+        // Enter was pressed before the question was on the screen for long enough, so the text is
+        // no answer to it.
         if is_question && !self.asks.front().is_some_and(|ask| ask.is_seen(self.typed)) {
             return Vec::new();
         }

@@ -210,7 +210,7 @@ impl State {
         }
     }
 
-    /// Makes the next line of a demo due.
+    /// Makes the next line of a demo due: it is typed once the agent is idle.
     pub(super) fn line_sent(&mut self) {
         self.is_line_due = true;
     }
@@ -227,7 +227,7 @@ impl State {
         self.editor.set(&line);
     }
 
-    /// Notes that the screen shows the first open question since `now`, unless it did before.
+    /// If the first open question was not on the screen before, notes that it appeared at `now`.
     pub fn drawn(&mut self, now: Duration) {
         if let Some(ask) = self.asks.front_mut() {
             ask.shown.get_or_insert(now);

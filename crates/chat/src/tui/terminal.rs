@@ -321,7 +321,7 @@ impl Loop<'_> {
 type PanicMessages = Arc<Mutex<Vec<String>>>;
 type Hook = Box<dyn Fn(&panic::PanicHookInfo<'_>) + Sync + Send + 'static>;
 
-/// The terminal in the state of the interface. It is restored when this is dropped.
+/// The terminal in the state of the interface. The terminal is restored when this value is dropped.
 struct Screen {
     panic_messages: PanicMessages,
     hook: Arc<Hook>,

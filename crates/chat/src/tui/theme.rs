@@ -31,7 +31,7 @@ impl Theme {
         Style::new().add_modifier(Modifier::ITALIC)
     }
 
-    /// The style of the user's text, and of the chosen entry.
+    /// The style of the user's messages, of the mark before the input, and of keys to press.
     pub(super) fn accent(self) -> Style {
         self.colour(Color::Cyan).add_modifier(Modifier::BOLD)
     }

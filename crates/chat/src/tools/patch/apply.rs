@@ -47,8 +47,9 @@ fn place(lines: &mut Vec<String>, from: usize, hunk: &Hunk, end: &str) -> Result
 }
 
 /// The index of the first line of the only place, at or after `from`, where the lines `old` are.
-/// They are compared exactly, except for a carriage return at the end; if they are nowhere, they
-/// are compared again without trailing white space.
+/// The lines are compared exactly, except for a carriage return at the end; if they are nowhere,
+/// they are compared again without trailing white space. A hunk at the end of the file must end
+/// with the last line. An error if there is no such place, or more than one.
 fn find(lines: &[String], from: usize, old: &[&str], hunk: &Hunk) -> Result<usize, String> {
     let is_last_empty = lines.last().is_some_and(String::is_empty);
     let last = lines.len() - usize::from(is_last_empty);
