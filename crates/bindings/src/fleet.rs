@@ -60,7 +60,7 @@ pub struct FleetSession<'a> {
     pub id: &'a str,
     /// The bytes of the session, not compressed; `None` is an error.
     pub bytes: Option<&'a [u8]>,
-    /// The name of its agent; `None` if the agent is to be recognised by the bytes.
+    /// The name of the session's agent; `None` if the agent is to be recognised by the bytes.
     pub agent: Option<&'a str>,
 }
 
@@ -97,7 +97,7 @@ pub struct RowError {
 /// A session that was compacted.
 #[derive(Clone, Debug)]
 pub struct CompactedRow {
-    /// The name of its agent.
+    /// The name of the agent of the session.
     pub agent: &'static str,
     /// The compaction.
     pub compacted: CompactedBytes,
@@ -117,13 +117,13 @@ pub struct RedactedRow {
 /// Facts about a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InspectedRow {
-    /// The name of its agent.
+    /// The name of the session's agent.
     pub agent: &'static str,
-    /// The id that the agent gave it.
+    /// The id that the agent gave the session.
     pub id: Option<String>,
     /// The model of the last response that names one.
     pub model: Option<String>,
-    /// The folder in which it was run.
+    /// The folder in which the session was run.
     pub cwd: Option<String>,
     /// The tokens that a resume sends.
     pub context_tokens: Tokens,
@@ -131,7 +131,7 @@ pub struct InspectedRow {
     pub entries: u64,
     /// The number of messages that a resume sends.
     pub sent_entries: u64,
-    /// The number of messages of the user, each with what follows.
+    /// The number of turns: a turn is a message of the user and everything until the next one.
     pub turns: u64,
     /// The number of calls of tools.
     pub calls: u64,
@@ -237,8 +237,8 @@ impl Fleet {
         self.each(sessions, len, |session| self.inspect_one(session))
     }
 
-    /// Redacts sessions. The result has a row for each, in their order. Without the option `redact`
-    /// each is an error.
+    /// Redacts sessions. The result has a row for each, in their order. If the fleet was made
+    /// without the option `redact`, each row is an error.
     pub fn redact(&self, sessions: &[FleetSession<'_>]) -> Vec<Row<RedactedRow>> {
         self.each(sessions, len, |session| {
             let bytes = session.bytes.ok_or_else(no_bytes)?;

@@ -1,5 +1,5 @@
 //! The library for other languages: requests and answers are JSON. `crates/python` and
-//! `crates/node` are over it, each with the types and errors of its language.
+//! `crates/node` are built on this library, each with the types and errors of its language.
 //!
 //! - [`Engine`] keeps the context of a running agent, as `epitome engine` does on a pipe.
 //! - [`Fleet`] compacts, restores, inspects and redacts batches of sessions, which are bytes

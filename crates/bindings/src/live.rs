@@ -47,8 +47,9 @@ impl Engine {
         Engine::default()
     }
 
-    /// Starts the engine, and returns `{"ok":true}` or an error. `options` has `api`, `recipe`,
-    /// `window` and `overhead` in tokens, `log` (a folder, or null), and `estimate`.
+    /// Starts the engine, in place of one that was started before, and returns `{"ok":true}` or an
+    /// error. `options` has `api`, `recipe`, `window` and `overhead` in tokens, `log` (a folder, or
+    /// null), and `estimate`.
     pub fn start(&self, options: &[u8]) -> String {
         answer(|| {
             let server = server(parse(options)?)?;
