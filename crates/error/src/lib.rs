@@ -120,8 +120,8 @@ impl ErrorKind {
     }
 
     /// Whether an operation on many sessions skips a session with this error and still succeeds:
-    /// the session is in use or changed during the operation, its format is only read, or the file
-    /// is no session in a known format.
+    /// the session is in use or changed during the operation, epitome does not write its format, or
+    /// the file is no session in a known format.
     pub fn leaves_one_of_many(self) -> bool {
         matches!(
             self,
