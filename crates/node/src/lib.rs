@@ -102,8 +102,8 @@ impl Task for Call {
     }
 }
 
-/// Does the work. If the work panics, the result is an error, which rejects the promise. Otherwise
-/// a panic on a thread of Node's pool would end the process.
+/// Does the work. If the work panics, the result is an error, which rejects the promise. If nothing
+/// caught a panic on a thread of Node's pool, the panic would end the process.
 fn catch_panic(work: impl FnOnce() -> String) -> Result<String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| Error::from_reason("a bug in epitome"))
 }
