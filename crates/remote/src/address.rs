@@ -1,4 +1,5 @@
-//! Where packs are stored: [`Address`], and how requests are repeated: [`Retries`].
+//! Where packs and shared sessions are stored: [`Address`], and how requests are repeated:
+//! [`Retries`].
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -47,7 +48,7 @@ pub struct Retries {
     pub first_wait: Duration,
     /// How long after its first attempt a request may be repeated.
     pub until: Duration,
-    /// The timeout of a connection.
+    /// The timeout for making a connection.
     pub connect: Duration,
     /// The timeout of one request with its body, which has at most 8 MiB.
     pub request: Duration,
@@ -62,9 +63,9 @@ impl Retries {
         connect: Duration::from_secs(10),
         request: Duration::from_secs(120),
     };
-    /// For a transfer that follows another command, whose end must not be delayed where there is no
-    /// network. Failed requests are repeated for up to three seconds; a request that the other side
-    /// accepts and does not answer takes 15 seconds.
+    /// For a transfer at the end of another command: if there is no network, the transfer must not
+    /// delay the command. Failed requests are repeated for up to three seconds; a request that the
+    /// other side accepts and does not answer takes 15 seconds.
     pub const SHORT: Retries = Retries {
         count: 1,
         first_wait: Duration::from_millis(100),
@@ -80,9 +81,9 @@ impl Retries {
 }
 
 impl Address {
-    /// Connects to the service. No request is made. `options` are variables of the environment as
-    /// the service's own tools read them, such as `AWS_ACCESS_KEY_ID`; those with unknown names are
-    /// ignored.
+    /// Makes the client of the service, and the path in it. No request is made. A folder is created
+    /// if it does not exist. `options` are variables of the environment as the service's own tools
+    /// read them, such as `AWS_ACCESS_KEY_ID`; those with unknown names are ignored.
     ///
     /// # Errors
     ///

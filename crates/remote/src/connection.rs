@@ -72,8 +72,8 @@ impl Connection {
         PathBuf::from(format!("{}/{name}", self.address.trim_end_matches('/')))
     }
 
-    /// The folder of the objects of names: each part of the name is hashed together with those
-    /// before it.
+    /// The object of a name, or the prefix of the objects of all names in a folder. Each part of
+    /// the name becomes one hash of this part and all parts before it.
     pub fn object_of(&self, name: &str) -> ObjectPath {
         let mut object = self.prefix.clone().join("n");
         let ends = name.match_indices('/').map(|(at, _)| at).chain([name.len()]);
@@ -92,7 +92,8 @@ impl Connection {
         self.head_in(&self.object_of(name), &self.location(name)).await
     }
 
-    /// Reads and decrypts the object of some name.
+    /// Reads and decrypts an object; `None` if there is no such object. An error if the object is
+    /// too long, cannot be decrypted, or is that of another name.
     async fn head_in(
         &self,
         object: &ObjectPath,
@@ -118,8 +119,8 @@ impl Connection {
         Ok(Some((head, meta)))
     }
 
-    /// Creates the object of a head, unless its name has one. A request that failed because its
-    /// answer was lost may have created the object, so it is read after such a failure.
+    /// Creates the object of a head, unless its name has one. A request whose answer was lost may
+    /// have created the object, so the object is read after such a failure.
     pub async fn create(&self, head: &Head, sealed: PutPayload) -> Result<Created> {
         let object = self.object_of(&head.name);
         let location = self.location(&head.name);
@@ -152,7 +153,8 @@ impl Connection {
         unreachable!("the last attempt returns")
     }
 
-    /// The heads in a folder.
+    /// The heads of the names in a folder, as far as `depth` asks for them. A head that cannot be
+    /// read is an error in the listing.
     pub async fn below(&self, folder: &str, depth: Depth) -> Result<Listing> {
         let prefix = self.object_of(folder);
         let location = self.location(folder);
@@ -211,13 +213,13 @@ impl Connection {
 /// Which names of a folder are listed.
 #[derive(Clone, Copy)]
 pub(crate) enum Depth {
-    /// All below it.
+    /// All names in the folder and in the folders below it.
     All,
-    /// One for each name directly in it.
+    /// One name for each file or folder that is directly in the folder.
     Children,
 }
 
-/// One object for each name directly in a folder.
+/// Of the objects below `prefix`, the first one for each file or folder directly below it.
 fn children(prefix: &ObjectPath, all: Vec<ObjectMeta>) -> Vec<ObjectMeta> {
     let mut seen = BTreeSet::new();
     let is_first = |meta: &ObjectMeta| {

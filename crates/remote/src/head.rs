@@ -37,8 +37,9 @@ pub(crate) struct Payload {
     pub blake3: String,
     /// The name of the object: the blake3 hash of its first bytes, as 64 digits.
     pub object: String,
-    /// The number of these first bytes: the header and the nonce of the age file. They contain the
-    /// key of the rest, so that an object with another content would have another name.
+    /// The number of first bytes that `object` is the hash of: the header and the nonce of the age
+    /// file. They contain the key of the rest, so that an object with another content would have
+    /// another name.
     pub header: u64,
     /// The length of the object.
     pub sealed: u64,

@@ -40,11 +40,11 @@ pub struct SharedFolder {
 /// A shared file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedFile {
-    /// Its name, with `/` between folders: `claude/0f3c9a52/session.jsonl`.
+    /// The name of the file, with `/` between folders: `claude/0f3c9a52/session.jsonl`.
     pub name: String,
-    /// Differs if the content differs.
+    /// A text that differs if the content of the file differs.
     pub version: String,
-    /// Its length.
+    /// The length of the file.
     pub length: Bytes,
 }
 
@@ -84,7 +84,8 @@ impl SharedFolder {
     ///
     /// # Errors
     ///
-    /// `NotFound` if there is no such file; the errors of [`list`](SharedFolder::list).
+    /// `Usage` if the name is invalid, `NotFound` if there is no such file; the errors of
+    /// [`list`](SharedFolder::list).
     pub fn get(&self, name: &str) -> Result<Vec<u8>> {
         let object = self.object(name)?;
         let read = self.runtime.block_on(async { self.objects.get(&object).await?.bytes().await });
@@ -95,7 +96,8 @@ impl SharedFolder {
     ///
     /// # Errors
     ///
-    /// `NoPermission` if the service refuses, `Disk` if the request fails otherwise.
+    /// `Usage` if the name is invalid, `NoPermission` if the service refuses, `Disk` if the request
+    /// fails otherwise.
     pub fn put(&self, name: &str, content: Vec<u8>) -> Result<()> {
         let object = self.object(name)?;
         let stored = self.runtime.block_on(self.objects.put(&object, PutPayload::from(content)));

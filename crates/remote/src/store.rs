@@ -95,8 +95,8 @@ impl ObjectPackStore {
     ///
     /// # Errors
     ///
-    /// `Refused` if they are sealed with another key, or if something else is stored there; the
-    /// errors of a request.
+    /// `Refused` if the packs are sealed with another key, or if something else is stored there;
+    /// `NewerFormat` if a newer version of epitome wrote it; the errors of a request.
     pub fn join(&self) -> Result<()> {
         let connection = &*self.connection;
         let (objects, prefix) = (&*connection.objects, &connection.prefix);
@@ -215,11 +215,11 @@ pub(crate) fn hash_of(pack: &dyn PackBytes, location: &Path) -> Result<String> {
 /// What became of a pack that was put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Put {
-    /// It was stored.
+    /// The pack was stored.
     New,
-    /// It was there already.
+    /// The pack was stored under this name already.
     Known,
-    /// The name has another content.
+    /// Something else is stored under the name.
     Taken,
 }
 

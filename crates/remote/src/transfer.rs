@@ -24,7 +24,7 @@ const PACK: &str = ".pack";
 pub struct PushReport {
     /// Number of packs that were copied.
     pub pushed: u64,
-    /// Their length.
+    /// The length of the packs that were copied.
     pub bytes: Bytes,
     /// Number of packs that were there already.
     pub known: u64,
@@ -119,8 +119,8 @@ impl PushRecord {
 }
 
 /// Copies the packs of the local archive `from` that the remote one does not have, and records
-/// them. Packs are never replaced or deleted there. If it fails, what was copied stays, and the
-/// next call continues.
+/// them. Packs of the remote archive are never replaced or deleted. If a request fails, the packs
+/// that were copied stay, and the next call continues.
 ///
 /// # Errors
 ///
