@@ -5,8 +5,9 @@ use std::ops::Range;
 /// The length in bytes of the longest word in the index. Longer ones are hashes and pictures in
 /// base64, which users do not type.
 pub(super) const LONGEST: usize = 64;
-/// The index contains this in place of a longer word, so that the words around it are not next to
-/// each other. It has no letter or digit, so no query finds it.
+/// The index contains this text in place of a word that is longer than [`LONGEST`], so that the
+/// words before and after it are not next to each other. It has no letter or digit, so no query
+/// finds it.
 const TOO_LONG: &str = "…";
 
 /// A run of letters and digits, or a single Han or kana character.

@@ -165,7 +165,8 @@ fn is_same_file(one: &str, other: &str) -> bool {
     one.ends_with(other) || other.ends_with(one)
 }
 
-/// Whether a text contains this path, and there not as a part of a longer name.
+/// Whether a text contains this path. A place where the path is a part of a longer name does not
+/// count.
 fn names(text: &str, path: &str) -> bool {
     let is_of_name = |c: char| c.is_alphanumeric() || "_-".contains(c);
     text.match_indices(path).any(|(at, _)| {
