@@ -31,7 +31,7 @@ pub enum Action {
     Shell {
         /// The command line.
         command: String,
-        /// A description of its purpose.
+        /// A description of the purpose of the command.
         why: String,
     },
     /// Search files for a pattern.
@@ -41,11 +41,12 @@ pub enum Action {
         /// The folder, relative to the project's.
         path: String,
     },
-    /// Delegate a task to a sub-agent, if the agent has them.
+    /// Delegate a task to a sub-agent, if the agent has sub-agents.
     Delegate {
         /// A short name of the task.
         task: String,
-        /// The prompt of the sub-agent; it contains the mark of its track.
+        /// The prompt of the sub-agent; it contains the mark by which the model server finds the
+        /// sub-agent's track of the script.
         prompt: String,
         /// The command that answers the same question, for an agent without sub-agents.
         instead: String,

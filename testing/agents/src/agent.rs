@@ -15,29 +15,31 @@ use std::process::Command;
 /// The properties of an agent.
 #[derive(Debug, Clone)]
 pub struct Facts {
-    /// The name used for folders and on the command line: that of the agent, and if it is driven in
-    /// several ways, how.
+    /// The name used for folders and on the command line: the name of the agent, followed by the
+    /// way in which it is driven if there are several ways.
     pub name: &'static str,
     /// The npm package to install: `@openai/codex@0.169.0`. The version is defined only here; a
-    /// change installs another one.
+    /// change of it installs the other version.
     pub package: &'static str,
-    /// The ways in which its sessions can be compacted.
+    /// The ways in which sessions of the agent can be compacted.
     pub ways: &'static [Way],
-    /// What it sends in place of a result that a native compaction marks. Agents without marks
-    /// append a record instead.
+    /// The text that the agent sends in place of a result that a native compaction marks; `None`
+    /// for an agent without marks, for which a native compaction appends a record.
     pub marked_text: Option<&'static str>,
     /// The size of the project for recordings.
     pub scale: Scale,
-    /// Whether it only appends to a session when it resumes; for other agents less is recorded.
+    /// Whether the agent only appends to the file of a session that it resumes; for other agents
+    /// less is recorded.
     pub appends: bool,
-    /// Whether its recordings have sub-agents, or a substitute for one.
+    /// Whether recordings of the agent have sub-agents, or a command in place of one.
     pub records_sub_agents: bool,
-    /// Whether sessions are ported to it and from it.
+    /// Whether sessions are ported to the agent and from it.
     pub is_ported: bool,
-    /// The settings below the home where a hook is installed; set if a test checks that the agent
-    /// runs the hook.
+    /// The file of settings in which a hook is installed, relative to the home; `None` if no test
+    /// checks that the agent runs the hook.
     pub hook_settings: Option<&'static str>,
-    /// The prompt that makes it compact. Other agents compact when their context is full.
+    /// The prompt that makes the agent compact; `None` for an agent that compacts when its context
+    /// is full.
     pub compact_command: Option<&'static str>,
 }
 
@@ -65,17 +67,17 @@ impl Facts {
 /// The provider that an agent sends its requests to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Provider {
-    /// One that only the settings in the home know.
+    /// A provider that only the settings in the home know.
     Scripted,
-    /// Its own, which users have, at the address of the model server: `epitome wrap` changes the
-    /// address of that one.
+    /// The agent's own provider, at the address of the model server. `epitome wrap` changes the
+    /// address of this provider.
     Own,
 }
 
 /// An agent that this crate can install and drive. To add one, write a file for it and add it to
 /// [`AGENTS`](crate::AGENTS).
 pub trait Agent: Debug + Sync {
-    /// Its properties.
+    /// The properties of the agent.
     fn facts(&self) -> Facts;
 
     /// The name used for folders and on the command line.
@@ -124,7 +126,7 @@ pub trait Agent: Debug + Sync {
     ///
     /// # Errors
     ///
-    /// If it cannot be read.
+    /// If the session cannot be read.
     fn read(&self, session: &Path) -> anyhow::Result<Vec<u8>> {
         fs::read(session).with_context(|| session.display().to_string())
     }
@@ -148,7 +150,7 @@ pub trait Agent: Debug + Sync {
     ///
     /// # Errors
     ///
-    /// If it has none.
+    /// If the text has no id.
     fn session_id(&self, text: &str) -> anyhow::Result<String> {
         records(text)
             .find_map(|record| record["sessionId"].as_str().map(str::to_owned))
@@ -171,7 +173,7 @@ pub trait Agent: Debug + Sync {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
-    /// By rewriting its records.
+    /// By rewriting the records of the session.
     Rewrite,
     /// In the agent's own way: by an appended record, or by marks.
     Native,
@@ -180,7 +182,7 @@ pub enum Way {
 }
 
 impl Way {
-    /// Its name in tables.
+    /// The name of the way in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Rewrite => "rewrite",

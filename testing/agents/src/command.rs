@@ -1,5 +1,5 @@
-//! The command `/epitome` in an agent: the model gets its prompt, and what the prompt has it run
-//! works while the session is running.
+//! The command `/epitome` in an agent: the model gets the prompt of the command, and the command
+//! line that the prompt asks for works while the session is running.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,11 +13,11 @@ use crate::sandbox::Sandbox;
 
 /// The beginning of the prompt.
 const PROMPT: &str = "Show me what compacting this session would free and lose.";
-/// What a dry run says.
+/// A part of the output of a dry run.
 const PLAN: &str = "nothing was written";
 
-/// The agents that take a command: what the user types, the file, and a command line that prints
-/// the id of the session as the prompt says where it is.
+/// The agents that take a command, each with what the user types, the file of the command, and a
+/// command line that prints the id of the session, found as the prompt describes.
 const TYPED: [(&str, &str, &str, &str); 6] = [
     // The id is in the prompt, which the script cannot read: the test compares it.
     (
@@ -46,7 +46,7 @@ pub struct Report {
     pub typed: &'static str,
     /// The bytes of the request with the prompt.
     pub request: usize,
-    /// The requests of the session.
+    /// The number of requests of the session.
     pub requests: usize,
 }
 
@@ -55,7 +55,8 @@ pub struct Report {
 ///
 /// # Errors
 ///
-/// If the model does not get the prompt or the plan, or a file is left.
+/// If the agent takes no command, if the model does not get the prompt or the plan, or if the file
+/// of the command is left.
 pub fn run(agent: &'static dyn Agent, epitome: &Path) -> anyhow::Result<Report> {
     let name = agent.name();
     let known = TYPED.iter().find(|(agent, ..)| *agent == name);
@@ -96,7 +97,7 @@ pub fn run(agent: &'static dyn Agent, epitome: &Path) -> anyhow::Result<Report> 
     Ok(Report { agent: name, typed, request: first.text.len(), requests: played.len() })
 }
 
-/// The requests of the main conversation.
+/// The requests of the main conversation. An error if a request was refused.
 fn played(exchanges: &[Exchange]) -> anyhow::Result<Vec<&Exchange>> {
     let mut requests = Vec::new();
     for exchange in exchanges {

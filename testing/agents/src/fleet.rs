@@ -1,5 +1,6 @@
-//! Tests of `epitome.fleet` on real engines: each runs its script of `examples/fleet` in an empty
-//! environment, on sessions made from recorded ones, and has the same rows as one process.
+//! Tests of `epitome.fleet` on real engines. Each engine runs its script of `examples/fleet` in an
+//! empty environment, on sessions made from recorded ones, and must have the same rows as one
+//! process.
 
 use std::fs;
 use std::path::Path;
@@ -13,12 +14,12 @@ use crate::python::Wheel;
 /// An engine, and what is installed for it in addition to `pyarrow`.
 #[derive(Clone, Copy, Debug)]
 pub struct Engine {
-    /// The name of its script in `examples/fleet`, without `_fleet.py`.
+    /// The name of the engine's script in `examples/fleet`, without `_fleet.py`.
     pub name: &'static str,
     packages: &'static [&'static str],
 }
 
-/// The engines. In those with processes of their own a worker is killed in the middle.
+/// The engines. In an engine with worker processes, a worker is killed in the middle of the run.
 pub const ENGINES: [Engine; 5] = [
     Engine { name: "duckdb", packages: &["duckdb==2.0.1"] },
     Engine { name: "polars", packages: &["polars==2.1.0"] },
@@ -36,8 +37,8 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// Makes `count` sessions from recorded ones, each a name and bytes, and compacts and restores
-    /// them in one process. Returns what that printed.
+    /// Makes `count` sessions from recorded ones (`recorded`: the name and the bytes of each); then
+    /// one process compacts and restores them all. Returns the output of the process too.
     ///
     /// # Errors
     ///
@@ -60,12 +61,13 @@ impl Fleet {
         Ok((fleet, printed))
     }
 
-    /// Runs the script of an engine, and compares its rows. Returns what that printed. The
-    /// environment of the engine is removed afterwards: some have hundreds of megabytes.
+    /// Runs the script of an engine, and compares its rows with those of one process. Returns the
+    /// output. The environment of the engine is removed afterwards: some have hundreds of
+    /// megabytes.
     ///
     /// # Errors
     ///
-    /// If the engine cannot be installed, or its rows are others.
+    /// If the engine cannot be installed, or its rows differ from those of one process.
     pub fn run(&self, engine: Engine) -> anyhow::Result<String> {
         let venv = self.venv(engine.packages)?;
         let mut command = self.check(&venv, engine.name);

@@ -1,8 +1,8 @@
-//! Random histories that the tests of the packages for Python and Node send, by their numbers.
+//! The numbers of the random histories that the tests of the packages for Python and Node send.
 
 use std::ops::Range;
 
-/// How many are sent to one server: it keeps every request.
+/// How many histories are sent to one server, which keeps every request in memory.
 const PIECE: u64 = 1_000;
 
 /// The numbers of `count` histories, a thousand at a time.

@@ -1,11 +1,12 @@
-//! A temporary home for one agent, which is removed when dropped.
+//! A temporary home for one agent. Dropping the value removes the home.
 
 use anyhow::Context;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// The home in the text of recorded sessions; it is replaced by the real one and vice versa.
+/// The path of the home in the text of recorded sessions. It is replaced by the path of the real
+/// home before a session is used, and the other way round after a recording.
 pub const RECORDED_HOME: &str = "/home/dev";
 
 const RECORDED_KERNEL: &str = "6.8.0-generic";

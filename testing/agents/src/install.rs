@@ -23,7 +23,8 @@ const CHROMIUM: &str = "@sparticuz/chromium@153.0.0";
 const TYPESCRIPT: &str = "typescript@7.0.2";
 const NODE_TYPES: &str = "@types/node@26.6.6";
 
-/// The frameworks that the npm package has adapters for, and what they need.
+/// The frameworks that the npm package has adapters for, and the packages that these frameworks
+/// need.
 const NODE_FRAMEWORKS: &[&str] = &[
     "ai@7.0.173",
     "@ai-sdk/anthropic@4.0.105",
@@ -36,7 +37,7 @@ const NODE_FRAMEWORKS: &[&str] = &[
 
 /// A program that reads sessions. Its binary is in a package of its own for each system.
 pub(crate) const CCUSAGE: &str = "ccusage@20.0.24";
-/// The last version that is not a wrapper of `ccusage`.
+/// The last version of `@ccusage/codex` that is not a wrapper of `ccusage`.
 pub(crate) const CCUSAGE_CODEX: &str = "@ccusage/codex@18.0.11";
 pub(crate) const CLAUDE_CODE_LOG: &str = "claude-code-log@1.7.0";
 

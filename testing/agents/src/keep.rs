@@ -1,5 +1,5 @@
-//! A session that ends by itself: the agent's hook runs `epitome`, which renders a page of it and
-//! compacts it.
+//! A session that ends by itself: the agent's hook runs `epitome`, which renders a page of the
+//! session and compacts the session.
 
 use crate::agent::Agent;
 use crate::record::record_in;
@@ -25,7 +25,7 @@ pub struct Report {
     pub page: u64,
     /// The lines of the hook's log, without times and paths.
     pub log: Vec<String>,
-    /// The seconds from the end of the agent until all was done.
+    /// The seconds from the end of the agent until the hook had done its work.
     pub after: f64,
 }
 
@@ -34,7 +34,7 @@ pub struct Report {
 ///
 /// # Errors
 ///
-/// If any of this does not happen, or something is left behind.
+/// If one of these steps fails, or a part of the installation is left behind.
 pub fn run(agent: &'static dyn Agent, epitome: &Path) -> anyhow::Result<Report> {
     let file = agent.facts().hook_settings.context("no hook is tried with this agent")?;
     let mut scenario = Scenario::full(agent);

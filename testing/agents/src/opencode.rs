@@ -1,8 +1,9 @@
 //! OpenCode: the `opencode` program of `opencode-ai`; and Kilo Code's fork of it, `kilo` of
 //! `@kilocode/cli`.
 //!
-//! Its sessions are rows of a database. They are read here as epitome reads them, one row per line,
-//! with SQL of this crate; a recorded session is imported with `opencode import`.
+//! The sessions of OpenCode are rows of a database. They are read here in the same form as epitome
+//! reads them, one row per line, but with SQL of this crate; a recorded session is imported with
+//! `opencode import`.
 
 use crate::action::Action;
 use crate::agent::{Agent, Facts, Provider, records};
@@ -20,7 +21,7 @@ use std::time::Duration;
 
 const PROVIDER: &str = "scripted";
 const MODEL: &str = "scripted-1";
-/// A model of a provider that it knows by itself.
+/// A model of a provider that OpenCode knows by itself.
 const OWN_MODEL: &str = "anthropic/claude-sonnet-4-6";
 const SESSION: &str = "{\"table\":\"session\",";
 
@@ -58,7 +59,7 @@ impl Opencode {
         Ok(Command::new(install::npm(&[self.package])?.join(program)))
     }
 
-    /// The tokens of a request after which it compacts, if it is made to compact early.
+    /// The tokens of a request after which OpenCode compacts, if it is made to compact early.
     fn least_compacted(&self) -> u64 {
         match self.provider {
             Provider::Scripted => 12_000,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::sandbox::Sandbox;
 
-/// The server's tools in Claude Code.
+/// The beginning of the names that Claude Code gives to the server's tools.
 const PREFIX: &str = "mcp__epitome__";
 
 /// The result of a run.
@@ -18,13 +18,13 @@ const PREFIX: &str = "mcp__epitome__";
 pub struct Report {
     /// The tools that the agent offered to the model.
     pub tools: Vec<String>,
-    /// The characters of their definitions in the request.
+    /// The characters of the tools' definitions in the first request that offers the tools.
     pub definitions: usize,
     /// The characters of the answer that the model got.
     pub answer: usize,
 }
 
-/// A word that the user wrote in the recorded session, and nowhere else.
+/// A word that the user wrote in the recorded session and that the query finds only there.
 const WORD: &str = "importer";
 
 /// Adds the server to Claude Code, lets the model search for a word of the recorded session, and

@@ -8,25 +8,26 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// Time after its end for processes that still hold its output open.
+/// How long [`collect`] waits, after a program has ended, for processes that it started and that
+/// still hold its output open; so long again after these have been killed.
 const LINGER: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(20);
 
 /// The result of a program.
 #[derive(Debug, Clone)]
 pub struct Finished {
-    /// Its exit status; `None` if a signal or the timeout ended it.
+    /// The exit status of the program; `None` if a signal or the timeout ended the program.
     pub status: Option<i32>,
-    /// Whether the timeout ended it.
+    /// Whether the timeout ended the program.
     pub timed_out: bool,
-    /// What it wrote to standard output.
+    /// What the program wrote to standard output.
     pub stdout: String,
-    /// What it wrote to standard error.
+    /// What the program wrote to standard error.
     pub stderr: String,
 }
 
 impl Finished {
-    /// Whether it ended by itself with status 0.
+    /// Whether the program ended by itself with status 0.
     pub fn success(&self) -> bool {
         self.status == Some(0)
     }
@@ -36,7 +37,7 @@ impl Finished {
 ///
 /// # Errors
 ///
-/// If it cannot be run, or does not succeed: with all that it wrote.
+/// If `command` cannot be run, or does not succeed; the error then has all that it wrote.
 pub(crate) fn checked(command: &mut Command) -> anyhow::Result<String> {
     let finished = run(command, Duration::from_secs(3_600))?;
     let program = command.get_program().to_string_lossy().into_owned();
@@ -89,8 +90,9 @@ fn drain(mut pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     receiver
 }
 
-/// Collects the output. While a process still holds the pipe, the group's id cannot be reused, so
-/// that the group can be killed by it.
+/// Waits for the end of an output and returns it; if a process of the group holds the pipe open for
+/// too long, the group is killed. While a process of the group lives, no other group can get the
+/// same id: so the kill cannot hit a stranger.
 fn collect(output: &Receiver<Vec<u8>>, group: Pid) -> String {
     let bytes = output.recv_timeout(LINGER).or_else(|_| {
         let _ = kill_process_group(group, Signal::KILL);

@@ -1,7 +1,7 @@
 //! The project that the agents work on: small awk programs, a failing test, a long log.
 //!
-//! It is generated from a seed, so that it has the same bytes on every machine, and it needs only
-//! `sh` and `awk` to run.
+//! The project is generated from a seed, so that it has the same bytes on every machine, and its
+//! programs need only `sh` and `awk`.
 
 use crate::home::Home;
 use std::fmt::Write as _;
@@ -44,10 +44,10 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// For an agent that stores a session once.
+    /// For an agent that stores the content of a session once.
     pub const LARGE: Self =
         Self { countries: 56, cases: 8, columns: 60, batches: 600, sections: 22 };
-    /// For an agent that stores a session three times over.
+    /// For an agent that stores the content of a session three times over.
     pub const SMALL: Self = Self { countries: 18, cases: 4, columns: 16, batches: 66, sections: 5 };
 }
 
@@ -77,7 +77,7 @@ impl Dice {
 ///
 /// # Errors
 ///
-/// If it cannot be written.
+/// If a file cannot be written.
 pub fn write(home: &Home, scale: Scale) -> anyhow::Result<()> {
     let files: [(&str, Vec<u8>); 8] = [
         ("README.md", readme().into_bytes()),

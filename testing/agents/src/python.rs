@@ -1,6 +1,6 @@
-//! Tests of the Python package: its wheel is built, installed into empty environments of each
-//! version of Python, and used; with the frameworks that it has adapters for, the scripted model
-//! accepts every request or reports why not.
+//! Tests of the Python package: its wheel is built, installed into an empty environment of each
+//! version of Python, and used. Other tests use the wheel with the frameworks that the package has
+//! adapters for: the scripted model accepts every request or reports why not.
 
 use std::fs;
 use std::ops::Range;
@@ -20,7 +20,7 @@ use crate::process::{self, checked};
 /// The versions of Python that the wheel is for.
 pub const VERSIONS: [&str; 4] = ["3.10", "3.11", "3.12", "3.13"];
 
-/// Longer than any test and the build need, on a machine with other work.
+/// A timeout that neither a test nor the build reaches, even on a machine with other work.
 const TIMEOUT: Duration = Duration::from_secs(3_600);
 
 /// The wheel, in a folder of its own.
@@ -30,7 +30,8 @@ pub struct Wheel {
 }
 
 impl Wheel {
-    /// Builds the wheel, without optimisation. `EPITOME_WHEEL` may name one that is built already.
+    /// Builds the wheel, without optimisation. If `EPITOME_WHEEL` names a wheel that is built
+    /// already, takes that wheel.
     ///
     /// # Errors
     ///
@@ -53,18 +54,19 @@ impl Wheel {
         Ok(Wheel { folder, path })
     }
 
-    /// Installs the wheel, without what it depends on, for a Python.
+    /// Installs the wheel, without the packages that it depends on, for the interpreter `python`.
     ///
     /// # Errors
     ///
-    /// If it cannot be installed.
+    /// If the wheel cannot be installed.
     pub fn install(&self, python: &Path) -> anyhow::Result<()> {
         let install = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-index"];
         checked(Command::new(python).args(install).arg(&self.path)).map(drop)
     }
 
     /// Installs the wheel into an empty environment of a version of Python and runs the tests that
-    /// need nothing else. Returns what they printed; `None` if there is no such Python.
+    /// need no other package. Returns what the tests printed; `None` if this machine does not have
+    /// the version.
     ///
     /// # Errors
     ///
@@ -80,11 +82,11 @@ impl Wheel {
     }
 
     /// Checks the types of the package and of its tests, and runs the tests with the frameworks.
-    /// Returns what they printed.
+    /// Returns what the tests printed.
     ///
     /// # Errors
     ///
-    /// If they cannot be installed, a type is wrong, or a test fails.
+    /// If the frameworks or the wheel cannot be installed, a type is wrong, or a test fails.
     pub fn test_frameworks(&self) -> anyhow::Result<String> {
         let programs = install::python_frameworks()?;
         let python = programs.join("python");
@@ -101,7 +103,8 @@ impl Wheel {
         tests.run()
     }
 
-    /// Installs the wheel where the Python with the frameworks finds it by `PYTHONPATH`.
+    /// Installs the wheel into a folder and returns the folder, for the `PYTHONPATH` of the Python
+    /// with the frameworks.
     ///
     /// # Errors
     ///
@@ -114,12 +117,12 @@ impl Wheel {
         Ok(place)
     }
 
-    /// Sends the random histories with these numbers with each adapter, with the wheel that is
-    /// installed in `place`. Returns what was printed.
+    /// Lets each adapter of the wheel in `place` send the random histories with the numbers in
+    /// `range`. Returns what the tests printed.
     ///
     /// # Errors
     ///
-    /// If one of them is refused.
+    /// If a history is refused, or a test fails otherwise.
     pub fn test_histories(&self, place: &Path, range: Range<u64>) -> anyhow::Result<String> {
         let python = install::python_frameworks()?.join("python");
         let names = ["-k", "random_history", "test_context", "test_frameworks"];
@@ -128,7 +131,7 @@ impl Wheel {
         tests.run()
     }
 
-    /// Some tests, with a home and a model of their own.
+    /// A command that runs the tests in `names`, with a home and a model of their own.
     fn tests(&self, python: &Path, names: &[&str]) -> anyhow::Result<Tests> {
         let home = tempfile::tempdir()?;
         let server = Server::start(script())?;
@@ -139,7 +142,7 @@ impl Wheel {
             .env("TEST_SERVER", server.url())
             .env("TEST_SESSIONS", root().join("testing/fixtures/sessions"))
             .env("PYTHONDONTWRITEBYTECODE", "1")
-            // LiteLLM has prices of models from the network otherwise.
+            // Otherwise LiteLLM loads the prices of models from the network.
             .env("LITELLM_LOCAL_MODEL_COST_MAP", "True")
             .env("HOME", home.path())
             .env("EPITOME_HOME", home.path().join("epitome"))
@@ -151,7 +154,7 @@ impl Wheel {
     }
 }
 
-/// Tests, and what must be there while they run.
+/// A command that runs tests, with the server and the home that must exist while the tests run.
 struct Tests {
     command: Command,
     server: Server,

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{Finished, install, process};
 
-/// Longer than any of them needs.
+/// A timeout that no reader reaches.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The agents whose sessions `ccusage` reads.
@@ -20,19 +20,19 @@ const AGENTS: [&str; 5] = ["claude", "codex", "pi", "gemini", "opencode"];
 /// A program that reads sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reader {
-    /// Usage and costs of sessions of five agents.
+    /// Shows the usage and the costs of sessions of five agents.
     Ccusage,
-    /// The same for Codex, in an implementation of its own.
+    /// Shows the usage and the costs of sessions of Codex; another implementation than `Ccusage`.
     CcusageCodex,
-    /// Pages of sessions of Claude Code.
+    /// Makes pages of sessions of Claude Code.
     ClaudeCodeLog,
 }
 
 impl Reader {
-    /// All of them.
+    /// All readers.
     pub const ALL: [Reader; 3] = [Reader::Ccusage, Reader::CcusageCodex, Reader::ClaudeCodeLog];
 
-    /// Its package and version.
+    /// The reader's package and version.
     pub fn name(self) -> &'static str {
         match self {
             Reader::Ccusage => install::CCUSAGE,
@@ -41,7 +41,7 @@ impl Reader {
         }
     }
 
-    /// Whether the program that installs it is available.
+    /// Whether the program that installs the reader is available.
     pub fn has_installer(self) -> bool {
         match self {
             Reader::Ccusage | Reader::CcusageCodex => {
@@ -53,11 +53,12 @@ impl Reader {
         }
     }
 
-    /// Its output for the sessions in a home: tokens, costs, times and ids.
+    /// The reader's output for the sessions in a home: tokens, costs, times and ids. One text for
+    /// each agent or session that it is asked for.
     ///
     /// # Errors
     ///
-    /// If it cannot be installed, fails, or shows nothing.
+    /// If the reader cannot be installed, fails, or shows no tokens or sessions.
     pub fn figures(self, home: &Path) -> anyhow::Result<Vec<String>> {
         let usage = |command: &mut Command| -> anyhow::Result<String> {
             command.args(["session", "--json", "--offline", "--timezone", "UTC"]);
@@ -88,8 +89,9 @@ impl Reader {
     }
 }
 
-/// The output of `claude-code-log` for a session as a whole, with lines that it could not read.
-/// The number of messages and their positions are left out, as they change if reasoning is removed.
+/// What `claude-code-log` writes about a session as a whole, and what it prints, such as which
+/// lines it could not read. The number of messages and the positions of messages are left out: both
+/// change if reasoning is removed.
 fn page(program: &Path, session: &Path, home: &Path) -> anyhow::Result<String> {
     let out = home.join("page.json");
     let mut command = Command::new(program);
@@ -117,14 +119,15 @@ fn run(command: &mut Command, home: &Path) -> anyhow::Result<Finished> {
 ///
 /// # Errors
 ///
-/// If one of them cannot be compacted.
+/// If a session cannot be compacted.
 pub fn compact(epitome: &Path, home: &Path, options: &[&str]) -> anyhow::Result<()> {
     let mut command = Command::new(epitome);
     command.args(["compact", "--all", "--keep-turns", "1"]).args(options);
     run(&mut command, home).map(drop)
 }
 
-/// The path below the home where an agent stores a session with this text.
+/// The path below the home where an agent stores a session with this name and text; `None` if the
+/// agent is unknown or the text lacks what belongs into the path.
 pub fn place(agent: &str, name: &str, text: &str) -> Option<PathBuf> {
     let head: Value = serde_json::from_str(text.lines().next()?).ok()?;
     let place = match agent {

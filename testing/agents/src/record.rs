@@ -23,9 +23,9 @@ pub struct Recording {
 /// A file of a recording without this machine's paths.
 #[derive(Debug)]
 pub struct Scrubbed {
-    /// Its name, or its path below the folder that is named like the session.
+    /// The file's name, or its path below the folder that is named like the session.
     pub name: PathBuf,
-    /// Its text.
+    /// The file's text.
     pub text: String,
 }
 
@@ -38,7 +38,7 @@ pub fn record(agent: &'static dyn Agent, scenario: &Scenario) -> anyhow::Result<
     record_in(agent, scenario, |_| Ok(()))
 }
 
-/// As `record`, in a home that `prepare` has changed first.
+/// Does what [`record`] does, in a home that `prepare` has changed first.
 pub(crate) fn record_in(
     agent: &'static dyn Agent,
     scenario: &Scenario,
@@ -92,8 +92,8 @@ fn played_to_the_end(server: &Server, scenario: &Scenario) -> anyhow::Result<()>
 }
 
 impl Recording {
-    /// The session's file and those in the folder next to it (sub-agents), without this machine's
-    /// paths.
+    /// The session's file and the files of its sub-agents in the folder next to it, without this
+    /// machine's paths.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Resumes a session in a real agent, and records what it sends.
+//! Resumes a session in a real agent, and records what the agent sends.
 
 use crate::agent::Agent;
 use crate::process::Finished;
@@ -13,7 +13,7 @@ use serde_json::Value;
 pub struct Sent {
     /// How the agent ended.
     pub finished: Finished,
-    /// The messages of its first answered request; null if there was none.
+    /// The messages of the agent's first answered request; null if no request was answered.
     pub messages: Value,
     /// The refusals of the service, in order.
     pub refusals: Vec<String>,
@@ -30,11 +30,11 @@ pub struct Counts {
     pub messages: usize,
     /// Calls of tools.
     pub calls: usize,
-    /// Their results.
+    /// Results of tools.
     pub results: usize,
     /// Blocks of thinking.
     pub thinking: usize,
-    /// Images, those inside results too.
+    /// Images, also images inside results.
     pub images: usize,
 }
 
@@ -56,7 +56,7 @@ pub fn resume(agent: &'static dyn Agent, recorded: &str) -> anyhow::Result<Sent>
 ///
 /// # Errors
 ///
-/// As [`resume`].
+/// As for [`resume`].
 pub fn resume_in(sandbox: &Sandbox, server: &Server, session: &Placed) -> anyhow::Result<Sent> {
     let turn = Turn::resume();
     server.play(Script::new(turn.steps(sandbox)));
@@ -82,7 +82,8 @@ impl Sent {
     ///
     /// # Errors
     ///
-    /// If it failed, was refused, or started from nothing.
+    /// If the agent failed, was refused, did not print the last words of the turn, or sent nothing
+    /// of the session.
     pub fn accepted(&self) -> anyhow::Result<()> {
         let done = &self.finished;
         ensure!(self.refusals.is_empty(), "refused: {}", self.refusals.join("; "));

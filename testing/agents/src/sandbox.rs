@@ -64,12 +64,12 @@ impl Sandbox {
         self.turn(None, prompt)
     }
 
-    /// Starts a session behind `epitome wrap` with these options and the archive in `archive`, and
-    /// waits for the end of the turn.
+    /// Starts a session with `prompt` behind `epitome wrap`, with these options and with the
+    /// archive in `archive`, and waits for the end of the turn.
     ///
     /// # Errors
     ///
-    /// As [`new_session`](Sandbox::new_session).
+    /// As for [`new_session`](Sandbox::new_session).
     pub fn new_wrapped_session(
         &self,
         epitome: &Path,
@@ -120,7 +120,7 @@ impl Sandbox {
     ///
     /// # Errors
     ///
-    /// If there is none, or its id cannot be found.
+    /// If the home has no session, or the session's id cannot be found.
     pub fn latest(&self) -> anyhow::Result<Placed> {
         let path = self.sessions().pop().context("the agent stored no session")?;
         let id = self.agent.session_id(&self.text(&path)?)?;
@@ -131,7 +131,7 @@ impl Sandbox {
     ///
     /// # Errors
     ///
-    /// If it cannot be read.
+    /// If the session cannot be read.
     pub fn read(&self, session: &Path) -> anyhow::Result<Vec<u8>> {
         self.agent.read(session)
     }
@@ -140,7 +140,7 @@ impl Sandbox {
     ///
     /// # Errors
     ///
-    /// If it cannot be read, or is not UTF-8.
+    /// If the session cannot be read, or is not UTF-8.
     pub fn text(&self, session: &Path) -> anyhow::Result<String> {
         String::from_utf8(self.read(session)?).context("a session is UTF-8")
     }

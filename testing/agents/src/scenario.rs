@@ -20,7 +20,7 @@ pub struct Move {
 /// A user message, and all answers of the model to it.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Turn {
-    /// The text of the user.
+    /// The text of the user message.
     pub prompt: String,
     /// The model's answers; the last one has no call.
     pub moves: Vec<Move>,

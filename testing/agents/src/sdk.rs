@@ -1,5 +1,5 @@
-//! Tests with the providers' own SDKs as clients: a small agent on each keeps its context with
-//! `epitome engine`, and the scripted model accepts every request or reports why not.
+//! Tests with the providers' own SDKs as clients: on each SDK a small agent keeps its context short
+//! with `epitome engine`, and the scripted model accepts every request or reports why not.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,10 +16,10 @@ use crate::process;
 pub const WIRES: [(&str, &str); 3] =
     [("anthropic", "anthropic"), ("openai-chat", "openai"), ("openai-responses", "openai")];
 
-/// Longer than any of them needs.
+/// A timeout that no conversation reaches.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// The beginnings of texts that recipes leave.
+/// Parts of the texts that recipes leave in place of what they removed.
 const LEFT: [&str; 7] = [
     "[Digest of the conversation",
     "[epitome k",
@@ -37,13 +37,13 @@ pub struct Report {
     pub requests: usize,
     /// Bytes of the longest history that was sent.
     pub longest: usize,
-    /// Bytes of the last one.
+    /// Bytes of the last history that was sent.
     pub last: usize,
-    /// Number of texts that the recipe left in the last one.
+    /// Number of texts in the last history that the recipe left in place of what it removed.
     pub left: usize,
 }
 
-/// Whether Python is available to run them.
+/// Whether a Python that can make environments is available to run the SDKs.
 pub fn has_python() -> bool {
     let mut python = Command::new("python3");
     let asked = python.args(["-c", "import venv"]).stdout(Stdio::null()).stderr(Stdio::null());

@@ -1,5 +1,4 @@
-//! A session that was lost, comes back from the versions of `epitome keep`, and is resumed by its
-//! agent.
+//! A session is lost and comes back from the versions of `epitome keep`; then its agent resumes it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,9 +22,10 @@ pub const TRIED: [&str; 6] = ["claude", "codex", "gemini", "opencode", "pi", "qw
 pub struct Report {
     /// The agent's name.
     pub agent: &'static str,
-    /// How the session was lost.
+    /// How the session was lost: `deleted` or `rewritten`.
     pub loss: &'static str,
-    /// The number of files or sets of rows that came back: the session's own, and its sub-agents'.
+    /// The number of files that came back: the session's own and those of its sub-agents; 1 if the
+    /// session is rows of a database.
     pub files: usize,
     /// The length of the session in bytes.
     pub bytes: usize,
@@ -37,9 +37,10 @@ pub struct Report {
     pub seconds: f64,
 }
 
-/// Records a session in the real agent, keeps it, deletes it, restores its last version, and
-/// resumes it. A session in a database is not deleted, because deleted rows cannot be made again:
-/// its rows are compacted, and the archive of what was removed is deleted.
+/// Records a session in the real agent, keeps a version of it, deletes the session, restores its
+/// last version, and resumes it. A session in a database is not deleted, because `restore` cannot
+/// create deleted rows: instead its rows are compacted, and the archive with the removed content is
+/// deleted.
 ///
 /// # Errors
 ///
@@ -66,7 +67,7 @@ pub fn run(agent: &'static dyn Agent, epitome: &Path) -> anyhow::Result<Report> 
         fs::remove_dir_all(recording.sandbox.home().path().join(ARCHIVE))?;
         1
     };
-    // Gemini CLI gives several files one id.
+    // A path and not the id: Gemini CLI gives several files the same id.
     let name = path.to_str().context("a path is text")?;
     tool.call(&["restore", name, "--at", &version.to_string(), "--yes"])?;
     ensure!(recording.sandbox.read(path)? == original, "the session did not come back");
@@ -97,7 +98,7 @@ pub fn run(agent: &'static dyn Agent, epitome: &Path) -> anyhow::Result<Report> 
     })
 }
 
-/// The packs of the archive, below the home.
+/// The folder of the archive, below the home.
 const ARCHIVE: &str = ".local/share/epitome/archive";
 
 /// The program `epitome` in the home of a recording.
@@ -127,7 +128,7 @@ impl Tool<'_> {
         paths.map(|path| Ok((path.clone(), fs::read(path)?))).collect()
     }
 
-    /// The last version of a session that was deleted.
+    /// The last version of the recording's session, which was deleted.
     fn deleted_version(&self) -> anyhow::Result<u64> {
         let listed = self.call(&["list", "--deleted", "--json"])?;
         let sessions = serde_json::Deserializer::from_str(&listed).into_iter::<Value>();

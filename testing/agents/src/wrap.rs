@@ -16,9 +16,9 @@ use std::path::Path;
 const STUB: &str = "[epitome k";
 /// A file that the session prints twice.
 const LOG: &str = "build.log";
-/// A file with more tokens than a new result may have.
+/// A file with more tokens than `wrap` lets a new result have.
 const LONG: &str = "sums.log";
-/// Bytes of JSON per token, about.
+/// The number of bytes of JSON that count as a token.
 const BYTES_PER_TOKEN: usize = 4;
 /// The beginning of every address of this machine.
 const HERE: &str = "http://127.0.0.1:";
@@ -28,28 +28,31 @@ const HERE: &str = "http://127.0.0.1:";
 pub struct Report {
     /// The agent's name.
     pub agent: &'static str,
-    /// Requests for the main conversation through the proxy.
+    /// The number of requests of the main conversation through the proxy.
     pub requests: usize,
     /// Bytes of JSON of the first request, directly and through the proxy.
     pub first: (usize, usize),
     /// Bytes of JSON of the last request, directly and through the proxy.
     pub last: (usize, usize),
-    /// Stubs in the last request through the proxy.
+    /// The number of stubs in the last request through the proxy.
     pub stubs: usize,
     /// Bytes by which the tools of `epitome mcp` make the first request longer, for an agent that
     /// is given them.
     pub tools: Option<usize>,
-    /// What `epitome wrap` says at the end.
+    /// The line that `epitome wrap` prints at the end, without `epitome: `.
     pub last_line: String,
 }
 
 /// Plays the same session twice in one home, directly and behind `epitome wrap`, and compares what
-/// arrives at the model.
+/// arrives at the model. If `wrap` gives the agent the tools of `epitome mcp`, a third session has
+/// them; if `wrap` can keep the agent from compacting by itself, two more sessions check that.
 ///
 /// # Errors
 ///
-/// If a request is refused, the first requests differ, nothing is shortened, a request does not
-/// begin with the one before it, the line at the end is wrong, or something is left behind.
+/// If the agent fails, a request is refused, the first requests differ by more than one per cent,
+/// fewer than two results are shortened, a request does not begin with the messages of the request
+/// before it, the line at the end is wrong, something is left in the home, the tools are missing or
+/// too long, or the agent compacts by itself when it should not or does not when it should.
 pub fn run(agent: &'static dyn Agent, epitome: &Path) -> anyhow::Result<Report> {
     let server = Server::start(Script::default())?;
     let sandbox = Sandbox::new(agent, &server.url())?;
@@ -105,8 +108,8 @@ fn holds_compaction(agent: &dyn Agent) -> bool {
     ["claude", "codex", "opencode", "pi"].contains(&agent.name())
 }
 
-/// Whether an agent with a small window compacts by itself behind `wrap` with these options, and
-/// whether the line at the end says so.
+/// Checks that an agent with a small window compacts by itself behind `wrap` with these options if
+/// `expect` is set, and does not otherwise; the line at the end must say the same.
 fn check_own_compaction(
     agent: &'static dyn Agent,
     epitome: &Path,
@@ -117,7 +120,7 @@ fn check_own_compaction(
     let sandbox = Sandbox::new(agent, &server.url())?;
     sandbox.compact_early()?;
     if agent.name() == "claude" {
-        // Three per cent of its window.
+        // Claude Code then compacts when three per cent of its window are full.
         let settings = br#"{"env":{"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE":"3"}}"#;
         sandbox.home().write(".claude/settings.json", settings)?;
     }
@@ -127,7 +130,8 @@ fn check_own_compaction(
     server.play(Script { canned: Some("All of it was read.".to_owned()), ..script(&sandbox) });
     let done = sandbox.new_wrapped_session(epitome, archive.path(), options, "Read the logs.")?;
     if agent.name() == "codex" {
-        // It asks the service for the compaction, which the scripted one does not know.
+        // Codex asks the service for the compaction, which the scripted service does not know: only
+        // the question is checked.
         let is_request = |exchange: &Exchange| exchange.text.contains("compaction_trigger");
         let is_asked = server.exchanges().iter().any(is_request);
         ensure!(is_asked == expect, "{options:?}: {}", done.stderr);
@@ -144,7 +148,8 @@ fn takes_mcp(agent: &dyn Agent) -> bool {
     ["claude", "codex"].contains(&agent.name())
 }
 
-/// The bytes by which the tools make a first request longer: at most 900 tokens.
+/// The number of bytes by which the tools make a first request longer than `direct`, which must be
+/// 900 tokens at most. Plays a session of one answer to find out.
 fn tools(
     server: &Server,
     sandbox: &Sandbox,
@@ -164,7 +169,8 @@ fn tools(
     Ok(more)
 }
 
-/// Whether the same was sent, but for results that are shortened once.
+/// Checks that both runs sent the same, except that results were shortened behind the proxy, and
+/// that no later request changed what an earlier one had sent.
 fn check_requests(
     report: &Report,
     direct: &[&Exchange],
@@ -186,7 +192,8 @@ fn check_requests(
     Ok(())
 }
 
-/// Whether the line at the end says how many requests arrived for a response, and what was done.
+/// Checks that the line at the end says how many requests for a response arrived, how many results
+/// were shortened, and that tokens were saved, without an error.
 fn check_line(report: &Report, exchanges: &[Exchange]) -> anyhow::Result<()> {
     let last_line = &report.last_line;
     let is_read = |it: &&Exchange| matches!(it.outcome, Outcome::Played { .. } | Outcome::Canned);
@@ -215,7 +222,8 @@ fn addresses(home: &Path) -> BTreeSet<String> {
     found
 }
 
-/// Whether no file has the address of the proxy, and no file of the run is left.
+/// Checks that no file of the home has an address that was not there before the proxy, and that no
+/// file of the proxy is left.
 fn check_nothing_left(home: &Path, before: &BTreeSet<String>) -> anyhow::Result<()> {
     let after = addresses(home);
     let left: Vec<&String> = after.difference(before).collect();
@@ -227,7 +235,7 @@ fn check_nothing_left(home: &Path, before: &BTreeSet<String>) -> anyhow::Result<
     Ok(())
 }
 
-/// All files below a folder. Links are not followed.
+/// All files below a folder. Links are not followed; what cannot be read is left out.
 fn files(folder: &Path) -> Vec<std::path::PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -295,20 +303,23 @@ fn paths(exchanges: &[Exchange]) -> Vec<&str> {
     exchanges.iter().map(|exchange| exchange.path.as_str()).collect()
 }
 
-/// The list of messages of a body, under the name that its API has for it.
+/// A request's body: only its list of messages, under the name that the list has in the request's
+/// API.
 #[derive(Deserialize)]
 struct Body<'a> {
     #[serde(borrow, alias = "input", alias = "contents")]
     messages: Vec<&'a RawValue>,
 }
 
-/// The messages of a request, byte for byte but for marks for the cache, which move.
+/// The messages of a request, byte for byte except that the marks for the cache, which move, are
+/// left out.
 fn messages(text: &str) -> anyhow::Result<Vec<String>> {
     let body: Body<'_> = serde_json::from_str(text).context("a body has messages")?;
     Ok(body.messages.iter().map(|message| without_marks(message.get())).collect())
 }
 
-/// A message without `cache_control`: its value is an object without a brace in a text.
+/// A message without its `cache_control` fields. The first `}` after such a field must end its
+/// value: no text in the value may contain a brace.
 fn without_marks(message: &str) -> String {
     let mut left = message.to_owned();
     while let Some(start) = left.find(r#","cache_control":{"#) {
