@@ -10,7 +10,8 @@ use crate::case::Case;
 use crate::machine::{Machine, ended};
 use crate::task::Task;
 
-/// System calls that change something. The process is killed at them, or they fail.
+/// System calls that change something. Each fault kills the process at such a call, or lets the
+/// call fail.
 const WRITING: &[&str] = &[
     "chmod",
     "copy_file_range",
@@ -40,14 +41,14 @@ const WRITING: &[&str] = &[
     "write",
     "writev",
 ];
-/// System calls that only read. They fail.
+/// System calls that only read. Each fault lets such a call fail.
 const READING: &[&str] =
     &["fstat", "getdents64", "lstat", "newfstatat", "openat", "pread64", "read", "stat", "statx"];
 
-/// Maximum number of faults at each reading call in a task.
+/// The number of places at which a reading call of one name is disturbed in a task, at most.
 const LOOKS: usize = 10;
 
-/// The faults at a call.
+/// The faults at a call that changes something.
 const TO_WRITING: &[&str] = &["signal=KILL", "error=ENOSPC", "error=EIO", "error=EACCES"];
 const TO_READING: &[&str] = &["error=EIO", "error=EACCES"];
 
@@ -56,12 +57,13 @@ const TO_READING: &[&str] = &["error=EIO", "error=EACCES"];
 struct Point {
     task: usize,
     call: String,
-    /// Its number among the calls with this name, from 1.
+    /// The number of the call among the calls with this name, from 1.
     nth: usize,
     deed: &'static str,
 }
 
-/// All system calls of all tasks that concern the home folder.
+/// The points at which faults are injected: the system calls of all tasks that name the home
+/// folder, each with each of its faults. Of the calls that only read, some are left out.
 pub(crate) struct Calls<'a> {
     tasks: &'a [Task],
     points: Vec<Point>,
@@ -76,11 +78,11 @@ pub(crate) fn can_trace() -> bool {
 }
 
 impl Calls<'_> {
-    /// Runs every task once to record its calls.
+    /// Runs every task once to record the task's calls.
     ///
     /// # Errors
     ///
-    /// If a task fails under `strace`.
+    /// If a task fails under `strace`, or no call names the home.
     pub(crate) fn new(tasks: &[Task]) -> anyhow::Result<Calls<'_>> {
         let mut points = Vec::new();
         for (idx, task) in tasks.iter().enumerate() {
@@ -99,8 +101,9 @@ impl Calls<'_> {
         self.points.len()
     }
 
-    /// Case number `seed`, in an order in which adjacent cases belong to different tasks; after
-    /// [`len`](Self::len) cases each point was hit once.
+    /// The case with the number `seed`. The order is such that cases with neighbouring numbers are
+    /// far apart in the list of points, and that [`len`](Self::len) cases with successive numbers
+    /// come to each point once.
     pub(crate) fn case(&self, seed: u64) -> anyhow::Result<Case> {
         let len = self.points.len();
         let at = (seed as u128 * stride(len) as u128 % len as u128) as usize;
@@ -122,7 +125,8 @@ impl Calls<'_> {
     }
 }
 
-/// A step width that reaches each of `len` places, far from the one before.
+/// A step width with which `len` steps around a ring of `len` places reach every place, each far
+/// from the place before it.
 fn stride(len: usize) -> usize {
     let divides = |one: usize, mut other: usize| {
         let mut one = one;
@@ -138,12 +142,12 @@ fn log(machine: &Machine) -> std::path::PathBuf {
     machine.home.with_file_name("calls")
 }
 
-/// The calls of a task that is not disturbed: for each its name and its number.
+/// The calls of a task that is not disturbed: the name and the number of each.
 fn made(task: &Task) -> anyhow::Result<Vec<(String, usize)>> {
     let machine = task.machine()?;
     let names = [WRITING, READING].concat().join(",");
     let mut command = machine.command("strace");
-    // A name that this processor does not have must not be an error.
+    // `?`: the name of a call that this processor does not have must not be an error.
     let trace = format!("trace=?{}", names.replace(',', ",?"));
     command.args(["-f", "-y", "-qq", "--seccomp-bpf", "-o"]).arg(log(&machine));
     command.args(["-e", &trace]).arg(machine.program()).args(&task.args);
@@ -154,7 +158,9 @@ fn made(task: &Task) -> anyhow::Result<Vec<(String, usize)>> {
     Ok(points(&text, &machine.home.to_string_lossy()))
 }
 
-/// The calls in a log of strace that name `home`. Each thread is numbered on its own.
+/// The calls in a log of strace that name `home`, as [`thinned`] leaves them. The number counts the
+/// calls with one name in one thread, also the calls that do not name `home`; two threads may have
+/// the same number.
 fn points(log: &str, home: &str) -> Vec<(String, usize)> {
     let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let mut found = Vec::new();
@@ -175,8 +181,8 @@ fn points(log: &str, home: &str) -> Vec<(String, usize)> {
     thinned(found)
 }
 
-/// Reduces the number of points: programs read far more often than they write, mostly in loops. A
-/// few calls of each reading kind are enough; all writing calls stay.
+/// Leaves all calls that change something, and of the calls that only read at most [`LOOKS`] of
+/// each name: programs read far more often than they write, mostly in loops.
 fn thinned(found: Vec<(String, usize)>) -> Vec<(String, usize)> {
     let mut kept = Vec::new();
     for group in found.chunk_by(|one, other| one.0 == other.0) {

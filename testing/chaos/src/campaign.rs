@@ -17,7 +17,8 @@ use crate::{call, damage, disk, hostile, kill, mutant, proxy, vault, writer};
 pub struct Campaign {
     /// The program that is tested.
     pub program: PathBuf,
-    /// The duration, without preparations.
+    /// How long cases are run, without the time of the preparations. The case that runs at the end
+    /// is finished.
     pub time: Duration,
     /// The number of the first case of each part.
     pub seed: u64,
@@ -67,7 +68,7 @@ impl Part {
         (Part::Vault, 6),
     ];
 
-    /// Its name on the command line.
+    /// The part's name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Part::Kill => "kill",
@@ -118,7 +119,8 @@ pub struct Figures {
     pub part: Part,
     /// Number of cases that were run.
     pub cases: u64,
-    /// Number of cases in which the fault occurred before the command ended.
+    /// Number of cases in which the fault occurred before the command ended. Parts without such a
+    /// moment, for example damaged archives, count every case.
     pub hits: u64,
     /// Number of cases with a violation of each kind: lost, wrong, crashed, left behind.
     pub violations: [u64; 4],
@@ -131,11 +133,13 @@ pub struct Report {
     pub figures: Vec<Figures>,
     /// What could not be tested here, and why.
     pub left_out: Vec<(String, String)>,
-    /// The number of points of `call`: after so many cases each was hit once.
+    /// The number of points of the part `call`: after so many cases of it, each point was tried
+    /// once. 0 if the part did not run.
     pub points: usize,
 }
 
-/// A part while it runs, with the function that runs a case by its number.
+/// A part while the campaign runs: its figures, its share of the time, the time spent so far, and
+/// the function that runs the case with a given number.
 struct Running<'a> {
     figures: Figures,
     share: u32,
@@ -147,7 +151,7 @@ struct Running<'a> {
 ///
 /// # Errors
 ///
-/// If the program fails without a fault, or the disk is full.
+/// If the program fails without a fault, a case cannot be run, or the disk is full.
 pub fn run(campaign: &Campaign, say: &mut dyn FnMut(&str)) -> anyhow::Result<Report> {
     let program = &campaign.program;
     let (tasks, undone) = prepare_tasks(campaign, say)?;
@@ -219,7 +223,7 @@ pub fn run(campaign: &Campaign, say: &mut dyn FnMut(&str)) -> anyhow::Result<Rep
     Ok(Report { figures: running.iter().map(|it| it.figures).collect(), left_out, points })
 }
 
-/// The tasks, if a part that is run needs them, and what could not be prepared.
+/// The tasks, and what could not be prepared; both are empty if no chosen part needs tasks.
 fn prepare_tasks(
     campaign: &Campaign,
     say: &mut dyn FnMut(&str),
@@ -232,7 +236,8 @@ fn prepare_tasks(
     Task::all(&campaign.program)
 }
 
-/// Runs cases until the time is over; the next is always of the part that is furthest behind.
+/// Runs cases until the time is over or every part has had its maximum number of cases. The next
+/// case is always of the part that has used the least time in proportion to its share.
 fn all(
     campaign: &Campaign,
     running: &mut [Running<'_>],

@@ -6,7 +6,8 @@ use crate::violation::Violation;
 #[derive(Debug)]
 pub(crate) struct Case {
     pub(crate) what: String,
-    /// Whether the fault occurred before the command ended.
+    /// Whether the fault occurred before the command ended; always true in parts without such a
+    /// moment.
     pub(crate) hit: bool,
     pub(crate) violations: Vec<Violation>,
 }

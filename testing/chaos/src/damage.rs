@@ -1,4 +1,4 @@
-//! Damages archives: a restore must be right, or change nothing and report the damage.
+//! Damages archives: a restore must give the original back, or fail and change nothing.
 
 use std::fs;
 
@@ -19,8 +19,9 @@ pub(crate) struct Archived {
 }
 
 impl Archived {
-    /// Compacts a subject `rounds` times; the last time no result is kept whole. `None` if that
-    /// removes nothing.
+    /// Compacts another session, and then a subject `rounds` times. If `rounds` is 1, the subject's
+    /// own options are used; otherwise the last round keeps no result whole. `None` if nothing was
+    /// removed from the subject.
     ///
     /// # Errors
     ///
@@ -40,9 +41,9 @@ impl Archived {
         for round in 0..rounds {
             let mut args = subject.compact();
             if rounds > 1 {
-                // Use the recipe whose stubs have references: with others it cannot be seen that
-                // the newest part of the archive is gone. The first round removes less, so that
-                // something is left for the second.
+                // Use the default recipe, whose stubs have references: with other stubs nobody
+                // could see that the newest part of the archive is gone. The first round removes
+                // less, so that the second has something left to remove.
                 args.retain(|arg| !arg.starts_with("--recipe") && !arg.starts_with("--keep-turns"));
                 args.push(if round == 0 { "--keep-results=4" } else { "--keep-results=0" });
             }
@@ -56,11 +57,11 @@ impl Archived {
     }
 }
 
-/// Damages a part of an archive and restores.
+/// Damages a pack of an archive, and checks what `archive verify` and a restore make of it.
 ///
 /// # Errors
 ///
-/// If the program cannot be started.
+/// If the program cannot be started, or a file cannot be changed.
 pub(crate) fn case(several: &[Archived], seed: u64) -> anyhow::Result<Case> {
     let mut numbers = Numbers::new(seed);
     let archived = numbers.one_of(several);
@@ -103,7 +104,7 @@ pub(crate) fn case(several: &[Archived], seed: u64) -> anyhow::Result<Case> {
 /// The damage done to an archive.
 struct Done {
     what: String,
-    /// Whether each remaining pack is intact.
+    /// Whether each pack that is there is intact: nothing changed, or one was removed.
     is_whole: bool,
 }
 
@@ -135,7 +136,7 @@ fn damage(packs: &[std::path::PathBuf], numbers: &mut Numbers) -> anyhow::Result
             let other = numbers.one_of(packs);
             bytes = fs::read(other)?;
             let other = other.file_name().context("a name")?.to_string_lossy();
-            // A pack names its session, so that this is noticed.
+            // A pack names its session, so that the program notices this.
             format!("{other} copied over {name}")
         }
     };

@@ -18,7 +18,8 @@ pub(crate) fn can_mount() -> bool {
     shell.status().is_ok_and(|status| status.success())
 }
 
-/// Runs a task on a disk that becomes full at some point.
+/// Runs a task with one of three kinds of full disk: a limit of the file size, a full device for
+/// the output or, if `can_mount` is set, a small disk.
 ///
 /// # Errors
 ///
@@ -26,7 +27,7 @@ pub(crate) fn can_mount() -> bool {
 pub(crate) fn case(tasks: &[Task], can_mount: bool, seed: u64) -> anyhow::Result<Case> {
     let mut numbers = Numbers::new(seed);
     let task = numbers.one_of(tasks);
-    // These write paths of the home, and the disk is mounted at another path.
+    // These commands write paths of the home, but the small disk is mounted at another path.
     let names_paths =
         matches!(task.verb, Verb::Install | Verb::Uninstall | Verb::Render | Verb::Undo);
     let can_mount = can_mount && !names_paths;
@@ -37,10 +38,10 @@ pub(crate) fn case(tasks: &[Task], can_mount: bool, seed: u64) -> anyhow::Result
     }
 }
 
-/// Limits the file size: writing beyond it fails, or kills the process.
+/// Limits the file size: a write beyond the limit fails, or kills the process.
 fn limit(task: &Task, numbers: &mut Numbers) -> anyhow::Result<Case> {
     let machine = task.machine()?;
-    // In units of 512 bytes.
+    // The limit in units of 512 bytes.
     let units = numbers.below(200).to_string();
     let (how, trap) =
         if numbers.once_in(2) { ("killed", "") } else { ("an error", "trap '' XFSZ; ") };
@@ -69,12 +70,14 @@ fn nothing_is_read(task: &Task) -> anyhow::Result<Case> {
     })
 }
 
-/// Puts the home on a disk with little room. The result is checked on a large disk.
+/// Puts the home on a disk with little room. The result is copied to a large disk and checked
+/// there.
 fn small_disk(task: &Task, numbers: &mut Numbers) -> anyhow::Result<Case> {
     let source = task.machine()?;
     let size: u64 = source.files("").iter().flat_map(fs::metadata).map(|it| it.len()).sum();
     let n = source.files("").len() as u64;
-    // Whole pages, and some folders.
+    // Besides the size of the files: room for whole pages, for some folders, and for a part of the
+    // work.
     let room = size / 1_024 + 8 * n + 40 + numbers.below(160) as u64;
     let disk = source.home.with_file_name("disk");
     let copy = source.home.with_file_name("copy");

@@ -16,7 +16,8 @@ use crate::numbers::Numbers;
 use crate::subject::{State, Subject, subjects};
 use crate::violation::{Kind, Violation};
 
-/// Paths of agents' files that epitome opens; each may be something else.
+/// Paths of files that epitome opens: files of agents, of the user and of epitome itself. In a
+/// case, some of them are something else than a file.
 const PLACES: &[&str] = &[
     ".claude/projects/-home-dev-project/00000000-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl",
     ".claude/projects/-other",
@@ -57,7 +58,7 @@ const PLACES: &[&str] = &[
     "pages/manifest.json",
 ];
 
-/// Commands that read the whole home: `{}` is a good session.
+/// Commands that run in a hostile home; most read the whole home. `{}` is a good session.
 const COMMANDS: &[&str] = &[
     "list",
     "list --json",
@@ -79,7 +80,7 @@ const COMMANDS: &[&str] = &[
     "inspect 01a1fb3b",
 ];
 
-/// A home with good sessions of all agents.
+/// A home with good sessions of several agents.
 pub(crate) struct Homes {
     start: Machine,
     subjects: Vec<(Subject, State)>,
@@ -102,8 +103,8 @@ impl Homes {
         Ok(Homes { start, subjects })
     }
 
-    /// Puts hostile things into a home, runs a command over it, and compacts and restores a good
-    /// session there.
+    /// Puts hostile things into a home, runs one of [`COMMANDS`] there, and compacts and restores a
+    /// good session. Afterwards every good session must be as before.
     pub(crate) fn case(&self, seed: u64) -> anyhow::Result<Case> {
         let mut numbers = Numbers::new(seed);
         let machine = self.start.like()?;
@@ -112,7 +113,8 @@ impl Homes {
         let mut messages = Vec::new();
         for _ in 0..1 + numbers.below(5) {
             let place = *numbers.one_of(PLACES);
-            // Something in place of the good session's own folder would prevent compacting it.
+            // What is already in the home stays: if it were replaced, the good session could not be
+            // compacted.
             if machine.home.join(place).symlink_metadata().is_err() {
                 messages.push(hostile(&machine.home.join(place), &mut numbers, &mut sockets)?);
             }
@@ -144,7 +146,8 @@ impl Homes {
     }
 }
 
-/// Makes something at a path that is not a plain file, or a file with an odd name.
+/// Makes at a path something that is not a plain file, or an unreadable file, or next to the path a
+/// file with an odd name. Returns a description; "nothing" if the folder cannot be made.
 fn hostile(
     path: &Path,
     numbers: &mut Numbers,
@@ -162,7 +165,7 @@ fn hostile(
             "a pipe"
         }
         3 => {
-            // The name of a socket has a small maximum length.
+            // A failure is ignored: the path of a socket has a small maximum length.
             sockets.extend(UnixListener::bind(path));
             "a socket"
         }
@@ -199,7 +202,8 @@ fn hostile(
     Ok(format!("{what} as {name}"))
 }
 
-/// Folders without permissions can only be removed by the administrator.
+/// Gives the folders back their permissions: without them, only the administrator could remove the
+/// home.
 fn open_again(home: &Path) {
     for place in PLACES {
         let path = home.join(place);

@@ -7,7 +7,8 @@ use crate::machine::ended;
 use crate::numbers::Numbers;
 use crate::task::Task;
 
-/// Starts a task and kills it after a part of the time that it takes.
+/// Starts a task and kills it after a random part of the time that it takes undisturbed; in a few
+/// cases after a little more than that time.
 ///
 /// # Errors
 ///

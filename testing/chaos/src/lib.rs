@@ -1,7 +1,7 @@
 //! Injects faults into the program, by seed: kills, errors of system calls, full disks, damaged
-//! archives, damaged sessions, busy writers, killed keepers and hostile homes.
+//! archives, damaged sessions, busy writers, killed proxies, killed keepers and hostile homes.
 //!
-//! Each case starts on a machine of its own, disturbs one command, and then checks what
+//! Each case starts in a home folder of its own, disturbs a command there, and then checks what
 //! `docs/invariants.md` promises: every file has its old or its new content, the original can be
 //! restored byte for byte, the archive is sound, nothing is left behind, nothing panics or hangs. A
 //! case is determined by its part and its number, except for the moment of a kill.

@@ -1,4 +1,4 @@
-//! A temporary home folder for each case, and the program run in it with a deadline.
+//! A temporary home folder for each case, and runs of the program in this folder, with a deadline.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -13,12 +13,12 @@ use anyhow::Context as _;
 /// A command that runs longer counts as hanging.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 
-/// A home folder that is removed when dropped.
+/// A home folder, which is removed when the machine is dropped.
 pub(crate) struct Machine {
     _folder: tempfile::TempDir,
     pub(crate) home: PathBuf,
     program: PathBuf,
-    /// The time that the program takes for the current one.
+    /// The time that the program believes to be the present (`EPITOME_NOW`).
     pub(crate) now: &'static str,
 }
 
@@ -30,7 +30,7 @@ pub(crate) const LATER: &str = "2027-11-21T12:00:00Z";
 /// The end of a command.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// `None` after the deadline.
+    /// `None` if the command was killed at [`DEADLINE`].
     status: Option<ExitStatus>,
     pub(crate) out: String,
     pub(crate) error: String,
@@ -46,7 +46,7 @@ impl Machine {
         Ok(Machine { _folder: folder, home, program: program.to_owned(), now: NOW })
     }
 
-    /// A copy of this home.
+    /// A machine with a copy of this home and with the same time.
     pub(crate) fn like(&self) -> anyhow::Result<Machine> {
         let machine = Machine { now: self.now, ..Machine::new(&self.program)? };
         copy_folder(&self.home, &machine.home)?;
@@ -65,7 +65,8 @@ impl Machine {
         Ok(path)
     }
 
-    /// A command that runs `program` in this home, with no other environment.
+    /// A command that runs `program` in this home; of this process's environment it only has
+    /// `PATH`.
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -81,14 +82,14 @@ impl Machine {
         command
     }
 
-    /// Runs epitome and waits until it ends or the deadline is over.
+    /// Runs epitome until it ends, or kills it at the deadline.
     pub(crate) fn run(&self, args: &[&str]) -> anyhow::Result<Ended> {
         let mut command = self.command(&self.program);
         command.args(args);
         ended(command, None)
     }
 
-    /// Every file below the home with one of these extensions.
+    /// Every file below the home whose path ends with `ending`, sorted.
     pub(crate) fn files(&self, ending: &str) -> Vec<PathBuf> {
         let mut found = Vec::new();
         walk(&self.home, &mut found);
@@ -98,7 +99,8 @@ impl Machine {
     }
 }
 
-/// Runs a command to its end, or kills it after `life` or the deadline.
+/// Runs a command to its end, but kills it after `life`, or after [`DEADLINE`] if `life` is `None`.
+/// Of each output, the first mebibyte is read.
 pub(crate) fn ended(mut command: Command, life: Option<Duration>) -> anyhow::Result<Ended> {
     let (mut out, mut error) = (tempfile::tempfile()?, tempfile::tempfile()?);
     command.stdout(out.try_clone()?).stderr(error.try_clone()?);
@@ -131,7 +133,7 @@ fn text(file: &mut File) -> anyhow::Result<String> {
 }
 
 impl Ended {
-    /// The exit code of the program.
+    /// The exit code of the program; `None` if it was killed.
     pub(crate) fn code(&self) -> Option<i32> {
         self.status.and_then(|status| status.code())
     }
@@ -140,7 +142,8 @@ impl Ended {
         self.status.is_some_and(|status| status.signal().is_some())
     }
 
-    /// What no command may do, whatever the fault: hang, panic, crash.
+    /// What this command did that no command may do, whatever the fault: hang, panic or crash. The
+    /// signals of the faults themselves, `SIGKILL` (9) and `SIGXFSZ` (25), are no crash.
     pub(crate) fn misbehaved(&self) -> Option<String> {
         let signal = self.status.and_then(|status| status.signal());
         let crash = signal.filter(|it| ![9, 25].contains(it));
@@ -153,7 +156,8 @@ impl Ended {
         }
     }
 
-    /// The beginning of its output for people, on one line.
+    /// The exit code and the first lines of the output, standard error first, on one line: for
+    /// reports.
     pub(crate) fn beginning_of_output(&self) -> String {
         let lines: Vec<&str> = self.error.lines().chain(self.out.lines()).take(4).collect();
         let code = self.code().map_or("no status".to_owned(), |code| format!("status {code}"));
@@ -161,7 +165,7 @@ impl Ended {
     }
 }
 
-/// Copies regular files and folders.
+/// Copies the regular files and the folders in a folder. Links, pipes and sockets are left out.
 pub(crate) fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {

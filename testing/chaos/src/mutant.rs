@@ -31,7 +31,9 @@ thread_local! {
 }
 
 impl Library {
-    /// Sessions of every format: recorded ones, corpus cases, and generated ones if available.
+    /// Prepares sessions of every format: recorded ones, corpus cases and, where a generator
+    /// exists, generated ones. From now on a panic in a thread named `mutants` is noted and not
+    /// printed.
     pub(crate) fn new() -> Library {
         let mut kinds = Vec::new();
         for format in FORMATS {
@@ -51,7 +53,8 @@ impl Library {
         Library { kinds }
     }
 
-    /// A damaged session is read, compacted with every recipe, and restored.
+    /// Checks the properties of sessions (`properties::session`) with a damaged session. A panic is
+    /// a violation, and so is a duration beyond the deadline.
     pub(crate) fn case(&self, seed: u64) -> anyhow::Result<Case> {
         let (format, strategy) = Numbers::new(seed).one_of(&self.kinds);
         let mutant = value(strategy, seed)?;
@@ -87,7 +90,7 @@ fn value<T: std::fmt::Debug>(strategy: &BoxedStrategy<T>, seed: u64) -> anyhow::
     Ok(tree.map_err(|err| anyhow::anyhow!("no value: {err}"))?.current())
 }
 
-/// Commands that are run after a compaction and a restore: `{}` is the session.
+/// Commands of which each case runs one after the compaction and the restore. `{}` is the session.
 const QUESTIONS: &[&str] = &[
     "inspect {}",
     "inspect {} --json",
@@ -108,7 +111,7 @@ const QUESTIONS: &[&str] = &[
     "archive verify",
 ];
 
-/// Damaged sessions that the program compacts, after appending, and restores.
+/// Sessions that a case damages and then lets the program compact and restore.
 pub(crate) struct Program {
     start: Machine,
     subjects: Vec<Subject>,
@@ -119,7 +122,9 @@ impl Program {
         Ok(Program { start: Machine::new(program)?, subjects: subjects()? })
     }
 
-    /// Damages one file of a subject, then compacts, appends and restores.
+    /// Damages one file of a subject and compacts it; then, in some cases, appends a line to the
+    /// session's own file; then restores. The files must be as before, apart from the line. At the
+    /// end, one of [`QUESTIONS`] is asked.
     pub(crate) fn case(&self, seed: u64) -> anyhow::Result<Case> {
         let mut numbers = Numbers::new(seed);
         let mut subject = numbers.one_of(&self.subjects).clone();
@@ -173,7 +178,7 @@ impl Program {
     }
 }
 
-/// Appends as agents do: opened, written whole, closed.
+/// Appends as agents do: opens the file, writes all bytes with one call, and closes it.
 pub(crate) fn append(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     use std::io::Write as _;
     let mut file = std::fs::File::options().append(true).open(path)?;

@@ -27,7 +27,7 @@ impl Numbers {
         &several[self.below(several.len())]
     }
 
-    /// True once in `n` times.
+    /// True once in `n` times on average.
     pub(crate) fn once_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }

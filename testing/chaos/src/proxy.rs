@@ -16,12 +16,13 @@ use crate::machine::{DEADLINE, Machine};
 use crate::numbers::Numbers;
 use crate::violation::{Kind, Violation};
 
-/// Requests of a conversation; each after the first has one more result.
+/// The number of requests of a conversation. The first has no result; each later one has one result
+/// more than the one before.
 const REQUESTS: usize = 6;
 /// The beginning of every stub.
 const STUB: &str = "[epitome k";
 
-/// A service that answers every request, and keeps the bodies.
+/// A service that answers every request, and keeps the requests' bodies.
 struct Service {
     address: SocketAddr,
     bodies: Arc<Mutex<Vec<String>>>,
@@ -36,18 +37,19 @@ struct Proxy {
 /// The conversation that is disturbed.
 pub(crate) struct Conversation {
     program: std::path::PathBuf,
-    /// The bodies of its requests.
+    /// The bodies of the conversation's requests.
     requests: Vec<String>,
-    /// The time that all of them take.
+    /// The time that all requests take without a fault.
     time: Duration,
 }
 
 impl Conversation {
-    /// Sends all requests once without a fault.
+    /// Makes the requests, and sends them all once without a fault to measure the time.
     ///
     /// # Errors
     ///
-    /// If the proxy does not start, or nothing is shortened.
+    /// If the proxy does not start, a request fails, or the last request does not have the expected
+    /// number of shortened results.
     pub(crate) fn new(program: &Path) -> anyhow::Result<Conversation> {
         let requests = (0..REQUESTS).map(body).collect();
         let program = program.to_owned();
@@ -67,7 +69,8 @@ impl Conversation {
         Ok(conversation)
     }
 
-    /// Kills the proxy after a part of the time, starts another one, and sends the rest.
+    /// Kills the proxy after a random part of the time, in half of the cases tears a line of the
+    /// proxy's memo, starts another proxy, and sends the requests that were not answered.
     ///
     /// # Errors
     ///
@@ -100,7 +103,8 @@ impl Conversation {
         })
     }
 
-    /// Sends requests until the proxy is killed, and returns how many were answered.
+    /// Sends requests while the proxy lives, kills the proxy after `life`, and returns how many
+    /// requests were answered.
     fn until_killed(&self, mut proxy: Proxy, life: Duration) -> usize {
         let address = proxy.address.clone();
         let requests = self.requests.clone();
@@ -115,7 +119,9 @@ impl Conversation {
         client.join().unwrap_or_default()
     }
 
-    /// Every request begins with what arrived before it, and what is missing can be shown.
+    /// Checks that every request that arrived begins with the messages of the one before it, that
+    /// every result but the first was shortened, and that `epitome show` prints what each stub
+    /// stands for.
     fn check(
         &self,
         machine: &Machine,
@@ -155,7 +161,8 @@ impl Conversation {
     }
 }
 
-/// Appends the beginning of a line to the memo, as a write that was interrupted leaves it.
+/// Appends the beginning of its own content to the memo, without a line feed at the end, as a write
+/// that was interrupted leaves it.
 fn tear(machine: &Machine, numbers: &mut Numbers) -> anyhow::Result<()> {
     for path in machine.files(".jsonl") {
         let mut bytes = fs::read(&path)?;
@@ -170,7 +177,8 @@ fn violation(kind: Kind, what: String) -> Violation {
     Violation { kind, what }
 }
 
-/// The body of a request with `results` results, each with the lines of the first and some more.
+/// The body of a request with `results` results: each has the same 150 lines and one line of its
+/// own.
 fn body(results: usize) -> String {
     let mut messages = vec![json!({"role": "user", "content": "Build it."})];
     for n in 0..results {
@@ -208,7 +216,7 @@ impl Service {
     }
 }
 
-/// Answers the requests of a connection, until it ends or is broken.
+/// Answers the requests of a connection until the client closes it or something is not as expected.
 fn serve(stream: TcpStream, bodies: &Mutex<Vec<String>>) -> Option<()> {
     let mut writer = stream.try_clone().ok()?;
     let mut reader = BufReader::new(stream);
@@ -226,7 +234,8 @@ fn serve(stream: TcpStream, bodies: &Mutex<Vec<String>>) -> Option<()> {
 
 const ANSWER: &str = r#"{"type":"message","role":"assistant","content":[]}"#;
 
-/// Reads the head of a message.
+/// Reads the head of a request and returns the length of the body, 0 if the head does not say;
+/// `None` if the head breaks off or the length is no number.
 fn length_of_body(reader: &mut impl std::io::BufRead) -> Option<usize> {
     let mut length = 0;
     loop {
@@ -269,7 +278,7 @@ impl Drop for Proxy {
 /// Sends a request, and reads its response.
 fn send(address: &str, body: &str) -> anyhow::Result<()> {
     let mut stream = TcpStream::connect(address)?;
-    // A client that waits longer hangs.
+    // Without a limit, a proxy that does not answer would let the client wait for ever.
     stream.set_read_timeout(Some(DEADLINE))?;
     let head = format!("POST /v1/messages HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n");
     let length = format!("content-length: {}\r\n\r\n", body.len());

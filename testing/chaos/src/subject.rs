@@ -1,4 +1,5 @@
-//! The sessions that faults are injected for: recorded ones of each agent, in their usual places.
+//! The sessions for which faults are injected: recorded sessions of several agents, in their usual
+//! places.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +18,8 @@ const LARGEST: usize = 70_000;
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
     pub(crate) name: &'static str,
-    /// Paths below the home, with the content of these files. The first is the session's own.
+    /// The session's files: the path below the home, and the content, of each. The first is the
+    /// session's own file; others are files of sub-agents.
     pub(crate) files: Vec<(String, Vec<u8>)>,
     /// The argument of commands: a path below the home, or an id.
     pub(crate) target: String,
@@ -79,7 +81,8 @@ fn compressed() -> anyhow::Result<Subject> {
 }
 
 fn gemini() -> anyhow::Result<Subject> {
-    // Split into pieces, because it must not look like a folder of this machine.
+    // The path is split into pieces, because the source must not contain what looks like a folder
+    // of this machine.
     let chats = concat!(".gemini/", "tmp", "/project/chats");
     let path = format!("{chats}/session-2026-11-21T05-39-dd0e649e.jsonl");
     let mut subject = one("gemini with a sub-agent", &path, beginning("gemini", "pricing"), &[]);
@@ -108,7 +111,7 @@ fn one(name: &'static str, path: &str, bytes: Vec<u8>, more: &'static [&'static 
     Subject { name, files: vec![(path.to_owned(), bytes)], target: path.to_owned(), more }
 }
 
-/// The first records of a session, up to the maximum size.
+/// The first records of a session, [`LARGEST`] bytes at most; at least one record.
 fn beginning(agent: &str, name: &str) -> Vec<u8> {
     cut(&fixtures::get(agent, name).bytes())
 }
@@ -125,7 +128,7 @@ fn cut(bytes: &[u8]) -> Vec<u8> {
 }
 
 impl Subject {
-    /// Stores the session where its agent does.
+    /// Stores the session's files where its agent stores them.
     pub(crate) fn put(&self, machine: &Machine) -> anyhow::Result<()> {
         for (name, bytes) in &self.files {
             machine.write(name, bytes)?;
@@ -133,7 +136,7 @@ impl Subject {
         Ok(())
     }
 
-    /// The command that compacts it.
+    /// The command that compacts the session.
     pub(crate) fn compact(&self) -> Vec<&str> {
         let plain = ["--keep-turns=0", "--count=estimate", "--recipe=transcript"];
         let mut args = vec!["compact", &*self.target];
@@ -141,13 +144,13 @@ impl Subject {
         args
     }
 
-    /// The command that restores it.
+    /// The command that restores the session.
     pub(crate) fn restore(&self) -> Vec<&str> {
-        // What was imported is restored only after a confirmation.
+        // `--yes`: a session whose archive was imported is restored only after a confirmation.
         vec!["restore", &*self.target, "--yes"]
     }
 
-    /// The current content of its files.
+    /// The current content of the session's files.
     pub(crate) fn state(&self, machine: &Machine) -> anyhow::Result<State> {
         let mut state = State::new();
         for (name, _) in &self.files {
@@ -157,7 +160,8 @@ impl Subject {
     }
 }
 
-/// The content of a file: the rows of a database, the bytes of another file.
+/// The content of a file: the rows of a database, the bytes of any other file; `None` if there is
+/// no file.
 pub(crate) fn content(path: &Path) -> anyhow::Result<Option<Vec<u8>>> {
     if !path.exists() {
         Ok(None)
@@ -168,8 +172,8 @@ pub(crate) fn content(path: &Path) -> anyhow::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Every row of every table, as text. A copy is read: reading a database that a killed process left
-/// repairs it, which epitome must do itself.
+/// Every row of every table, as text. Reading a database that a killed process left repairs it;
+/// since epitome must do that itself, only a copy is read here.
 fn rows(path: &Path) -> anyhow::Result<Vec<u8>> {
     let folder = tempfile::tempdir()?;
     let copy = folder.path().join("copy.db");
@@ -182,7 +186,7 @@ fn rows(path: &Path) -> anyhow::Result<Vec<u8>> {
     let connection = Connection::open_with_flags(&copy, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let mut text = String::new();
     for table in tables(&connection).unwrap_or_default() {
-        // Of a damaged database, read as much as possible.
+        // Of a damaged database as much as possible is read; the error stands in place of the rest.
         if let Err(err) = table_rows(&connection, &table, &mut text) {
             text.push_str(&format!("{table}: {err}\n"));
         }
@@ -206,7 +210,8 @@ fn table_rows(connection: &Connection, table: &str, text: &mut String) -> rusqli
     Ok(())
 }
 
-/// A session of no other task, which is compacted and then removed.
+/// A session that no task works on. Tasks need a second session in the archive: `collect` compacts
+/// this one and then removes it.
 pub(crate) fn gone() -> Subject {
     let path = concat!(
         ".pi/agent/sessions/--home-dev-other--/",

@@ -13,14 +13,16 @@ pub(crate) struct Task {
     pub(crate) name: String,
     pub(crate) verb: Verb,
     pub(crate) subject: Subject,
-    /// Copied for each case.
+    /// The machine before `first` and before the command; each case copies it.
     start: Machine,
-    /// A command that is run first on each copy, because it writes paths of the copy.
+    /// A command that must run on each copy before this one, because it writes paths of the copy.
     first: Option<Vec<String>>,
     pub(crate) args: Vec<String>,
-    /// The content of the files before, after, and before any compaction or installation.
+    /// The content of the subject's files before the command.
     before: State,
+    /// The content of these files after the command ran without a fault.
     after: State,
+    /// The content of these files before any compaction or installation.
     original: State,
 }
 
@@ -46,7 +48,8 @@ const SETTINGS: (&str, &[u8]) =
     (".claude/settings.json", b"{\n  \"model\": \"opus\", \"hooks\": {}\n}\n");
 
 impl Task {
-    /// Every command that is disturbed, on every subject where that makes a difference.
+    /// All tasks: `compact`, `restore`, `archive gc` and, if the program has it, `undo` with every
+    /// subject, other commands with some subjects. Also returns what was left out.
     pub(crate) fn all(program: &Path) -> anyhow::Result<(Vec<Task>, Vec<String>)> {
         let mut tasks = Vec::new();
         let mut left_out = Vec::new();
@@ -82,7 +85,7 @@ impl Task {
         Task::new(Verb::Compact, subject, start, &args, None)
     }
 
-    /// The machine after this task without a fault.
+    /// A machine on which this task's command has run without a fault.
     fn done(&self) -> anyhow::Result<Machine> {
         let machine = self.machine()?;
         let ended = machine.run(&self.args())?;
@@ -104,7 +107,8 @@ impl Task {
         self.followed_by(Verb::Undo, &["undo", "--yes"])
     }
 
-    /// A garbage collection of the archive: another session was removed by its agent, this one not.
+    /// A garbage collection of the archive, after another session was removed by its agent; the
+    /// archive of this task's session must stay.
     fn collect(&self) -> anyhow::Result<Task> {
         let mut machine = self.done()?;
         let mut gone = crate::subject::gone();
@@ -114,13 +118,14 @@ impl Task {
         for (name, _) in gone.files.drain(..) {
             std::fs::remove_file(machine.home.join(name))?;
         }
-        // Nothing is retained any longer.
+        // At this time the archive of a removed session has expired.
         machine.now = LATER;
         let args = ["archive", "gc", "--yes"];
         Task::new(Verb::Collect, &self.subject, machine, &args, Some(&self.original))
     }
 
-    /// An import: the session is here, and its part of the archive is in a tar.
+    /// An import: the compacted session is on the machine, and its part of the archive is only in a
+    /// tar file.
     fn import(&self) -> anyhow::Result<Task> {
         let machine = self.done()?;
         let id = &self.subject.target;
@@ -151,8 +156,8 @@ impl Task {
         self.followed_by(Verb::Uninstall, &["uninstall", "--yes"])
     }
 
-    /// A command that undoes this one on the same machine; this one has written paths of the
-    /// machine.
+    /// A task with a command that undoes this task's command. Since this command writes paths of
+    /// the machine, it runs first on each copy.
     fn followed_by(&self, verb: Verb, args: &[&str]) -> anyhow::Result<Task> {
         let mut task = Task {
             name: format!("{verb:?}, {}", self.subject.name).to_lowercase(),
@@ -171,7 +176,7 @@ impl Task {
         Ok(task)
     }
 
-    /// A machine on which the command can be run.
+    /// A copy of the machine on which the command can be run.
     pub(crate) fn machine(&self) -> anyhow::Result<Machine> {
         let machine = self.start.like()?;
         if let Some(first) = &self.first {
@@ -212,7 +217,7 @@ impl Task {
         self.args.iter().map(String::as_str).collect()
     }
 
-    /// The time that it takes on this machine.
+    /// The time that the command takes here without a fault.
     pub(crate) fn time(&self) -> anyhow::Result<std::time::Duration> {
         let machine = self.machine()?;
         let mut command = machine.command(machine.program());
@@ -265,7 +270,8 @@ impl Task {
         Ok(found)
     }
 
-    /// Everything can be restored, or the command succeeds when repeated.
+    /// Checks that the way back is open: `import` and `render` succeed when repeated, and after all
+    /// other commands than `render` the original files can be brought back.
     fn way_back(
         &self,
         machine: &Machine,
@@ -309,7 +315,8 @@ impl Task {
         Ok(())
     }
 
-    /// The pages are those of an undisturbed run in the same home, as pages contain paths.
+    /// Checks that the pages are those of an undisturbed run. The run is in the same home, because
+    /// pages contain paths.
     fn pages(&self, machine: &Machine, say: &mut impl FnMut(Kind, String)) -> anyhow::Result<()> {
         let folder = machine.home.join(PAGES);
         let found = machine.like()?;
@@ -329,7 +336,8 @@ impl Task {
 mod tests {
     use super::*;
 
-    /// The violations found after a compaction by a program that does nothing, which left `now`.
+    /// Checks which violations are found if a disturbed compaction left `now`, said `said` and
+    /// failed. The program that should restore does nothing.
     fn check(now: &[u8], said: &str, expect: &[Kind]) {
         let program = Path::new("true");
         let files = vec![("s.jsonl".to_owned(), b"whole".to_vec())];

@@ -8,7 +8,7 @@ use anyhow::ensure;
 use crate::machine::{Machine, copy_folder};
 use crate::subject::subjects;
 
-/// Settings and other files of a user, each of which would change what a test sees.
+/// Settings and other files of a user. Each would change what a test sees if the test read it.
 const FILES: &[(&str, &[u8])] = &[
     (".config/epitome/epitome.toml", b"[compaction]\nrecipe = \"s06\"\n"),
     (".config/epitome/recipes/epitome.toml", b"name = \"epitome\"\n"),

@@ -1,7 +1,8 @@
-//! Kills `epitome keep` while agents write, and checks that every version that it kept comes back.
+//! Kills `epitome keep` while agents write, and checks that every version that the keeper kept
+//! comes back.
 //!
-//! A content must come back if it was in its file when a scan ran that completed, or if a keeper
-//! reported it before it was killed, or if the vault lists it.
+//! A file's content must come back if one of these holds: it was in the file during a scan that
+//! completed; a keeper reported it before the keeper was killed; the vault lists it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,15 +20,16 @@ use crate::numbers::Numbers;
 use crate::subject::subjects;
 use crate::violation::{Kind, Violation};
 
-/// How many keepers are killed in a case, at least. A scan that completes follows.
+/// How many keepers are killed in a case, at least. After the last, a scan completes.
 const KILLS: usize = 5;
-/// The number of packs in the vault at the start: some more, and they are merged.
+/// The number of packs in the vault at the start: with some more, keepers merge them.
 const PACKS: usize = 30;
-/// How many of the versions that were in the vault at the start are restored.
+/// How many of the versions that were in the vault at the start are restored at the end.
 const OLD_VERSIONS: usize = 3;
 /// The maximum life of a keeper that waits for changes.
 const LIFE: Duration = Duration::from_millis(1_200);
-/// The clock at each kill: it is also set back.
+/// The times that the program's clock shows; the choice is random, so that the clock is also set
+/// back.
 const TIMES: [&str; 4] = [
     "2026-11-21T12:00:00Z",
     "2026-11-21T12:00:01Z",
@@ -43,15 +45,15 @@ struct Place {
     session: String,
     /// For a sub-agent: the name of its file without the extension.
     part: Option<String>,
-    /// The path below the home.
+    /// The path of the file below the home.
     path: String,
-    /// The place of the session that a part belongs to.
+    /// For a sub-agent: the index of the place of the session that it belongs to.
     owner: Option<usize>,
-    /// What the agent writes first.
+    /// What the agent writes into a new file.
     begin: Vec<u8>,
 }
 
-/// Sessions that agents write, and a vault which has them.
+/// Sessions that agents write, and a machine with them and with a vault of older versions.
 pub(crate) struct Vaults {
     start: Machine,
     places: Vec<Place>,
@@ -64,15 +66,15 @@ pub(crate) struct Vaults {
 /// What must come back on a machine.
 struct Expected<'a> {
     places: &'a [Place],
-    /// The contents that stood during a complete scan, by place and hash.
+    /// The contents that files had during a complete scan, by index of the place and hash.
     contents: BTreeMap<(usize, String), Vec<u8>>,
-    /// The place, number and length of each version that a keeper reported.
+    /// The index of the place, the number and the length of each version that a keeper reported.
     reported: BTreeSet<(usize, u64, u64)>,
     violations: Vec<Violation>,
 }
 
 impl Vaults {
-    /// Fills a vault with versions of sessions.
+    /// Fills a vault with versions of one session, and writes the other sessions.
     ///
     /// # Errors
     ///
@@ -95,7 +97,8 @@ impl Vaults {
         Ok(Vaults { start, places, old, time })
     }
 
-    /// Kills keepers while an agent changes its files, and restores everything that was kept.
+    /// Kills keepers while an agent changes its files, and checks that everything that was kept can
+    /// be restored.
     ///
     /// # Errors
     ///
@@ -105,7 +108,7 @@ impl Vaults {
         let mut machine = self.start.like()?;
         let mut expected = Expected::new(&self.places);
         let mut killed = 0;
-        // A scan may end before it is killed.
+        // A keeper may end before it is killed, and then does not count.
         while killed < KILLS {
             machine.now = TIMES[numbers.below(TIMES.len())];
             killed += self.disturb(&machine, &mut numbers, &mut expected)?;
@@ -139,7 +142,7 @@ impl Vaults {
         let ended_keepers = std::thread::scope(|scope| {
             let is_over = &is_over;
             let agent = scope.spawn(move || {
-                // At least one change, also where the keeper is killed at once.
+                // The agent makes at least one change, even if the keeper is killed at once.
                 loop {
                     act(machine, &self.places, &mut agent_numbers)?;
                     if is_over.load(Ordering::Relaxed) {
@@ -172,7 +175,7 @@ impl Vaults {
     }
 }
 
-/// The places of sessions: two of each of three agents, and a sub-agent.
+/// The places of sessions: two sessions of each of three agents, and a sub-agent.
 fn places() -> anyhow::Result<Vec<Place>> {
     let mut places = Vec::new();
     let mut agents = subjects()?;
@@ -235,7 +238,8 @@ fn act(machine: &Machine, places: &[Place], numbers: &mut Numbers) -> anyhow::Re
     Ok(())
 }
 
-/// Changes bytes in the middle: the length stays, and the time is set back to what it was.
+/// Changes some bytes and leaves the length. The time of the last change is set back to what it was
+/// before, or to the year 1970.
 fn overwrite(path: &PathBuf, mut present: Vec<u8>, numbers: &mut Numbers) -> anyhow::Result<()> {
     let modified = fs::metadata(path)?.modified()?;
     for byte in present.iter_mut().skip(numbers.below(4_000)).step_by(997) {
@@ -247,7 +251,7 @@ fn overwrite(path: &PathBuf, mut present: Vec<u8>, numbers: &mut Numbers) -> any
     Ok(())
 }
 
-/// Some records, now and then many. They are new each time.
+/// Some records, now and then many. Each is new.
 fn lines(numbers: &mut Numbers) -> Vec<u8> {
     let most = if numbers.once_in(8) { 20_000 } else { 40 };
     let mut text = String::new();
@@ -303,7 +307,7 @@ impl Place {
         }
     }
 
-    /// The versions that the vault lists.
+    /// The versions of this file that the vault lists; none if the vault does not know the session.
     fn versions(&self, machine: &Machine) -> anyhow::Result<Vec<Listed>> {
         let args = ["history", &self.session, "--agent", self.agent, "--json"];
         let history = machine.run(&args)?;
@@ -331,7 +335,7 @@ impl Place {
             .collect())
     }
 
-    /// Restores a version to a file.
+    /// Restores a version to a file, reads it and removes it.
     fn restore(&self, machine: &Machine, version: &Listed) -> anyhow::Result<Restored> {
         let number = version.number.to_string();
         let args =
@@ -360,12 +364,13 @@ impl<'a> Expected<'a> {
         self.violations.push(Violation { kind, what });
     }
 
-    /// Scans everything, while no agent writes.
+    /// Scans everything while no agent writes, and notes the present contents as what must come
+    /// back.
     fn scan(&mut self, machine: &Machine) -> anyhow::Result<()> {
         let scan = machine.run(&SCAN)?;
         self.note_end(&scan);
         for (idx, place) in self.places.iter().enumerate() {
-            // A sub-agent's file is found by its session.
+            // A sub-agent's file is found only if its session's file exists.
             let owner = place.owner.map_or(place, |owner| &self.places[owner]);
             let bytes = fs::read(machine.home.join(&place.path)).ok();
             if let Some(bytes) = bytes.filter(|_| machine.home.join(&owner.path).exists()) {
@@ -375,7 +380,8 @@ impl<'a> Expected<'a> {
         Ok(())
     }
 
-    /// Notes what a keeper reported, and how it ended.
+    /// Notes what a keeper reported, and the violation if it ended badly or printed a line that is
+    /// no JSON.
     fn note_end(&mut self, keeper: &Ended) {
         if let Some(what) = keeper.misbehaved() {
             self.violation(Kind::Crash, what);
@@ -397,7 +403,8 @@ impl<'a> Expected<'a> {
         }
     }
 
-    /// Compares the vault with what is expected, and restores all versions.
+    /// Verifies the archive, compares the vault with what is expected, restores all versions, and
+    /// checks that `archive gc` leaves no temporary file.
     fn check(&mut self, machine: &Machine) -> anyhow::Result<()> {
         let verify = machine.run(&["archive", "verify"])?;
         if verify.code() != Some(0) {
@@ -421,7 +428,7 @@ impl<'a> Expected<'a> {
         Ok(())
     }
 
-    /// Restores some versions of a session that was kept long ago.
+    /// Restores some versions of the session that was kept before any keeper was killed.
     fn check_old(
         &mut self,
         machine: &Machine,
@@ -442,8 +449,8 @@ impl<'a> Expected<'a> {
         Ok(())
     }
 
-    /// The list has everything that was kept, with rising numbers, and the present content is the
-    /// last.
+    /// Checks the list of a place: the numbers are 1, 2, 3 and so on, everything that was kept is
+    /// there, and the last version is the present content.
     fn compare(
         &mut self,
         machine: &Machine,
@@ -475,7 +482,8 @@ impl<'a> Expected<'a> {
         }
         let present = fs::read(machine.home.join(&place.path)).ok().map(|bytes| hash(&bytes));
         let last = versions.last().filter(|last| !last.is_deleted).map(|last| last.hash.clone());
-        // A sub-agent's file is not looked at while its session is gone.
+        // Not checked for a sub-agent: keepers do not look at its file while the session's file is
+        // gone.
         if place.owner.is_none() && last != present {
             self.violation(Kind::Wrong, format!("the last version of {name} is another one"));
         }

@@ -3,7 +3,7 @@
 /// A promise that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// How severe it is.
+    /// How severe the violation is.
     pub kind: Kind,
     /// What happened.
     pub what: String,

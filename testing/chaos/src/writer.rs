@@ -27,9 +27,9 @@ impl Writers {
         Ok(Writers { start: Machine::new(program)?, subjects })
     }
 
-    /// Appends lines at random moments while the program compacts and restores, sometimes with
-    /// `--force`, sometimes killed, sometimes two at once. Each line must be there once, in order,
-    /// after the original.
+    /// An agent appends lines at random moments while the program compacts and restores: sometimes
+    /// with `--force`, sometimes killed, sometimes two runs at once. After a last restore, the file
+    /// must be the original and then each line once, in order.
     pub(crate) fn case(&self, seed: u64) -> anyhow::Result<Case> {
         let mut numbers = Numbers::new(seed);
         let subject = numbers.one_of(&self.subjects);
@@ -66,7 +66,8 @@ impl Writers {
             let written = writer.join().unwrap_or_else(|_| Err(anyhow::anyhow!("a panic")))?;
             anyhow::Ok((written, done?))
         })?;
-        // More than once: lines between two compactions separate their restores.
+        // One restore must bring everything back, also if lines were appended between two
+        // compactions.
         machine.run(&subject.restore())?;
         let mut expect = subject.files[0].1.clone();
         expect.extend(written.concat().into_bytes());
