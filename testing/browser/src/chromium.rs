@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::ensure;
 
-/// The names that packages of systems use for it.
+/// The names that the packages of operating systems give to Chromium's program.
 const NAMES: [&str; 5] =
     ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"];
 
@@ -15,16 +15,16 @@ const NAMES: [&str; 5] =
 pub struct Chromium {
     /// The program.
     pub program: PathBuf,
-    /// Where it finds libraries and fonts, if they are installed with it.
+    /// Where the program finds libraries and fonts, if these are installed with it.
     pub variables: Vec<(String, String)>,
 }
 
-/// The Chromium that `EPITOME_CHROMIUM` names, or that of the system, or else one from the npm
-/// registry.
+/// Returns the Chromium that `EPITOME_CHROMIUM` names; if the variable is not set, the Chromium of
+/// the system; if the system has none, one from the npm registry.
 ///
 /// # Errors
 ///
-/// If there is none, and none can be installed.
+/// If none is found, and none can be installed or the installed one shows no page.
 pub fn chromium() -> anyhow::Result<Chromium> {
     let named = env::var_os("EPITOME_CHROMIUM").filter(|name| !name.is_empty()).map(PathBuf::from);
     if let Some(program) = named.or_else(of_the_system) {
@@ -39,12 +39,12 @@ pub fn chromium() -> anyhow::Result<Chromium> {
     Ok(chromium)
 }
 
-/// Fails if a Chromium cannot render a page. The one from the npm registry is built for one system;
-/// on some others it starts, and then crashes with each page.
+/// Fails if a Chromium cannot render a page. The Chromium from the npm registry is built for one
+/// system; on some others it starts, and then crashes with each page.
 fn check_renders(chromium: &Chromium) -> anyhow::Result<()> {
     let profile = tempfile::tempdir()?;
     let profile = format!("--user-data-dir={}", profile.path().display());
-    // It may also hang. `timeout` is available on every system that this Chromium is built for.
+    // Chromium may also hang. `timeout` is available on the system that this Chromium is built for.
     let shown = Command::new("timeout")
         .args(["--signal=KILL", "30"])
         .arg(&chromium.program)

@@ -19,7 +19,8 @@ const SILENCE: Duration = Duration::from_mins(2);
 pub(crate) struct Page {
     browser: Child,
     socket: WebSocket<TcpStream>,
-    /// The session of the page, to which calls are sent.
+    /// The id of the page's session, to which calls are sent; `None` until the page is open: then
+    /// calls go to the browser.
     session: Option<String>,
     calls: u64,
     /// Events that were received and not read yet.
@@ -44,7 +45,7 @@ impl Page {
             .by_ref()
             .map_while(Result::ok)
             .find_map(|line| Some(line.strip_prefix("DevTools listening on ")?.to_owned()));
-        // Read its further output, so that it never blocks on a full pipe.
+        // Read the browser's further output, so that it never blocks on a full pipe.
         std::thread::spawn(move || lines.for_each(drop));
         let address = address.context("the browser does not listen")?;
         let host = address.split('/').nth(2).context("an address has a host")?;
@@ -61,7 +62,8 @@ impl Page {
         Ok(page)
     }
 
-    /// Calls a method and waits for its answer.
+    /// Calls a method and waits for its answer. Events that arrive meanwhile are kept, and dialogs
+    /// are closed without a confirmation.
     pub(crate) fn call(&mut self, method: &str, params: &Value) -> anyhow::Result<Value> {
         let call = self.send(method, params)?;
         loop {

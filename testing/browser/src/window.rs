@@ -1,4 +1,4 @@
-//! A window of the browser, which records all requests.
+//! A window of the browser, which records all requests and dialogs.
 
 use std::path::Path;
 
@@ -25,12 +25,12 @@ const QUIET: [&str; 9] = [
 ];
 /// Maximum time to wait for a condition, in milliseconds.
 const PATIENCE: u64 = 60_000;
-/// How often a missed click is repeated.
+/// How often a click is tried.
 const TRIES: usize = 20;
-/// Maximum number of navigations while waiting for a condition.
+/// How often a wait is begun again, at most, because a navigation ended it.
 const LEFT: usize = 1_000;
 
-/// A window that records the requests made in it.
+/// A window that records the requests and the dialogs of its page.
 pub struct Window {
     page: Page,
     requests: Vec<String>,
@@ -61,7 +61,7 @@ impl Window {
     ///
     /// # Errors
     ///
-    /// If there is no answer.
+    /// If the address cannot be loaded, or the page is not complete in time.
     pub fn go(&mut self, address: &str) -> anyhow::Result<()> {
         let went = self.call("Page.navigate", &json!({ "url": address }))?;
         ensure!(went.get("errorText").is_none(), "{}", went["errorText"]);
@@ -72,7 +72,7 @@ impl Window {
     ///
     /// # Errors
     ///
-    /// If it throws.
+    /// If the expression throws, or the browser reports an error.
     pub fn value(&mut self, expression: &str) -> anyhow::Result<Value> {
         let asked =
             json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
@@ -87,7 +87,7 @@ impl Window {
     ///
     /// # Errors
     ///
-    /// If it does not become true in time.
+    /// If the expression does not become true in time.
     pub fn until(&mut self, expression: &str) -> anyhow::Result<()> {
         let promise = format!(
             "new Promise((answer) => {{
@@ -120,7 +120,7 @@ impl Window {
     ///
     /// # Errors
     ///
-    /// If there is no such element, or it cannot be hit.
+    /// If no such element appears in time, or none of the clicks hits it.
     pub fn click(&mut self, selector: &str) -> anyhow::Result<()> {
         for _ in 0..TRIES {
             self.until(&format!("document.querySelector({selector:?})"))?;
@@ -155,7 +155,7 @@ impl Window {
     ///
     /// # Errors
     ///
-    /// If there is no such element.
+    /// As for [`click`](Window::click), or if the browser reports an error.
     pub fn write(&mut self, selector: &str, text: &str) -> anyhow::Result<()> {
         self.click(selector)?;
         self.call("Input.insertText", &json!({ "text": text }))?;
@@ -195,11 +195,11 @@ impl Window {
         Ok(())
     }
 
-    /// Writes a screenshot of the visible part to a file, and returns it.
+    /// Writes a screenshot of the visible part of the page to a file as PNG, and returns its bytes.
     ///
     /// # Errors
     ///
-    /// If it cannot be made or written.
+    /// If the screenshot cannot be made or written.
     pub fn picture(&mut self, file: &Path) -> anyhow::Result<Vec<u8>> {
         let made = self.call("Page.captureScreenshot", &json!({ "format": "png" }))?;
         let bytes = STANDARD.decode(made["data"].as_str().context("a picture")?)?;
@@ -207,7 +207,7 @@ impl Window {
         Ok(bytes)
     }
 
-    /// The addresses of all requests, in order.
+    /// The addresses of all requests in order, also of web sockets.
     pub fn requests(&self) -> &[String] {
         &self.requests
     }
