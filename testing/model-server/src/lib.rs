@@ -2,8 +2,9 @@
 //!
 //! It listens on 127.0.0.1, implements Anthropic Messages, OpenAI Chat Completions, OpenAI
 //! Responses, Gemini and Ollama, plays a [`Script`], and answers 400 in the provider's format to
-//! histories that the real service would refuse. Every request is recorded, so that a test can
-//! check what an agent has sent. [`Rough`] is a server with faults.
+//! histories that the real service would refuse (but not for Ollama, which refuses none). Every
+//! request is recorded, so that a test can check what an agent has sent. [`Rough`] is a server with
+//! faults.
 //!
 //! ```
 //! use model_server::{Script, Server, Step};

@@ -6,8 +6,8 @@ use crate::reply::{Reply, rough_tokens};
 use crate::script::Ending;
 use crate::stage::{Outcome, Stage};
 
-/// Answers `POST /api/chat` with one object, or with one per line. Requests with tools play the
-/// script.
+/// Answers `POST /api/chat` with one object, or, if the request does not switch streaming off, with
+/// an object on each line. Requests with tools play the script.
 pub(crate) fn reply(body: &Value, stage: &Stage) -> (Reply, Outcome) {
     let offers_tools = body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
     let (step, outcome) = stage.answer(offers_tools, first_user_text(body));

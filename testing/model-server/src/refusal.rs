@@ -1,4 +1,4 @@
-//! The refusal of a history.
+//! What a history is refused with.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Refusal(pub String);
 
 impl Refusal {
-    /// A refusal as the error half of a result, so that a check can `return` it.
+    /// A refusal as an `Err`, so that a check can return it directly.
     pub(crate) fn because(message: impl Into<String>) -> Result<(), Self> {
         Err(Self(message.into()))
     }

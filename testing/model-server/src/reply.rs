@@ -20,13 +20,13 @@ impl Reply {
     }
 }
 
-/// A rough count of tokens for usage figures: four bytes of JSON each.
+/// A rough count of tokens for usage figures: a token for every four bytes of JSON.
 pub(crate) fn rough_tokens(value: &Value) -> usize {
     value.to_string().len().div_ceil(4)
 }
 
-/// An identifier that depends only on the history: a replay has the same, and a longer history
-/// never repeats one.
+/// An identifier that depends only on its three arguments: the same history gives the same
+/// identifier again, and another history gives another one.
 pub(crate) fn identifier(prefix: &str, history: &Value, number: usize) -> String {
     let hash = blake3::hash(format!("{number}:{history}").as_bytes());
     format!("{prefix}{}", &hash.to_hex()[..24])

@@ -1,4 +1,4 @@
-//! A server with faults: it answers as configured, down to half an answer and none at all.
+//! A server with faults: it answers as it is told to, even with half an answer or with none.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -14,13 +14,13 @@ use crate::stage::{Exchange, Outcome, Stage};
 /// How a request is answered.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
-    /// As a healthy service, in the API of the requested path.
+    /// As a healthy service would, in the API of the requested path.
     Says(Step),
     /// With a status, headers and a body.
     Status(u16, Vec<(String, String)>, String),
     /// With the first half of an answer; then the connection ends.
     Half(Step),
-    /// As a healthy service, except for faults in its event stream.
+    /// As a healthy service would, except for a fault in the stream of events.
     Broken(Step, Break),
     /// With nothing, until the client closes the connection.
     Silence,
@@ -29,22 +29,23 @@ pub enum Answer {
 /// How a stream of events is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Break {
-    /// The first half of its events, and a regular end.
+    /// Only the first half of the events, and a regular end.
     Half,
-    /// The first half of its events, then an event that reports an overloaded service.
+    /// Only the first half of the events, then an event that reports an overloaded service.
     Error,
     /// No event at all.
     Empty,
-    /// Its events from the last to the first.
+    /// All events, from the last to the first.
     Backwards,
-    /// An event that is not JSON between its halves.
+    /// All events, and between the two halves an event that is not JSON.
     Garbled,
-    /// No fault: comments and empty events between its events, and no line feeds at its end.
+    /// No fault: all events, but before each one a ping (a comment, for Anthropic also an event
+    /// `ping`), and no line feeds at the end of the stream. Ollama's stream has no pings.
     Pings,
 }
 
 impl Break {
-    /// The stream as it is sent.
+    /// The stream `body` with this fault, for the API of `path`.
     fn stream(self, path: &str, body: &str) -> String {
         let end = if path == "/api/chat" { "\n" } else { "\n\n" };
         let events: Vec<&str> = body.split_terminator(end).collect();
@@ -96,7 +97,7 @@ impl Answer {
         Self::Status(status, Vec::new(), body.into())
     }
 
-    /// The answer with another header.
+    /// Adds a header to a [`Status`](Answer::Status); other answers stay as they are.
     #[must_use]
     pub fn with_header(self, name: &str, value: &str) -> Self {
         match self {
@@ -109,7 +110,8 @@ impl Answer {
     }
 }
 
-/// A server that gives the answers one after the other, and repeats the last one.
+/// A server that gives its answers one after the other, one for each request, and repeats the last
+/// one. Without answers it is silent.
 ///
 /// ```
 /// use model_server::{Answer, Rough, Step};
@@ -147,7 +149,7 @@ impl Rough {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let shared = Arc::clone(&shared);
-                // An error means that the client has closed the connection, and is ignored.
+                // Errors are ignored: they mean that the client has closed the connection.
                 std::thread::spawn(move || drop(answer(stream, &shared)));
             }
         });
@@ -164,7 +166,7 @@ impl Rough {
         self.state.stage.exchanges()
     }
 
-    /// The lines of all headers so far, in lower case up to the colon.
+    /// The header lines of all requests so far; the names of the headers are in lower case.
     pub fn headers(&self) -> Vec<String> {
         self.state.headers.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -209,7 +211,7 @@ fn answer(mut stream: TcpStream, state: &State) -> std::io::Result<()> {
         }
         Some(Answer::Silence) | None => {
             state.stage.record(path, body.clone(), &bytes, Outcome::Other);
-            // This ends when the client closes the connection.
+            // Waits until the client closes the connection.
             std::io::copy(&mut reader, &mut std::io::sink())?;
             return Ok(());
         }

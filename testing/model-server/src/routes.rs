@@ -22,11 +22,11 @@ pub(crate) fn answer(mut request: Request, stage: &Stage) {
         .expect("a fixed header is well formed");
     let response =
         Response::from_string(reply.body).with_status_code(reply.status).with_header(header);
-    // The agent may have closed the connection; the exchange is recorded in either case.
+    // If the agent has closed the connection, this fails; the exchange is recorded already.
     let _ = request.respond(response);
 }
 
-/// The answer of the API of this path.
+/// The answer of the API to which `path` belongs; 404 if there is none.
 pub(crate) fn route(path: &str, post: bool, body: &Value, stage: &Stage) -> (Reply, Outcome) {
     match path {
         "/v1/messages" if post => anthropic::reply(body, stage),

@@ -2,16 +2,18 @@
 
 use serde_json::Value;
 
-/// A script for the model: each request that offers tools takes the next step.
+/// A script for the model: each request that offers tools gets the next step of its conversation as
+/// the answer; after the last step, the text `That is all.`
 #[derive(Debug, Clone, Default)]
 pub struct Script {
     /// The steps of the main conversation, in order.
     pub steps: Vec<Step>,
     /// Conversations of sub-agents, identified by a mark in their first user message.
     pub tracks: Vec<Track>,
-    /// The answer to requests without tools, which agents send for titles and summaries.
+    /// The text that answers requests without tools, which agents send for titles and summaries.
+    /// `None`: a fixed text.
     pub canned: Option<String>,
-    /// The same as a whole step, which has precedence over `canned`.
+    /// A whole step that answers requests without tools; it has precedence over `canned`.
     pub aside: Option<Step>,
 }
 
@@ -20,32 +22,33 @@ pub struct Script {
 pub struct Track {
     /// A text that only the first user message of this conversation contains.
     pub mark: String,
-    /// Its steps, in order.
+    /// The steps of this conversation, in order.
     pub steps: Vec<Step>,
 }
 
 /// One answer of the model.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Step {
-    /// Reasoning; sent with a signature, and only if the request has thinking enabled.
+    /// The reasoning before the text. Anthropic and Responses send it with a signature; for
+    /// Anthropic and Gemini it is left out unless the request asks for thinking.
     pub thinking: Option<String>,
-    /// Its text.
+    /// The text of the answer.
     pub text: Option<String>,
-    /// Its tool calls; several are parallel calls.
+    /// The tool calls of the answer; several are parallel calls.
     pub calls: Vec<ToolCall>,
-    /// Why it ends.
+    /// Why the answer ends.
     pub ending: Ending,
 }
 
-/// Why an answer ends, unless it ends with calls.
+/// Why an answer without calls ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Ending {
-    /// The model is done.
+    /// The model has said all.
     #[default]
     Done,
-    /// The limit of the request was reached.
+    /// The request's limit of output tokens was reached.
     Length,
-    /// The model or the service declined.
+    /// The model or the service refused to answer.
     Refused,
 }
 
@@ -71,7 +74,7 @@ impl Step {
         Self { text: Some(text.into()), ..Self::default() }
     }
 
-    /// The step with another reason for its end.
+    /// Sets the reason for the end of the answer.
     #[must_use]
     pub fn ending(mut self, ending: Ending) -> Self {
         self.ending = ending;

@@ -49,7 +49,7 @@ impl Server {
         self.stage.play(script);
     }
 
-    /// All exchanges so far, in the order of the answers.
+    /// All exchanges so far, in the order in which they were answered.
     pub fn exchanges(&self) -> Vec<Exchange> {
         self.stage.exchanges()
     }

@@ -1,7 +1,7 @@
 //! Signatures over thinking, made with this server's own key.
 //!
-//! The real service's signature is opaque to clients; a test only needs to recognise a changed
-//! text, or a signature from elsewhere.
+//! The real service's signature is opaque to clients; tests only need this server to recognise a
+//! changed text and a signature that it did not make.
 
 /// Any 32 bytes: nothing secret is signed, and recordings must stay valid between runs.
 const KEY: [u8; 32] = *b"epitome/testing/model-server/001";

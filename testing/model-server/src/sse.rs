@@ -1,8 +1,10 @@
-//! Server-sent events, written in one piece: agents see no difference, and tests are deterministic.
+//! Server-sent events. All events of a response are written in one piece: agents see no difference,
+//! and tests are deterministic.
 
 use serde_json::Value;
 
-/// Texts and arguments are split into deltas of this many characters, so that a client must join.
+/// Texts and arguments are split into deltas of this many characters, so that a client must join
+/// them.
 const DELTA_CHARS: usize = 2_000;
 
 /// An event stream under construction.

@@ -10,11 +10,11 @@ use std::sync::{Mutex, MutexGuard};
 pub struct Exchange {
     /// The requested path.
     pub path: String,
-    /// The request's body, or null when it had none or it was not JSON.
+    /// The request's body as JSON; null if there was no body or it was not JSON.
     pub body: Value,
     /// The request's body as it arrived.
     pub text: String,
-    /// How it was answered.
+    /// How the request was answered.
     pub outcome: Outcome,
 }
 
@@ -25,11 +25,11 @@ pub enum Outcome {
     Played {
         /// The mark of the sub-agent's conversation, or empty.
         track: String,
-        /// The number of the step, from 0; after the last one the server only answers that it is
-        /// done.
+        /// The number of the step, from 0; after the last step the numbers go on, and the answer is
+        /// `That is all.`
         step: usize,
     },
-    /// With a canned text, as it offered no tools (a title, a summary).
+    /// With a canned text or step, because the request offered no tools (a title, a summary).
     Canned,
     /// With a refusal: the real service would not accept the history.
     Refused(String),
@@ -69,13 +69,14 @@ impl Stage {
         self.state().exchanges.clone()
     }
 
-    /// Answers every request with this step from now on.
+    /// From now on answers every request with this step, whether it offers tools or not.
     pub(crate) fn play_always(&self, step: Step) {
         self.state().always = Some(step);
     }
 
-    /// The answer: the next step of the conversation that begins with `first_user_text`, or the
-    /// canned answer if the request offers no tools.
+    /// The answer to a request: if it offers tools, the next step of the conversation that begins
+    /// with `first_user_text`, otherwise the canned answer. After
+    /// [`play_always`](Stage::play_always), always that step.
     pub(crate) fn answer(&self, offers_tools: bool, first_user_text: &str) -> (Step, Outcome) {
         if offers_tools { self.next(first_user_text) } else { (self.canned(), Outcome::Canned) }
     }

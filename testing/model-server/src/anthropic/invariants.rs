@@ -35,7 +35,8 @@ const UNCHECKED: &[&str] = &[
     "tool_reference",
 ];
 
-/// At most this many blocks may carry `cache_control`.
+/// The maximum number of blocks with `cache_control`, in the system prompt, the tools and the
+/// messages together.
 const CACHE_MARKS: usize = 4;
 
 /// Checks whether the service would accept this request's history.
@@ -79,7 +80,7 @@ enum Role {
 /// Consecutive messages of one role, which the service joins before it checks pairs.
 struct Turn<'a> {
     role: Role,
-    /// Each block with its place in an error.
+    /// Each block, with the name of its place for an error.
     blocks: Vec<(String, &'a Value)>,
     first_message: usize,
 }
@@ -229,7 +230,8 @@ fn tool_use_shape(place: &str, block: &Value) -> Verdict {
     Ok(())
 }
 
-/// An empty or missing result is allowed; an empty text block inside one is not.
+/// Checks a result: an empty or missing content is allowed, an empty text block inside the content
+/// is not.
 fn tool_result_shape(place: &str, block: &Value) -> Verdict {
     let content = &block["content"];
     if !content.is_null() && !content.is_string() && !content.is_array() {
@@ -282,7 +284,8 @@ fn opening(turns: &[Turn<'_>]) -> Verdict {
     }
 }
 
-/// Results must come first in the next turn; results after a text are not found.
+/// Checks that the next turn begins with the results of this turn's calls. Results after another
+/// block of the next turn do not count.
 fn calls_are_answered(turn: &Turn<'_>, next: Option<&Turn<'_>>) -> Verdict {
     let results: HashSet<&str> = next
         .into_iter()
@@ -358,7 +361,8 @@ fn thinking(turns: &[Turn<'_>]) -> Verdict {
     Ok(())
 }
 
-/// During tool use, the assistant's turn with the calls must begin with thinking.
+/// If the history ends with results, the model is in the middle of tool use: then what it said
+/// first after the last prompt must be thinking.
 fn open_loop_starts_with_thinking(turns: &[Turn<'_>]) -> Verdict {
     let answers = |turn: &Turn<'_>| turn.of_kind("tool_result").next().is_some();
     if !turns.last().is_some_and(|turn| turn.role == Role::User && answers(turn)) {

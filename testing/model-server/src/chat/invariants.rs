@@ -112,7 +112,8 @@ fn content_shape(index: usize, message: &Value) -> Verdict {
     })
 }
 
-/// The ids of an assistant message's calls, which must be well-formed and new.
+/// Returns the ids of an assistant message's calls; refuses calls that are not well-formed, and ids
+/// that were there before.
 fn calls(
     index: usize,
     message: &Value,

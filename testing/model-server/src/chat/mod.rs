@@ -33,7 +33,8 @@ pub(crate) fn reply(body: &Value, stage: &Stage) -> (Reply, Outcome) {
 fn first_user_text(messages: &Value) -> String {
     let messages = messages.as_array().map(Vec::as_slice).unwrap_or_default();
     let first = messages.iter().find(|message| message["role"] == "user");
-    // A mark is searched in the JSON of a list of parts: it has no characters that JSON escapes.
+    // If the content is a list of parts, the mark of a track is searched in the list's JSON: so a
+    // mark must have no characters that JSON escapes.
     first.map(|message| message["content"].to_string()).unwrap_or_default()
 }
 

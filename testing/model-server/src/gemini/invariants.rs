@@ -1,7 +1,8 @@
 //! Checks a request's history as Google's Gemini API does.
 //!
-//! Written from the provider's reference (`/api/caching#Content`), its guides on function calling
-//! and on thought signatures, all below <https://ai.google.dev>, and from what the service answers.
+//! Written from the provider's reference (`/api/caching#Content`) and guides on function calling
+//! and on thought signatures, all below <https://ai.google.dev>, and from answers of the real
+//! service.
 
 use crate::refusal::Refusal;
 use crate::sign::{Signature, verify};
@@ -98,7 +99,8 @@ fn only_keys(object: &Value, keys: &[&str], place: &str) -> Verdict {
     }
 }
 
-/// A turn with calls must follow a user turn or results, and results must follow their calls.
+/// Checks a turn: calls must follow a turn of the user or results, and the next turn must have as
+/// many results; results must follow a turn with calls to the same tools.
 fn pairs(contents: &[Value], index: usize) -> Verdict {
     let calls = calls(&contents[index]);
     let before = index.checked_sub(1).map(|before| &contents[before]);
@@ -140,7 +142,8 @@ fn out_of_place() -> Verdict {
     )
 }
 
-/// Models of the third generation require the signature of each step of the current turn.
+/// Models of the third generation require, since the last text of the user, a signature on the
+/// first call of each turn of the model.
 fn signatures(contents: &[Value]) -> Verdict {
     let asks = |content: &Value| {
         content["role"] != "model"
@@ -166,16 +169,16 @@ fn parts(content: &Value) -> &[Value] {
     content["parts"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// The tools that a turn calls, by name.
+/// The names of the tools that a turn calls, once for each call.
 fn calls(content: &Value) -> Vec<&str> {
     let calls = parts(content).iter().map(|part| &part["functionCall"]);
     calls.filter(|call| call.is_object()).map(name).collect()
 }
 
-/// The tools that a turn has results of, by name.
+/// The names of the tools that a turn has results of, once for each result.
 ///
 /// Gemini CLI 0.61.0 sends each result twice when it resumes a session. Whether the service refuses
-/// that is unknown: a repeated id counts once here, so that such a session can be tested.
+/// this is unknown. Here a repeated id counts once, so that such a session can be tested.
 fn results(content: &Value) -> Vec<&str> {
     let mut seen = HashSet::new();
     let results = parts(content).iter().map(|part| &part["functionResponse"]);

@@ -9,7 +9,7 @@ use crate::sse::Events;
 use crate::stage::{Outcome, Stage};
 use serde_json::{Value, json};
 
-/// The path of the models.
+/// The beginning of the paths of models.
 pub(crate) const MODELS: &str = "/v1beta/models/";
 
 /// Answers `POST /v1beta/models/MODEL:METHOD`; `None` for an unknown method.

@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 
 type Verdict = Result<(), Refusal>;
 
-/// The prefix of ids of items that follow reasoning in a response of this server.
+/// What this server writes after the first `_` in the id of an item that follows reasoning.
 pub(super) const REASONED: &str = "r_";
 
 /// Kinds of calls, their names in refusals, and the kinds of their results.
@@ -22,7 +22,7 @@ const CALLS: &[(&str, &str, &str)] = &[
     ("tool_search_call", "tool search call", "tool_search_output"),
 ];
 
-/// Keys that agents store in their items and must not send.
+/// Keys that agents, or epitome, store in items and must not send.
 const PRIVATE: &[&str] = &["ordinal", "timestamp", "payload", "metadata", "_compressed", "epitome"];
 
 /// Checks whether the service would accept this request's history.
@@ -122,7 +122,8 @@ fn message(item: &Value) -> Verdict {
     Ok(())
 }
 
-/// Reasoning must be what this server sent, byte for byte.
+/// Refuses reasoning without a summary, and reasoning whose encrypted content is not this server's
+/// or belongs to another summary. Reasoning without encrypted content is accepted.
 fn sealed(item: &Value, place: &str) -> Verdict {
     let Some(summary) = item["summary"].as_array() else {
         return Refusal::because(format!("Missing required parameter: '{place}.summary'."));
@@ -139,7 +140,8 @@ fn sealed(item: &Value, place: &str) -> Verdict {
     }
 }
 
-/// Every call must have one result of its own kind after it.
+/// Checks that every call has a result of the fitting kind after it, and that every result has a
+/// call before it.
 fn pairs(items: &[Value]) -> Verdict {
     let mut open: HashMap<&str, &str> = HashMap::new();
     let mut order: Vec<&str> = Vec::new();
@@ -168,8 +170,9 @@ fn pairs(items: &[Value]) -> Verdict {
     }
 }
 
-/// Reasoning must come before the item that followed it; and within the current turn, such an item
-/// must have its reasoning before it.
+/// Checks that after reasoning there is an item of the model, and that each item which this server
+/// sent after reasoning ([`REASONED`]) still has reasoning before it; the latter only since the
+/// last message of the user.
 fn reasoning(items: &[Value]) -> Verdict {
     let is_user = |item: &Value| item["role"] == "user";
     let turn = items.iter().rposition(is_user).unwrap_or(0);

@@ -41,7 +41,7 @@ fn ended(body: &Value, step: &Step) -> Value {
     response
 }
 
-/// Tools may be in the request, or among its items.
+/// Whether a request offers tools: in the request itself, or in an item of its input.
 fn offers_tools(body: &Value) -> bool {
     let some = |tools: &Value| tools.as_array().is_some_and(|tools| !tools.is_empty());
     let items = body["input"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -49,8 +49,8 @@ fn offers_tools(body: &Value) -> bool {
         || items.iter().any(|item| item["type"] == "additional_tools" && some(&item["tools"]))
 }
 
-/// Agents describe their environment before the user's message, so that the first text alone is not
-/// enough.
+/// The texts of the first four user items. The first alone would not be enough: agents describe
+/// their environment before the user's message.
 fn first_user_texts(input: &Value) -> String {
     let items = input.as_array().map(Vec::as_slice).unwrap_or_default();
     let users = items.iter().filter(|item| item["role"] == "user");
@@ -60,7 +60,7 @@ fn first_user_texts(input: &Value) -> String {
 fn output(body: &Value, step: &Step) -> Vec<Value> {
     let input = &body["input"];
     let mut items = Vec::new();
-    // The id marks for the invariants that the item follows reasoning.
+    // This part of the id tells the invariants that the item follows reasoning.
     let mark = if step.thinking.is_some() { invariants::REASONED } else { "" };
     if let Some(thinking) = &step.thinking {
         items.push(json!({
@@ -135,7 +135,7 @@ fn stream(body: &Value, step: &Step) -> String {
     events.finish()
 }
 
-/// The item at its beginning, and the parts that are streamed.
+/// The parts of an item that are streamed as deltas, and the item as it is before they arrive.
 fn begun(item: &Value) -> (Vec<(&'static str, String)>, Value) {
     let mut begun = item.clone();
     let (kind, text, key, empty) = match item["type"].as_str() {
