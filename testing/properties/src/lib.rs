@@ -2,13 +2,13 @@
 //!
 //! [`session`] tests every format of `epitome_formats::FORMATS`.
 //!
-//! The fuzz targets call these functions, and so do the tests of this crate, with recorded sessions
-//! and damaged versions of them. Each panics if a property does not hold.
+//! The fuzz targets call these functions. The tests of this crate call them too, with recorded
+//! sessions and damaged versions of these. A function panics if a property does not hold.
 //!
 //! # Absent
 //!
-//! Properties of whole sessions only, such as that a second compaction finds nothing to do: those
-//! are tested next to the engine.
+//! Properties that only undamaged sessions have, such as that a second compaction finds nothing to
+//! do: the engine's own tests check them.
 
 mod packs;
 mod pages;
@@ -29,7 +29,7 @@ pub use texts::{json, recipe, stub};
 /// A property that must hold for any bytes.
 pub type Body = fn(&[u8]);
 
-/// All of these functions, by the name of the fuzz target.
+/// The functions that take only bytes, by the name of their fuzz target.
 pub const BODIES: &[(&str, Body)] = &[
     ("json", json),
     ("pack", pack),

@@ -1,11 +1,12 @@
-//! Packs of the archive: any bytes in place of one.
+//! Packs of the archive: any bytes in place of a pack.
 
 use std::fs;
 
 use epitome::archive::{Archive, SessionKey};
 use epitome_model::Ref;
 
-/// Any bytes as a pack: the archive either reads it or reports damage; it never fails otherwise.
+/// Any bytes as a pack, and as a tar that is imported: the archive reads them or returns an error,
+/// and never panics.
 ///
 /// # Panics
 ///
@@ -17,7 +18,7 @@ pub fn pack(bytes: &[u8]) {
     let folder = Archive::folder_in(home.path()).join("pi/s");
     fs::create_dir_all(&folder).expect("a folder of the archive");
     fs::write(folder.join("000001.pack"), bytes).expect("a pack");
-    // Whether these are errors depends on the bytes; they must return.
+    // Whether these calls return errors depends on the bytes; they only must not panic.
     let _ = archive.find(&Ref::from_bytes(b"removed"));
     let _ = archive.verify();
     let _ = archive.sessions();

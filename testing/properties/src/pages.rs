@@ -1,4 +1,5 @@
-//! Sessions as pages and texts: nothing in a session's text may take effect.
+//! Sessions as pages and texts: nothing in a session's text may take effect as HTML, Markdown or an
+//! escape sequence.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,8 @@ use html5ever::{ParseOpts, parse_document};
 use markup5ever_rcdom::{Handle, NodeData, RcDom};
 use pulldown_cmark::{Event, Options, Parser, Tag};
 
-/// Any bytes as a session that is shown, in any format that recognises them.
+/// Any bytes as a session that is shown, if a format recognises them; otherwise nothing is checked.
+/// The session is shown as it is and as two recipes for reading leave it.
 ///
 /// # Panics
 ///
@@ -28,7 +30,7 @@ pub fn page(bytes: &[u8]) {
         let no_lines = |_: &Ref| -> Option<Lines> { None };
         let edits = edits_for_reading(transcript, source, &recipe, &no_lines);
         let once = EditedTranscript::new(transcript, source, &edits);
-        // A second compaction changes nothing.
+        // Shortening for reading a second time must change nothing.
         let edits = edits_for_reading(&once.transcript, &once.source, &recipe, &no_lines);
         let twice = EditedTranscript::new(&once.transcript, &once.source, &edits);
         let all = Detail::Full;
@@ -40,7 +42,8 @@ pub fn page(bytes: &[u8]) {
             texts(&twice.transcript, &twice.source),
             "twice is once"
         );
-        // Token counts are not in the JSON.
+        // The edits for reading must shorten every result of one part: the JSON does not show how
+        // many tokens it has.
         for (_, entry) in once.transcript.entries() {
             for block in &entry.blocks {
                 if let Block::Output(output) = block
@@ -98,14 +101,15 @@ fn with_story<T>(
     }))
 }
 
-/// A document without its facts, which also depend on content that is not read back.
+/// A JSON document without its facts: they also depend on content that reading the document does
+/// not bring back.
 fn without_facts(text: &str) -> serde_json::Value {
     let mut value: serde_json::Value = serde_json::from_str(text).expect("JSON");
     value["facts"] = serde_json::Value::Null;
     value
 }
 
-/// All elements of the templates, with their attributes.
+/// All elements of the templates of pages, with their attributes.
 const ELEMENTS: &[(&str, &[&str])] = &[
     ("html", &["lang"]),
     ("head", &[]),
@@ -204,11 +208,12 @@ const OF_THE_VIEWER: &[(&str, &[&str])] = &[
     ("th", &["scope", "colspan"]),
 ];
 
-/// Checks a page with the table: a parser must find only elements of the templates in it.
+/// Checks a page with the table [`ELEMENTS`]: a parser must find only elements and attributes of
+/// the templates in the page, addresses must be safe, and there must be one script and one style.
 ///
 /// # Panics
 ///
-/// If there is anything else.
+/// If anything else is in the page.
 pub fn html_is_inert(page: &str) {
     let mut found = elements(page, &[ELEMENTS], leads_somewhere_safe);
     found.retain(|tag| matches!(&**tag, "script" | "style"));
@@ -216,11 +221,12 @@ pub fn html_is_inert(page: &str) {
     assert_eq!(found, ["script", "style"], "one of each, and they are ours");
 }
 
-/// The same for a page of the viewer, whose style and scripts are files.
+/// Does what [`html_is_inert`] does, for a page of the viewer: its style and scripts are two links
+/// and two script files.
 ///
 /// # Panics
 ///
-/// If there is anything else.
+/// If anything else is in the page.
 pub fn viewer_is_inert(page: &str) {
     let is_ours = |address: &str| {
         let fits = |c: char| c.is_ascii_alphanumeric() || "./?=&%-_#".contains(c);
@@ -234,7 +240,8 @@ pub fn viewer_is_inert(page: &str) {
     assert_eq!(found, ["link", "link", "script", "script"], "they are ours");
 }
 
-/// The elements of a page, each of which must be in one of the tables with its attributes.
+/// Returns the names of all elements of a page. Each element must be in one of the tables, with its
+/// attributes; panics otherwise, and also at a comment or an unsafe address.
 fn elements(
     page: &str,
     tables: &[&[(&str, &[&str])]],
@@ -277,7 +284,7 @@ fn elements(
             NodeData::Document | NodeData::Doctype { .. } | NodeData::Text { .. } => {}
         }
         waiting.extend(node.children.borrow().iter().cloned());
-        // Drop a deep tree node by node, so that the stack does not overflow.
+        // A deep tree is dropped node by node, so that the stack does not overflow.
         node.children.borrow_mut().clear();
     }
     found
@@ -318,7 +325,8 @@ fn markdown_is_inert(text: &str) {
     assert_eq!(open, 0, "everything that is opened is closed");
 }
 
-/// Checks that the only escape sequences in a text are our own styles.
+/// Checks that the only control characters in a text are line feeds and the escape sequences of our
+/// own styles.
 fn terminal_is_inert(text: &str) {
     let mut rest = text;
     while let Some(at) = rest.find(|c: char| c.is_control() && c != '\n') {

@@ -5,7 +5,8 @@ use epitome_model::{Item, Transcript};
 
 use crate::sessions::stand_inside;
 
-/// Any bytes as a response of every API, in one piece and streamed.
+/// Any bytes as a response of every API and of Ollama, in one piece and streamed. Streamed bytes
+/// must give the same response whatever pieces they arrive in.
 ///
 /// # Panics
 ///
@@ -22,7 +23,7 @@ pub fn response(bytes: &[u8]) {
     }
 }
 
-/// A response, or why there is none, and its text as reported by deltas.
+/// A response, or why there is none; and all text that deltas reported.
 type Received = (Result<Response, BadResponse>, String);
 
 fn streamed(api: &Api, bytes: &[u8], length: usize) -> Received {
@@ -37,7 +38,8 @@ fn streamed(api: &Api, bytes: &[u8], length: usize) -> Received {
     (body.and_then(|body| api.response(body.as_bytes())), seen)
 }
 
-/// Spans of a response are in its source, it is sent back as JSON, and fits into a request.
+/// Checks that the spans of a response are in its source, that what is sent back of it is JSON, and
+/// that a request with it is JSON.
 fn check(api: &Api, response: &Result<Response, BadResponse>) {
     let Ok(response) = response else { return };
     let items = vec![Item::Entry(Box::new(response.entry.clone()))];

@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 use epitome_json::check;
 use epitome_redact::{Finder, Redactor, Rules};
 
-/// Any bytes as a session that is redacted: replacements are in order and disjoint, JSON stays
-/// JSON, and a second redaction finds nothing.
+/// Any bytes as a session that is redacted: replacements are in order and disjoint, a line of JSON
+/// stays JSON, no line comes or goes, and a second redaction finds nothing.
 ///
 /// # Panics
 ///

@@ -11,7 +11,7 @@ use epitome_model::{Block, Item, Output, Part, Source, Span, Splice, Text, Trans
 use epitome_passes::{BUILT_IN, Keep, Recipe, built_in};
 use epitome_tokens::Estimate;
 
-/// The variable that names the one format of the fuzz target `session`.
+/// The variable that limits the fuzz target `session` to one format, which it names.
 const FORMAT: &str = "EPITOME_FORMAT";
 
 /// Any bytes as a session of the format that `EPITOME_FORMAT` names, or of every format if the
@@ -30,7 +30,9 @@ pub fn any_session(bytes: &[u8]) {
     }
 }
 
-/// Any bytes as a session of `format`.
+/// Any bytes as a session of `format`: it is read the same way twice, its spans are inside its
+/// records and, if the format can be written with splices, every built-in recipe compacts it and
+/// everything comes back.
 ///
 /// # Panics
 ///
@@ -60,12 +62,13 @@ fn read<'a>(format: &'static Format, bytes: &'a [u8]) -> Loaded<&'a [u8]> {
     Loaded { format, source: bytes, transcript, faults }
 }
 
-/// A plan can be written, holds the invariants, and can be undone.
+/// Checks that a recipe's plan can be written and undone, makes nothing longer (except for a record
+/// with a summary), and keeps the invariants if the session kept them.
 fn compacts(session: &Loaded<&[u8]>, recipe: &Recipe) {
     let name = &recipe.name;
     let planned = match PreparedCompaction::new(session, recipe, &Estimate::new()) {
         Ok(planned) => planned,
-        // What sets rules may exceed the target.
+        // The rules that a digest must keep may exceed the digest's budget on their own.
         Err(err) if err.kind() == ErrorKind::Refused && recipe.stages.stored.digest.is_some() => {
             return;
         }
@@ -88,7 +91,7 @@ fn compacts(session: &Loaded<&[u8]>, recipe: &Recipe) {
     assert!(all(&undone) == session.source, "{name}: everything comes back");
 }
 
-/// The splices that undo these.
+/// The splices that undo `splices`, which are sorted and were applied to `before`.
 fn inverse(splices: &[&Splice], before: &[u8]) -> Vec<Splice> {
     let (mut taken, mut put) = (0, 0);
     let back = |splice: &&Splice| {
@@ -105,7 +108,8 @@ fn all(spliced: &Spliced<'_>) -> Vec<u8> {
     spliced.read(0..Source::len(spliced)).into_owned()
 }
 
-/// Every record comes after the one before, and all its spans are inside of it.
+/// Checks that every record comes after the record before it, or is the same one, that all spans of
+/// an item are inside its record, and that the context has only entries.
 pub(crate) fn stand_inside(transcript: &Transcript, bytes: &[u8]) {
     let mut from = 0;
     let mut last = None;
@@ -146,7 +150,7 @@ fn spans(item: &Item) -> Vec<Span> {
             }
             Block::Image(image) => spans.extend([image.whole, image.data]),
             Block::Opaque(span) => spans.push(*span),
-            // Variants that are added later are not checked yet.
+            // Other kinds of blocks are not checked.
             _ => {}
         }
     }

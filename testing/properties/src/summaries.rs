@@ -1,4 +1,4 @@
-//! A live context and the model that writes its summaries, both driven by any bytes.
+//! A live context and the model that writes the context's summaries, both driven by any bytes.
 
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ const RECIPE: &str = r#"
     sections = ["Goal", "Next"]
 "#;
 
-/// Maximum number of questions for one compaction: parts, their notes, and these in smaller
-/// windows.
+/// Maximum number of questions for one compaction: about the parts of a conversation, about the
+/// notes on the parts, and again in smaller windows.
 const MOST: u64 = 250;
 
 /// Any lines as a conversation and as answers of a model: `u` (the user), `a` (the agent), `c` (a
@@ -30,15 +30,16 @@ const MOST: u64 = 250;
 /// `s` (answers that end, are cut off, call a tool, are declined, stop for another reason), `f`,
 /// `o` and `n` (a failure, a question that is too long, no model).
 ///
-/// The compaction ends; each question fits the window; without a summary nothing has changed, and
-/// with one the kept part has not.
+/// The first line is the window of the summarising model. Every compaction ends, and each of its
+/// questions fits the window. If there is no summary, nothing has changed; if there is one, the
+/// part that is kept has not.
 ///
 /// # Panics
 ///
 /// If that does not hold.
 pub fn summary(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    // The first line is the window of the summarising model.
+    // If the first line is no number, the window has 9,000 tokens.
     let (first, talk) = text.split_once('\n').unwrap_or((&text, ""));
     let window = first.trim().parse::<u64>().unwrap_or(9_000).clamp(1, 200_000);
     let mut replies = Replies::parse(talk);
@@ -77,7 +78,8 @@ fn call(context: &mut Context, n: usize, rest: &str) -> epitome::Result<()> {
     context.tool(&[MessagePart::output(id, text)])
 }
 
-/// Answers in the order of their lines, repeated from the first.
+/// Answers in the order of their lines; after the last, the first comes again. Without answers,
+/// there is no model.
 struct Replies {
     all: Vec<Result<Reply, NoReply>>,
     next: usize,
@@ -152,7 +154,8 @@ fn check_fits(ask: &Ask, window: u64) {
     assert!(tokens <= Tokens(window), "{tokens} of {window}");
 }
 
-/// No text of the session can pass for a user message in a summary.
+/// Checks that no text of the session can pass for a user message in a summary, and that the
+/// summary has the sections of the recipe.
 fn check_summary(text: &str) {
     let (ours, told) = text.split_once("# Told by a model").expect("it has two halves");
     let (open, close) = ("<user-message n=", "</user-message>");
@@ -163,7 +166,7 @@ fn check_summary(text: &str) {
     }
 }
 
-/// The sent entries, one by one.
+/// A description of each entry of the context that is sent.
 fn describe(context: &Context) -> Vec<String> {
     let view = context.unchanged_view();
     let entries = view.transcript().context();
@@ -174,7 +177,8 @@ fn describe(context: &Context) -> Vec<String> {
     words.collect()
 }
 
-/// The log on disk has the same content, and every API accepts it and returns all of it.
+/// Checks that the log, read again, is the context that is sent, and that a request of every API to
+/// which it is written keeps the API's invariants.
 fn check_log(context: &Context) {
     let log = context.log().to_vec();
     let read = (find_format("epitome").expect("a format").read)(&log, &mut ());

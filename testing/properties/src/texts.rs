@@ -4,7 +4,8 @@ use epitome_json::{Cursor, check};
 use epitome_model::{Stub, is_left_by_recipe};
 use epitome_passes::Recipe;
 
-/// Any bytes as JSON: checking never fails otherwise, and accepted JSON can be walked.
+/// Any bytes as JSON: they are accepted or refused without a panic, and a cursor can walk what is
+/// accepted.
 ///
 /// # Panics
 ///
@@ -25,7 +26,8 @@ pub fn json(bytes: &[u8]) {
     assert!(members.is_ok(), "what is accepted is walked");
 }
 
-/// Any text as a stub: one that is recognised is printed as it was.
+/// Any text as a stub: if the text is recognised as a stub, the stub is printed with the same text,
+/// and counts as left by a recipe.
 ///
 /// # Panics
 ///
@@ -36,11 +38,11 @@ pub fn stub(bytes: &[u8]) {
         assert_eq!(stub.to_string(), text, "printing and parsing are inverse");
         assert!(is_left_by_recipe(&text), "a stub is left by a recipe");
     }
-    // This is called for every text of a session.
+    // Called for any text, because epitome calls it for every text of a session: it must not panic.
     let _ = is_left_by_recipe(&text);
 }
 
-/// Any text as a recipe: it is either refused with a reason, or can be run.
+/// Any text as a recipe: it is parsed, or refused with a reason.
 ///
 /// # Panics
 ///
