@@ -12,13 +12,14 @@
 //! assert_eq!(sample.transcript().context().count(), 4);
 //! ```
 //!
-//! Every method appends one record, so that the first one is item 0. A record is a JSON array on
-//! its own line; all texts are string literals in it. Each response of the model is a group, where
-//! thinking belongs to the same group as the record after it.
+//! Every method that adds a message, call, result or hidden value appends one record, which is one
+//! item of the transcript; the first is item 0. A record is a JSON array on its own line; all texts
+//! are string literals in it. Each record of the model is a group of its own, but thinking is in
+//! one group with the record of the model after it.
 //!
 //! # Absent
 //!
-//! Sessions as an agent writes them: those are in `fixtures`.
+//! Sessions as agents write them: these are in the crate `fixtures`.
 
 use epitome_model::{
     Block, Call, Counter, Entry, Field, FieldRemainder, FieldRole, HiddenField, HiddenRecord,
@@ -56,7 +57,7 @@ impl Sample {
         self.entry(Role::User, |to| Block::Text(to.text(text)))
     }
 
-    /// A message of the agent itself.
+    /// A message that the agent adds by itself, with the role `System`.
     #[must_use]
     pub fn system(self, text: &str) -> Sample {
         self.entry(Role::System, |to| Block::Text(to.text(text)))
@@ -84,7 +85,7 @@ impl Sample {
         })
     }
 
-    /// A call of a tool, which is named like its kind.
+    /// A call of a tool without bulky arguments. The tool is named like its kind.
     #[must_use]
     pub fn call(self, kind: ToolKind, target: &str) -> Sample {
         self.call_with(kind, target, &[])
@@ -122,7 +123,7 @@ impl Sample {
         self.result(false, &[text], None)
     }
 
-    /// The result of the last call, which failed.
+    /// The result of the last call, marked as a failure.
     #[must_use]
     pub fn error(self, text: &str) -> Sample {
         self.result(true, &[text], None)
@@ -151,7 +152,7 @@ impl Sample {
         self
     }
 
-    /// Changes the last entry.
+    /// Changes the last record, which must be an entry.
     ///
     /// # Panics
     ///
@@ -212,7 +213,7 @@ impl Sample {
         Text::Source(Span { start, end: self.bytes.len() as u64 })
     }
 
-    /// Appends JSON; returns its offset.
+    /// Appends JSON and returns the offset of its beginning.
     fn put(&mut self, json: &str) -> u64 {
         let start = self.bytes.len() as u64;
         self.bytes.extend_from_slice(json.as_bytes());
