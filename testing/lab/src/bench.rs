@@ -1,8 +1,9 @@
 //! `cargo lab bench`: measures speed and memory use of the program, and prints a table.
 //!
-//! Each command runs in a process of its own, which measures it; times are the best of several
-//! runs, peaks the largest. Seconds of two machines cannot be compared, but ratios can: to the time
-//! in which one core of the same machine parses the same bytes as JSON.
+//! A process of its own starts and measures each command. The printed time is the best of several
+//! runs, the peak the largest of them. The seconds of two machines cannot be compared; so the table
+//! also has the ratio to the time in which one core of the same machine parses the same bytes as
+//! JSON.
 
 mod baseline;
 mod sessions;
@@ -24,14 +25,15 @@ pub(crate) const MEASURE: &str = "measure-one";
 
 const MIB: f64 = 1_048_576.0;
 
-/// The time and memory of one command.
+/// The time that a command took, and its peak of memory.
 #[derive(Clone, Copy, Debug)]
 struct Taken {
     seconds: f64,
     peak_mib: f64,
 }
 
-/// Runs every command over sessions made from those in `folder`, or from the recorded ones.
+/// Runs every command over sessions that are made from the sessions in `folder`, or from the
+/// recorded sessions, and prints the table.
 ///
 /// # Errors
 ///
@@ -56,9 +58,9 @@ fn head() {
     print("|---|---|---|---|---|---|");
 }
 
-/// The factor by which a command may exceed its baseline, and the factor by which reading a
-/// compacted session may exceed reading the original.
+/// The factor by which a command may exceed its baseline.
 const TIMES: f64 = 1.5;
+/// The factor by which reading a compacted session may exceed reading the original.
 const COMPACTED: f64 = 1.3;
 
 /// What to do with the result of a small run.
@@ -75,7 +77,8 @@ pub(crate) enum Held {
 ///
 /// # Errors
 ///
-/// If the program does not build, a command fails, or takes too long.
+/// If the program does not build, a command fails or takes too long, or the file of the baseline
+/// cannot be read or written.
 pub(crate) fn hold(held: Held, profile: &str) -> anyhow::Result<()> {
     let bench = Bench::new(profile, None, Size::Small)?;
     head();
@@ -100,7 +103,8 @@ struct Bench {
     rows: RefCell<Vec<Row>>,
 }
 
-/// The seconds per megabyte in which one core parses a session, the best of several runs.
+/// The seconds per megabyte that one core needs to parse a session as JSON, the best of several
+/// runs.
 fn parsing(session: &Path, len: u64) -> anyhow::Result<f64> {
     let bytes = std::fs::read(session)?;
     let mut seconds = f64::INFINITY;
@@ -122,7 +126,9 @@ impl Bench {
         Ok(Bench { epitome, sessions, parsing, rows: RefCell::default() })
     }
 
-    /// A compacted session is displayed restored: displaying it may take as long as the original.
+    /// Compacts the large session and measures how long commands take to read it before and after.
+    /// The commands restore what was removed, and should not take much longer than with the
+    /// original.
     fn compacted(&self) -> anyhow::Result<()> {
         let len = self.sessions.large_len;
         let file = self.sessions.large.to_string_lossy();
@@ -196,7 +202,7 @@ impl Bench {
         Ok(())
     }
 
-    /// The time to count the lines of the large session, as a lower bound.
+    /// The time to read the large session and count its lines, as a lower bound for every command.
     fn floor(&self) -> anyhow::Result<Taken> {
         let mut seconds = f64::INFINITY;
         for _ in 0..5 {
@@ -243,7 +249,7 @@ impl Bench {
     }
 }
 
-/// Runs a command, and prints its seconds and its peak memory in MiB.
+/// Runs a command, and prints how many seconds it took and its peak of memory in MiB.
 ///
 /// # Errors
 ///
@@ -254,7 +260,7 @@ pub(crate) fn measure(command: &[&str]) -> anyhow::Result<()> {
     let status = Command::new(program).args(args).stdout(Stdio::null()).status()?;
     let seconds = begin.elapsed().as_secs_f64();
     ensure!(status.success(), "{}: {status}", command.join(" "));
-    // In bytes on macOS, in KiB elsewhere.
+    // The peak is reported in bytes on macOS, in KiB elsewhere.
     let unit = if cfg!(target_os = "macos") { 1.0 } else { 1024.0 };
     let peak = getrusage(UsageWho::RUSAGE_CHILDREN)?.max_rss() as f64 * unit / MIB;
     print(&format!("{seconds} {peak}"));

@@ -8,7 +8,7 @@ use chaos::Campaign;
 use fixtures::skipped;
 use xtask::{cargo, print, say};
 
-/// The duration of a campaign without `--minutes`.
+/// The duration of a campaign in minutes, unless `--minutes` gives another one.
 const MINUTES: f64 = 10.0;
 
 /// Runs a campaign: `--minutes N`, `--seed S`, `--only PART`, `--cases N`, each at most once.

@@ -16,32 +16,37 @@ use fixtures::skipped;
 use rayon::prelude::*;
 use xtask::{cargo, print, say};
 
-/// The page with the table, and the marks around it.
+/// The page with the tables.
 const PAGE: &str = "docs/agents.md";
+/// The mark before the tables.
 const BEGIN: &str = "<!-- begin of the table: cargo lab e2e --write -->\n";
+/// The mark after the tables.
 const END: &str = "<!-- end of the table -->";
 
-/// The text between the table of resumes and that of ports.
+/// The text between the table of resumed sessions and the table of ported sessions.
 const CARRIED: &str =
     "\n`epitome port` gives a recorded session of one agent to another, which resumes it:\n\n";
 
-/// The text between the table of ports and that of sessions that ended by themselves.
+/// The text between the table of ported sessions and the table of sessions at whose end the hooks
+/// ran.
 const KEPT: &str = "\nAfter `epitome install --branch kept --shrink` a session of one turn ends; \
                     the agent calls, a page is committed, the session compacted, and \
                     `uninstall --purge` leaves nothing:\n\n";
 
-/// Builds `epitome` and runs the end-to-end test for each named agent: record, compact, resume,
-/// restore, resume. Without names it does so for all agents; then it also ports sessions between
-/// agents, tests hooks at the end of sessions, sends views of `epitome engine` with the providers'
-/// SDKs, and tests with the real agents what the recorded sessions and the model server promise.
-/// `port`, `keep`, `versions` (deleted sessions come back; agents may be named after it), `mcp`
-/// (the model searches past sessions), `command` (`/epitome`), `sdk` (SDKs
-/// and clients of the engine), `python` (the Python package and its adapters), `fleet` (Spark, Ray,
-/// Daft, DuckDB and Polars; never without its name: they take gigabytes), `node` (the npm package;
-/// `python 10000` and `node 10000` send so many random histories with each adapter),
-/// `tools` (other programs that read sessions), `wrap` (agents behind the proxy) and
-/// `viewer` (in a real Chromium) each run one of these parts. `EPITOME_PROGRAM` may name a program
-/// that is built already.
+/// Builds `epitome` and runs end-to-end tests. `EPITOME_PROGRAM` may name a program that is built
+/// already. What runs depends on the names:
+///
+/// - Names of agents: the session test for each of them: record, compact, resume, restore, resume.
+/// - `port` (sessions go from agent to agent), `keep` (hooks at the end of sessions), `versions`
+///   (deleted sessions come back; names of agents may follow), `mcp` (the model searches past
+///   sessions), `command` (`/epitome`), `sdk` (SDKs and clients of the engine), `python` (the
+///   Python package and its adapters), `node` (the npm package), `tools` (other programs that read
+///   sessions), `wrap` (agents behind the proxy) or `viewer` (in a real Chromium): only this part.
+/// - `fleet`: Spark, Ray, Daft, DuckDB and Polars. Runs only if it is named, because the packages
+///   take gigabytes.
+/// - `python 10000` or `node 10000`: sends so many random histories with each adapter.
+/// - No name: the session test for all agents, every part except `fleet`, and the tests with real
+///   agents of what the recorded sessions and the model server promise.
 ///
 /// # Errors
 ///
@@ -94,11 +99,12 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs the tests for all agents, and writes the table into the page about them.
+/// Runs the tests of sessions, ports and hooks for all agents, and writes their tables into the
+/// page about agents.
 ///
 /// # Errors
 ///
-/// As [`run`]; if the page has no place for the table.
+/// As for [`run`], or if the page has no place for the tables.
 pub(crate) fn write() -> anyhow::Result<()> {
     let epitome = cargo::epitome("dev")?;
     let (resumed, carried, kept) =
@@ -110,7 +116,7 @@ pub(crate) fn write() -> anyhow::Result<()> {
     fs::write(PAGE, [head, BEGIN, "\n", &table, "\n", END, tail].concat()).context(PAGE)
 }
 
-/// Uses the command `/epitome` in agents.
+/// Uses the command `/epitome` in the agents that `epitome wrap` supports.
 fn commanded(epitome: &Path) -> anyhow::Result<()> {
     let mut table = Table::new(&["agent", "version", "typed", "requests", "first"]);
     table.try_all(
@@ -126,7 +132,7 @@ fn commanded(epitome: &Path) -> anyhow::Result<()> {
     table.finish().map(drop)
 }
 
-/// Runs agents behind `epitome wrap`.
+/// Runs each agent that `epitome wrap` supports behind it.
 fn wrapped(epitome: &Path) -> anyhow::Result<()> {
     let columns = [
         "agent",
@@ -155,8 +161,8 @@ fn wrapped(epitome: &Path) -> anyhow::Result<()> {
     table.finish().map(drop)
 }
 
-/// Tests the viewer in a real Chromium. Without one this is skipped with a report, unless
-/// `EPITOME_BROWSER=required`.
+/// Tests the viewer in a real Chromium. Without a Chromium, reports the test as skipped; with
+/// `EPITOME_BROWSER=required`, fails.
 fn viewer(epitome: &Path) -> anyhow::Result<()> {
     let is_required = std::env::var_os("EPITOME_BROWSER").is_some_and(|it| it == "required");
     match browser::chromium() {
@@ -169,14 +175,15 @@ fn viewer(epitome: &Path) -> anyhow::Result<()> {
         }
     }
     let epitome = epitome.to_string_lossy();
-    // Build the whole workspace: for one package, dependencies would have other features.
+    // The whole workspace is built: if only one package were built, its dependencies would have
+    // other features.
     let test = ["--features", "browser/real-browser", "--test", "viewer"];
     let line = [&["cargo", "test", "--workspace"], &test[..]].concat();
     cargo::run(&line, &[("EPITOME_PROGRAM", &epitome)])
 }
 
-/// A table of results: its head, and a row for each success. Printed at the end; fails if a case
-/// failed.
+/// A table of results: a head, a row for each case that succeeded, and the names of the cases that
+/// failed. [`finish`](Table::finish) prints the table, and fails if a case failed.
 struct Table {
     text: String,
     failed: Vec<String>,
@@ -188,8 +195,8 @@ impl Table {
         Table { text: format!("| {} |\n|{rule}\n", columns.join(" | ")), failed: Vec::new() }
     }
 
-    /// Tries all cases, as many at once as there are cores, and adds a row for each in order. An
-    /// agent waits for its model most of the time.
+    /// Tries all cases, several at once, and then adds a row for each success in the order of the
+    /// cases. A failure is printed.
     fn try_all<T: Sync>(
         &mut self,
         cases: &[T],
@@ -215,7 +222,8 @@ impl Table {
     }
 }
 
-/// Runs the end-to-end test for agents.
+/// Records, compacts, resumes and restores a session with each of these agents, and prints the
+/// table.
 fn resumed(chosen: &[&'static dyn Agent], epitome: &Path) -> anyhow::Result<String> {
     let mut table = Table::new(&[
         "agent",
@@ -254,7 +262,7 @@ fn resumed_cells(agent: &dyn Agent, report: &Report) -> String {
     )
 }
 
-/// Ports a recorded session of each agent to each other agent.
+/// Ports a recorded session of each agent to each other agent, and prints the table.
 fn carried(epitome: &Path) -> anyhow::Result<String> {
     let mut table = Table::new(&[
         "from",
@@ -290,7 +298,7 @@ fn carried_cells(report: carry::Report) -> String {
     format!("{from} | {to} | {calls} | {results} | {images} | {texts} | {left} | {seconds:.0}")
 }
 
-/// Tests the hooks at the end of sessions.
+/// Tests the hooks at the end of sessions with each agent that has hooks, and prints the table.
 fn kept(epitome: &Path) -> anyhow::Result<String> {
     let mut table =
         Table::new(&["agent", "version", "page", "seconds after the agent", "the log says"]);
@@ -340,7 +348,7 @@ fn searched(epitome: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The verb of a line of the log, and the change of the size.
+/// The verb of a line of the log, and for `compacted` the sizes: what is the same in every run.
 fn without_ids(line: &str) -> String {
     let verb = line.split(' ').next().unwrap_or_default();
     match line.rsplit_once(": ") {
@@ -375,7 +383,8 @@ fn packages() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Sends random histories with each adapter of the Python package, and prints as it goes.
+/// Sends `count` random histories with each adapter of the Python package, and prints a line for
+/// every thousand.
 fn python_histories(count: u64) -> anyhow::Result<()> {
     let wheel = python::Wheel::build()?;
     let place = wheel.install_for_frameworks()?;
@@ -386,7 +395,8 @@ fn python_histories(count: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Sends random histories with each adapter of the npm package, and prints as it goes.
+/// Sends `count` random histories with each adapter of the npm package, and prints a line for every
+/// thousand.
 fn node_histories(epitome: &Path, count: u64) -> anyhow::Result<()> {
     let package = node::Package::install(&node_module()?)?;
     for range in histories::thousands(count) {
@@ -429,7 +439,8 @@ fn npm_package(epitome: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Builds the native module of the npm package. `EPITOME_NODE` may name one that is built already.
+/// Builds the native module of the npm package. If `EPITOME_NODE` names a module that is built
+/// already, takes that one.
 fn node_module() -> anyhow::Result<PathBuf> {
     if let Some(module) = std::env::var_os("EPITOME_NODE") {
         return Ok(module.into());
@@ -439,8 +450,8 @@ fn node_module() -> anyhow::Result<PathBuf> {
     Ok(cargo::target()?.join("debug").join(name))
 }
 
-/// Checks that the providers' SDKs can send what each recipe leaves of a conversation, through each
-/// API; checks and runs the client in TypeScript.
+/// Checks and runs the client in TypeScript; then checks that the providers' SDKs can send through
+/// each API what each recipe leaves of a conversation.
 fn clients(epitome: &Path) -> anyhow::Result<()> {
     let printed = sdk::typescript(epitome)?;
     print(&format!("the client in TypeScript: {}", printed.trim().replace('\n', " ")));
@@ -459,7 +470,7 @@ fn clients(epitome: &Path) -> anyhow::Result<()> {
         |&(wire, of, recipe)| {
             let report = sdk::run(epitome, wire, recipe)?;
             let sdk::Report { requests, longest, last, left } = report;
-            // A recipe that has only a summary does nothing without a model.
+            // `pi` has only a summary, and without a model there is none.
             ensure!(left > 0 || recipe == "pi", "nothing was shortened: {report:?}");
             Ok(format!("{of} | {wire} | {recipe} | {requests} | {longest} | {last} | {left}"))
         },

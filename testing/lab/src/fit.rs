@@ -1,7 +1,8 @@
 //! `cargo lab fit`: fits the weights by which a digest is chosen to the open set.
 //!
-//! A row is a fact before a forced compaction, with whether it was used soon afterwards
-//! (`epitome::simulate::known_facts`). No feature depends on what comes after that place.
+//! A row is a fact that was known before a forced compaction (`epitome::simulate::known_facts`),
+//! and says whether the fact was used soon after the compaction. No feature of a fact depends on
+//! what comes after the compaction.
 
 use std::fs;
 use std::path::Path;
@@ -14,11 +15,11 @@ use xtask::{cargo, print, say};
 
 use crate::quality;
 
-/// The file of the weights.
+/// The program's file with the weights.
 const WEIGHTS: &str = "crates/passes/src/digest/weights.toml";
-/// Of the unused facts one in this many is sampled, with this weight.
+/// Of so many unused facts one becomes a row, and the row has this weight.
 const SAMPLED: usize = 8;
-/// Maximum number of iterations; about ten are needed.
+/// Maximum number of iterations of a fit; about ten are needed.
 const ROUNDS: usize = 50;
 /// The penalty of large weights, so that correlated features share them.
 const PENALTY: f64 = 1e-6;
@@ -30,7 +31,7 @@ pub(crate) enum Write {
     Yes,
 }
 
-/// A fact before a forced compaction.
+/// A fact that was known before a forced compaction.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     features: Features,
@@ -38,8 +39,9 @@ struct Row {
     weight: f64,
 }
 
-/// Fits the weights, and prints how well they predict uses, also in sessions of repositories that
-/// they were not fitted to.
+/// Fits the weights to all sessions and prints them. Also prints how well the program's weights and
+/// fitted weights predict uses: for each repository, the fitted weights are those of the other
+/// repositories. Without the open set, does nothing.
 pub(crate) fn run(write: Write) -> Result<()> {
     let Some(sessions) = quality::open_set()? else { return Ok(()) };
     let mut repositories: Vec<(String, Vec<Row>)> = Vec::new();
@@ -110,7 +112,7 @@ fn read() -> Result<Features> {
     all.and_then(|all| all.try_into().ok()).with_context(|| format!("{WEIGHTS} lacks a weight"))
 }
 
-/// The weights of the logistic function that fits these rows best, by Newton's method.
+/// The weights of the logistic function that fits these rows best, found by Newton's method.
 fn fit(rows: &[Row]) -> Features {
     let mut weights = Features::default();
     let sum: f64 = rows.iter().map(|row| row.weight).sum();
@@ -146,7 +148,7 @@ fn chance(features: &Features, weights: &Features) -> f64 {
     1.0 / (1.0 + (-z).exp())
 }
 
-/// Solves a system of linear equations; the matrix must be regular.
+/// Solves a system of linear equations by elimination; the matrix must be regular.
 fn solve(mut matrix: [Features; FEATURES.len()], mut sides: Features) -> Features {
     let len = sides.len();
     for at in 0..len {
@@ -200,7 +202,8 @@ mod tests {
 
     #[test]
     fn a_fit_tells_the_chances_of_two_kinds_of_facts() {
-        // One in four of the first kind is used, three in four of the second.
+        // Of the facts whose second feature is 0, one in four is used; of those where it is 1,
+        // three in four.
         let rows =
             [row(0.0, true, 1.0), row(0.0, false, 3.0), row(1.0, true, 3.0), row(1.0, false, 1.0)];
         let fitted = fit(&rows);

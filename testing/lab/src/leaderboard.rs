@@ -1,5 +1,6 @@
-//! `cargo lab leaderboard`: measures every recipe over sessions that are in this repository, so
-//! that anyone can repeat it, and keeps the tables of `docs/leaderboard.md`.
+//! `cargo lab leaderboard`: measures every recipe over sessions that are in this repository or made
+//! here, so that anyone can repeat the measurement, and keeps the tables of `docs/leaderboard.md`
+//! up to date.
 
 mod made;
 
@@ -17,18 +18,19 @@ use xtask::print;
 
 /// The page with the tables.
 const PAGE: &str = "docs/leaderboard.md";
+/// The mark after each table.
 const END: &str = "<!-- end of the table -->";
-/// The model whose prices count.
+/// The model whose prices the costs are computed with.
 const MODEL: &str = "claude-sonnet-4-6";
-/// For how many seconds a provider caches a request.
+/// How many seconds a provider is assumed to cache a request.
 const TTL: u64 = 300;
-/// Recipes of this project. All others are policies that others have published.
+/// The recipes of this project. All other recipes follow policies that others have published.
 const OURS: [&str; 2] = ["epitome", "digest"];
 
 const HEAD: &str = "| recipe | of | kept | recall | in line | recoverable | cost | bp | call | far \
                     | rules |\n|---|---|---|---|---|---|---|---|---|---|---|";
 
-/// A set of sessions, and the window in which they are replayed.
+/// A set of sessions, and the context window in which they are replayed.
 struct Set {
     /// The name of the set in the page.
     name: &'static str,
@@ -37,7 +39,8 @@ struct Set {
 }
 
 const SETS: [Set; 2] = [
-    // The largest has 20,000 tokens: a context of an agent's usual size would never be full.
+    // A small window: the largest recorded session has 20,000 tokens and would never fill a context
+    // of an agent's usual size.
     Set { name: "recorded", window: Tokens(16_000), sessions: recorded },
     Set { name: "made", window: Tokens(200_000), sessions: made::sessions },
 ];
@@ -58,7 +61,7 @@ pub(crate) fn run() -> Result<()> {
 ///
 /// # Errors
 ///
-/// As with [`run`]; or if the page has no place for a table.
+/// As for [`run`], or if the page has no place for a table.
 pub(crate) fn write() -> Result<()> {
     fs::write(PAGE, page()?).context(PAGE)
 }
@@ -67,7 +70,7 @@ pub(crate) fn write() -> Result<()> {
 ///
 /// # Errors
 ///
-/// If they differ.
+/// If they differ, or as for [`write`].
 pub(crate) fn check() -> Result<()> {
     let old = fs::read_to_string(PAGE).context(PAGE)?;
     let new = page()?;
@@ -97,7 +100,8 @@ fn page() -> Result<String> {
 }
 
 impl Set {
-    /// What is measured, and the table, best recall first.
+    /// A line that says what is measured, and the table: the recipe with the best recall comes
+    /// first.
     fn table(&self) -> Result<String> {
         let report = self.report()?;
         let mut recipes: Vec<&RecipeReport> = report.recipes.iter().skip(1).collect();
@@ -127,7 +131,7 @@ impl Set {
             recipes: recipes.collect::<Result<_>>()?,
             window: self.window,
             overhead: Tokens(0),
-            // Of recorded sessions of a small window, a typical prompt would be most of the bill.
+            // Without a prompt: in a small window, a typical prompt would be most of the cost.
             prompt: Some(Tokens(0)),
             target: None,
             prices: Catalogue::built_in(),

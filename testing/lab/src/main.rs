@@ -74,7 +74,8 @@ fn main() -> ExitCode {
         ["bench", "--write"] => bench::hold(bench::Held::Write, "dist"),
         ["bench", "--write", profile] => bench::hold(bench::Held::Write, profile),
         ["bench", folder] => bench::run(Some(folder.as_ref())),
-        // `bench` calls itself for each command, so that the peak of a child is that child's alone.
+        // `bench` calls this program again for each command that it measures, so that the peak of
+        // memory of all children is the peak of this one child.
         [bench::MEASURE, command @ ..] => bench::measure(command),
         _ => Err(anyhow::anyhow!(USAGE)),
     };

@@ -1,7 +1,7 @@
 //! Builds packages of the program (an archive, a wheel, npm packages), and tests their
 //! installation.
 //!
-//! The work is done by maturin with zig, `wheel` and `npm`, all from package registries
+//! maturin with zig, `wheel` and `npm` do the work; all are from package registries
 //! (`packaging/README.md`).
 
 mod check;
@@ -18,13 +18,13 @@ use sha2::{Digest, Sha256};
 
 use xtask::{cargo, print, say};
 
-/// What is packaged, and where to.
+/// What is packaged, and the folder where the packages go.
 pub(super) struct Package {
     version: String,
     target: String,
-    /// The program's file.
+    /// The file of the program.
     program: PathBuf,
-    /// The file with the licences of everything linked into it.
+    /// The file with the licences of everything that is linked into the program.
     licences: PathBuf,
     pages: Option<Pages>,
     /// The folder of the packages.
@@ -41,7 +41,7 @@ struct Pages {
 }
 
 impl Pages {
-    /// Each with its file name in an archive.
+    /// The texts, each with its file name in an archive.
     fn files(&self) -> [(&'static str, &str); 5] {
         [
             ("epitome.1", &self.man),
@@ -56,11 +56,12 @@ impl Pages {
 /// The name of the file with third-party licences.
 const LICENCES: &str = "THIRD-PARTY-LICENSES.txt";
 
-/// Builds the program for a target, and makes its packages in `target/package`.
+/// Builds the program for a target and makes its packages in `target/package`; with `--check`, also
+/// tests their installation.
 ///
 /// # Errors
 ///
-/// If a tool is missing or fails.
+/// If an option is unknown, a tool is missing or fails, or the check of a package fails.
 pub(crate) fn run(args: &[&str]) -> anyhow::Result<()> {
     let (mut target, mut profile, mut check) = (host()?, "dist".to_owned(), false);
     let mut args = args.iter();
@@ -102,8 +103,9 @@ fn size(path: &Path) -> anyhow::Result<String> {
 }
 
 impl Package {
-    /// Builds the program and its wheel, which includes the list of its components (CycloneDX). For
-    /// Linux it is linked by zig: to a C library as old as that of 2014, or statically.
+    /// Builds the program and its wheel, which includes the list of the program's components
+    /// (CycloneDX). For Linux, zig links the program: to a C library that may be as old as that of
+    /// 2014, or statically.
     fn build(target: String, profile: String, out: PathBuf) -> anyhow::Result<(Package, PathBuf)> {
         say(&format!("building epitome for {target}"));
         fs::create_dir_all(&out)?;
@@ -121,8 +123,8 @@ impl Package {
         Ok((package, wheel))
     }
 
-    /// The manual page and completions, which the program prints; none if it does not run on this
-    /// machine.
+    /// The manual page and the completions, which the program prints; `None` if the program does
+    /// not run on this machine.
     fn pages(&self) -> anyhow::Result<Option<Pages>> {
         if !self.runs_here() {
             return Ok(None);
@@ -138,7 +140,8 @@ impl Package {
         }))
     }
 
-    /// The program with its licences, manual page and completions.
+    /// Makes the archive: the program, the documents of the project, the licences, the manual page
+    /// and the completions.
     fn archive(&self) -> anyhow::Result<PathBuf> {
         let name = format!("epitome-{}-{}", self.version, self.target);
         let mut files = tarball::Files::default();

@@ -1,8 +1,9 @@
-//! `cargo lab quality`: measures what recipes keep of the open set and what they cost, with the
-//! program and with the instrument that it follows.
+//! `cargo lab quality`: measures what recipes keep of the open set and what they cost: with the
+//! program, and with the instrument whose definitions the program follows.
 //!
 //! The open set and the instrument are not part of this repository (`docs/quality.md`). Without the
-//! set nothing is measured; if the instrument's `bench.sh` was not run, nothing is compared.
+//! set, nothing is measured. If the instrument's `bench.sh` has not been run, the two are not
+//! compared.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -16,11 +17,11 @@ use xtask::{cargo, print, say};
 
 /// The recipes that are measured if none is named.
 const RECIPES: [&str; 3] = ["epitome", "digest", "clear-tool-uses"];
-/// Maximum difference of two figures, in percentage points.
+/// By how many percentage points the program's figure and the instrument's may differ.
 const POINTS: f64 = 0.5;
 
-/// Figures that both measure: the member of the program's JSON, and the instrument's table and
-/// column.
+/// Figures that both the program and the instrument measure: the name in the program's JSON, and
+/// the number of the table and column of the instrument.
 const FIGURES: [(&str, usize, usize); 8] = [
     ("kept", 0, 2),
     ("recall", 0, 3),
@@ -32,7 +33,8 @@ const FIGURES: [(&str, usize, usize); 8] = [
     ("far_recall", 1, 6),
 ];
 
-/// Measures the open set with these recipes.
+/// Measures the open set with these recipes, or with [`RECIPES`]; `--target PERCENT` may come
+/// first.
 ///
 /// # Errors
 ///
@@ -54,7 +56,7 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<()> {
     measure.compare()
 }
 
-/// The sessions of the open set; reports it if they are not available.
+/// The sessions of the open set. If there is no open set, reports this and returns `None`.
 pub(crate) fn open_set() -> anyhow::Result<Option<Vec<PathBuf>>> {
     let corpus = folder("EVAL_CORPUS", "../shared/corpus");
     if !corpus.join("raw").is_dir() {
@@ -70,7 +72,8 @@ fn folder(variable: &str, default: &str) -> PathBuf {
     named.unwrap_or_else(|| cargo::root().join(default))
 }
 
-/// Decompresses the files of a folder.
+/// Decompresses the files of a folder into the target folder, except for those that are there
+/// already, and returns their paths.
 fn unpacked(raw: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let to = cargo::target()?.join("quality");
     fs::create_dir_all(&to)?;
@@ -116,7 +119,8 @@ impl Measure<'_> {
         Ok(named.collect())
     }
 
-    /// Compares both sets of figures, over the sessions as normalised by the instrument.
+    /// Compares the figures of the program and the instrument, both over the sessions that the
+    /// instrument has normalised.
     fn compare(&self) -> anyhow::Result<()> {
         let work = || std::env::temp_dir().join("eval");
         let work = std::env::var_os("EVAL_WORK").map_or_else(work, PathBuf::from);
@@ -142,7 +146,7 @@ impl Measure<'_> {
                 let ours = points(&ours, name);
                 let by = ours - theirs;
                 print(&format!("| {recipe} | {name} | {ours:.1} | {theirs:.1} | {by:+.1} |"));
-                // One figure is rounded to a tenth.
+                // The instrument's figures are rounded to a tenth: so half a tenth more is allowed.
                 if by.is_nan() || by.abs() > POINTS + 0.05 {
                     apart.push(format!("{recipe} {name}"));
                 }
@@ -180,13 +184,13 @@ impl Measure<'_> {
     }
 }
 
-/// The numbers in a row, from column 1 on; NaN for other cells.
+/// The cells of a row as numbers, NaN where a cell is no number. The first column has the index 1.
 fn cells(row: &str) -> Vec<f64> {
     let number = |cell: &str| cell.trim().trim_end_matches(['%', 'k']).parse().unwrap_or(f64::NAN);
     row.split('|').map(number).collect()
 }
 
-/// A figure of the program in per cent.
+/// A figure of the program in per cent; NaN if there is none.
 fn points(figures: &Value, name: &str) -> f64 {
     figures[name].as_f64().map_or(f64::NAN, |share| share * 100.0)
 }

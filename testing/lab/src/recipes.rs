@@ -18,9 +18,9 @@ use crate::quality;
 
 /// The recorded sessions.
 const RECORDED: &str = "testing/fixtures/sessions";
-/// The page with the tables: first for sessions of real work, then for the recorded ones.
+/// The page with the tables: first for sessions of real work, then for the recorded sessions.
 const PAGE: &str = "docs/recipes.md";
-/// The page that repeats the saving of the default recipe for sessions of real work.
+/// The page that repeats how much the default recipe saves in sessions of real work.
 const FRONT: &str = "README.md";
 const BEGIN: [&str; 2] = [
     "<!-- begin of the table: cargo lab recipes --write, real work -->",
@@ -34,7 +34,7 @@ const HEAD: &str = "| recipe | sessions | refused | messages before | after | sa
                     | after | saved | error lines | lost | user words kept |\n\
                     |---|---|---|---|---|---|---|---|---|---|---|---|";
 
-/// Prints the table for the sessions in `folders`.
+/// Prints the table for the sessions in `folders`, or for the recorded sessions.
 pub fn run(folders: &[&str]) -> Result<()> {
     let folders = if folders.is_empty() { &[RECORDED] } else { folders };
     print(HEAD);
@@ -79,7 +79,7 @@ pub fn check(is_all: bool) -> Result<()> {
     Ok(())
 }
 
-/// Writes both tables into the page.
+/// Writes both tables into the page. Without the open set, the table of real work stays as it is.
 pub fn write() -> Result<()> {
     let mut page = std::fs::read_to_string(PAGE).context(PAGE)?;
     let sets = [real_work()?, Some(files(&[RECORDED])?)];
@@ -96,9 +96,9 @@ pub fn write() -> Result<()> {
     std::fs::write(PAGE, page).context(PAGE)
 }
 
-/// Each recipe, and each with `--keep-turns 1`.
+/// Each built-in recipe, as it is and with `--keep-turns 1`.
 fn recipes() -> Result<Vec<(String, Recipe)>> {
-    // As with the option: a session of one turn is kept whole.
+    // As the option does, keeps a session of one turn whole.
     let keep = Keep { turns: Some(1), all: All::Kept, ..Keep::default() };
     let mut recipes = Vec::new();
     for (name, _) in BUILT_IN {
@@ -111,7 +111,7 @@ fn recipes() -> Result<Vec<(String, Recipe)>> {
     Ok(recipes)
 }
 
-/// Checks the saving that the front page names.
+/// Checks that the front page names the savings and the error lines of this row.
 fn check_front(row: &Row) -> Result<()> {
     let front = std::fs::read_to_string(FRONT).context(FRONT)?;
     let front = front.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -134,7 +134,7 @@ fn files(folders: &[&str]) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The sessions of real work for the first table, if they are available.
+/// The sessions of real work for the first table; `None` if the open set is not available.
 fn real_work() -> Result<Option<Vec<PathBuf>>> {
     let Some(files) = quality::open_set()? else { return Ok(None) };
     let is_of = |file: &PathBuf| {
@@ -248,7 +248,8 @@ fn one(
     let (_, left) = error_lines(&planned.after, &spliced);
     for (item, lines) in errors {
         sum.errors += lines.len() as u64;
-        // An error that occurs again in a later result may be kept only there, if that is sent.
+        // If an error line occurs again in a later result that is sent, it is enough that the later
+        // result keeps the line.
         let sent = planned.after.context.iter().filter(|&&other| other > item);
         let below: Vec<_> = sent.map(|&other| &left[other]).collect();
         let stands = |line: &String| {
@@ -275,8 +276,9 @@ fn one(
     Ok(())
 }
 
-/// Error lines by the index of their item: those of failed tools and of commands. Error words in a
-/// file or a search result are not errors of the tool.
+/// Returns the error lines of each result, with the index of its item; and all lines of each item,
+/// by index. Error lines are in results of failed calls and of commands: error words in a file or a
+/// search result are no errors of the tool.
 #[expect(clippy::type_complexity, reason = "two views of one walk")]
 fn error_lines(
     transcript: &Transcript,
@@ -312,8 +314,8 @@ fn error_lines(
     (found, all)
 }
 
-/// Whether a line reports a failure: for a failed call by any error word, for others only at the
-/// beginning of the line.
+/// Whether a line reports a failure. In the result of a failed call any error word in the line says
+/// so, in other results only an error word at the beginning of the line.
 fn says_failure(line: &str, failed: bool) -> bool {
     const WORDS: [&str; 12] = [
         "error",

@@ -1,5 +1,5 @@
-//! `cargo lab redact`: compares epitome and other programs at finding thirty planted credentials in
-//! a session, and prints a table.
+//! `cargo lab redact`: plants thirty credentials in a session, lets epitome and other programs
+//! search for them, and prints how many each finds.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use xtask::{print, say};
 
-/// Bytes of the session.
+/// The minimum length of the session in bytes.
 const SIZE: usize = 2_500_000;
 
 /// The planted texts, with the pattern of the secret between `«` and `»`. Patterns are from the
@@ -94,7 +94,7 @@ fn plant(words: &str, seed: u64) -> Plant {
     Plant { text: format!("{before}{secret}{after}"), secret }
 }
 
-/// The session with each credential after a tool result, far from each other.
+/// Returns the session with the credentials in it: each after a tool result, far from the others.
 fn planted(clean: &str, plants: &[Plant]) -> String {
     let results = clean.lines().filter(|line| line.contains("\"tool_result\"")).count();
     let every = results / (plants.len() * 2);
@@ -121,7 +121,7 @@ fn planted(clean: &str, plants: &[Plant]) -> String {
     dirty
 }
 
-/// The strings of a session, as a text file.
+/// The strings of a session, each on a line, for programs that do not read JSON.
 fn decoded(session: &str) -> String {
     let lines = session.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let mut text = String::new();
@@ -220,7 +220,8 @@ fn detect_secrets(folder: &Path, look: &str, plants: &[Plant]) {
             let text = fs::read_to_string(folder.join(format!("dirty.{look}"))).unwrap_or_default();
             let lines: Vec<&str> = text.lines().collect();
             let hit: BTreeSet<u64> = dirty.into_iter().collect();
-            // It reports only the line: that line must contain the beginning of the secret.
+            // This program reports only the number of a line: the line must contain the first line
+            // of the secret, or be the header of a key.
             let is_found = |plant: &&Plant| {
                 let begins = plant.secret.lines().next().unwrap_or_default();
                 let header = plant.text.lines().next().unwrap_or_default();

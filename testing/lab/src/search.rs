@@ -1,8 +1,9 @@
-//! `cargo lab search`: whether a question finds the session that holds its answer.
+//! `cargo lab search`: measures how often a question finds the session that has the answer.
 //!
-//! The questions are made by machine from the recorded sessions, and from those of real work where
-//! they are: a sentence that one session alone contains, as a question. No user asks like this, so
-//! the numbers compare ways to search and do not predict what a user finds.
+//! The questions are made by this program from the recorded sessions and, if they are available,
+//! from sessions of real work: each question is made from a sentence that only one session
+//! contains. No user asks like this, so that the numbers compare ways to search and do not predict
+//! what a user finds.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
@@ -16,13 +17,13 @@ use epitome_search::{Query, Scope, Search};
 use rusqlite::Connection;
 use xtask::{print, say};
 
-/// The number of questions.
+/// The maximum number of questions.
 const QUESTIONS: usize = 200;
-/// The words of a sentence that becomes a question.
+/// How many words a sentence must have to become a question.
 const WORDS: std::ops::RangeInclusive<usize> = 8..=30;
-/// The words of a question.
+/// The number of words in a question that come from its sentence, at most.
 const ASKED: usize = 6;
-/// Words that say nothing.
+/// Words that say nothing about the topic of a sentence.
 const STOP: [&str; 48] = [
     "about", "after", "all", "also", "and", "are", "because", "been", "before", "but", "can",
     "could", "did", "does", "for", "from", "had", "has", "have", "here", "into", "its", "just",
@@ -34,22 +35,22 @@ const STOP: [&str; 48] = [
 /// How a sentence becomes a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
-    /// Its first content words.
+    /// The first content words of the sentence.
     Words,
-    /// Every other content word, in a sentence with words of its own.
+    /// Every other content word, behind the words `where did we talk about`.
     Question,
-    /// Content words with other endings.
+    /// The first content words with other endings.
     Inflected,
 }
 
-/// A question, and the session that holds the answer.
+/// A question, and the session that has the answer.
 struct Question {
     kind: Kind,
     text: String,
     session: PathBuf,
 }
 
-/// A way to search: the session that it finds first.
+/// A way to search: its name, and the function that returns the session that it finds first.
 type Way<'a> = (&'a str, Box<dyn Fn(&str) -> Result<Option<PathBuf>> + 'a>);
 
 /// Prints the table.
@@ -146,7 +147,8 @@ fn fill(home: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Sentences that one session alone contains, spread over the sessions, as questions.
+/// Makes questions from sentences that only one session contains; each session gives about the same
+/// number.
 fn questions(texts: &BTreeMap<PathBuf, Vec<(String, String)>>) -> Vec<Question> {
     let mut owners: HashMap<&str, HashSet<&Path>> = HashMap::new();
     for (path, texts) in texts {
@@ -177,7 +179,8 @@ fn questions(texts: &BTreeMap<PathBuf, Vec<(String, String)>>) -> Vec<Question> 
     questions
 }
 
-/// The sentences of a text that look like prose.
+/// The sentences of a text that look like prose: of [`WORDS`] words, in ASCII, and without
+/// characters of code.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let parts = text.lines().flat_map(|line| line.split(". "));
     parts.map(str::trim).filter(|part| {
@@ -207,7 +210,7 @@ fn question_text(kind: Kind, sentence: &str) -> String {
     }
 }
 
-/// The word with another ending.
+/// The word without its ending, or with an `s` if it has none of these endings.
 fn inflected(word: &str) -> String {
     for ending in ["ing", "ed", "es", "s"] {
         if let Some(stem) = word.strip_suffix(ending).filter(|stem| stem.len() > 2) {
@@ -226,7 +229,7 @@ fn ours(search: &Search, asked: &str, is_relaxing: bool) -> Result<Option<PathBu
     Ok(hits.hits.into_iter().next().map(|hit| hit.session))
 }
 
-/// The same messages in a table of FTS5 without anything of ours.
+/// The messages in a plain table of FTS5, to compare with epitome's own search.
 fn plain_index(texts: &BTreeMap<PathBuf, Vec<(String, String)>>) -> Result<Connection> {
     let connection = Connection::open_in_memory()?;
     connection.execute_batch("CREATE VIRTUAL TABLE m USING fts5 (path UNINDEXED, text); BEGIN")?;
@@ -249,7 +252,8 @@ fn fts5(connection: &Connection, asked: &str) -> Result<Option<PathBuf>> {
     Ok(Some(PathBuf::from(row.get::<_, String>(0)?)))
 }
 
-/// The file that contains most of the words, and of equals the one with most occurrences.
+/// The file that contains most of the words; if several contain equally many, the one in which they
+/// occur most often.
 fn grep(whole: &[(PathBuf, String)], asked: &str) -> Option<PathBuf> {
     let words: Vec<String> = asked.split_whitespace().map(str::to_lowercase).collect();
     let score = |text: &String| {

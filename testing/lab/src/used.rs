@@ -1,4 +1,5 @@
-//! `cargo lab used-home`: a home that looks used, which no test may read or change.
+//! `cargo lab used-home`: runs a command, for example the tests, with a home that looks used, which
+//! the command may not change.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, ensure};
 use xtask::{cargo, print};
 
-/// Where agents and epitome store files: environment variable, and folder below the home.
+/// The environment variables that say where agents and epitome store files, each with its folder
+/// below the home.
 const FOLDERS: &[(&str, &str)] = &[
     ("HOME", ""),
     ("XDG_CACHE_HOME", ".cache"),
@@ -22,7 +24,7 @@ const FOLDERS: &[(&str, &str)] = &[
     ("PI_CODING_AGENT_DIR", ".pi/agent"),
 ];
 
-/// Folders of cargo and rustup, which keep their real places.
+/// The variables of cargo and rustup, which keep the real folders, each with its default folder.
 const TOOLS: &[(&str, &str)] = &[("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")];
 
 /// Runs a command with a home that looks used, and checks that the command changed nothing in it.
@@ -39,7 +41,7 @@ pub(crate) fn run(line: &[&str]) -> anyhow::Result<()> {
     home.is_unchanged()
 }
 
-/// A temporary home, which is removed when dropped.
+/// A temporary home, which is removed when this is dropped.
 struct Home {
     folder: tempfile::TempDir,
     listing: Vec<(PathBuf, String)>,
@@ -58,7 +60,8 @@ impl Home {
         Ok(Home { folder, listing })
     }
 
-    /// The environment variables that make it the home of a command, except for cargo and rustup.
+    /// The environment variables that make this the home of a command, except for cargo and rustup,
+    /// which keep their real folders.
     fn variables(&self) -> Vec<(&'static str, String)> {
         let below = |name: &str| self.folder.path().join(name).to_string_lossy().into_owned();
         let folders = FOLDERS.iter().map(|(variable, name)| (*variable, below(name)));
@@ -75,7 +78,7 @@ impl Home {
     ///
     /// # Errors
     ///
-    /// The names of such files.
+    /// If there is such a file; the error has the names of all.
     fn is_unchanged(&self) -> anyhow::Result<()> {
         let now = listing(self.folder.path())?;
         let changed: Vec<String> = (now.iter().filter(|it| !self.listing.contains(it)))
@@ -88,7 +91,7 @@ impl Home {
     }
 }
 
-/// Every file and folder below a folder, with a hash of its content.
+/// Every file and folder below a folder, each file with a hash of its content.
 fn listing(folder: &Path) -> anyhow::Result<Vec<(PathBuf, String)>> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_owned()];

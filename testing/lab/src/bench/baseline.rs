@@ -1,4 +1,5 @@
-//! The baseline of times: ratios to the time of parsing the same bytes, by profile.
+//! The baseline of times: for each build profile and command, the ratio to the time of parsing the
+//! same bytes.
 
 use std::fs;
 
@@ -6,16 +7,17 @@ use anyhow::Context;
 
 use xtask::cargo;
 
-/// The file, in the repository.
+/// The path of the baseline's file in the repository.
 pub(super) const PATH: &str = "testing/lab/bench-baseline.tsv";
 
 /// The result of one command.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Row {
     what: String,
-    /// Its time, divided by the time in which one core parses the same bytes.
+    /// The command's time, divided by the time in which one core parses the same bytes; with a
+    /// limit, another ratio.
     ratio: f64,
-    /// A limit of the ratio, regardless of the baseline.
+    /// If set, the limit of the ratio, in place of the baseline.
     limit: Option<f64>,
 }
 
@@ -24,7 +26,8 @@ impl Row {
         Row { what: what.to_owned(), ratio, limit: None }
     }
 
-    /// The row of reading a compacted session: the ratio to reading the original.
+    /// The row for a command that reads a compacted session: its ratio is to the time of reading
+    /// the original.
     pub(super) fn of_limit(what: &str, ratio: f64, limit: f64) -> Row {
         let what = format!("{what} of a compacted session, of the time before");
         Row { what, ratio, limit: Some(limit) }
@@ -78,7 +81,7 @@ impl Baseline {
         rows.iter().filter_map(of).collect()
     }
 
-    /// Replaces the rows of a profile in the file.
+    /// Replaces the rows of a profile and writes the file. Rows with a limit are left out.
     pub(super) fn write(&mut self, profile: &str, rows: Vec<Row>) -> anyhow::Result<()> {
         self.0.retain(|(of, _, _)| of != profile);
         let rows = rows.into_iter().filter(|row| row.limit.is_none());

@@ -9,14 +9,15 @@ use tempfile::TempDir;
 
 /// Bytes of the one large session.
 const LARGE: usize = 60_000_000;
-/// The number of sessions on the machine that is listed, and the bytes of all.
+/// The number of sessions in the home that is listed.
 const MANY: usize = 300;
+/// The bytes of all these sessions.
 const MANY_LEN: usize = 350_000_000;
 
 /// The sessions to generate.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Size {
-    /// A large session and many.
+    /// A large session, and many others.
     Full,
     /// One session of some megabytes.
     Small,
@@ -40,7 +41,7 @@ struct Model {
 }
 
 impl Sessions {
-    /// Generates sessions from those in `folder`, or from the recorded ones.
+    /// Generates sessions from the sessions in `folder`, or from the recorded sessions.
     pub(super) fn make(folder: Option<&Path>, size: Size) -> anyhow::Result<Sessions> {
         let models = match folder {
             Some(folder) => models(folder)?,
@@ -65,8 +66,8 @@ impl Sessions {
         self.home.path()
     }
 
-    /// Writes copies with ids of their own until there are enough. Recorded sessions are small:
-    /// with `grow`, those of Claude Code are made longer.
+    /// Writes copies of sessions, each with another id, until there are enough. Recorded sessions
+    /// are small: with `grow`, only sessions of Claude Code are copied, and each is made longer.
     fn fill(&mut self, models: &[Model], grow: bool) -> anyhow::Result<()> {
         let each = if grow { MANY_LEN / MANY } else { 0 };
         let grown: Vec<Model> = (models.iter())
@@ -104,7 +105,7 @@ fn place(agent: &str, n: usize) -> PathBuf {
 }
 
 fn recorded() -> anyhow::Result<Vec<Model>> {
-    // A session compacted by the agent sends little, which would be too easy.
+    // A session that the agent has compacted itself sends little: measuring it would be too easy.
     let whole = fixtures::all().into_iter().filter(|fixture| fixture.name == "pricing");
     whole.filter_map(|fixture| model(&fixture.bytes()).transpose()).collect()
 }

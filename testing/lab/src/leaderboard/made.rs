@@ -1,21 +1,23 @@
-//! Sessions that no agent wrote: long enough that contexts are full, the same on every machine.
+//! Sessions that no agent wrote: long enough to fill contexts, and the same on every machine.
 //!
-//! An agent works on a small repository: it reads files, searches, runs tests and edits, and its
-//! words and edits use names and lines that it saw before, most of them lately and some long ago.
+//! In each session an agent works on a small repository: it reads files, searches, runs tests and
+//! edits. The agent's texts and edits use names and lines that it has read before, most of them
+//! lately and some long ago.
 
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-/// The number of sessions, each of another seed.
+/// The number of sessions. Each has another seed.
 const SESSIONS: u64 = 4;
 /// The number of steps of a session: a call or two, their results, and a text.
 const STEPS: usize = 130;
 /// The number of files in the repository.
 const FILES: usize = 60;
-/// After so many steps the user asks for something else.
+/// The number of steps after which the user asks for something else.
 const PER_REQUEST: usize = 18;
-/// Of a hundred uses of something seen, those of something seen long ago.
+/// How many of a hundred uses of something that the agent has read are uses of something from any
+/// time, and not only of the last few files.
 const FAR_OF_100: u64 = 30;
 
 const VERBS: [&str; 12] = [
@@ -46,7 +48,7 @@ struct File {
 struct Agent {
     random: u64,
     files: Vec<File>,
-    /// The files that were read, in order.
+    /// The indices of the files that were read, in the order of reading.
     seen: Vec<usize>,
     records: String,
     /// The number of records so far.
@@ -71,7 +73,7 @@ impl Agent {
         agent
     }
 
-    /// A number below `end`: the generator of Knuth's MMIX, its upper half.
+    /// A random number below `end`, from the upper bits of the generator of Knuth's MMIX.
     fn below(&mut self, end: usize) -> usize {
         self.random = self
             .random
@@ -125,7 +127,8 @@ impl Agent {
         self.records.into_bytes()
     }
 
-    /// A file that was read: lately, or long ago.
+    /// The index of a file that was read: one of the last four, or now and then any. 0 if none was
+    /// read.
     fn known_file(&mut self) -> usize {
         if self.seen.is_empty() {
             return 0;
@@ -184,7 +187,7 @@ impl Agent {
         self.call("Edit", input, "The file has been updated.");
     }
 
-    /// The model says what it makes of what it has seen.
+    /// The model writes a text about two files that it has read.
     fn explain(&mut self) {
         let (one, other) = (self.known_file(), self.known_file());
         let (caller, callee) = (self.name(one), self.name(other));

@@ -15,11 +15,13 @@ use xtask::{cargo, print};
 /// Maximum time from the start of the installation to the end of the first command, in seconds.
 const LONGEST: f64 = 10.0;
 
-/// Installs each package into an empty folder, runs `demo` and `list`, and uninstalls it.
+/// Installs each package into an empty folder, runs `demo` and `list`, and uninstalls the package.
+/// A static program also runs in an empty root.
 ///
 /// # Errors
 ///
-/// If any of this fails, takes too long, or leaves something behind.
+/// If the program does not run on this machine; or if any of this fails, takes too long, or leaves
+/// something behind.
 pub(super) fn all(
     package: &Package,
     archive: &Path,
@@ -60,7 +62,8 @@ pub(super) fn all(
     Ok(())
 }
 
-/// Installs into an empty folder, runs the program with an empty home, and uninstalls.
+/// Installs a package into an empty folder with `install`, which returns the program and the
+/// command that uninstalls it; runs the program with an empty home; and uninstalls the package.
 fn check(
     name: &str,
     install: impl FnOnce(&Path) -> anyhow::Result<(PathBuf, Vec<String>)>,
@@ -88,7 +91,7 @@ fn check(
     left_in(home.path())
 }
 
-/// Checks what the program left in a home: only its cache.
+/// Checks that the program left nothing but its cache in a home.
 fn left_in(home: &Path) -> anyhow::Result<()> {
     let mut left = Vec::new();
     let mut folders = vec![home.to_owned()];
@@ -103,7 +106,7 @@ fn left_in(home: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks that a package installs more files than the program.
+/// Checks that a package has installed these files too.
 fn has(place: &Path, files: &[&str]) -> anyhow::Result<()> {
     for file in files {
         ensure!(place.join(file).is_file(), "{} is not installed", place.join(file).display());
@@ -111,9 +114,9 @@ fn has(place: &Path, files: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs the static program where there is nothing else: no C library, no shell, no terminal
-/// database. Only the administrator may change the root: skipped with a report if `sudo` asks for a
-/// password.
+/// Runs the static program where nothing else is: no C library, no shell, no terminal database.
+/// Only the administrator may change the root: if this user cannot, not even with `sudo` without a
+/// password, the check is skipped with a report.
 fn in_an_empty_root(package: &Package) -> anyhow::Result<()> {
     let Some(chroot) = chroot() else {
         print("empty root: skipped, only the administrator can try it");
@@ -127,7 +130,7 @@ fn in_an_empty_root(package: &Package) -> anyhow::Result<()> {
         let mut command = Command::new(program);
         command.args(args).arg(root.path()).args(["/epitome", word]);
         command.env_clear().env("HOME", "/home");
-        // The path in which `chroot` is found.
+        // `PATH`: `chroot` must be found.
         command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
         let status = command.stdout(std::process::Stdio::null()).status();
         let status = status.with_context(|| format!("cannot run {program}"))?;
@@ -137,7 +140,7 @@ fn in_an_empty_root(package: &Package) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The command that changes the root, if this user may run it.
+/// The command that changes the root; `None` if this user may not run it.
 fn chroot() -> Option<&'static [&'static str]> {
     const WAYS: [&[&str]; 2] = [&["chroot"], &["sudo", "--non-interactive", "chroot"]];
     let may = |way: &&[&str]| {

@@ -1,7 +1,7 @@
 //! The licences of everything that is linked into the program, as one text per package.
 //!
 //! Most licences require that their text is distributed with the program. The texts are from the
-//! crates themselves; equal ones are printed once.
+//! crates themselves; equal texts are printed once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -63,7 +63,8 @@ pub(super) fn text(target: &str) -> anyhow::Result<String> {
     Ok(write(&found))
 }
 
-/// Name and version of each crate in the program, without macros, which run only during the build.
+/// The name and version of each crate in the program. Crates with macros are left out, because they
+/// run only during the build.
 fn linked(target: &str) -> anyhow::Result<BTreeSet<String>> {
     let features = ["--package", "epitome-cli", "--features", "keyring,remote", "--target", target];
     let shape = ["--edges", "normal,no-proc-macro", "--prefix", "none", "--format", "{p}"];
@@ -84,8 +85,8 @@ fn syntaxes() -> Vec<(Vec<String>, Crate)> {
     named.collect()
 }
 
-/// The texts of the licences in a crate, including those of bundled code (folder `zstd` of
-/// zstd-sys).
+/// The texts of the licences in a crate's folder and in the folders directly below it, where
+/// bundled code is (for example `zstd` in zstd-sys).
 fn files(folder: &Path) -> anyhow::Result<Vec<String>> {
     let mut found = licence_files(folder)?;
     for entry in fs::read_dir(folder)? {
@@ -116,7 +117,8 @@ fn licence_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The list of crates with their authors, followed by each text with the crates that have it.
+/// The list of crates with their authors, followed by each licence text with the names of the
+/// crates that have it.
 fn write(found: &[(Vec<String>, Crate)]) -> String {
     let mut text = String::from(
         "epitome is licensed under the MIT licence or the Apache License 2.0, at your option.\n\n\

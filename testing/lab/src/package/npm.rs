@@ -1,7 +1,8 @@
-//! The npm packages: one per platform with the program, and one that runs it.
+//! The npm packages: for each platform one with the program, and one for all platforms that runs
+//! it.
 //!
-//! Those of platforms are in a scope, so that no one else can take the name of a platform that is
-//! added later.
+//! The packages of platforms are in a scope, so that no one else can take the name for a platform
+//! that is added later.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use super::Package;
 use xtask::cargo;
 
-/// Targets, with node's names of their system and processor.
+/// Targets, with the names that node has for the target's system and processor.
 const PLATFORMS: [(&str, &str, &str); 6] = [
     ("x86_64-unknown-linux-musl", "linux", "x64"),
     ("aarch64-unknown-linux-musl", "linux", "arm64"),
@@ -28,27 +29,27 @@ pub(super) const PROGRAM: &str = if cfg!(windows) { "npm.cmd" } else { "npm" };
 /// The scope of the packages with the program.
 const SCOPE: &str = "@epitome-cli";
 
-/// The target whose build keeps the package that runs the program: it is the same for all targets,
-/// and a release has it once.
+/// The target whose build keeps the package that runs the program: this package is the same for all
+/// targets, and a release has it once.
 const RUNNER: &str = "x86_64-unknown-linux-musl";
 
 /// The packages of a target.
 pub(super) struct Npm {
-    /// Its name in the registry.
+    /// The name of the package with the program in the registry.
     pub holder: String,
     pub holder_file: PathBuf,
     pub runner_file: PathBuf,
 }
 
 impl Npm {
-    /// The packages that are part of a release: only one target keeps the package that runs the
-    /// program.
+    /// The packages that are part of a release: the package with the program and, for the target
+    /// [`RUNNER`], the package that runs it.
     pub fn released(&self, target: &str) -> Vec<&Path> {
         let all = [&*self.holder_file, &*self.runner_file];
         all[..if target == RUNNER { 2 } else { 1 }].to_vec()
     }
 
-    /// Deletes what is not part of the release.
+    /// Deletes the package that runs the program if it is not part of the release.
     ///
     /// # Errors
     ///
@@ -61,7 +62,8 @@ impl Npm {
     }
 }
 
-/// Packs the package for the platform of a target, if it has one, and the package that runs it.
+/// Packs the package with the program for the platform of a target, and the package that runs the
+/// program. `None` if npm packages are not made for the target.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! A reproducible archive: sorted names, no owner, a fixed time.
+//! A reproducible archive: the names are sorted, there is no owner, and the time is fixed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ impl Files {
         self.0.insert(path.as_ref().to_owned(), (0o644, bytes));
     }
 
-    /// The archive, `tar` in gzip.
+    /// The bytes of the archive: `tar`, compressed with gzip.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! The wheel: maturin builds it from a folder with the licences; the pages that the program prints
-//! are added afterwards.
+//! The wheel: maturin builds it from a folder with the licences. The manual page and completions,
+//! which the program prints, are added afterwards.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,8 @@ use anyhow::{Context, ensure};
 use super::{Package, only_file, text};
 use xtask::cargo;
 
-/// 1980-01-01, the time that maturin sets: the earliest in a ZIP archive.
+/// The variable for the time of files, and the time that maturin sets: 1980-01-01, the earliest in
+/// a ZIP archive.
 const TIME: (&str, &str) = ("SOURCE_DATE_EPOCH", "315532800");
 
 /// Builds the program and its wheel.
@@ -36,7 +37,8 @@ pub(super) fn build(
     ensure!(status.success(), "maturin failed");
     fs::remove_dir_all(&source)?;
     if let Some(processor) = target.strip_suffix("-unknown-linux-musl") {
-        // A static program runs with any C library.
+        // A static program runs with any C library, so that the wheel gets the tags of both kinds
+        // of systems.
         let wheel = only_file(&folder)?;
         let tags = format!("manylinux_2_17_{processor}.musllinux_1_2_{processor}");
         let line = ["wheel", "tags", "--remove", "--platform-tag", &tags, text(&wheel)?];
@@ -45,14 +47,15 @@ pub(super) fn build(
     only_file(&folder)
 }
 
-/// A copy of `packaging/python` with the licences: a wheel has only files of its folder.
+/// Makes a copy of `packaging/python` with the licences, because a wheel can only have files of the
+/// folder that it is built from.
 fn staged(out: &Path, licences: &Path) -> anyhow::Result<PathBuf> {
     let source = empty(&out.join("python"))?;
     let from = cargo::root().join("packaging/python");
     fs::copy(from.join("README.md"), source.join("README.md"))?;
     let manifest = cargo::root().join("crates/cli/Cargo.toml");
     let project = fs::read_to_string(from.join("pyproject.toml"))?;
-    // A backslash would be an escape in TOML.
+    // A backslash would begin an escape sequence in TOML.
     let manifest = text(&manifest)?.replace('\\', "/");
     let project = project.replace("../../crates/cli/Cargo.toml", &manifest);
     fs::write(source.join("pyproject.toml"), project)?;
@@ -63,7 +66,8 @@ fn staged(out: &Path, licences: &Path) -> anyhow::Result<PathBuf> {
     Ok(source)
 }
 
-/// Adds the manual page and completions to a wheel, and moves it to the other packages.
+/// Adds the manual page and completions, if the program could print them, to a wheel, and moves the
+/// wheel to the other packages.
 ///
 /// # Errors
 ///
@@ -96,8 +100,8 @@ pub(super) fn finish(package: &Package, wheel: &Path) -> anyhow::Result<PathBuf>
     Ok(place)
 }
 
-/// Environment variables for a reproducible build: compilers name files as in a package's source,
-/// not as on this machine.
+/// Environment variables for a reproducible build: with them, compilers write fixed paths into the
+/// program instead of paths of this machine.
 fn without_paths() -> anyhow::Result<Vec<(&'static str, String)>> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo"))).context("no home")?;
