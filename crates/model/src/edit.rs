@@ -58,7 +58,7 @@ impl At {
         }
     }
 
-    /// The same position in another item.
+    /// This position, but in another item.
     #[must_use]
     pub fn with_item(self, item: usize) -> At {
         match self {

@@ -14,7 +14,7 @@ pub struct DecodedLiteral<'a> {
     /// The position in the source at which the text begins.
     start: u64,
     /// For each byte of the text and for its end, the offset from `start` in the source. `None` if
-    /// the offsets are those of the text.
+    /// the offsets in the source are the offsets in the text.
     offsets: Option<Vec<u32>>,
 }
 
@@ -65,8 +65,8 @@ impl<'a> DecodedLiteral<'a> {
     }
 }
 
-/// The number of bytes of `rest` that are decoded together: those of an escape (both halves of a
-/// surrogate pair), or one byte.
+/// The number of bytes of `rest` that are decoded together: the length of an escape (of two
+/// escapes, if they are the halves of a surrogate pair), or 1.
 fn first_unit_len(rest: &[u8]) -> usize {
     match rest {
         [b'\\', b'u', ..] => {

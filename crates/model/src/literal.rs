@@ -1,7 +1,7 @@
 //! JSON string literals: decoding and encoding.
 //!
 //! The module `nested` builds on this one: its functions also take literals that are inside another
-//! string, and are those that the rest of the program calls to decode.
+//! string. To decode, the rest of the program calls those functions.
 
 use std::borrow::Cow;
 

@@ -1,8 +1,8 @@
 //! Decodes and encodes the string literals of a record, and the string literals inside one of its
 //! strings, if that string holds JSON or a script as text.
 //!
-//! The bytes of a literal inside a string are escaped once more than those of other literals. The
-//! beginning of a literal tells its kind: a literal of the record itself begins with `"`, one
+//! The bytes of a literal inside a string are escaped once more than the bytes of other literals.
+//! The beginning of a literal tells its kind: a literal of the record itself begins with `"`, one
 //! inside a string with `\"`, `'` or a backtick.
 
 use std::borrow::Cow;
@@ -17,7 +17,8 @@ pub fn decode(literal: &[u8]) -> Cow<'_, str> {
     if is_nested(literal) { Cow::Owned(decode_nested(literal)) } else { decode_json(literal) }
 }
 
-/// The same as [`decode`] for bytes that the caller owns: a literal without escapes is not copied.
+/// Decodes a literal as [`decode`] does, but takes bytes that the caller owns: a literal without
+/// escapes is not copied.
 pub(crate) fn decode_owned(mut literal: Vec<u8>) -> String {
     let is_plain =
         matches!(literal.as_slice(), [b'"', inner @ .., b'"'] if !inner.contains(&b'\\'));

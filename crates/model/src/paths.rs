@@ -8,7 +8,7 @@ use serde::Serializer;
 ///
 /// # Errors
 ///
-/// Those of the serialiser.
+/// The errors of the serialiser.
 pub fn lossy_path<S: Serializer>(path: impl AsRef<Path>, to: S) -> Result<S::Ok, S::Error> {
     to.collect_str(&path.as_ref().display())
 }
@@ -17,7 +17,7 @@ pub fn lossy_path<S: Serializer>(path: impl AsRef<Path>, to: S) -> Result<S::Ok,
 ///
 /// # Errors
 ///
-/// Those of the serialiser.
+/// The errors of the serialiser.
 pub fn lossy_path_option<S: Serializer, P: AsRef<Path>>(
     path: &Option<P>,
     to: S,

@@ -305,7 +305,7 @@ pub fn has_truncation_mark(text: &str) -> bool {
         })
 }
 
-/// Whether a text is one that other programs, as well as some recipes, put in place of a result.
+/// Whether other programs put such a text in place of a result; some recipes put it there too.
 fn is_borrowed(text: &str) -> bool {
     let one_line = !text.contains('\n');
     text == CLEARED

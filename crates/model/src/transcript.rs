@@ -36,8 +36,8 @@ pub struct Head {
     pub id: Option<Box<str>>,
     /// The working directory.
     pub cwd: Option<Box<str>>,
-    /// The title that the session stores, or else one that the reader makes of an early user
-    /// message.
+    /// The title that the session stores; if it stores none, a title that the reader makes of an
+    /// early user message.
     pub title: Option<Box<str>>,
     /// The version of the agent or of its format, as written in the session.
     pub version: Option<Box<str>>,
