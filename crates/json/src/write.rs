@@ -87,7 +87,7 @@ pub fn apply_splices(source: &dyn Source, place: Span, splices: &[Splice]) -> Op
 }
 
 /// The replacements that apply `edits`, sorted and disjoint, each with the position of its edit. If
-/// several edits are applied by one replacement, the position is that of the first of them.
+/// several edits are applied by one replacement, it has the position of the first of these edits.
 ///
 /// # Errors
 ///
@@ -101,11 +101,11 @@ pub fn splices(
     splices_with(transcript, source, edits, shapes, &|_| None)
 }
 
-/// Like [`splices`], for a format that writes some edits in its own way.
+/// Does what [`splices`] does, for a format that writes some edits in its own way.
 ///
 /// # Errors
 ///
-/// The same as [`splices`].
+/// As for [`splices`].
 pub fn splices_with(
     transcript: &Transcript,
     source: &dyn Source,
@@ -191,7 +191,8 @@ impl Writing<'_> {
     /// All splices, in order.
     fn finish(mut self) -> Result<Vec<(Splice, At)>, Unwritable> {
         let drops: Vec<(Span, Vec<(Span, At)>)> = self.drops.into_iter().collect();
-        // The error is that of the first record that cannot be edited, whichever thread is first.
+        // Of several records that cannot be edited, the first one's error is returned, whichever
+        // thread is first.
         let cuts = parallel::map(drops, |(record, children)| {
             cuts(&self.source.at(record), record, &children)
         });
