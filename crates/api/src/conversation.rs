@@ -512,7 +512,8 @@ mod tests {
     fn the_media_type_of_a_picture_is_one_that_every_api_accepts() {
         for (media_type, data, expect) in [
             ("image/png", "iVBORw0K", Some("image/png")),
-            // The bytes decide. If they are not known, the stated type does.
+            // The first bytes decide which type a picture has. If they begin no known type, the
+            // stated type is used.
             ("image/png", "/9j/4AAQ", Some("image/jpeg")),
             ("image/webp", "AAAA", Some("image/webp")),
             ("image/tiff", "AAAA", None),

@@ -29,7 +29,7 @@ pub struct Response {
 
 impl Response {
     /// The response as the next request sends it back: the elements of that request's list of
-    /// messages, as JSON. Values are byte for byte those of the body that was parsed, except for
+    /// messages, as JSON. Values are byte for byte as in the body that was parsed, except for
     /// Ollama, whose messages are converted.
     pub fn messages(&self) -> Vec<&str> {
         let texts = self.elements.iter().map(|range| &self.source[range.clone()]);

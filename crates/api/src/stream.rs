@@ -54,7 +54,7 @@ pub enum Framing {
 /// Assembles the events of a streamed response of one API.
 pub(crate) trait Assembler: Send {
     /// Adds the next event. Events of unknown types are ignored. It is an error if an event cannot
-    /// be added to those before it.
+    /// be added to the events before it.
     fn event(&mut self, event: &Value<'_>, on: OnDelta<'_>) -> Result<(), BadResponse>;
 
     /// The body of the whole response, as JSON.
@@ -100,7 +100,8 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// A stream for one response of an API; `framing` is that of the endpoint which is called.
+    /// A stream for one response of an API; `framing` is the framing of the endpoint that is
+    /// called.
     pub fn new(api: &Api, framing: Framing) -> Stream {
         Stream {
             framing,

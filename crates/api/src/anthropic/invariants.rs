@@ -243,7 +243,7 @@ fn compactions(found: &mut Violations<'_>, root: &Value<'_>, messages: &[Value<'
 }
 
 /// There may be at most [`MARKERS`] cache markers, and markers with a lifetime of an hour must come
-/// before those of five minutes.
+/// before markers with a lifetime of five minutes.
 fn markers(found: &mut Violations<'_>, root: &Value<'_>, messages: &[Value<'_>]) {
     let mut marked: Vec<(String, &Value<'_>)> = Vec::new();
     let own = root.get("cache_control").filter(|marker| !marker.is_null());

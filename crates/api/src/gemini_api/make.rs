@@ -98,7 +98,8 @@ fn push<'r>(contents: &mut Vec<(&'r str, Vec<String>)>, role: &'r str, parts: Ve
     }
 }
 
-/// The parts of a response: those with texts and pictures, and those with calls.
+/// The parts of a response in two lists: the parts with texts and pictures, and the parts with
+/// calls.
 fn reply<'t>(all: &mut Conversation<'t>, step: &Exchange<'t>) -> (Vec<String>, Vec<String>) {
     let mut parts = Vec::new();
     let mut calls = Vec::new();

@@ -143,8 +143,8 @@ impl Reader {
         }
     }
 
-    /// The id of the call that a result answers: the id in the result, or else that of the first
-    /// open call of the same function. If there is neither, the id is a text that names the
+    /// The id of the call that a result answers: the id in the result; if it has none, the id of
+    /// the first open call of the same function; if there is no such call, a text that names the
     /// function.
     fn answered(&mut self, response: &Value<'_>) -> Box<str> {
         let id = response.text_of("id");
