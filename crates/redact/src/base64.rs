@@ -137,7 +137,7 @@ fn encode(bytes: &[u8], like: &[u8]) -> String {
     in_lines(engine.encode(bytes), like)
 }
 
-/// Breaks a run into lines as long as those of `like`.
+/// Breaks a run into lines that are as long as the lines of `like`.
 fn in_lines(encoded: String, like: &[u8]) -> String {
     let Some(width) = like.iter().position(u8::is_ascii_whitespace) else { return encoded };
     let feed = if like[width] == b'\r' { "\r\n" } else { "\n" };
@@ -237,7 +237,7 @@ mod tests {
             prop_assert_eq!(decode(&flat(encoded.as_bytes())), Some(text));
         }
 
-        /// The same for the other codings.
+        /// Checks for the other codings what the test before checks for base64.
         #[test]
         fn codings_are_kept(text in "[ -~]{16,100}", upper: bool, which in 0_usize..3) {
             let coding = [Coding::Hex, Coding::Base64Utf16Le, Coding::Base64Utf16Be][which];

@@ -20,7 +20,7 @@ pub enum Check {
     /// A telephone number: 9 to 15 digits that are not all the same, and no number that is reserved
     /// for fiction.
     Phone,
-    /// An email address that may be that of a person.
+    /// An email address that may belong to a person.
     Email,
     /// Letters and digits together, as in passwords and tokens, but not in words.
     Mixed,

@@ -158,7 +158,7 @@ impl Finder {
         self.rules.iter().map(|ready| &ready.rule)
     }
 
-    /// Whether `id` is that of a rule whose placeholders are recognised.
+    /// Whether `id` is the id of a rule whose placeholders are recognised.
     pub(crate) fn is_rule(&self, id: &str) -> bool {
         self.known.binary_search_by(|known| known.as_str().cmp(id)).is_ok()
     }
@@ -503,7 +503,7 @@ mod tests {
             .collect();
         far.sort_unstable();
         far.dedup();
-        // Their keywords are names of services, which need not be in the match.
+        // The keywords of these rules are names of services, which need not be in the match.
         let named = ["discord-bot-token", "mailgun-new-key", "ngrok-api-key", "twilio-account-sid"];
         assert_eq!(far, named);
     }

@@ -1,7 +1,7 @@
 //! Check digits of bank account numbers and national identification numbers.
 
-/// Whether a text is an international bank account number: its length is that of its country, and
-/// its check digits fit (ISO 7064 MOD 97-10).
+/// Whether a text is an international bank account number: it is as long as the numbers of its
+/// country, and its check digits fit (ISO 7064 MOD 97-10).
 pub(crate) fn is_iban(text: &str) -> bool {
     /// Countries and lengths: the IBAN registry of SWIFT.
     const LENGTHS: &str = "AD24AE23AL28AT20AZ28BA20BE16BG22BH22BI27BR29BY28CH21CR22CY28CZ24DE22DJ27\

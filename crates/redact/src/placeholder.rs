@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-/// The beginning of every placeholder but those of ids.
+/// The beginning of every placeholder, except for placeholders of ids.
 pub(crate) const OPEN: &str = "[REDACTED:";
 
 /// The word in every placeholder.

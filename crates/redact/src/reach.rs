@@ -110,7 +110,7 @@ impl Words<'_> {
         })
     }
 
-    /// How far these words reach around a keyword. `None` unless each of them contains one.
+    /// How far these words reach around a keyword. `None` unless each word contains a keyword.
     fn within(&self, words: &[String], written: &mut Vec<String>) -> Option<Reach> {
         let known = written.len();
         let mut all: Option<Reach> = None;

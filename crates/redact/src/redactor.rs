@@ -41,8 +41,8 @@ pub struct Found {
     pub number: u32,
     /// The line of the source that contains it, from 1.
     pub line: u64,
-    /// The byte offset in the source of the JSON string in which the secret was found, or else of
-    /// the line.
+    /// The byte offset, in the source, of the JSON string in which the secret was found; if it was
+    /// not in a JSON string, of the line.
     pub at: u64,
     /// The length of the secret in characters.
     pub chars: usize,
@@ -176,8 +176,8 @@ impl<'f> Redactor<'f> {
         &self.found
     }
 
-    /// Raises the last number of each rule to that of the existing placeholders, so that new
-    /// numbers are higher.
+    /// Raises the last number of each rule to the highest number in the rule's existing
+    /// placeholders, so that new numbers are higher.
     fn count_from(&mut self, source: &dyn Source) {
         let finder = self.finder;
         let last = &mut self.last;

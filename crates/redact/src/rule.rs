@@ -62,8 +62,8 @@ pub struct Rule {
     pub keywords: Vec<String>,
     /// The minimum entropy of the secret, in bits per byte.
     pub entropy: Option<f64>,
-    /// The capture group that is the secret. 0: the first group that matches, or else the whole
-    /// match.
+    /// The capture group that is the secret. 0: the first group that matches; if none does, the
+    /// whole match.
     #[serde(rename = "secretGroup")]
     pub secret_group: usize,
     /// Tags of the rule. `pii` means that it finds personal data.
