@@ -88,7 +88,7 @@ impl Catalogue {
         Ok(Catalogue { date: file.date, models })
     }
 
-    /// Adds a user's table, whose rows replace those of the same model.
+    /// Adds a user's table. Its rows replace the existing rows of the same models.
     #[must_use]
     pub fn with(mut self, own: Catalogue) -> Catalogue {
         self.models.retain(|known| own.models.iter().all(|model| model.name != known.name));
@@ -212,8 +212,8 @@ struct Above {
     price: Price,
 }
 
-/// Dollars per million tokens, as written in the table. If the price of cached or of written input
-/// is missing, it is that of other input.
+/// Dollars per million tokens, as written in the table. If there is no price for cached input or
+/// for input that is written to the cache, the price of other input counts.
 #[derive(Deserialize)]
 struct Dollars {
     input: f64,

@@ -30,8 +30,8 @@ pub enum Failure {
     /// The request is longer than the model accepts.
     #[error("the request is too long{limit}: {message}", limit = limited(*.limit))]
     TooLong {
-        /// The maximum tokens of a request, if the service states it, or else the number of tokens
-        /// that it read, if it read only a part of the request.
+        /// The maximum tokens of a request, if the service states it, or, if the service read only
+        /// a part of the request, the number of tokens that it read.
         limit: Option<Tokens>,
         /// The service's message, or the statement that it read only a part of the request.
         message: String,

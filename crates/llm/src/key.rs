@@ -23,8 +23,8 @@ const SHOWN: usize = 8;
 const END: usize = 4;
 
 impl Key {
-    /// A key from a text without the spaces around it. `None` if the text is blank or cannot be
-    /// sent in a header.
+    /// Makes a key from a text; spaces around the text are left out. `None` if the text is blank or
+    /// cannot be sent in a header.
     pub fn new(text: impl AsRef<str>) -> Option<Key> {
         let text = text.as_ref().trim();
         let sendable = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
