@@ -15,7 +15,7 @@ use object_store::path::Path as ObjectPath;
 use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig};
 use url::{Host, Url};
 
-/// An address in object storage, such as that of a remote archive.
+/// An address in object storage, such as the address of a remote archive.
 ///
 /// ```
 /// use epitome_remote::Address;
@@ -83,7 +83,7 @@ impl Retries {
 impl Address {
     /// Makes the client of the service, and the path in it. No request is made. A folder is created
     /// if it does not exist. `options` are variables of the environment as the service's own tools
-    /// read them, such as `AWS_ACCESS_KEY_ID`; those with unknown names are ignored.
+    /// read them, such as `AWS_ACCESS_KEY_ID`; variables with unknown names are ignored.
     ///
     /// # Errors
     ///

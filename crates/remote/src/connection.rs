@@ -93,7 +93,7 @@ impl Connection {
     }
 
     /// Reads and decrypts an object; `None` if there is no such object. An error if the object is
-    /// too long, cannot be decrypted, or is that of another name.
+    /// too long, cannot be decrypted, or belongs to another name.
     async fn head_in(
         &self,
         object: &ObjectPath,
@@ -112,7 +112,7 @@ impl Connection {
         };
         let bytes = bytes.ok_or_else(|| unsealed(&Unsealed::Forged, location))?;
         let head = Head::open(&bytes, &self.key).map_err(|err| unsealed(&err, location))?;
-        // An object that was copied over another one is not that of this name.
+        // An object of another name may have been copied over the object of this name.
         if self.object_of(&head.name) != *object {
             return Err(unsealed(&Unsealed::Forged, location));
         }

@@ -278,7 +278,7 @@ fn number_of(file: &str, extension: &str) -> Option<u64> {
 ///
 /// # Errors
 ///
-/// The errors of requests; `Archive` if a pack is damaged; those of [`Archive::receive`].
+/// The errors of requests; `Archive` if a pack is damaged; the errors of [`Archive::receive`].
 pub fn pull(
     from: &ObjectPackStore,
     local: &FolderStore,
@@ -344,8 +344,8 @@ impl Pull<'_> {
         Ok(())
     }
 
-    /// Those of the remote packs of a session that the local archive does not have. Packs that were
-    /// removed here on purpose are left out and counted, unless `removed` is `Copy`.
+    /// The packs of a session that the remote archive has and the local archive does not. Packs
+    /// that were removed here on purpose are left out and counted, unless `removed` is `Copy`.
     fn missing(
         &mut self,
         folder: &str,
