@@ -30,8 +30,8 @@ pub struct Message {
 
 impl Search {
     /// Returns the messages of a session, or of its sub-agent with this number, around an item of
-    /// the transcript: at most `before` messages before the item, those of the item itself, and at
-    /// most `after` messages after it. Empty if the index has no such session.
+    /// the transcript: at most `before` messages before the item, the messages of the item itself,
+    /// and at most `after` messages after it. Empty if the index has no such session.
     ///
     /// # Errors
     ///

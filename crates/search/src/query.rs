@@ -25,7 +25,8 @@ pub struct Query {
     /// Whether one of the words or phrases is enough.
     pub(super) is_relaxed: bool,
     pub(super) filters: Vec<(Filter, String)>,
-    /// If not empty: the session must have been run in one of these folders, or below one.
+    /// The folders of which the session must have been run in one, or below one; empty: no
+    /// condition.
     pub(super) folders: Vec<PathBuf>,
 }
 

@@ -18,7 +18,7 @@ const PLACES: usize = 5_000;
 /// A part of a snippet. Control and invisible characters are made visible; markup is not escaped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Run {
-    /// The text.
+    /// The text of the part.
     pub text: String,
     /// Whether the text matches the query.
     pub marked: bool,

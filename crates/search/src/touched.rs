@@ -25,7 +25,8 @@ pub struct TouchedBy {
     pub id: String,
     /// The session's title.
     pub title: String,
-    /// The calls, in order: those of the session itself, then those of its sub-agents.
+    /// The calls, in order: first the calls of the session itself, then the calls of its
+    /// sub-agents.
     pub touches: Vec<Touch>,
 }
 
@@ -67,7 +68,7 @@ impl FilePath {
     ///
     /// # Errors
     ///
-    /// If its last component has no word that is short enough for the index.
+    /// If the last component of the path has no word that is short enough for the index.
     pub fn parse(text: &str) -> std::result::Result<FilePath, BadQuery> {
         let text = text.trim().replace('\\', "/");
         let path = text.trim_start_matches("./").trim_end_matches('/').to_owned();
@@ -157,8 +158,7 @@ fn kind_of(path: &str, call: &Call, source: &dyn Source) -> Option<TouchKind> {
     })
 }
 
-/// Whether two paths may be those of one file: they are equal, or one of them is the end of the
-/// other.
+/// Whether two paths may name one file: they are equal, or one of them is the end of the other.
 fn is_same_file(one: &str, other: &str) -> bool {
     let other = other.replace('\\', "/");
     let (one, other) = (Path::new(one), Path::new(other.trim_start_matches("./")));

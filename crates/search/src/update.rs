@@ -297,8 +297,8 @@ impl Work<'_> {
             |stories| {
                 let head = &stories[0].session.transcript.head;
                 let id = head.id.as_deref().unwrap_or(&file.id);
-                // If the id in the session differs from that of the file, the session's archive is
-                // known only after reading.
+                // If the id in the session differs from the id in the file's name, the session's
+                // archive is known only after reading.
                 let archive = archive_stamp(&self.search.config, file.agent, id).cast_signed();
                 let stamp = if id == file.id { stamp } else { (stamp.0, stamp.1, archive) };
                 let indexed = indexed(id, head.cwd.as_deref(), stories[0].title());
@@ -446,8 +446,8 @@ struct SessionContent {
     messages: Vec<(MessagePlace, String)>,
 }
 
-/// The messages of one story. The story with number 0 is that of the session itself; the others are
-/// those of its sub-agents.
+/// The messages of one story. The story with number 0 is the session itself; the other stories are
+/// its sub-agents.
 fn messages_of(story: &Story<'_>, number: usize) -> impl Iterator<Item = (MessagePlace, String)> {
     session_texts(story).map(move |said| {
         let SessionText { anchor, item, turn, role, kind, time, is_unsent, text } = said;
