@@ -24,8 +24,8 @@ use crate::answer::parse;
 /// Compacts, restores, inspects and redacts batches of sessions. It reads no settings and no
 /// folders of the machine, so that every machine of a cluster makes the same bytes.
 ///
-/// The rows of a batch are worked on in parallel, at most `threads` at once, so that the memory in
-/// addition to the batch and its result is that of the `threads` largest sessions. A session that
+/// The rows of a batch are worked on in parallel, at most `threads` at once, so that, in addition
+/// to the batch and its result, only the `threads` largest sessions need memory. A session that
 /// cannot be worked on, for whatever reason, is a row with an error.
 ///
 /// ```
@@ -521,7 +521,8 @@ mod tests {
 
     #[test]
     fn as_many_rows_are_worked_on_at_once_as_there_are_threads() {
-        // Each row waits for the other two: without three at once this test would not end.
+        // Each row waits for the other two rows: if fewer than three were worked on at once, this
+        // test would not end.
         let meeting = std::sync::Barrier::new(3);
         let work = |_: &u8| {
             meeting.wait();
