@@ -285,9 +285,9 @@ fn notice(text: String) -> Event {
     Event::Notice { text }
 }
 
-/// The recipe that the options name, or else that of a resumed session, or else that of the
-/// settings. If the session's recipe cannot be used, the recipe of the settings is returned, with a
-/// notice that says so.
+/// The recipe that the options name; if they name none, the recipe that the resumed session names;
+/// if there is none either, the recipe of the settings. If the session's recipe cannot be used, the
+/// recipe of the settings is returned, with a notice that says so.
 pub(crate) fn recipe_of(options: &ChatOptions, session: &ChatFile) -> Result<(Recipe, Vec<Event>)> {
     let ChatOptions { config, settings, recipe, .. } = options;
     let of_session = session.origin().recipe.as_deref().filter(|_| recipe.is_none());

@@ -1,8 +1,8 @@
 //! The loop of the agent as a state machine: inputs go in, actions come out.
 //!
 //! It does no input or output. Its caller sends requests, runs tools, asks the user and shows
-//! events, and passes the results back in. At any time its context is one that a model service
-//! accepts, or becomes one once the open calls have their results.
+//! events, and passes the results back in. A model service would accept the machine's context at
+//! any time, or at least once the open calls have their results.
 
 mod background;
 mod calls;
@@ -164,7 +164,7 @@ pub struct Machine {
 enum State {
     /// The machine does nothing.
     Idle,
-    /// A request is running. The text is that of its answer so far.
+    /// A request is running. The text is the answer so far.
     Answering(u64, String),
     /// A model answers a question for a summary, in the request with this number.
     Summarising(u64),

@@ -515,7 +515,7 @@ fn the_tool_compact_gets_its_result_behind_all_others_and_recall_gives_things_ba
     }
 }
 
-/// A text of the model is recalled by the number of its call, by that of its response, and by
+/// A text of the model is recalled by the number of its call, by the number of its response, and by
 /// search; `/losses` lists what is not sent.
 #[test]
 fn what_the_model_said_is_recalled() {

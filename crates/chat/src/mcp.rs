@@ -60,7 +60,8 @@ pub enum ServerAddress {
         command: String,
         /// The arguments of the program.
         args: Vec<String>,
-        /// Environment variables that the program gets in addition to those of this program.
+        /// Environment variables that the server's program gets in addition to the variables of
+        /// this process.
         env: Vec<(String, String)>,
         /// The folder in which the program is started; empty if it is not chosen yet.
         folder: PathBuf,

@@ -25,9 +25,9 @@ pub struct ChatModels {
 }
 
 impl ChatModels {
-    /// The models for a chat. The answering model is named by the options, or else by a resumed
-    /// session, or else by the settings. The events are notices about choices that the user may not
-    /// expect.
+    /// The models for a chat. The options name the answering model; if they do not, a resumed
+    /// session does; if there is none, the settings. The events are notices about choices that the
+    /// user may not expect.
     pub fn new(
         options: &ChatOptions,
         of_session: Option<&str>,
@@ -99,10 +99,10 @@ impl ChatOptions {
         Ok(Arc::new(named_models(&self.config, &naming)?))
     }
 
-    /// The model that writes summaries: that of the settings, or else the cheapest of the same
-    /// provider whose window suffices. If a request to it fails, the fallback models of the
-    /// settings write the summary, and at last the answering model. `None` if the recipe needs no
-    /// summaries, or if the choice is the answering model.
+    /// The model that writes summaries: the model of the settings; if they name none, the cheapest
+    /// model of the same provider whose window suffices. If a request to it fails, the fallback
+    /// models of the settings write the summary, and at last the answering model. `None` if the
+    /// recipe needs no summaries, or if the choice is the answering model.
     fn summarising(
         &self,
         answers: &Arc<dyn Model>,

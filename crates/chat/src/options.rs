@@ -22,15 +22,15 @@ pub struct ChatOptions {
     pub base_url: Option<String>,
     /// The recipe.
     pub recipe: Option<String>,
-    /// The context window, if it is not that of the model.
+    /// The context window, if it shall differ from the model's own window.
     pub window: Option<Tokens>,
     /// The id of the session to resume; `last` means the newest of the folder.
     pub resume: Option<String>,
     /// Whether everything is allowed that the user would be asked about.
     pub yes: bool,
-    /// Rules that allow calls, in addition to those of the settings.
+    /// Rules that allow calls, in addition to the rules of the settings.
     pub allow: Vec<Rule>,
-    /// Rules that refuse calls, in addition to those of the settings.
+    /// Rules that refuse calls, in addition to the rules of the settings.
     pub deny: Vec<Rule>,
     /// The budget of the chat: once this amount is spent, no more requests are sent.
     pub budget: Option<MicroDollars>,

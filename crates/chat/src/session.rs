@@ -27,7 +27,7 @@ const CHAT: &str = "chat-";
 /// session began.
 const HEAD: u64 = 64 << 10;
 
-/// The window that is assumed if that of a model is unknown.
+/// The context window that is assumed for a model whose window is unknown.
 pub const WINDOW: Tokens = Tokens(200_000);
 
 /// A session on disk. As soon as its log exists, the session is locked against other processes
@@ -282,8 +282,8 @@ fn path_of(config: &Config, id: &str) -> PathBuf {
 /// Returns an id that no session has.
 ///
 /// For a chat, it is `id` without its number, followed by the first free number from `from` on; the
-/// number 1 is left out. For a task, it is `id` with its own number, or else with the next free
-/// one.
+/// number 1 is left out. For a task, it is `id` with its own number or, if that is taken, with the
+/// next free number.
 fn free_id(config: &Config, id: &str, from: u32) -> String {
     let (base, first) = match id.strip_prefix("task-").and_then(|rest| rest.rsplit_once('-')) {
         Some((begun, number)) => (format!("task-{begun}"), number.parse().unwrap_or(1)),

@@ -306,7 +306,7 @@ fn a_stop_ends_all_processes_of_a_command() {
     let process = Path::new("/proc").join(fs::read_to_string(pid).unwrap().trim());
     stop.stop();
     assert_eq!(running.join().unwrap(), Err("[stopped]".to_owned()));
-    // Its parent is gone as well: only the system still has to reap it.
+    // The parent of the process is gone as well: only the system still has to reap the process.
     let state = || fs::read_to_string(process.join("stat")).unwrap_or_default();
     while process.exists() && !state().contains(") Z ") {
         std::thread::yield_now();

@@ -1,5 +1,5 @@
-//! Messages of the protocol: those of the editor are parsed here, those to the editor are built
-//! here.
+//! Messages of the protocol: messages from the editor are parsed here, messages to the editor are
+//! built here.
 //!
 //! The protocol's own library has types for all messages, but it enables a feature of the JSON
 //! crate that preserves the order of keys in the whole program (`docs/why.md`). A test validates

@@ -98,7 +98,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Whether the machine is idle; if not, shows a notice.
+    /// Whether the machine is idle. If the machine is busy, shows a notice that says so.
     fn rests(&mut self) -> bool {
         let rests = self.is_idle();
         if !rests {

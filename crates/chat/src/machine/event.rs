@@ -94,7 +94,7 @@ pub enum Event {
         id: String,
         /// Seconds since the call began.
         seconds: u64,
-        /// The last lines of the call's output so far, at most 40. They may repeat those of the
+        /// The last lines of the call's output so far, at most 40. They may repeat lines of the
         /// event before.
         text: String,
     },
@@ -107,8 +107,8 @@ pub enum Event {
         /// The tool's result, before anything is shortened.
         text: String,
     },
-    /// The context changed: a warning, a compaction, a summary. The same objects as in
-    /// `epitome engine`.
+    /// The context changed: a warning, a compaction, a summary. The objects are the same as in the
+    /// output of `epitome engine`.
     Context {
         /// What happened to the context.
         #[serde(rename = "change")]

@@ -13,10 +13,10 @@ use crate::machine::Event;
 use crate::options::{ChatOptions, Wait};
 use crate::tools::Workplace;
 
-/// Adds the tools of MCP servers to a workplace: the servers of the settings, and those of `more`
-/// whose names no started server of the settings has. Programs do not inherit the environment
-/// variables in `hidden`. The events name the servers without tools. `waits` is called before and
-/// after servers start.
+/// Adds the tools of MCP servers to a workplace: the servers of the settings, and the servers in
+/// `more` whose names no started server of the settings has. Programs do not inherit the
+/// environment variables in `hidden`. The events name the servers without tools. `waits` is called
+/// before and after servers start.
 pub(crate) fn with_servers(
     options: &ChatOptions,
     place: Workplace,

@@ -1,4 +1,4 @@
-//! The program of a server, which is ended together with all its processes.
+//! The program of a server. It is ended together with all processes that it started.
 
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};

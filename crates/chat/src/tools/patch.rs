@@ -142,7 +142,7 @@ fn changes(
     }
 }
 
-/// Makes all changes. If one fails, those before it are undone.
+/// Makes all changes. If one fails, the changes before it are undone.
 fn write(place: &Workplace, changes: &[FileChange]) -> Result<(), String> {
     for (at, change) in changes.iter().enumerate() {
         let Err(why) = put(place, &change.path, change.after.as_deref()) else { continue };

@@ -61,7 +61,7 @@ struct Arguments {
 /// Instructions for a kind of work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skill {
-    /// The name of the skill, which is that of its folder.
+    /// The name of the skill, which is the name of its folder.
     pub name: String,
     /// When to use the skill, in one line.
     pub about: String,
@@ -83,8 +83,8 @@ impl Skill {
 }
 
 impl Workplace {
-    /// All skills, sorted by name. A skill of the user replaces one of the project with the same
-    /// name.
+    /// All skills, sorted by name. A skill of the user replaces a skill of the project with the
+    /// same name.
     pub fn skills(&self) -> Vec<Skill> {
         self.skills_and_refused().0
     }
@@ -104,7 +104,7 @@ impl Workplace {
         }
         let mut skills: Vec<Skill> = Vec::new();
         for skill in all {
-            // A skill of the user takes precedence over one of the project with the same name.
+            // A skill of the user takes precedence over a skill of the project with the same name.
             if skills.iter().all(|known| known.name != skill.name) {
                 skills.push(skill);
             }
@@ -167,7 +167,8 @@ fn instructions(text: &str) -> &str {
     parts(text).1.trim()
 }
 
-/// The description in the front matter, or else the first line of the text that is not blank.
+/// The description in the front matter; if there is none, the first line of the text that is not
+/// blank.
 fn description(text: &str) -> String {
     let (head, rest) = parts(text);
     let mut lines = head.lines().skip_while(|line| !line.starts_with("description:"));

@@ -62,8 +62,8 @@ impl Running {
         }
     }
 
-    /// Kills all processes of this terminal, including those in other process groups. On systems
-    /// other than Linux, only the process group of the command is killed.
+    /// Kills all processes of this terminal, including processes in other process groups. On
+    /// systems other than Linux, only the process group of the command is killed.
     pub(super) fn kill(&mut self) {
         if let Some(leader) = Pid::from_raw(self.child.id().cast_signed()) {
             // Errors are ignored: they mean that no process is left.
