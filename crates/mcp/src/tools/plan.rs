@@ -13,7 +13,7 @@ use crate::arguments::Arguments;
 use crate::error::ToolError;
 use crate::sessions::Sessions;
 
-/// The maximum number of tools, and of files, that are listed: those with the largest savings.
+/// The maximum number of tools, and of files, that are listed: the ones with the largest savings.
 const SAVINGS: usize = 5;
 
 impl Library {
