@@ -15,9 +15,9 @@
 //! archive finds the removed bytes.
 //!
 //! A [`Unit`] is what can be removed from a context only together, such as a response with its
-//! calls and their results. A [`Counter`] counts the tokens of texts, and [`weigh`] adds up those
-//! of a context. A reader reports what it cannot understand as a [`Fault`]; the [`Invariants`] of a
-//! format find each [`Violation`]: something that the agent or its API refuses.
+//! calls and their results. A [`Counter`] counts the tokens of texts, and [`weigh`] adds up the
+//! tokens of a context. A reader reports what it cannot understand as a [`Fault`]; the
+//! [`Invariants`] of a format find each [`Violation`]: something that the agent or its API refuses.
 //!
 //! ```
 //! use epitome_model::{Block, Entry, Item, Span, Text, Transcript};

@@ -57,7 +57,7 @@ pub enum Item {
 }
 
 impl Item {
-    /// The entry, if the item is one.
+    /// The entry, if the item is an entry; `None` for a hidden record.
     pub fn entry(&self) -> Option<&Entry> {
         match self {
             Item::Entry(entry) => Some(entry),
@@ -180,7 +180,8 @@ pub enum Role {
 /// overlap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordedUsage {
-    /// Input tokens: fresh ones, and those read from a cache and written to one.
+    /// Input tokens: fresh tokens, tokens that were read from a cache, and tokens that were written
+    /// to a cache.
     pub input: u64,
     /// Output tokens; 0 if the session does not record the final number.
     pub output: u64,
