@@ -350,7 +350,8 @@ impl<'a> Cursor<'a> {
 
 /// The offset of the first control character in `run`.
 fn control_in(run: &[u8]) -> Option<usize> {
-    // Checks the whole run at once, which the compiler vectorises; finds the offset only if needed.
+    // Checks the whole run at once, which the compiler vectorises; finds the offset only if a byte
+    // is bad.
     let bad = run.iter().fold(false, |bad, &byte| bad | (byte < 0x20));
     if bad { run.iter().position(|&byte| byte < 0x20) } else { None }
 }
