@@ -64,13 +64,13 @@ impl Roles {
         Roles { fields: [(role, names), first, second], ..self }
     }
 
-    /// The rank of an argument among those that may hold the target, from 0 for the first choice;
-    /// `None` if it is not one of them.
+    /// The rank of an argument among the arguments that may hold the target, from 0 for the first
+    /// choice; `None` if the argument may not hold it.
     pub fn target_rank(&self, name: &str) -> Option<usize> {
         self.target.split_ascii_whitespace().position(|target| target == name)
     }
 
-    /// The role of an argument that may be bulky; `None` if the argument is not one of those.
+    /// The role of an argument that may be bulky; `None` for every other argument.
     pub fn role(&self, name: &str) -> Option<FieldRole> {
         let named = self.fields.iter().find(|(_, names)| has(names, name));
         named.map(|(role, _)| *role)

@@ -23,7 +23,7 @@ pub struct Events {
 
 struct Block {
     open: bool,
-    /// The members of the block in its first event, except those that are streamed.
+    /// The members of the block in its first event, except for the members that are streamed.
     members: Vec<String>,
     /// For each streamed member, its text as far as it has arrived.
     texts: BTreeMap<&'static str, String>,

@@ -149,8 +149,8 @@ fn call(found: &mut Violations<'_>, call: &Value<'_>, place: &str) {
     found.text(function, place, key);
 }
 
-/// The calls of the last response: those that have no result so far, by id, with their positions;
-/// and the ids of those that have one.
+/// The calls of the last response: the calls without a result so far, by id, with their positions;
+/// and the ids of the calls with a result.
 struct Open<'d> {
     calls: HashMap<String, (String, &'d Value<'d>)>,
     answered: Vec<String>,
