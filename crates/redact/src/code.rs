@@ -47,7 +47,7 @@ pub(crate) fn next(text: &str, from: usize) -> Option<usize> {
     rest.iter().position(|&byte| FIRST[usize::from(byte)]).map(|at| from + at)
 }
 
-/// The code that begins at `at`, if any.
+/// The code that begins at `at`; `None` if none begins there.
 pub(crate) fn at(text: &str, at: usize) -> Option<Code> {
     let bytes = &text.as_bytes()[at..];
     let always = |(len, to)| Code { len, to: Some(to), reason: Reason::Always };
@@ -196,8 +196,7 @@ fn code_unit(bytes: &[u8]) -> Option<u32> {
     number(bytes.strip_prefix(b"\\u")?.get(..4)?, 16)
 }
 
-/// Decodes `&amp;`, `&#47;`, `&#x2f;`. Of the named entities only those that occur near secrets are
-/// known.
+/// Decodes `&amp;`, `&#47;`, `&#x2f;`. Only the named entities that occur near secrets are known.
 fn entity(bytes: &[u8]) -> Option<(usize, char)> {
     const NAMES: [(&[u8], char); 16] = [
         (b"amp", '&'),

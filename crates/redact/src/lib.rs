@@ -1,7 +1,7 @@
 //! Finds secrets and personal data in strings, by rules that are data, and replaces them with
 //! placeholders that name the rule.
 //!
-//! [`Rules`] are TOML: patterns with keywords, built-in ones and those of the user. A [`Finder`]
+//! [`Rules`] are TOML: patterns with keywords, built in or written by the user. A [`Finder`]
 //! searches a text for all of them; it has no state, and returns [`Hit`]s. A [`Redactor`] uses a
 //! finder on a whole session: it goes through the strings as JSON decodes them, numbers what it
 //! finds, and returns the bytes to replace. The same secret gets the same placeholder everywhere:

@@ -419,8 +419,8 @@ impl<'f> Redactor<'f> {
         all
     }
 
-    /// The matches of rules in a text, those that need the key before the text, and known secrets:
-    /// sorted and disjoint.
+    /// What is secret in a text: matches of rules, also of rules that need the key before the text,
+    /// and known secrets. Sorted and disjoint.
     fn hits(&self, text: &str, key: Option<&str>) -> Vec<(Range<usize>, usize)> {
         let found = self.finder.find(text).into_iter().map(|hit| (hit.range, hit.rule));
         let mut all: Vec<(Range<usize>, usize)> = found.collect();

@@ -17,7 +17,7 @@ const WORD: usize = 7;
 /// How an invisible code is decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unseen {
-    /// The code is left out: the text around it is one word.
+    /// The code is left out, so that the text before it and the text after it join.
     Joins,
     /// The code becomes a space: the text around it is two words.
     Parts,
