@@ -374,7 +374,8 @@ fn http(is_here: bool, is_safe: bool) -> Result<reqwest::Client, Failure> {
     let builder = reqwest::Client::builder()
         .redirect(Policy::none())
         .connect_timeout(CONNECT)
-        // Each request has its own runtime, and a connection belongs to one runtime.
+        // Idle connections are not kept: a connection belongs to a runtime, and each request has
+        // its own runtime.
         .pool_max_idle_per_host(0)
         .min_tls_version(tls::Version::TLS_1_2)
         .https_only(is_safe);
