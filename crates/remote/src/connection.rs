@@ -56,7 +56,7 @@ pub(crate) enum Created {
     Taken(Head),
 }
 
-/// The heads in a folder, and the errors of those that cannot be read.
+/// The heads in a folder, and the errors of heads that cannot be read.
 #[derive(Default)]
 pub(crate) struct Listing {
     pub heads: Vec<Head>,

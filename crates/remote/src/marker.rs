@@ -51,7 +51,7 @@ impl Marker {
         Ok(Some(marker))
     }
 
-    /// Writes the marker, unless there is one.
+    /// Writes the marker, unless there is a marker already.
     pub(crate) async fn create(
         &self,
         objects: &dyn ObjectStore,

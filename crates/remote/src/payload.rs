@@ -33,8 +33,8 @@ struct Open {
 }
 
 impl RemotePack {
-    /// Opens the object of a pack. Its first bytes are read: they must be those that its head
-    /// names, so that nothing else can be decrypted in its place.
+    /// Opens the object of a pack. The first bytes of the object are read: they must be the bytes
+    /// that its head names, so that nothing else can be decrypted in its place.
     pub(crate) fn open(
         connection: &Arc<Connection>,
         payload: &Payload,

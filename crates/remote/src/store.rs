@@ -173,7 +173,7 @@ impl ObjectPackStore {
         }
     }
 
-    /// Creates the object of a name, unless there is one.
+    /// Creates the object of a name, unless there is an object already.
     fn create(&self, head: &Head) -> Result<Created> {
         let connection = &*self.connection;
         let location = self.location(&head.name);
