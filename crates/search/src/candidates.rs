@@ -26,8 +26,8 @@ pub(super) struct Candidates {
 
 impl Candidates {
     /// Selects the messages with the most and the rarest words of a query: at least `most`, or all
-    /// matching ones if there are fewer. Of messages with equal words, those that were indexed last
-    /// are preferred.
+    /// matching ones if there are fewer. Of messages with equal words, the messages that were
+    /// indexed last are preferred.
     pub(super) fn select(
         connection: &Connection,
         query: &Query,

@@ -111,8 +111,8 @@ pub(super) fn find(connection: &Connection, query: &Query, most: usize) -> rusql
     Ok(Hits { hits: hits.collect::<rusqlite::Result<_>>()?, all })
 }
 
-/// Like [`find`], but if no message matches, returns the hits of the relaxed query, if there is
-/// one. The flag says whether the query was relaxed.
+/// Does what [`find`] does; but if no message matches and the query can be relaxed, returns the
+/// hits of the relaxed query. The flag says whether the query was relaxed.
 pub(super) fn find_or_relax(
     connection: &Connection,
     query: &Query,

@@ -75,8 +75,8 @@ impl IndexLocation {
         Ok(indexes.max_by_key(|index| index.number))
     }
 
-    /// Deletes all indexes, including those of other versions, and makes an empty one. If there is
-    /// an index of this version that is not `old`, another process has replaced `old` already:
+    /// Deletes all indexes, including indexes of other versions, and makes an empty one. If there
+    /// is an index of this version that is not `old`, another process has replaced `old` already:
     /// returns that index instead.
     pub(super) fn replace(&self, config: &Config, old: Option<&Index>) -> Result<Index> {
         let _lock = self.lock()?.ok_or(SearchError::Busy)?;

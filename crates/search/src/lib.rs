@@ -1,9 +1,9 @@
 //! Full-text search over the sessions of all agents, on an index that is kept on disk.
 //!
-//! [`Search::open`] opens the index of a [`Scope`]: all sessions of this machine, or those below a
-//! folder. [`Search::update`] brings it up to date: it recognises changed sessions by path, length,
-//! time and archive, and reads only those. [`Search::find`] returns the [`Hits`] of a [`Query`],
-//! the best first.
+//! [`Search::open`] opens the index of a [`Scope`]: all sessions of this machine, or the sessions
+//! below a folder. [`Search::update`] brings the index up to date: it recognises changed sessions
+//! by path, length, time and archive, and reads only these sessions. [`Search::find`] returns the
+//! [`Hits`] of a [`Query`], the best first.
 //!
 //! The index contains what the pages of a session show, without secrets and personal data. It is an
 //! SQLite database with an FTS5 table; SQLite is needed anyway for agents that keep sessions in it.

@@ -213,8 +213,8 @@ impl Query {
         self
     }
 
-    /// Limits the query to sessions that were run in a folder or below it. A relative path is one
-    /// of the current folder; a symbolic link means its target as well.
+    /// Limits the query to sessions that were run in a folder or below it. A relative path is
+    /// relative to the current folder; a symbolic link means its target as well.
     #[must_use]
     pub fn with_project(self, project: &Path) -> Query {
         let absolute = std::path::absolute(project).unwrap_or_else(|_| project.to_owned());
@@ -284,7 +284,8 @@ fn value(text: &str) -> Result<(&str, bool, &str), BadQuery> {
     Ok((&text[..end], false, &text[end..]))
 }
 
-/// The first [`TEXT_WORDS`] words of a text, without those that are too long for the index.
+/// The first [`TEXT_WORDS`] words of a text. Words that are too long for the index are left out and
+/// do not count.
 fn text_words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     terms::each(text, |word| {

@@ -96,8 +96,8 @@ fn is_met(clause: &Clause, found: &[Word]) -> bool {
 }
 
 /// The index of the place to begin a snippet with, so that the snippet contains matches of as many
-/// different clauses as possible. If several places are equally good, the first; `None` if there is
-/// no place.
+/// different clauses as possible. If several places are equally good, it is the first of them;
+/// `None` if there is no place.
 fn best(places: &[(usize, Range<usize>)]) -> Option<usize> {
     (0..places.len()).max_by_key(|&at| {
         let start = places[at].1.start;
@@ -110,8 +110,8 @@ fn best(places: &[(usize, Range<usize>)]) -> Option<usize> {
     })
 }
 
-/// Where a snippet begins that shows the match at `at`: some bytes before it, at the start of a
-/// word if possible.
+/// Where a snippet that shows the match at `at` begins: some bytes before the match, at the start
+/// of a word if possible.
 fn begin(text: &str, at: usize) -> usize {
     let from = text.floor_char_boundary(at.saturating_sub(BEFORE));
     if from == 0 {

@@ -28,7 +28,7 @@ impl Word {
     }
 }
 
-/// Calls `take` with each word of a text, in order, including those that are too long for the
+/// Calls `take` with each word of a text, in order, even with words that are too long for the
 /// index.
 pub(super) fn each(text: &str, mut take: impl FnMut(&Word)) {
     let mut word = Word::default();

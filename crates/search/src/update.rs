@@ -59,7 +59,7 @@ pub enum Update {
 /// The counts of an update.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UpdateCounts {
-    /// Number of sessions that are new or changed, including those that could not be read.
+    /// Number of sessions that are new or changed, including sessions that could not be read.
     pub sessions: usize,
     /// Number of messages that were added.
     pub written: usize,
@@ -316,7 +316,7 @@ impl Work<'_> {
         }
     }
 
-    /// Writes the new messages of a session, and deletes those that are gone.
+    /// Writes the new messages of a session, and deletes messages that the session no longer has.
     fn put(&self, file: &SessionFile, read: &SessionContent) -> rusqlite::Result<()> {
         let session = tables::path(&file.path);
         let mut old = messages(&self.connection(), session)?;
@@ -441,7 +441,7 @@ struct SessionContent {
     /// The stamp. Length and time were taken before the session was read.
     stamp: Stamp,
     indexed: IndexedSession,
-    /// The hashes of the folder in which the session was run, and of those above it.
+    /// The hashes of the folder in which the session was run, and of the folders above it.
     folders: Vec<i64>,
     messages: Vec<(MessagePlace, String)>,
 }
