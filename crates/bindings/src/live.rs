@@ -36,7 +36,7 @@ struct Start {
     recipe: String,
     window: u64,
     overhead: u64,
-    /// The folder of the logs; without one they are kept in memory.
+    /// The folder of the logs; `None`: logs are kept in memory.
     log: Option<PathBuf>,
     estimate: bool,
 }
