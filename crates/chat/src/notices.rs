@@ -38,7 +38,7 @@ pub fn change(event: &Event) -> Option<String> {
 }
 
 /// A text about an event that is not part of the conversation. `None` for events that are part of
-/// it, and for those that the user need not know of.
+/// the conversation, and for events that the user need not know of.
 pub fn aside(event: &Shown) -> Option<String> {
     match event {
         Shown::Context { event } => change(event),

@@ -18,7 +18,7 @@ pub struct ChatOptions {
     pub settings: Settings,
     /// The model that answers, as PROVIDER/MODEL.
     pub model: Option<String>,
-    /// The base URL of the model's service, if it is not the one of the provider.
+    /// The base URL of the model's service, if it differs from the provider's own URL.
     pub base_url: Option<String>,
     /// The recipe.
     pub recipe: Option<String>,

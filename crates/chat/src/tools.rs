@@ -242,9 +242,9 @@ impl Workplace {
         self
     }
 
-    /// Updates the offered tools to those that servers have now. Tools come first in a request, so
-    /// that a provider cannot use its cache after a change of them. Therefore this is only called
-    /// where a context begins or is made again.
+    /// Updates the offered tools to the tools that servers have now. Tools come first in a request,
+    /// so that a provider cannot use its cache after a change of them. Therefore this is only
+    /// called where a context begins or is made again.
     pub fn refresh_tools(&mut self) {
         self.offered = self.more.iter().flat_map(|more| more.tools()).collect();
     }

@@ -169,8 +169,8 @@ struct Editor {
     /// about: the id of the call that began its task (`None` outside of a task), and its own id.
     asked: HashMap<(Option<String>, String), u64>,
     waiting: Vec<Waiting>,
-    /// How the last turn ended, and the reason in words if there is one. `None` before a turn has
-    /// ended, and once the requests that waited for the end are answered.
+    /// How the last turn ended, and the reason in words if there is one. `None` until a turn has
+    /// ended, and again once the requests that waited for the end are answered.
     ended: Option<(TurnEnd, Option<String>)>,
 }
 

@@ -1,5 +1,5 @@
-//! `shell`: runs a command line in a terminal of its own, with a limit of time and one of output.
-//! At the end, the processes of that terminal are killed.
+//! `shell`: runs a command line in a terminal of its own, with limits on its time and its output.
+//! At the end, all processes of the terminal are killed.
 
 #[cfg(not(unix))]
 mod pipe;

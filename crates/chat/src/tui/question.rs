@@ -51,8 +51,8 @@ impl State {
         lines
     }
 
-    /// A text of a model or server, with a mark before it, so that no line of it looks like one of
-    /// the interface.
+    /// A text of a model or server, with a mark before it, so that no line of the text looks like a
+    /// line of the interface.
     fn marked(&self, mark: &'static str, text: &str, width: usize) -> Vec<Line<'static>> {
         let first = [Span::styled(mark, self.theme.warn().patch(self.theme.bold()))];
         let rest = [Span::raw(" ".repeat(if width < 40 { 1 } else { mark.len() }))];

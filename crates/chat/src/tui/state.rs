@@ -317,8 +317,7 @@ impl State {
             let since = self.busy.map_or(self.now, |busy| busy.since);
             self.busy = Some(Busy { since, what: Work::Turn });
         } else {
-            // A message that was not queued is one of a resumed session: it is added to the
-            // history.
+            // A message that was not queued is from a resumed session: it is added to the history.
             self.editor.remember(&text);
         }
         self.push(Entry::User(text));

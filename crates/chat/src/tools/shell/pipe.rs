@@ -33,7 +33,7 @@ impl Running {
         Ok(Running { child, chunks })
     }
 
-    /// Reads output. Waits for it for up to `wait`.
+    /// Reads output. If there is none yet, waits for it, at most as long as `wait`.
     pub(super) fn read(&mut self, wait: Duration, buffer: &mut [u8]) -> ReadResult {
         match self.chunks.recv_timeout(wait) {
             Ok(bytes) => {

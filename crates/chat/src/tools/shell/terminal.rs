@@ -44,7 +44,8 @@ impl Running {
         Ok(Running { child, written: reader.into() })
     }
 
-    /// Reads output. Waits for it for up to `wait`, which must be less than a second.
+    /// Reads output. If there is none yet, waits for it, at most as long as `wait`, which must be
+    /// less than a second.
     pub(super) fn read(&mut self, wait: Duration, buffer: &mut [u8]) -> ReadResult {
         let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()) };
         let mut all = [PollFd::new(&self.written, PollFlags::IN)];
