@@ -27,7 +27,7 @@ impl<'c> Sessions<'c> {
     }
 
     /// The short id of the session in the file at `path`; `id`, its whole id, if the session is not
-    /// among those that were found.
+    /// among the sessions that were found.
     pub(crate) fn short_id<'a>(&'a self, path: &Path, id: &'a str) -> &'a str {
         self.short.get(path).map_or(id, String::as_str)
     }
