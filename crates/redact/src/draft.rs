@@ -32,8 +32,7 @@ impl<'t> Draft<'t> {
         let mut joined: Vec<Replacement> = Vec::new();
         let mut old = self.replaced.iter().peekable();
         let mut new = more.iter().peekable();
-        // The number of bytes by which the current text is longer than the original one up to this
-        // position.
+        // By how many bytes the current text is longer than the original text, up to this position.
         let mut shift: isize = 0;
         while old.peek().is_some() || new.peek().is_some() {
             let start_old = old.peek().map(|(range, _)| range.start.wrapping_add_signed(shift));

@@ -344,7 +344,8 @@ impl Ready {
 
     /// The compiled expression; `None` if it cannot be compiled.
     fn regex(&self) -> Option<&Regex> {
-        // The expression was parsed before, so this fails only for one that is too large.
+        // The expression was parsed before, so that compiling it fails only if it is too large.
+        // Then the rule finds nothing.
         self.regex.get_or_init(|| compile(&self.expression).ok()).as_ref()
     }
 }
