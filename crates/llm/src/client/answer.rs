@@ -125,8 +125,8 @@ pub(super) fn refused(
         401 | 403 => Failure::Auth(message),
         402 => Failure::Rejected(message),
         404 => Failure::NoSuchModel(message),
-        // A request that alone has more tokens than the limit per minute is answered like one that
-        // is too long: to wait does not help.
+        // A request that alone has more tokens than the limit per minute gets the same status as a
+        // request that is too long. To wait would not help.
         413 => Failure::TooLong { limit: None, message, used: None },
         429 if has(&["insufficient_quota", "billing"]) => Failure::Rejected(message),
         429 => Failure::Rate { after, message },
