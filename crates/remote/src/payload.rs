@@ -73,7 +73,7 @@ impl Open {
             Err(err) if err.get_ref().is_some_and(|inner| inner.is::<Error>()) => {
                 Err(Error::reading(err, "the remote archive", location))
             }
-            // The decryption found another content than was written.
+            // The decrypted bytes are not the bytes that were written.
             Err(err) => Err(damaged(location).because(err)),
         }
     }
