@@ -151,7 +151,7 @@ fn an_interrupted_task_ends_with_its_calls_closed_and_late_answers_cost_what_the
     play.within("u", Input::Response(1, Box::new(says("late")), Some(MicroDollars(1_000))));
     assert_eq!(play.texts().len(), 5);
     assert_eq!(play.machine.cost().cost, MicroDollars(3_000));
-    // A task that was about to begin does not.
+    // The task that was about to begin does not begin.
     play.input(Input::Begun("u".into(), Ok(task_context())));
     assert!(play.machine.task_context("u").is_none());
     play.user("go on");

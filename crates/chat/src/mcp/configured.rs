@@ -29,7 +29,7 @@ pub(crate) fn with_servers(
     let mut events = Vec::new();
     for (name, set) in settings.values.chat.mcp.iter().flatten() {
         let server = server(config, settings, name, set)?;
-        // A server is left out if a variable that it needs is not set, like one that cannot be
+        // A server that needs a variable which is not set is left out, like a server that cannot be
         // started.
         match unset(config, set) {
             None => servers.push(server),

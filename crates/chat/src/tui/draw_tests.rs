@@ -531,7 +531,7 @@ fn hostile_text_is_never_obeyed_wherever_it_comes_from() {
         },
     );
     check_inert(&state);
-    // Such characters are shown, and not left out.
+    // Visible signs are shown in place of control characters, which are not just left out.
     let escapes = |shown: &super::super::entry::LaidOutEntry| {
         let lines = shown.lines(60, false, Theme { colours: true });
         lines.iter().any(|line| line.to_string().contains('␛'))

@@ -186,7 +186,7 @@ impl Editor {
             used += columns;
         }
         rows.push(begin..self.text.len());
-        // After a full row the cursor is on the next one.
+        // After a full row the cursor is on the next row.
         if used >= width {
             rows.push(self.text.len()..self.text.len());
         }

@@ -81,7 +81,7 @@ impl Answer {
         if !self.is_open {
             return markdown(&self.text, width, theme, true);
         }
-        // The final part is laid out once, and only the rest again.
+        // The final part of the text is laid out only once; the rest is laid out again each time.
         let mut done = self.settled.borrow_mut();
         if done.width != width {
             *done = Settled { width, ..Settled::default() };

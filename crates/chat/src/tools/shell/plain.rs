@@ -236,7 +236,7 @@ mod tests {
 
     fn plain(written: &str) -> String {
         let mut plain = Plain::new();
-        // In chunks, as it arrives.
+        // The output arrives in chunks.
         let mut text: String = written.as_bytes().chunks(7).map(|it| plain.push(it)).collect();
         text.push_str(&plain.end());
         text
