@@ -73,7 +73,7 @@ impl Open {
             Err(err) if err.get_ref().is_some_and(|inner| inner.is::<Error>()) => {
                 Err(Error::reading(err, "the remote archive", location))
             }
-            // The decrypted bytes are not the bytes that were written.
+            // The bytes cannot be decrypted: they are not the bytes that were written.
             Err(err) => Err(damaged(location).because(err)),
         }
     }
