@@ -157,7 +157,8 @@ pub fn request_tools() -> Vec<epitome_api::Tool<'static>> {
     offered.collect()
 }
 
-/// The tools of a task, which has no user to ask and cannot begin further tasks.
+/// The built-in tools of a sub-agent that works on a task: it has no user to ask, and cannot begin
+/// further tasks.
 pub fn offered_in_tasks() -> Vec<epitome_api::Tool<'static>> {
     request_tools().into_iter().filter(|tool| ![TASK, ASK].contains(&tool.name)).collect()
 }

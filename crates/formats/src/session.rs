@@ -18,7 +18,7 @@ pub struct Loaded<S> {
     pub format: &'static Format,
     /// The bytes of the session.
     pub source: S,
-    /// The transcript that was read from them.
+    /// The transcript that was read from the bytes.
     pub transcript: Transcript,
     /// Faults: records that could not be read as expected.
     pub faults: Vec<Fault>,

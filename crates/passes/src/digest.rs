@@ -173,9 +173,10 @@ impl DigestRule {
         let mut limit = room.0 - pinned.0;
         let mut best: Option<Digest> = None;
         let mut choosing = choice.begin(view.counter);
-        // The limit applies to the sum over single lines. That sum differs from the tokens of the
-        // digest: lines have more tokens one by one than in one text, and the marks between lines
-        // are not counted. So the limit is adjusted, and lines are chosen again.
+        // `limit` bounds the sum of the tokens of the chosen lines, each counted alone. The digest
+        // has other tokens: fewer, because lines have more tokens alone than in one text, or more,
+        // because the marks between lines are not in the sum. So `limit` is adjusted, and lines are
+        // chosen again.
         for _ in 0..ROUNDS {
             if choosing.spent > limit {
                 choosing = choice.begin(view.counter);

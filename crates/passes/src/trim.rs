@@ -62,7 +62,8 @@ impl TrimRule {
     }
 }
 
-/// The indices of the entries at which messages begin.
+/// The indices of the entries at which messages begin. Consecutive entries of the model are one
+/// message, and so are consecutive entries that are not the model's.
 pub fn messages<'e>(entries: impl Iterator<Item = &'e Entry>) -> Vec<usize> {
     let mut begins = Vec::new();
     let mut last = None;

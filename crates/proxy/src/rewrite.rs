@@ -305,9 +305,10 @@ impl Rewriter {
         self.is_due(request, memo, before, &cuttable, more).then_some(NextCut { must_cut })
     }
 
-    /// Whether a request with `more` tokens than this one takes [`FULL_PERCENT`] of the model's
-    /// window or more; false if the window is not known. Such a request is cut whatever that costs:
-    /// the provider would soon refuse it, or the agent compact it.
+    /// Whether this request, if it were `more` tokens longer, would fill at least [`FULL_PERCENT`]
+    /// of the model's usable window; false if the window is not known. Such a request is cut
+    /// whatever that costs: otherwise the provider would soon refuse the conversation, or the agent
+    /// compact it.
     fn is_nearly_full(
         &self,
         request: &Request<'_>,

@@ -22,8 +22,8 @@ pub struct Original {
     pub places: Vec<u64>,
     /// The error, if some bytes could not be put back.
     pub missing: Option<Error>,
-    /// If the session cannot be restored exactly: all removed bytes that can be read, because it is
-    /// not known which of them are in their place. Otherwise empty.
+    /// Empty if `splices` restore the session exactly. If not: every piece that was removed and can
+    /// be read from the archive, because it is not known which of them `splices` put back.
     pub unplaced: Vec<Vec<u8>>,
 }
 

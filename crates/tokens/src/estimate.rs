@@ -96,8 +96,8 @@ const DIGITS: usize = LEAD + 128;
 /// the position in the row depends on its length.
 const MARKS: usize = DIGITS + 1;
 const MARKS_ROW: usize = 8;
-/// Each mark beyond [`MARKS_ROW`]: the first feature if it differs from the mark before it, the
-/// second if it is the same.
+/// Each mark of a run after its first [`MARKS_ROW`] marks. These are two features: this one for a
+/// mark that differs from the mark before it, the next one for a mark that is the same.
 const MARKS_LONG: usize = MARKS + 4 * MARKS_ROW;
 /// The last mark of a run, by its byte, added to the weight of the run.
 const MARKS_END: usize = MARKS_LONG + 2;

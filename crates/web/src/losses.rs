@@ -21,7 +21,7 @@ use crate::viewer::{Viewer, name};
 
 /// The maximum number of removed texts, facts or files that are shown of each group.
 const SHOWN: usize = 100;
-/// The maximum number of characters of a text of the session, such as a name.
+/// The maximum number of characters that are shown of a text of the session, such as a name.
 const WIDTH: usize = 200;
 
 /// A function that redacts and escapes a text of the session for display.

@@ -55,10 +55,11 @@ const PARAMETERS: [&str; 35] = [
 /// Keys under which vendors put reasoning, which is sent back unchanged.
 pub const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_details"];
 
-/// Whether the bytes begin an object with `messages` whose roles are all of this API, and without
-/// keys, blocks or tools of Anthropic's Messages or keys of a trajectory. A request with
-/// `max_tokens` for a Claude model must also have a role, a tool or calls that only this API has.
-/// Nothing may follow the object.
+/// Whether the bytes are a request of this API, or the beginning of one: an object with `messages`,
+/// and nothing after it. It has no key, block or tool of Anthropic's Messages and no key of a
+/// trajectory. All roles are of this API; others are accepted if the object has a model, a message
+/// of the user, and only keys of a request. With `max_tokens` and a Claude model, which Anthropic's
+/// requests have as well, it must also have a role, a tool or a call that only this API has.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(seen) = crate::skim(head) else { return false };
     let foreign = seen.has_any(&FOREIGN)

@@ -239,7 +239,8 @@ fn line(kept: &KeptVersion) -> String {
     format!("{} {name}  {DIM}version{DIM:#} {}  {what}\n", kept.agent, kept.version)
 }
 
-/// The name of a kept file: that of its session, and its own.
+/// How a kept file is named in output: by the id of its session and, unless it is the session's
+/// main file, by its own name, `part`.
 pub fn file_name(session: &str, part: Option<&str>) -> String {
     match part {
         Some(part) => format!("{} / {}", text::field(session), text::field(part)),

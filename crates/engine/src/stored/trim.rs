@@ -1,4 +1,5 @@
-//! Removes messages from the middle of a stored session, as the recipe says.
+//! Plans which messages are cut from the middle of a stored session, as the recipe says, and what
+//! the passes edit in the rest.
 
 use epitome_formats::Loaded;
 use epitome_model::{Cut, Edit, EditedTranscript, Source, WriteMode};

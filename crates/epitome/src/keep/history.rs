@@ -27,7 +27,7 @@ pub struct VersionHistory {
     pub part: Option<String>,
     /// The machine on which it was kept.
     pub machine: String,
-    /// The address of the file.
+    /// The address of the file: a path, or `DATABASE#ID`.
     #[serde(serialize_with = "epitome_model::lossy_path")]
     pub path: PathBuf,
     /// Whether there is something at this address now.

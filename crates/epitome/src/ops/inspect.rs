@@ -82,7 +82,7 @@ pub struct Inspection {
     /// such request that is recorded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub prices: Vec<CompactionPrice>,
-    /// Sizes by kind of block.
+    /// Sizes by kind of part, such as messages of the user or tool results.
     pub kinds: BTreeMap<PartKind, PartSize>,
     /// Sizes by tool, the one with the most tokens first.
     pub tools: Vec<ToolSize>,

@@ -24,8 +24,9 @@ impl Calls {
         id
     }
 
-    /// The id of the call that a result answers, and whether a user answered it. A result without
-    /// an id answers the first call that has no result yet.
+    /// Removes the call that a result answers, and returns its id and whether a user answered it.
+    /// `id` is the id in the result; a result without one answers the first call that has no result
+    /// yet. If there is no such call, returns `id` (empty if there is none) and false.
     pub fn end(&mut self, id: Option<Box<str>>) -> (Box<str>, bool) {
         let id = id.filter(|id| !id.is_empty());
         let at = match &id {

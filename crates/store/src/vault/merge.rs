@@ -257,8 +257,9 @@ impl<'v> Merge<'v> {
         needed
     }
 
-    /// Completes the new pack, which has these versions and the chunks that any version needs.
-    /// Returns its name; `None` if that was taken.
+    /// Completes the new pack: copies the chunks of the merged packs that a version still needs and
+    /// that no other pack of this machine has, and adds the list of versions, `files`. Returns the
+    /// name of the pack; `None` if there was already a pack of that name.
     pub fn finish(mut self, files: &PackVersions) -> Result<Option<String>, Failed> {
         let needed = self.needed(files);
         self.copy_chunks(&needed)?;
