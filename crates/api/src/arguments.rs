@@ -31,8 +31,8 @@ impl Rule {
     }
 }
 
-/// The roles of a tool's arguments, by name. Names are separated by spaces; `edits[].old` is a
-/// member of each element of an array.
+/// The roles of a tool's arguments, by name. Names are separated by spaces; `edits[].old` is the
+/// member `old` of each element of the array `edits`.
 #[derive(Clone, Copy, Debug)]
 pub struct Roles {
     /// The names of the arguments that may hold the target: the first that is present counts.
@@ -102,12 +102,12 @@ impl ClassifiedCall {
     }
 }
 
-/// Classifies a call by the table. `arguments` is the range of the arguments in `line`, and `base`
-/// the offset of `line` in the source.
+/// Classifies a call by the rule in `rules` for its name. `arguments` is the range of the arguments
+/// in `line`, and `base` the offset of `line` in the source.
 ///
-/// A tool that is not in the table is [`ToolKind::Other`]. Arguments that are strings count as
-/// bulky, and so do strings in the objects of an argument that is a list. The target is the first
-/// argument that is a string or, if there is none, the first string in such an object.
+/// A tool without a rule is [`ToolKind::Other`]. Of its arguments, all strings count as bulky, and
+/// so do strings in the objects of an argument that is a list. Its target is the first argument
+/// that is a string or, if there is none, the first string in such an object.
 pub fn classify(
     rules: &[Rule],
     name: &str,
@@ -183,7 +183,7 @@ impl Found<'_> {
                 Kind::Object => {
                     self.object(element, &format!("{name}."))?;
                 }
-                // Strings in a list count as bulky only for a known tool.
+                // A string that is an element of a list counts only if the tool has a rule.
                 Kind::String if self.roles.is_some() => self.found(&name, &element.skip()?),
                 Kind::String | Kind::Array | Kind::Other => {
                     element.skip()?;

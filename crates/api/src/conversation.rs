@@ -59,9 +59,9 @@ impl LeftBehind {
 pub struct RequestBody {
     /// The body: one JSON document. Empty if the transcript has no content.
     pub body: String,
-    /// The number of messages or items in the body.
+    /// The number of messages or items in the body; a system prompt is not counted.
     pub messages: usize,
-    /// The content that was left out, with the number of blocks of each kind.
+    /// The content that was left out: the number of blocks, parts or flags of each kind.
     pub left: BTreeMap<LeftBehind, u64>,
 }
 
@@ -242,9 +242,9 @@ impl<'t> Conversation<'t> {
         }
     }
 
-    /// The exchange that an entry of the model belongs to: the last one if the entry is of the same
-    /// response, or if neither a result nor a message followed that response. Otherwise, and for
-    /// the first response, a new one.
+    /// The exchange that an entry of the model belongs to. This is the last exchange if the entry
+    /// is of the same response as that exchange, or if neither a result nor a message followed its
+    /// response. Otherwise, and for the first response, a new exchange is added.
     fn replying(&mut self, entry: &'t Entry) -> &mut Exchange<'t> {
         self.follows_summary = false;
         let group = entry.group.as_deref();
@@ -463,8 +463,8 @@ fn media(said: &str, data: &str) -> Option<&'static str> {
     found.map(|(media, _)| *media)
 }
 
-/// A name for a tool that every API accepts: the name itself, or `_` and its first 60 characters,
-/// in which `_` replaces all but ASCII letters and digits.
+/// A name for a tool that every API accepts: the name itself if every API accepts it. Otherwise `_`
+/// and the first 60 characters of the name, in which `_` replaces all but ASCII letters and digits.
 pub fn name(name: &str) -> String {
     if is_name(name, 64) && !name.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
         return name.to_owned();

@@ -7,8 +7,8 @@ use super::Framing;
 /// How an API is called at a service: the path, the headers, and what the service requires in the
 /// body. The base URL is not part of it.
 ///
-/// Some services offer the API of another at their own paths; their endpoint is a copy of that
-/// API's endpoint with a few fields replaced.
+/// Some services offer the API of another service at their own paths; their endpoint is a copy of
+/// that API's endpoint with a few fields replaced.
 ///
 /// ```
 /// use epitome_api::{Endpoint, anthropic};
@@ -66,8 +66,9 @@ impl fmt::Debug for HttpRequest {
 
 /// Authenticates requests to a service.
 ///
-/// It receives the complete request, body included: an API key is a header, and so is a token that
-/// expires (Vertex AI), but a signature (AWS SigV4) is computed from method, URL, headers and body.
+/// An implementation receives the complete request, body included: an API key is a header, and so
+/// is a token that expires (Vertex AI), but a signature (AWS SigV4) is computed from method, URL,
+/// headers and body.
 pub trait Auth: Send + Sync + fmt::Debug {
     /// Adds the authentication to a request. Called once per request, immediately before it is
     /// sent.

@@ -2,9 +2,9 @@
 //!
 //! An [`Api`] describes one API and holds its functions. Its [`BodyFormat`] recognises the body of
 //! a request and reads it into a [`Transcript`]; `make` writes a transcript as the body of a
-//! request; [`Api::response`] reads a response into an [`Entry`], and a [`Stream`] does so while
-//! the response arrives. [`Api::message`] reads a single message, and refuses one that the API does
-//! not define.
+//! request; [`Api::response`] reads the body of a response into an [`Entry`], and a [`Stream`]
+//! joins a streamed response to such a body. [`Api::message`] reads a single message, and refuses a
+//! message that the API does not define.
 //!
 //! A [`Conversation`] is what all bodies are made from: it arranges a transcript as every API
 //! requires, and counts what an API cannot express ([`LeftBehind`]). [`Endpoint`], [`HttpRequest`]

@@ -57,8 +57,8 @@ const SAYING: [&str; 40] = [
     "tool_uses",
 ];
 
-/// Why a message was not understood, in a few words. If the fault is in a list, they end with its
-/// position there: ``no `id` in `content.0` ``.
+/// Why a message was not understood, in a few words. If the fault is in an element of a list, the
+/// text ends with the position of that element: ``no `id` in `content.0` ``.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotUnderstood(String);
 

@@ -31,7 +31,8 @@ impl Api {
         APIS.iter().find_map(|api| Some((api, api.purpose(path, model)?)))
     }
 
-    /// The model that a path names, if bodies of this API do not name it.
+    /// The model that a path names; `None` if the path names none, or if the bodies of this API
+    /// name the model.
     ///
     /// ```
     /// let gemini = epitome_api::find_api("gemini-api").expect("an API");
@@ -46,8 +47,8 @@ impl Api {
         named.split_once(':').map(|(model, _)| model)
     }
 
-    /// What is requested at a path; `None` if it is not a path of this API. `model` is the part
-    /// after `/models/`, if the path had one.
+    /// What is requested at a path; `None` if it is not a path of this API. If the path contains
+    /// `/models/`, `path` is the part before it and `model` the part after it.
     fn purpose(&self, path: &str, model: Option<&str>) -> Option<Purpose> {
         if let Some((model, method)) = model.and_then(|named| named.split_once(':')) {
             let is_method = |stream| {

@@ -11,15 +11,16 @@ pub struct Skim {
     pub keys: BTreeSet<String>,
     /// The keys of the elements of `messages`, `input` or `contents`.
     pub members: BTreeSet<String>,
-    /// The roles of these elements.
+    /// The roles of the elements of `messages`, `input` or `contents`.
     pub roles: BTreeSet<String>,
-    /// The values of `type` in these elements, and in the elements of their `content` or `parts`.
+    /// The values of `type` in the elements of `messages`, `input` or `contents`, and in the
+    /// elements of their `content` or `parts`.
     pub kinds: BTreeSet<String>,
     /// Keys of the elements of `tools`.
     pub tools: BTreeSet<String>,
     /// The value of `model`; empty if there is none.
     pub model: String,
-    /// Whether there is anything else after the object.
+    /// Whether anything but white space follows the object.
     pub more: bool,
 }
 

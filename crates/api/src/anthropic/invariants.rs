@@ -110,7 +110,8 @@ fn first(found: &mut Violations<'_>, turns: &[Turn<'_>]) {
     }
 }
 
-/// No call id may repeat, and within a turn no text may follow a call.
+/// No id of a `tool_use` may repeat, and within a turn no text may follow a `tool_use`. The calls
+/// of tools that the service runs are checked as well.
 fn calls(found: &mut Violations<'_>, turns: &[Turn<'_>]) {
     let mut seen = HashSet::new();
     for turn in turns {

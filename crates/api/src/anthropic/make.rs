@@ -59,17 +59,17 @@ pub fn tool(tool: &Tool<'_>) -> String {
 }
 
 /// Kinds of values that are sent unchanged if the transcript has them as opaque values, in user
-/// messages and in results. An opaque `text` is a part of a result with a cache marker. An opaque
-/// `image` has a cache marker, or its bytes are not in the body.
+/// messages and in results. An opaque `text` is a part of a result and has a cache marker. An
+/// opaque `image` has a cache marker, or its bytes are not in the body.
 const CARRIED: [&str; 5] = ["document", "search_result", "tool_reference", "text", "image"];
 
 fn carries(block: &Value<'_>) -> bool {
     block.text_of("type").is_some_and(|kind| CARRIED.contains(&&*kind))
 }
 
-/// The content of a response: texts and signed reasoning in their order, then the calls, with the
-/// reasoning between them. The API refuses text after a call; such text is moved before the calls.
-/// Empty if the response has neither a text nor a call.
+/// The blocks of a response, as JSON: the texts and the signed reasoning before the first call,
+/// then the calls and the signed reasoning after the first call. The API refuses text after a call,
+/// so such text is moved before the calls. Empty if the response has neither a text nor a call.
 fn reply(all: &mut Conversation<'_>, blocks: &[&Block]) -> Vec<String> {
     let mut contents = Vec::new();
     let mut calls = Vec::new();
@@ -77,7 +77,7 @@ fn reply(all: &mut Conversation<'_>, blocks: &[&Block]) -> Vec<String> {
         match block {
             Block::Text(words) => contents.push(text(&all.text(words))),
             Block::Thinking(thinking) => match signed(&all.raw(thinking.whole)) {
-                // Reasoning between calls stays between them.
+                // Reasoning after a call stays after that call.
                 Some(raw) if calls.is_empty() => contents.push(raw),
                 Some(raw) => calls.push(raw),
                 None => all.leave(LeftBehind::Reasoning),

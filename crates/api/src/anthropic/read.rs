@@ -15,9 +15,9 @@ const FOREIGN: [&str; 7] =
 const BLOCKS: [&str; 4] = ["tool_use", "tool_result", "thinking", "redacted_thinking"];
 const FOREIGN_ROLES: [&str; 4] = ["developer", "tool", "function", "exit"];
 
-/// Whether the bytes begin an object with `messages` that has keys, blocks or tools of this API, or
-/// `max_tokens` and a Claude model, and that has no keys, roles or tools of other APIs. Nothing may
-/// follow the object.
+/// Whether the bytes are a request of this API, or the beginning of one: an object with `messages`,
+/// and nothing after it. The object has keys, blocks or tools of this API, or `max_tokens` and a
+/// Claude model. It has no keys, roles or tools of other APIs.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(seen) = crate::skim(head) else { return false };
     let foreign = seen.has_any(&FOREIGN)
@@ -54,8 +54,9 @@ pub fn messages(body: &mut Body<'_>, messages: &[Value<'_>]) {
     read_messages(body, messages, false);
 }
 
-/// Reads messages. If `loops` is true, reasoning after the last user message without tool results
-/// cannot be removed: the API requires it during tool use.
+/// Reads messages. If `loops` is true, reasoning is not removable after the last user message
+/// without tool results, or anywhere if there is no such message: the API requires it during tool
+/// use.
 fn read_messages(body: &mut Body<'_>, messages: &[Value<'_>], loops: bool) {
     let prompt = messages.iter().rposition(|it| it.is("role", "user") && !answers(it));
     for (idx, message) in messages.iter().enumerate() {

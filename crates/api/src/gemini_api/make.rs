@@ -43,7 +43,7 @@ pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs)
             for part in all.parts(answer.output) {
                 match part {
                     TextOrImage::Text(text) => texts.push(text.into_owned()),
-                    // Pictures of results follow in a user message.
+                    // Pictures and unknown values of results follow in a user message.
                     TextOrImage::Picture { .. } | TextOrImage::Carried(_) => {
                         words.push(self::part(&part))
                     }

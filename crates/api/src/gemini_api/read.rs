@@ -8,8 +8,9 @@ use crate::Body;
 /// Keys under which a function returns its result as text.
 pub const TEXTS: [&str; 5] = ["output", "error", "result", "content", "text"];
 
-/// Whether the bytes begin an object that has `contents` with `parts`, and no keys of other APIs
-/// and agents' files. Nothing may follow the object.
+/// Whether the bytes are a request of this API, or the beginning of one: an object with `contents`,
+/// and nothing after it. The `contents` have `parts`, and the object has no key of other APIs and
+/// of agents' files.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(seen) = crate::skim(head) else { return false };
     let other = ["messages", "sessionId", "projectHash", "input"];

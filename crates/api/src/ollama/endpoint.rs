@@ -15,8 +15,8 @@ pub const ENDPOINT: Endpoint = Endpoint {
 /// The window gets one token for every three bytes of a request body: texts have fewer tokens.
 const BYTES_OF_A_TOKEN: u64 = 3;
 
-/// Sets the window of the model large enough for the request: Ollama silently truncates what does
-/// not fit.
+/// Makes the window of the model (`num_ctx`) large enough for the request and its response: Ollama
+/// silently truncates a request that does not fit into the window.
 pub fn options(options: &Options<'_>, body: &str) -> String {
     let limit = options.max_tokens;
     let window = (body.len() as u64 / BYTES_OF_A_TOKEN + limit).next_multiple_of(4_096);

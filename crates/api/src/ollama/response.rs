@@ -39,8 +39,8 @@ fn message(message: &Value<'_>) -> Option<String> {
     says.then(|| format!(r#"{{"role":"assistant",{}}}"#, members.join(",")))
 }
 
-/// A call in the form of Chat Completions, with its arguments as a string. Older versions of Ollama
-/// send no ids: such a call gets an id from its index.
+/// A call in the form of Chat Completions, with its arguments as a string; `None` if it names no
+/// function. A call without an id, as older versions of Ollama send it, gets an id from its index.
 fn call(idx: usize, call: &Value<'_>) -> Option<String> {
     let function = call.get("function")?;
     let id = call.text_of("id").map_or_else(|| format!("call_{idx}"), String::from);

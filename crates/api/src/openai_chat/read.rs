@@ -147,7 +147,8 @@ fn piece(part: &Value<'_>) -> Part {
     }
 }
 
-/// The picture in a part; `None` if the part is no picture, or if its bytes are not in the body.
+/// The picture in a part; `None` if the part is no picture or has a cache marker, or if the bytes
+/// of the picture are not in the body.
 fn image(part: &Value<'_>) -> Option<Image> {
     let data = part.get("image_url")?.get("url")?;
     crate::picture(data, part).filter(|_| part.is("type", "image_url"))

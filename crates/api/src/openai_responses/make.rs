@@ -64,7 +64,7 @@ fn carries(part: &Value<'_>) -> bool {
 
 fn reply(all: &mut Conversation<'_>, step: &Exchange<'_>) -> Vec<String> {
     let mut items = Vec::new();
-    // Reasoning comes before the item it led to; without such an item it is left out.
+    // Reasoning comes before the item that it led to; reasoning without such an item is left out.
     let mut waiting = Vec::new();
     for block in &step.reply {
         let item = match block {
@@ -107,8 +107,8 @@ fn reply(all: &mut Conversation<'_>, step: &Exchange<'_>) -> Vec<String> {
     items
 }
 
-/// A reasoning item with its summary and its encrypted content unchanged; `None` if this API did
-/// not encrypt it.
+/// A reasoning item with its summary and its encrypted content unchanged; `None` if `text` is not a
+/// reasoning item of this API with both.
 fn sealed(text: &str) -> Option<String> {
     let document = Document::parse(text.as_bytes()).ok()?;
     let item = &document.root;

@@ -19,9 +19,9 @@ const OWN: [&str; 9] = [
     "truncation",
 ];
 
-/// Whether the bytes begin an object with an `input` and without keys of other APIs and agents'
-/// files. The `input` must be a list of items, or the object must have a key of `OWN`. Nothing may
-/// follow the object.
+/// Whether the bytes are a request of this API, or the beginning of one: an object with an `input`,
+/// and nothing after it. The object has no key of other APIs and of agents' files. The `input` is a
+/// list of items, or the object has a key of `OWN`.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(seen) = crate::skim(head) else { return false };
     let items = seen.members.contains("role")
@@ -125,8 +125,8 @@ fn call(item: &Value<'_>) -> Option<Block> {
     Some(Block::Call(crate::call(&id, &name, arguments)))
 }
 
-/// A call of a tool that the service defines. Its arguments are the item's `action` or `operation`,
-/// or else the whole item.
+/// A call of a tool that the service defines; `None` if the item has no `call_id`. The arguments of
+/// the call are the item's `action` or `operation`, or else the whole item.
 fn service_call(item: &Value<'_>, kind: &str) -> Option<Block> {
     let id = item.text_of("call_id")?;
     let does = match kind {

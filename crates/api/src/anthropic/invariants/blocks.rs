@@ -5,7 +5,7 @@ use epitome_model::Invariant;
 
 use crate::{Violations, is_name};
 
-/// The keys of a block, in addition to `type` and `cache_control`.
+/// The keys that a block of each type may have, in addition to `type` and `cache_control`.
 const KEYS: &[(&str, &[&str])] = &[
     ("text", &["text", "citations"]),
     ("image", &["source"]),
@@ -23,8 +23,8 @@ const KEYS: &[(&str, &[&str])] = &[
     ("tool_reference", &["tool_name"]),
 ];
 
-/// Checks the role and keys of a message, that it has content, and its blocks. The last message may
-/// be empty if it is of the assistant.
+/// Checks the role and keys of a message, that its content is neither empty nor only white space,
+/// and its blocks. Only a message of the assistant that is the last one may be empty.
 pub fn message(found: &mut Violations<'_>, message: &Value<'_>, place: &str, last: bool) {
     let role = message.text_of("role").unwrap_or_default();
     if !matches!(&*role, "user" | "assistant" | "system") {

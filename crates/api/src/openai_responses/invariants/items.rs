@@ -49,7 +49,7 @@ const OUTPUTS: [&str; 16] = [
     "item_reference",
 ];
 
-/// All other kinds of items.
+/// The kinds of items that are not in `OUTPUTS`.
 const INPUTS: [&str; 12] = [
     "function_call_output",
     "custom_tool_call_output",
