@@ -82,12 +82,13 @@ impl Finished<'_> {
     }
 }
 
-/// The usage that the unchanged request would have had. The tokens that earlier decisions leave out
-/// would have been read from the cache, and those that the newest decisions leave out would have
-/// been written to it. A cut while the cache was warm also made the provider write tokens again
-/// that it would have read. If this request was cut while the cache was cold, or if nothing was
-/// read from the cache, all of these tokens would have been written. If the provider reports no
-/// written tokens, they would have been input.
+/// The usage that the unchanged request would have had.
+///
+/// Tokens that earlier decisions leave out count as read from the cache, and tokens that the newest
+/// decisions leave out as written to it. Tokens that the provider had to write again because of a
+/// cut while the cache was warm count as read. If this request was cut while the cache was cold, or
+/// if nothing was read from the cache, all tokens that were left out count as written. If the
+/// provider reports no written tokens, tokens count as input instead of as written.
 pub(crate) fn unchanged(effect: &Effect, usage: TokenUsage) -> TokenUsage {
     let is_cold = effect.has_cold_cut();
     let rewritten = effect.cut.filter(|cut| cut.is_warm).map_or(Tokens(0), |cut| cut.rewritten);

@@ -12,7 +12,7 @@ pub(crate) enum OverBudget {
         budget: MicroDollars,
         /// What the requests so far cost.
         spent: MicroDollars,
-        /// How much of that is estimated, because the service reported no count.
+        /// How much of `spent` is estimated, because the service reported no count.
         estimated: MicroDollars,
     },
     /// The price of the model is not known.
@@ -62,7 +62,7 @@ impl Spending {
     ///
     /// # Errors
     ///
-    /// [`OverBudget::Spent`].
+    /// [`OverBudget::Spent`] if the requests so far cost at least `budget`.
     pub(crate) fn check(self, budget: MicroDollars) -> Result<(), OverBudget> {
         let Spending { counted, estimated } = self;
         let spent = counted + estimated;
@@ -74,7 +74,8 @@ impl Spending {
 ///
 /// # Errors
 ///
-/// [`OverBudget::NoPrice`].
+/// [`OverBudget::NoPrice`] if the request names no model, or if the price of the model is not
+/// known.
 pub(crate) fn check_price(prices: &Catalogue, model: Option<&str>) -> Result<(), OverBudget> {
     match model.and_then(|model| prices.find(model)) {
         Some(_) => Ok(()),

@@ -74,8 +74,9 @@ impl Client {
         self.http.request(request).await
     }
 
-    /// The authorization for a proxy that reads the request itself. In a tunnel it is sent when the
-    /// tunnel is made.
+    /// The authorization for a proxy that reads the request itself, because the request is not
+    /// encrypted. `None` if there is no such proxy, or if it needs none. A proxy that makes a
+    /// tunnel gets its authorization when the tunnel is made.
     fn proxy_authorization(&self, uri: &Uri) -> Option<hyper::header::HeaderValue> {
         let is_plain = uri.scheme_str() == Some("http");
         let proxy = self.proxies.intercept(uri).filter(|_| is_plain)?;

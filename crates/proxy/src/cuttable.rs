@@ -21,7 +21,7 @@ pub(crate) struct Cuttable<'r> {
     pub(crate) decisions: &'r [Arc<Decision>],
     /// Whether the provider's cache still holds the beginning of the request.
     pub(crate) is_warm: bool,
-    /// Whether it is cut whatever that costs, because the model's window is nearly full.
+    /// Whether the request is cut whatever that costs, because the model's window is nearly full.
     pub(crate) must_cut: bool,
     pub(crate) price: &'r Price,
 }
@@ -48,9 +48,10 @@ pub(crate) enum PlannedCut {
 }
 
 impl Cuttable<'_> {
-    /// Whether a cut is worth its price, or has to be made whatever it costs. `before` are the
-    /// tokens of this request without it, `saved` those that it leaves out of this request and of
-    /// each later one, and `rewritten` those that the provider writes to its cache again.
+    /// Whether a cut is worth its price, or has to be made whatever it costs. `before` is the
+    /// number of tokens of this request without the cut, `saved` the number that the cut leaves out
+    /// of this request and of each later one, and `rewritten` the number that the provider writes
+    /// to its cache again.
     pub(crate) fn is_worth(&self, before: Tokens, saved: Tokens, rewritten: Tokens) -> bool {
         if self.must_cut {
             return true;
@@ -71,9 +72,9 @@ impl Cuttable<'_> {
     }
 }
 
-/// An estimate of the tokens by which each later request will be longer than the one before. It is
-/// the average per response so far, if the last request has `tokens`; removed tokens count as if
-/// they were sent.
+/// An estimate of the tokens by which each later request will be longer than the one before: the
+/// average per response so far. `tokens` is the number of tokens of the last request; removed
+/// tokens count as if they were sent.
 pub(crate) fn growth(messages: &Messages, decisions: &[Arc<Decision>], tokens: Tokens) -> Tokens {
     let removed: u64 = decisions.iter().map(|decision| decision.saved).sum();
     Tokens((tokens.0 + removed) / messages.responses().max(1))

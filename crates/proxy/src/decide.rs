@@ -42,7 +42,7 @@ pub(crate) struct Decided {
     pub(crate) results: BTreeMap<Chain, String>,
     /// The texts that are no longer sent.
     pub(crate) removed: Vec<RemovedText>,
-    /// Results that were shortened for the first time.
+    /// The number of results that were shortened for the first time.
     pub(crate) shortened: u64,
 }
 
@@ -220,9 +220,10 @@ impl NewMessages<'_> {
     }
 }
 
-/// Whether the ingest stage may shorten a result that no model has seen. This check is quicker than
-/// the stage, which reads the whole request: it reads only the new messages. It compares the lines
-/// of their results with `seen`, the lines of earlier results, and adds them to `seen`.
+/// Whether the ingest stage may shorten a result that no model has seen; false if the recipe has no
+/// such stage. This check is quicker than the stage, which reads the whole request: it reads only
+/// the new messages. It compares the lines of their results with `seen`, the lines of earlier
+/// results, and adds them to `seen`.
 fn may_be_shortened(
     transcript: &Transcript,
     source: &Vec<u8>,

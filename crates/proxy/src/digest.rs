@@ -22,10 +22,13 @@ use crate::cuttable::{Cut, Cuttable, PlannedCut};
 use crate::splice::{spliced, splices, text};
 
 impl Cuttable<'_> {
-    /// Makes a digest of the old messages, if that is worth its price.
+    /// Plans a cut that sends a digest in place of the old messages, if that is worth its price. No
+    /// cut is possible if the recipe makes no digest, if no message can be replaced, or if the
+    /// texts that set rules are longer than the target.
     ///
-    /// It is made from the request as it came, in which no result is shortened and no message is
-    /// dropped. The earlier decisions stay for all messages that the digest does not replace.
+    /// The digest is made from the request as it came, in which no result is shortened and no
+    /// message is dropped. The earlier decisions stay for all messages that the digest does not
+    /// replace.
     ///
     /// # Errors
     ///
@@ -69,7 +72,7 @@ impl Cuttable<'_> {
         Ok(PlannedCut::Cut(Cut { decisions, removed, rewritten }))
     }
 
-    /// The request as it came, with the tokens of each block as it is sent.
+    /// The request as it came, with the number of tokens that are sent for each of its blocks.
     fn original(&self, counter: &dyn Counter) -> Result<Original> {
         let request = Loaded::read(self.body.to_vec(), Some(self.api.format.name))?;
         let items = request.transcript.items.iter();

@@ -11,12 +11,12 @@ pub(crate) struct Effect {
     pub(crate) model: Option<String>,
     /// Bytes of the body as it is sent.
     pub(crate) bytes: u64,
-    /// Tokens that the decisions about messages which were sent before save in this request,
-    /// including the decisions of a cut that was just made.
+    /// The tokens that decisions about messages that were sent before save in this request. The
+    /// decisions of a cut that was just made are among these decisions.
     pub(crate) saved_before: Tokens,
-    /// Tokens that the decisions about new messages save in this request.
+    /// The tokens that decisions about new messages save in this request.
     pub(crate) saved_now: Tokens,
-    /// Results that were shortened for the first time.
+    /// The number of results that were shortened for the first time.
     pub(crate) shortened: u64,
     /// The cut that was made in this request, if one was.
     pub(crate) cut: Option<NewCut>,
@@ -31,7 +31,8 @@ pub(crate) struct Effect {
     pub(crate) treatment: Treatment,
     /// Whether the user begins a turn with this request.
     pub(crate) begins_turn: bool,
-    /// Whether its new messages have a summary with which the agent itself has compacted.
+    /// Whether the new messages of the request have a summary with which the agent itself has
+    /// compacted the conversation.
     pub(crate) has_own_compaction: bool,
     /// The error because of which new messages are sent as they are or a cut was not made, if there
     /// was one.

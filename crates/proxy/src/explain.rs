@@ -23,7 +23,7 @@ pub type Explainer = Arc<dyn Fn(&Explanation) + Send + Sync>;
 /// redacted nor escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// When it was sent.
+    /// When the request was sent.
     pub time: Timestamp,
     /// The name of the API.
     pub api: &'static str,
@@ -31,14 +31,14 @@ pub struct Explanation {
     pub model: Option<String>,
     /// The conversation, by the hash of the messages before its first response.
     pub session: Option<Chain>,
-    /// What was done to it.
+    /// What was done to the request.
     pub treatment: Treatment,
-    /// The number of messages at its beginning that were decided about before.
+    /// The number of messages at the beginning of the request that were decided about before.
     pub known: usize,
-    /// Tokens that were not sent, by decisions about messages that were sent before, including the
-    /// decisions of a cut that was just made.
+    /// The tokens that were not sent because of decisions about messages that were sent before. The
+    /// decisions of a cut that was just made are among these decisions.
     pub saved_before: Tokens,
-    /// Tokens that were not sent, by decisions about new messages.
+    /// The tokens that were not sent because of decisions about new messages.
     pub saved_now: Tokens,
     /// Tokens that the provider has to write to its cache again, if a cut was made.
     pub rewritten: Option<Tokens>,
@@ -50,7 +50,7 @@ pub struct Explanation {
 /// What was done to a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainedBlock {
-    /// The number of its message, from 1.
+    /// The number of the block's message, from 1.
     pub message: usize,
     /// A description of the block, for example `result of Bash make`.
     pub what: String,
@@ -60,7 +60,7 @@ pub struct ExplainedBlock {
     pub after: Tokens,
     /// Why the block is sent in this form.
     pub reason: Reason,
-    /// The first line of the stub that is sent in its place, if there is one.
+    /// The first line of the stub that is sent in place of the block, if there is one.
     pub stub: Option<String>,
 }
 
@@ -72,9 +72,9 @@ pub enum Reason {
     Ingest,
     /// The same result was shortened before: it is sent as it was then.
     AsBefore,
-    /// A pass of the recipe made it smaller in a cut.
+    /// A pass of the recipe made the block smaller in a cut.
     Pass,
-    /// A digest, made in a cut, is sent in place of its message and of others.
+    /// A digest, made in a cut, is sent in place of the block's message and of other messages.
     Digested,
     /// A text or an image of the user, or instructions: neither is changed.
     OfUser,
@@ -129,7 +129,7 @@ pub(crate) struct Explained<'r> {
     pub(crate) body: &'r [u8],
     pub(crate) messages: &'r Messages,
     pub(crate) splices: &'r [BodySplice<'r>],
-    /// The number of messages at its beginning that were decided about before.
+    /// The number of messages at the beginning of the request that were decided about before.
     pub(crate) known: usize,
 }
 

@@ -13,8 +13,8 @@
 //!   the root, by which the conversation is known.
 //! - `memo` has what was decided in a conversation: for each known chain a
 //!   [`Decision`](epitome::wire::Decision), which says what is sent in place of the message.
-//! - `rewrite` repeats these decisions, so that the provider's cache stays valid. Messages behind
-//!   them are new: `decide` shortens their results.
+//! - `rewrite` repeats these decisions, so that the provider's cache stays valid. Messages after
+//!   the known ones are new: `decide` shortens their results.
 //! - When a cut is worth its price (`cuttable`), `rewrite` makes it, with new decisions about all
 //!   messages: `digest` sends one message in place of the old ones, or else `priced_cut` runs the
 //!   passes of the recipe over all of them. This cut is not the one of `epitome_model`, which

@@ -22,7 +22,7 @@ const TRIED_CUTS: usize = 64;
 
 /// The memos of all conversations.
 pub(crate) struct Memos {
-    /// Without a folder nothing is kept on disk.
+    /// The folder of the memos on disk; `None` if they are only kept in memory.
     folder: Option<PathBuf>,
     /// The memos that are open. The one that was used last is at the end.
     open: Mutex<Vec<(Chain, Arc<Mutex<Memo>>)>>,
@@ -59,11 +59,11 @@ pub(crate) struct Memo {
 
 /// A cut that was planned and is not made yet.
 pub(crate) struct PreparedCut {
-    /// The chain of the last message that it is about.
+    /// The chain of the last message that the cut is about.
     pub(crate) last: Chain,
     pub(crate) cut: Cut,
     /// The number of cuts of the conversation when this one was planned. If another cut was made
-    /// since, this one is not made, because it would repeat what that one did.
+    /// since, this one is not made, because it would repeat what the other cut did.
     pub(crate) cuts: usize,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct PreparedCut {
 /// reads them again from a request.
 #[derive(Default)]
 pub(crate) struct Seen {
-    /// The chain of the last message of that beginning.
+    /// The chain of the last message whose results were read.
     pub(crate) last: Option<Chain>,
     pub(crate) lines: SeenLines,
 }
@@ -80,7 +80,7 @@ pub(crate) struct Seen {
 struct KnownCut {
     /// What is sent in place of each message.
     messages: Arc<[Arc<Decision>]>,
-    /// Tokens that it saves in each request, in addition to earlier decisions.
+    /// The tokens that the cut saves in each request, in addition to earlier decisions.
     saved: Tokens,
 }
 
@@ -189,8 +189,8 @@ impl Memo {
         Ok(())
     }
 
-    /// Takes the cut that was prepared. `None` if there is none, if it is not about the beginning
-    /// of this list, or if another cut was made since it was planned.
+    /// Removes the prepared cut, and returns it. `None` if there is none, if it is not about the
+    /// beginning of this list, or if another cut was made since it was planned.
     pub(crate) fn take_prepared(&mut self, chains: &[Chain]) -> Option<PreparedCut> {
         let prepared = self.prepared.take()?;
         let is_of_list = chains.contains(&prepared.last);
@@ -202,9 +202,9 @@ impl Memo {
         self.cuts.len()
     }
 
-    /// Keeps the decisions of a line, on disk first. A line that changes no message is only kept in
-    /// memory at first, and is written together with the next line that changes one: another proxy
-    /// decides the same without having read it.
+    /// Keeps the decisions of a line: first on disk, then in memory. A line that changes no message
+    /// is not written at once, but together with the next line that changes one: another proxy
+    /// makes the same decisions without having read it.
     ///
     /// # Errors
     ///
@@ -231,7 +231,7 @@ impl Memo {
         tried.into_iter().all(|(_, least)| bytes >= *least) && !is_sent_again
     }
 
-    /// Leaves these messages as they are, and keeps that in memory alone.
+    /// Records that these messages are sent as they are, in memory and not on disk.
     pub(crate) fn leave_unchanged(&mut self, chains: &[Chain]) {
         let unchanged = chains.iter().map(|chain| (*chain, Decision::default()));
         self.learn(MemoLine { messages: unchanged.collect(), ..MemoLine::default() });

@@ -72,7 +72,7 @@ pub struct Totals {
     pub dropped_spans: u64,
     /// Requests in which something passed unchanged because of an error of epitome.
     pub failures: u64,
-    /// The last such error.
+    /// The last error of epitome because of which something passed unchanged.
     pub last_failure: Option<String>,
 }
 
@@ -107,7 +107,7 @@ impl Meter {
         Meter { telemetry, ..self }
     }
 
-    /// Has the exporter of telemetry send the spans that still wait, and end.
+    /// Makes the exporter of telemetry send the spans that still wait, and then end.
     pub(crate) fn end(&self) {
         if let Some(telemetry) = &self.telemetry {
             telemetry.end();
@@ -168,7 +168,7 @@ impl Meter {
         });
     }
 
-    /// Counts a request that is about to be sent, and returns what reads the response to it.
+    /// Counts a request that is about to be sent, and returns the observer that reads its response.
     pub(crate) fn begin(
         self: &Arc<Self>,
         api: &'static Api,
@@ -204,7 +204,7 @@ impl Meter {
         self.budget.is_some()
     }
 
-    /// Adds a request that has ended.
+    /// Adds a request that has ended to the totals and sums, and to the ledger.
     fn add(&self, line: &LedgerLine) {
         if let Some(usage) = line.usage {
             self.change(|totals| {

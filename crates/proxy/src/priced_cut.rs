@@ -16,9 +16,9 @@ use crate::hint::{HINT, with_hint};
 use crate::splice::{narrowed, refused, sent, text};
 
 impl Cuttable<'_> {
-    /// Cuts the request, if that is worth its price: by a digest of its old part, or by the passes
-    /// of the recipe if it cannot have a digest. `None` if no cut is possible or worth its price,
-    /// or if the model's reasoning is valid only after an unchanged beginning.
+    /// Plans a cut of the request, if the cut is worth its price: by a digest of its old part, or
+    /// by the passes of the recipe if no digest is possible. `None` if no cut is possible or worth
+    /// its price, or if the model's reasoning is valid only after an unchanged beginning.
     ///
     /// # Errors
     ///

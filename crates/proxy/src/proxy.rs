@@ -46,8 +46,8 @@ const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// The settings of a proxy.
 #[derive(Clone)]
 pub struct Options {
-    /// The service that all requests go to. Without one it is the provider that the path or the
-    /// headers of a request name.
+    /// The service that all requests go to. `None` if the path or the headers of each request name
+    /// its provider.
     pub upstream: Option<Upstream>,
     /// The token that a request needs as the first part of its path.
     pub token: Option<String>,
@@ -116,7 +116,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Makes a proxy, and what sends its spans to a collector, if there is one.
+    /// Makes a proxy, and the exporter that sends its spans if the options name a collector.
     ///
     /// # Errors
     ///
@@ -165,7 +165,7 @@ impl Proxy {
         self.meter.totals()
     }
 
-    /// Has the exporter of telemetry send the spans that still wait, and end.
+    /// Makes the exporter of telemetry send the spans that still wait, and then end.
     pub(crate) fn end(&self) {
         self.meter.end();
     }
@@ -299,7 +299,7 @@ impl Proxy {
     /// Plans a cut for the next request of a conversation, while this one is under way.
     fn prepare(&self, api: &'static Api, body: Bytes, next: NextCut) {
         let rewriter = Arc::clone(&self.rewriter);
-        // No request waits for it, and after an error the next one is not cut.
+        // No request waits for the plan. After an error, the next request is not cut.
         drop(tokio::task::spawn_blocking(move || {
             if let Err(err) = rewriter.prepare(api, &body, next) {
                 tracing::warn!(api = api.name, "no cut is prepared: {}", sentence(&err));
@@ -335,7 +335,7 @@ impl Proxy {
         };
         self.report(api, failure.clone());
         let bytes = original.len() as u64;
-        // The budget needs the price of the model.
+        // The model is read even so, because a budget needs its price.
         let model = Messages::find(&original, api.list).and_then(|messages| messages.model);
         let effect = Effect { bytes, model, failure: Some(failure), ..Effect::default() };
         (original, Rewritten { effect, ..Rewritten::default() })

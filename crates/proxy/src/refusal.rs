@@ -37,12 +37,13 @@ pub(crate) enum Refusal {
     BadUrl,
     /// The service cannot be reached.
     Unreachable {
-        /// Its scheme, name and port.
+        /// The scheme, name and port of the service.
         address: String,
         /// The error of the connection.
         why: String,
     },
-    /// The budget of the run is spent, or it has one and the price of the model is not known.
+    /// The budget of the run is spent, or the run has a budget and the price of the model is not
+    /// known.
     Budget(OverBudget),
 }
 

@@ -65,7 +65,7 @@ pub(crate) struct Rewritten {
 /// A cut that is expected to be due in the next request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NextCut {
-    /// Whether it is made whatever it costs, because the model's window is nearly full.
+    /// Whether the cut is made whatever it costs, because the model's window is nearly full.
     must_cut: bool,
 }
 
@@ -170,7 +170,7 @@ impl Rewriter {
     }
 
     /// Decides about the messages that are new, and keeps the decisions in the memo. Returns the
-    /// number of results that are shortened.
+    /// number of results that are shortened for the first time.
     fn decide(
         &self,
         request: &Request<'_>,
@@ -252,8 +252,9 @@ impl Rewriter {
     }
 
     /// Whether a cut is due if the conversation has `more` tokens in addition to those of its last
-    /// request: the memo allows a cut, and the model's window is nearly full, or the conversation
-    /// is so long that the recipe compacts it, or that a compaction to the recipe's target is worth
+    /// request. The memo must allow a cut, and one of these must hold: the model's window is nearly
+    /// full, or the conversation is so long that the recipe compacts it, or the recipe weighs
+    /// prices and a compaction to its target saves at least a quarter of the target and is worth
     /// its price.
     fn is_due(
         &self,
@@ -354,7 +355,7 @@ impl Rewriter {
             memo.prepared = cut?.map(|cut| PreparedCut { last, cut, cuts });
             return Ok(());
         }
-        // After an error as well: the same would happen again.
+        // Also after an error, because another attempt would fail in the same way.
         memo.no_cut_below(last, body.len());
         cut.map(drop)
     }
@@ -404,18 +405,18 @@ impl<'r> Request<'r> {
     }
 }
 
-/// What is known of the request that another one continues.
+/// What is known of the earlier request whose messages are the beginning of the current request.
 #[derive(Clone, Copy)]
 struct Before {
-    /// Whether this proxy has sent it. It counts as unknown if less than a quarter of the request
-    /// that continues it is in it.
+    /// Whether this proxy has sent the earlier request. It counts as unknown if it is less than a
+    /// quarter of the current request.
     is_known: bool,
-    /// The number of its messages.
+    /// The number of messages of the earlier request; 0 if it is unknown.
     length: usize,
-    /// Whether the provider's cache still holds it. If it is unknown, the cache is taken to be warm
-    /// only if this proxy has sent no request of the conversation.
+    /// Whether the provider's cache still holds the earlier request. If that request is unknown,
+    /// the cache is taken to be warm only if this proxy has sent no request of the conversation.
     is_warm: bool,
-    /// Its input tokens, as the service counted them.
+    /// The input tokens of the earlier request, as the service counted them.
     input: Option<Tokens>,
 }
 

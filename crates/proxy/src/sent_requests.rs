@@ -14,12 +14,12 @@ const BRANCHES: usize = 32;
 /// A request that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SentRequest {
-    /// The chain of its last message.
+    /// The chain of the last message of the request.
     last: Chain,
-    /// When it was sent.
+    /// When the request was sent.
     pub(crate) time: Instant,
-    /// Its input tokens as the service counted them. Until they are counted, the count of the
-    /// request that this one continues; `None` if there is no count.
+    /// The input tokens of the request as the service counted them. Until they are counted, the
+    /// count of the request that this one continues; `None` if there is no count.
     pub(crate) input: Option<Tokens>,
 }
 
@@ -41,7 +41,7 @@ impl SentRequests {
         found.max_by_key(|(length, _)| *length)
     }
 
-    /// Adds a request, given by the chains of its messages. It takes the place of the longest
+    /// Adds a request, given by the chains of its messages. The new request replaces the longest
     /// request that it continues.
     pub(crate) fn add(&mut self, chains: &[Chain], time: Instant) {
         let Some(&last) = chains.last() else { return };

@@ -181,8 +181,8 @@ impl Span {
 }
 
 impl Event {
-    /// The event of a cut. `time` is when the request started, because a cut is made before it is
-    /// sent.
+    /// The event of a cut. `time` is when the request started, because a cut is made before the
+    /// request is sent.
     fn of_cut(cut: &MadeCut, time: SystemTime) -> Event {
         let mut attributes = vec![
             Attribute::text("epitome.cut.id", cut.id.to_string()),

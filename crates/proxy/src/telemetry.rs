@@ -174,7 +174,7 @@ impl Telemetry {
         self.dropped.count.load(Ordering::Relaxed)
     }
 
-    /// Has the exporter send what it has, and end.
+    /// Makes the exporter send the spans that it has, and then end.
     pub(crate) fn end(&self) {
         // If the queue is full, this waits until the exporter takes spans from it.
         self.spans.blocking_send(Message::End).ok();

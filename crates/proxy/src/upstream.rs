@@ -6,7 +6,7 @@ use hyper::header::HeaderMap;
 use hyper_util::client::proxy::matcher::Matcher;
 use url::Url;
 
-/// Why an address is not that of a service.
+/// Why a text is not the base URL of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadUpstream(pub &'static str);
 
@@ -78,7 +78,7 @@ impl Upstream {
 pub(crate) enum Route {
     /// Always this service.
     One(Upstream),
-    /// The own service of the provider that the path and the headers of the request name.
+    /// The provider's own service; the path or the headers of the request name the provider.
     ByRequest,
 }
 
@@ -87,7 +87,7 @@ pub(crate) enum Route {
 const CHATGPT: (&str, &str) = ("https://chatgpt.com/backend-api/codex", "chatgpt-account-id");
 
 impl Route {
-    /// The proxies of the environment, unless the service is on this machine.
+    /// The proxies that variables of the environment name; none if the service is on this machine.
     pub(crate) fn proxies(&self) -> Matcher {
         match self {
             Route::One(upstream) if upstream.is_here() => Matcher::builder().build(),
