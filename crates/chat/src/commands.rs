@@ -11,7 +11,7 @@ pub(crate) struct Command {
     /// The arguments as the help shows them. Empty if the command takes none.
     pub(crate) arguments: &'static str,
     pub(crate) about: &'static str,
-    /// Makes the outcome from the text after the name. `None` if no text follows the name.
+    /// Makes the outcome from the text after the name. The argument is `None` if there is no text.
     make: fn(Option<&str>) -> SlashOutcome,
 }
 

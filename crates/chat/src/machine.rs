@@ -56,13 +56,13 @@ pub enum Input {
     Response(u64, Box<epitome_llm::Response>, Option<MicroDollars>),
     /// The request with this number failed for good.
     Failed(u64, Failure),
-    /// The answer to the request for a summary with this number, or why there is none, and its
-    /// cost.
+    /// The answer to the summary request with this number, or why there is none, and the cost of
+    /// the request if that is known.
     Summary(u64, std::result::Result<Reply, NoReply>, Option<MicroDollars>),
-    /// A background compaction is prepared as far as possible without a model's answer; `None` if
-    /// this failed.
+    /// The background compaction with this number is prepared as far as possible without a model's
+    /// answer; `None` if this failed.
     Prepared(u64, Option<Box<Preparation>>),
-    /// What a call would access, or the reason why it cannot be run.
+    /// What the call with this id would access, or the reason why it cannot be run.
     Checked(Box<str>, std::result::Result<Access, String>),
     /// The user's answer to whether the call with this id may run.
     Permission(Box<str>, Answer),
@@ -77,7 +77,7 @@ pub enum Input {
     Progress(Box<str>, u64, String),
     /// A call ended: its result, or the error.
     Result(Box<str>, std::result::Result<String, String>),
-    /// The user wants a compaction now, with this focus.
+    /// The user wants a compaction now, with this focus if there is one.
     Compact(Option<String>),
     /// The user wants to undo the last compaction.
     Undo,

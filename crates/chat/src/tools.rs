@@ -113,7 +113,7 @@ pub fn find_tool(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.name == name)
 }
 
-/// The kind of the tool with a name.
+/// The kind of the tool with a name; [`ToolKind::Other`] if there is no such tool.
 pub fn kind_of(name: &str) -> ToolKind {
     find_tool(name).map_or(ToolKind::Other, |tool| tool.kind)
 }

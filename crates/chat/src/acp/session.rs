@@ -222,7 +222,7 @@ impl Editor {
         }
     }
 
-    /// Asks the user whether a call may run.
+    /// Asks the user whether a call may run. Does nothing if the call is not open.
     fn ask(&mut self, task: Option<&str>, id: &str, always: &str) {
         let Some(call) = self.updates.open(task, id) else { return };
         let mut call = call.value.clone();
@@ -243,7 +243,8 @@ impl Editor {
         self.asked.insert(key, request);
     }
 
-    /// Asks the user a question of the model. Does nothing if the editor shows no forms.
+    /// Asks the user a question of the model. Does nothing if the editor shows no forms, or if the
+    /// call that asks is not open.
     fn question(&mut self, id: &str, question: &str, choices: &[String]) {
         let Some(call) = self.updates.open(None, id).filter(|_| self.abilities.forms) else {
             return;

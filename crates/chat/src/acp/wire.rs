@@ -91,7 +91,7 @@ pub(super) struct Elicitation {
 #[serde(rename_all = "camelCase")]
 pub(super) struct OpenSession {
     pub(super) cwd: PathBuf,
-    /// `None` for a new session.
+    /// The id of an existing session; `None` for a new session.
     #[serde(default)]
     pub(super) session_id: Option<String>,
     #[serde(default)]

@@ -232,6 +232,6 @@ pub struct Cost {
     pub used: TokenUsage,
     /// The cost at list prices, as far as these are known.
     pub cost: MicroDollars,
-    /// The number of these requests whose cost is unknown.
+    /// The number of requests whose cost is unknown.
     pub unpriced: u64,
 }

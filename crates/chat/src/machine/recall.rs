@@ -56,7 +56,8 @@ impl Machine {
         found.ok_or_else(|| format!("nothing was shortened under {name}"))
     }
 
-    /// The lines that contain a text, in all messages of the log; at most [`HITS`].
+    /// The lines that contain a text, in all messages of the log; at most [`HITS`]. An error if no
+    /// line contains it.
     fn search(&self, search: &str) -> Result<String, String> {
         let hits = self.context.search(search, HITS + 1);
         if hits.is_empty() {
@@ -76,7 +77,8 @@ impl Machine {
 /// The part of a recalled text that the arguments ask for.
 ///
 /// With `search`, these are the lines that contain it, with their numbers, at most [`LINES`]. Lines
-/// of the texts that the model wrote with the call come first, and are numbered separately.
+/// of the texts that the model wrote with the call come first, and are numbered separately. If no
+/// line contains it, a text says so.
 ///
 /// Otherwise these are `limit` lines from `offset` on. If lines before or after them are left out,
 /// a last line says which lines are returned. If `offset` is 1, the texts that the model wrote with

@@ -41,8 +41,9 @@ pub(super) const TOOL: Tool = Tool {
         let paths: Vec<&str> = files.iter().flat_map(FilePatch::paths).collect();
         let resolved = paths.into_iter().map(|path| place.resolve(path));
         let paths: Vec<PathBuf> = resolved.collect::<Result<_, _>>()?;
-        // The user is not asked about a patch that does not apply. A file outside of the project is
-        // not read for that, because reading it needs a permission, too.
+        // The user is not asked about a patch that does not apply. This is not checked if the patch
+        // names a file outside of the project, because reading that file needs the permission as
+        // well.
         if paths.iter().all(|path| path.starts_with(place.root())) {
             changes(place, &files, &paths)?;
         }

@@ -76,7 +76,7 @@ impl State {
         vec![Effect::Input(Input::Cancel)]
     }
 
-    /// Handles keys that work everywhere; `None` if this key does not.
+    /// Handles keys that work everywhere; `None` if this key is none of them.
     fn anywhere(&mut self, key: KeyEvent, control: bool) -> Option<Vec<Effect>> {
         let page = isize::try_from(self.transcript_height().saturating_sub(1).max(1)).unwrap_or(1);
         match key.code {
