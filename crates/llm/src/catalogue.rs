@@ -47,8 +47,8 @@ pub struct ListedModel {
     pub summaries: bool,
     /// The price of the model.
     pub price: Price,
-    /// If long requests have another price: a number of tokens, and the price of all tokens of a
-    /// request whose input has more.
+    /// The price of long requests, if it differs: a number of tokens, and the price of all tokens
+    /// of a request whose input has more tokens than this number.
     pub above: Option<(Tokens, Price)>,
 }
 

@@ -57,7 +57,7 @@ impl ClientSetup {
         self
     }
 
-    /// Sets paths, headers and members of the body that differ from the API's own service.
+    /// Sets paths, headers and members of the body that differ from those of the API's own service.
     #[must_use]
     pub fn with_endpoint(mut self, endpoint: Endpoint) -> ClientSetup {
         self.endpoint = Some(endpoint);

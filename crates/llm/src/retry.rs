@@ -63,7 +63,8 @@ pub struct Attempt {
     pub model: ModelName,
     /// The tokens billed, if the response reported them.
     pub used: Option<TokenUsage>,
-    /// The cost of these tokens at list prices; `None` if the price is unknown.
+    /// The cost of the billed tokens at list prices; `None` if these tokens or their price are
+    /// unknown.
     pub cost: Option<MicroDollars>,
     /// The failure, if there was no response.
     pub failure: Option<Failure>,
@@ -80,7 +81,7 @@ pub struct CallTotals {
     pub unsaid: u64,
     /// Tokens of the calls that reported usage.
     pub used: TokenUsage,
-    /// The cost of these tokens at list prices, as far as prices are known.
+    /// The cost of the tokens in `used` at list prices, as far as prices are known.
     pub cost: MicroDollars,
     /// Calls that reported usage, but whose price is unknown.
     pub unpriced: u64,
