@@ -33,8 +33,8 @@ struct Open {
 }
 
 impl RemotePack {
-    /// Opens the object of a pack. The first bytes of the object are read: they must be the bytes
-    /// that its head names, so that nothing else can be decrypted in its place.
+    /// Opens the object of a pack. Checks that the first bytes of the object have the hash in the
+    /// pack's head, so that no other object can be decrypted in place of this one.
     pub(crate) fn open(
         connection: &Arc<Connection>,
         payload: &Payload,
@@ -127,7 +127,7 @@ struct Sealed {
     len: u64,
     location: PathBuf,
     at: u64,
-    /// The bytes from `block_at`.
+    /// The current block: the bytes of the object from `block_at` on.
     block: Bytes,
     block_at: u64,
 }
