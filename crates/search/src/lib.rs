@@ -169,7 +169,7 @@ pub fn search_machine(
     search_in(config, Scope::Machine, query, files, most, tell)
 }
 
-/// Like [`search_machine`], in the index of `scope`, whose sessions `files` are.
+/// Like [`search_machine`], in the index of `scope`. `files` are all sessions of the scope.
 ///
 /// # Errors
 ///

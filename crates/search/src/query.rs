@@ -25,8 +25,7 @@ pub struct Query {
     /// Whether one of the words or phrases is enough.
     pub(super) is_relaxed: bool,
     pub(super) filters: Vec<(Filter, String)>,
-    /// The folders of which the session must have been run in one, or below one; empty: no
-    /// condition.
+    /// The session must have been run in one of these folders or below it. Empty: no condition.
     pub(super) folders: Vec<PathBuf>,
 }
 

@@ -34,7 +34,7 @@ const BATCH: usize = 64;
 const READERS: usize = 4;
 const LARGE: u64 = 32 << 20;
 /// A transaction is committed after this many bytes of sessions, or after this many sessions, so
-/// that what was done so far can be found.
+/// that searches find the sessions that were indexed so far.
 const STEP: (u64, usize) = (128 << 20, 2_000);
 
 /// The progress of an update, in sessions.
