@@ -39,7 +39,7 @@ pub struct Found {
     pub kind: Kind,
     /// The number of the secret within its rule.
     pub number: u32,
-    /// The line of the source that contains it, from 1.
+    /// The line of the source that contains the secret, from 1.
     pub line: u64,
     /// The byte offset, in the source, of the JSON string in which the secret was found; if it was
     /// not in a JSON string, of the line.

@@ -183,8 +183,9 @@ impl Rules {
     ///
     /// # Errors
     ///
-    /// [`RuleFault::NoRules`]. Regular expressions are not checked here, but by
-    /// [`Finder::new`](crate::Finder::new) and [`Rules::into_checked`].
+    /// [`RuleFault::NoRules`] if the text is not TOML in the format of a rules file. Regular
+    /// expressions are not checked here, but by [`Finder::new`](crate::Finder::new) and
+    /// [`Rules::into_checked`].
     ///
     /// ```
     /// use epitome_redact::Rules;
