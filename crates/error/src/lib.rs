@@ -188,7 +188,7 @@ impl Error {
         Error::new(kind, format!("cannot write {what}")).at(path).because(err)
     }
 
-    /// The [`Error`] inside an [`io::Error`], if it contains one.
+    /// The [`Error`] inside an [`io::Error`]. `Err` returns an [`io::Error`] that contains none.
     fn inside(err: io::Error) -> std::result::Result<Error, io::Error> {
         if err.get_ref().is_some_and(|inner| inner.is::<Error>()) {
             let inner = err.into_inner().and_then(|inner| inner.downcast::<Error>().ok());
