@@ -19,7 +19,8 @@ pub struct Facts {
     pub cwd: Option<String>,
     /// When the session began, in RFC 3339. `None` if it records no time in a known format.
     pub started: Option<String>,
-    /// When the last record was written, in the same form.
+    /// When the last record was written, in RFC 3339. `None` if the session records no time in a
+    /// known format.
     pub ended: Option<String>,
     /// The models that wrote the answers, in the order of their first answers.
     pub models: Vec<String>,

@@ -55,7 +55,7 @@ pub fn json(story: &Story<'_>, sub_agents: &[Story<'_>]) -> String {
 ///
 /// # Errors
 ///
-/// [`JsonError`], if it is not such a document, or one of a newer version.
+/// [`JsonError`] if the text is not such a document, or if a newer version of epitome wrote it.
 pub fn from_json(bytes: &[u8]) -> Result<Document, JsonError> {
     #[derive(Deserialize)]
     struct Versioned {

@@ -53,7 +53,7 @@ pub struct RecordedRequests {
     pub inputs: Vec<Tokens>,
     /// The cost of all requests together; `None` unless the cost of each is known.
     pub cost: Option<Cost>,
-    /// A lower bound of that cost, if only a part of it is known.
+    /// A lower bound of the cost of all requests, if only a part of the cost is known.
     pub cost_floor: Option<CostFloor>,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct Spent {
     pub(crate) cached: Option<Tokens>,
     /// The cost of all requests together; `None` unless the cost of each is known.
     pub(crate) cost: Option<Cost>,
-    /// A lower bound of that cost, if only a part of it is known.
+    /// A lower bound of the cost of all requests, if only a part of the cost is known.
     pub(crate) cost_floor: Option<CostFloor>,
 }
 

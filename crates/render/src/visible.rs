@@ -36,8 +36,8 @@ pub(crate) fn one_line(text: &str) -> String {
     visible(&short(&flat, LINE))
 }
 
-/// JSON with an escape for each character from U+007F on that [`visible`] would make visible. It
-/// has the same meaning, and is safe to print on a terminal.
+/// JSON with an escape for each character from U+007F on that [`visible`] would make visible. The
+/// result has the same meaning, and is safe to print on a terminal.
 ///
 /// ```
 /// use epitome_render::inert_json;
