@@ -31,8 +31,8 @@ pub fn command(program: &str) -> Command {
         other => Command::new(other),
     };
     command.current_dir(root());
-    // Cargo sets these for the program that it runs. Some build scripts (ring's) depend on them:
-    // cargo would run those scripts, and build what depends on them, again.
+    // Cargo sets these variables for the program that it runs. Some build scripts (ring's) depend
+    // on them: cargo would run those scripts again, and build again what depends on them.
     let of_cargo = |name: &OsString| {
         let name = name.to_string_lossy();
         name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
@@ -50,7 +50,7 @@ pub fn command(program: &str) -> Command {
 ///
 /// # Errors
 ///
-/// If it cannot be run or fails.
+/// If the command cannot be run or fails.
 pub fn run(line: &[&str], variables: &[(&str, &str)]) -> anyhow::Result<()> {
     let (program, args) = line.split_first().context("a command has a name")?;
     let mut command = command(program);
@@ -64,7 +64,7 @@ pub fn run(line: &[&str], variables: &[(&str, &str)]) -> anyhow::Result<()> {
 ///
 /// # Errors
 ///
-/// If it cannot be run, fails, or its output is not text.
+/// If the command cannot be run, fails, or its output is not text.
 pub fn output(line: &[&str]) -> anyhow::Result<String> {
     let (program, args) = line.split_first().context("a command has a name")?;
     let output = command(program).args(args).output();
@@ -78,7 +78,7 @@ pub fn output(line: &[&str]) -> anyhow::Result<String> {
 ///
 /// # Errors
 ///
-/// If it does not build.
+/// If the program does not build.
 pub fn epitome(profile: &str) -> anyhow::Result<PathBuf> {
     // Together with a test, dependencies have the features of tests, and are not built a second
     // time for the program alone.

@@ -33,7 +33,7 @@ const CLIPPY: Run =
 const DOC: Run = Commands(&[
     "cargo doc --workspace --no-deps --locked --config build.rustdocflags=[\"-Dwarnings\"]",
 ]);
-/// The test command of the README first; then cheap ones before expensive ones.
+/// The test command of the README comes first; then cheap steps come before expensive ones.
 const STEPS: &[Step] = &[
     Step { name: "test", run: Function(test) },
     Step { name: "fmt", run: FMT },
@@ -134,8 +134,9 @@ fn report(times: &[(&str, Duration)]) {
 /// lists them.
 const ENGINE_CRATES: usize = 40;
 
-/// Checks the library without its features (their absence must be an error with that text), the
-/// engine without the library, and the program with object storage.
+/// Checks the number of crates in the engine's dependency tree, the library without its features,
+/// the program with object storage, and that an absent feature of the store is an error that says
+/// so.
 fn features() -> anyhow::Result<()> {
     let tree = ["-p", "epitome-engine", "-e", "normal", "--prefix", "none", "--no-dedupe"];
     let tree = cargo::output(&[&["cargo", "tree", "--locked"][..], &tree].concat())?;

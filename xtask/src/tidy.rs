@@ -19,7 +19,7 @@ use xtask::{cargo, print, say};
 /// A tracked file that is text.
 #[derive(Clone, Debug)]
 struct File {
-    /// Its path in the repository, with `/` between folders.
+    /// The path of the file in the repository, with `/` between folders.
     path: String,
     text: String,
 }
@@ -36,7 +36,7 @@ struct Repo {
 struct Finding {
     level: Level,
     path: String,
-    /// From 1; 0 if it concerns the whole file.
+    /// The line, from 1; 0 if the finding concerns the whole file.
     line: usize,
     what: String,
 }
@@ -149,7 +149,8 @@ impl File {
         (1..).zip(self.text.lines())
     }
 
-    /// The same without the texts of inline snapshots: a program printed them.
+    /// Lines with their numbers, from 1, without the texts of inline snapshots: a program printed
+    /// these texts.
     fn written_lines(&self) -> impl Iterator<Item = (usize, &str)> {
         let mut end_mark: Option<String> = None;
         self.lines().filter(move |(_, line)| {
@@ -173,7 +174,7 @@ fn end_of_snapshot(line: &str) -> Option<String> {
     hashes.chars().all(|c| c == '#').then(|| format!("\"{hashes})"))
 }
 
-/// Checks the findings in these files: `path:line: what`, the last compared as far as given.
+/// Checks that the findings in these files, as `path:line: what` and sorted, begin with `expect`.
 #[cfg(test)]
 fn check(check: Check, files: &[(&str, &str)], expect: &[&str]) {
     let mut findings = Findings::default();

@@ -61,7 +61,7 @@ fn changed() -> anyhow::Result<Vec<String>> {
     Ok(differ.lines().chain(new.lines()).map(str::to_owned).collect())
 }
 
-/// The packages whose tests depend on these files; empty for all packages. `package` returns the
+/// The packages whose tests depend on these files; `None` for all packages. `package` returns the
 /// name of the package in a folder.
 fn packages(
     files: &[String],

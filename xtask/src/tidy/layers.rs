@@ -12,7 +12,7 @@ const PAGE: &str = "ARCHITECTURE.md";
 const FOR_TESTS: u8 = 12;
 /// The highest layer that does no input or output.
 const PURE: u8 = 5;
-/// The lint that the library of such a crate must have.
+/// The lint that the library of a crate without input and output must have.
 const LINT: &str = "#![deny(clippy::disallowed_methods, clippy::disallowed_types)]";
 
 /// A crate of the workspace depends only on those of lower layers.
@@ -47,7 +47,7 @@ pub(super) fn dependencies_go_down(repo: &Repo, findings: &mut Findings) {
     }
 }
 
-/// Crates of the layers without input and output must have this lint.
+/// Crates of the layers without input and output must have the lint `LINT`.
 pub(super) fn pure_layers_deny_io(repo: &Repo, findings: &mut Findings) {
     for (folder, _) in layers(repo).into_iter().filter(|(_, layer)| *layer <= PURE) {
         let library = format!("{folder}/src/lib.rs");

@@ -52,7 +52,8 @@ pub(super) fn are_allowed(repo: &Repo, findings: &mut Findings) -> anyhow::Resul
     Ok(())
 }
 
-/// Checks a package as `cargo metadata` describes it. One without a source is our own.
+/// Checks a package as `cargo metadata` describes it. A package without a source is the project's
+/// own; only its name is checked.
 fn judge(rules: &Rules, package: &Value, findings: &mut Findings) {
     let name = package["name"].as_str().unwrap_or_default();
     let mut fail = |what: String| findings.fail("Cargo.lock", 0, format!("{name}: {what}"));
