@@ -19,8 +19,8 @@ pub struct MalformedJson {
 
 impl MalformedJson {
     /// The fault of a record that is not valid JSON from this offset on. `line` is the line of the
-    /// record, from 1. `is_ended` says whether a line feed ends that line: a line without one may
-    /// still be in the middle of being written.
+    /// record, from 1. `is_ended` says whether a line feed ends that line. If it is false, the
+    /// fault says that the line is torn: its record may still be in the middle of being written.
     pub fn fault(&self, line: u64, is_ended: bool) -> Fault {
         let torn = if is_ended { "" } else { " (the last line is torn)" };
         Fault { line, what: format!("no record: {} at byte {}{torn}", self.what, self.offset) }
@@ -53,7 +53,7 @@ impl<'a> Cursor<'a> {
         Cursor { bytes, pos: 0 }
     }
 
-    /// A cursor at the beginning of the value at `range`. It sees no byte behind `range`.
+    /// A cursor at the beginning of the value at `range`. The cursor reads no byte after `range`.
     pub fn at(bytes: &'a [u8], range: &Range<usize>) -> Cursor<'a> {
         Cursor { bytes: &bytes[..range.end], pos: range.start }
     }
@@ -81,7 +81,7 @@ impl<'a> Cursor<'a> {
         Ok(start..self.pos)
     }
 
-    /// Skips the next value and returns its range if it is a string.
+    /// Skips the next value, of any type. Returns its range if it is a string, otherwise `None`.
     pub fn string(&mut self) -> Result<Option<Range<usize>>, MalformedJson> {
         let is_string = self.kind() == Kind::String;
         let place = self.skip()?;
@@ -99,16 +99,18 @@ impl<'a> Cursor<'a> {
         Ok(&self.bytes[place])
     }
 
-    /// Skips the next value and returns it if it is a non-negative integer.
+    /// Skips the next value, of any type. Returns it if it is a non-negative integer, otherwise
+    /// `None`.
     pub fn integer(&mut self) -> Result<Option<u64>, MalformedJson> {
         let place = self.skip()?;
         Ok(integer(self.bytes, &place))
     }
 
-    /// Calls `member` for each member of the next object with its key, without quotes and with
-    /// escapes not decoded. `member` must skip the value. Returns the range of the object.
+    /// Calls `member` for each member of the next object, with the cursor before the value and with
+    /// the key, without quotes and with escapes not decoded. `member` must skip the value. Returns
+    /// the range of the object.
     ///
-    /// A value that is not an object is skipped, and `member` is not called.
+    /// If the next value is not an object, skips it, returns its range, and does not call `member`.
     pub fn object<F>(&mut self, mut member: F) -> Result<Range<usize>, MalformedJson>
     where
         F: FnMut(&mut Cursor<'a>, &'a [u8]) -> Result<(), MalformedJson>,
@@ -133,10 +135,10 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Calls `element` for each element of the next array. `element` must skip the value. Returns
-    /// the range of the array.
+    /// Calls `element` for each element of the next array, with the cursor before the element.
+    /// `element` must skip the element. Returns the range of the array.
     ///
-    /// A value that is not an array is skipped, and `element` is not called.
+    /// If the next value is not an array, skips it, returns its range, and does not call `element`.
     pub fn array<F>(&mut self, mut element: F) -> Result<Range<usize>, MalformedJson>
     where
         F: FnMut(&mut Cursor<'a>) -> Result<(), MalformedJson>,
@@ -293,8 +295,9 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Skips what follows a value: the ends of containers, or else the comma and the key before the
-    /// next value. Returns whether the outermost container was closed.
+    /// Skips the ends of the containers that end after a value, and then, if a container is still
+    /// open, the comma and (in an object) the key before the next value. Returns whether the
+    /// outermost container was closed.
     fn close_containers(&mut self, open: &mut Vec<u8>) -> Result<bool, MalformedJson> {
         loop {
             let Some(&closer) = open.last() else { return Ok(true) };

@@ -11,8 +11,8 @@ use crate::cursor::{Cursor, Kind, MalformedJson};
 /// Bytes per read of a source that does not return all bytes at once.
 const CHUNK: u64 = 1 << 20;
 
-/// Maximum nesting depth. The members and elements of deeper values are not parsed; the keys that
-/// formats read are less deep.
+/// Maximum nesting depth. Of a container that is deeper, the members or elements are not parsed.
+/// The keys that formats read are less deep.
 const DEPTH: usize = 24;
 
 /// A document, with the positions of its lines.
@@ -108,7 +108,7 @@ impl<'a> Value<'a> {
         self.members().iter().rev().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
-    /// The first member among `keys` that is present and not `null`.
+    /// The value of the first key among `keys` that this object has with a value other than `null`.
     pub fn any(&self, keys: &[&str]) -> Option<&Value<'a>> {
         keys.iter().filter_map(|key| self.get(key)).find(|value| !value.is_null())
     }
@@ -118,7 +118,7 @@ impl<'a> Value<'a> {
         self.get(key)?.text()
     }
 
-    /// The member `key`, if it is a string.
+    /// The value of the member `key`, if that value is a string.
     pub fn string(&self, key: &str) -> Option<&Value<'a>> {
         self.get(key).filter(|value| value.is_text())
     }
@@ -207,12 +207,13 @@ impl<'a> Value<'a> {
         crate::cursor::integer(self.bytes, &self.range)
     }
 
-    /// The member of an object with this key, if it is a non-negative integer.
+    /// The value of the member `key` as a number, if that value is a non-negative integer.
     pub fn integer_of(&self, key: &str) -> Option<u64> {
         self.get(key)?.integer()
     }
 
-    /// The value that `keys` lead to: each key names a member of the value before it.
+    /// The value at the path `keys`: the first key names a member of this value, and each later key
+    /// a member of the value found before. `None` if one of these members is missing.
     pub fn get_path(&self, keys: &[&str]) -> Option<&Value<'a>> {
         keys.iter().try_fold(self, |value, key| value.get(key))
     }
@@ -222,7 +223,7 @@ impl<'a> Value<'a> {
         Some(self.text_of(key)?.as_ref().into())
     }
 
-    /// The value, which must be a string, as a [`Text`] that refers to it.
+    /// A [`Text`] that refers to this value, which must be a string.
     pub fn to_source_text(&self) -> Text {
         Text::Source(self.span())
     }

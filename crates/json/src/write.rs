@@ -13,10 +13,11 @@ use epitome_model::{
 
 use crate::cursor::{self, Cursor, Kind};
 
-/// Turns edits into replacements of bytes, sorted and disjoint, each with the position of its edit.
+/// A function that turns edits into replacements of bytes, sorted and disjoint, each with the
+/// position of its edit.
 pub type Write = fn(&Transcript, &dyn Source, &[Edit]) -> Result<Vec<(Splice, At)>, Unwritable>;
 
-/// An edit that this format cannot apply. Nothing is written in this case.
+/// An edit that a format cannot write. In this case, no other edit is written either.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unwritable {
     /// The position of the edit.
@@ -40,16 +41,16 @@ pub struct Shapes {
     pub output: fn(&str) -> String,
     /// The JSON that replaces a whole block, for a given text.
     pub block: fn(&str) -> String,
-    /// What replaces removed reasoning.
+    /// What remains of a removed block of reasoning.
     pub thinking: BlockRemainder,
 }
 
 /// What remains of a removed block.
 #[derive(Clone, Copy, Debug)]
 pub enum BlockRemainder {
-    /// Nothing: the block is removed with its key or its comma.
+    /// Nothing: the block is removed, with its comma and, if it has one, its key.
     Nothing,
-    /// A JSON value that the agent keeps and does not send.
+    /// This JSON value, which the agent keeps in its record and does not send.
     Value(&'static str),
 }
 
@@ -101,7 +102,8 @@ pub fn splices(
     splices_with(transcript, source, edits, shapes, &|_| None)
 }
 
-/// Does what [`splices`] does, for a format that writes some edits in its own way.
+/// Does what [`splices`] does, except for the edits for which `own` returns replacements: these are
+/// written as `own` says.
 ///
 /// # Errors
 ///
@@ -124,7 +126,7 @@ pub fn splices_with(
     writing.finish()
 }
 
-/// The splices of the edits so far.
+/// The replacements of the edits that were added so far.
 struct Writing<'a> {
     transcript: &'a Transcript,
     source: &'a dyn Source,
@@ -188,11 +190,11 @@ impl Writing<'_> {
         self.drops.entry(self.record(edit)).or_default().push((span, edit.at));
     }
 
-    /// All splices, in order.
+    /// All splices, in the order of the source.
     fn finish(mut self) -> Result<Vec<(Splice, At)>, Unwritable> {
         let drops: Vec<(Span, Vec<(Span, At)>)> = self.drops.into_iter().collect();
-        // Of several records that cannot be edited, the first one's error is returned, whichever
-        // thread is first.
+        // If several records cannot be edited, the error of the first of them is returned,
+        // whichever thread ends first.
         let cuts = parallel::map(drops, |(record, children)| {
             cuts(&self.source.at(record), record, &children)
         });
@@ -235,7 +237,8 @@ enum Place {
     Child(Span),
 }
 
-/// The place of an edit at this position.
+/// What an edit at the position `at` changes, and how. The error says why no edit is possible
+/// there.
 fn place(items: &[Item], at: At, shapes: &Shapes) -> Result<Place, &'static str> {
     let item = items.get(at.item()).ok_or("there is no such record")?;
     if let At::Copy { copy, .. } = at {
@@ -290,12 +293,12 @@ struct Container {
     whole: Range<usize>,
     /// The ranges of the children. The range of a member begins with its key.
     children: Vec<Range<usize>>,
-    /// The ranges of their values. They differ from `children` in an object only.
+    /// The ranges of the children's values. They differ from `children` in an object only.
     values: Vec<Range<usize>>,
 }
 
-/// The ranges that remove `children` from the record, each with the position of the first edit that
-/// removes a child of the same object or array.
+/// The ranges of bytes to cut so that `children` are removed from the record. Each range has the
+/// position of the first edit that removes a child of the same object or array.
 fn cuts(line: &[u8], record: Span, children: &[(Span, At)]) -> Result<Vec<(Span, At)>, Unwritable> {
     let mut containers: Vec<(Container, Vec<bool>, At)> = Vec::new();
     for (span, at) in children {
@@ -360,7 +363,7 @@ fn children(line: &[u8], value: &Range<usize>) -> Option<Container> {
     let whole = match cursor.kind() {
         Kind::Object => cursor.object(|member, key| {
             let value = member.skip()?;
-            // The key is a slice of the line: its quote is one byte before it.
+            // `key` is a slice of `line`, and its opening quote is one byte before.
             let start = key.as_ptr() as usize - line.as_ptr() as usize - 1;
             children.push(start..value.end);
             values.push(value);
