@@ -55,8 +55,8 @@ amount! {
     Bytes
 }
 amount! {
-    /// Lines of text: line feeds, plus one when the text does not end with one. Empty text has
-    /// none.
+    /// Lines of text: the number of line feeds, plus one if the text is not empty and does not end
+    /// with a line feed.
     Lines
 }
 amount! {
@@ -93,8 +93,8 @@ impl fmt::Display for Turns {
     }
 }
 
-/// In dollars: two decimals for zero and for amounts that round to one cent or more, four for
-/// others.
+/// In dollars: two decimals for zero and for at least $0.00995, which four decimals would round to
+/// $0.0100; four decimals for other amounts.
 impl fmt::Display for MicroDollars {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (unit, width) = if self.0 == 0 || self.0 >= 9_950 { (10_000, 2) } else { (100, 4) };
@@ -104,8 +104,8 @@ impl fmt::Display for MicroDollars {
     }
 }
 
-/// One decimal from 1,000 on. Computed with integers, so that the same number is always the same
-/// text.
+/// Writes a value with its unit: as a whole number below 1,000, and with one decimal of a larger
+/// unit from there on. Computed with integers, so that the same number is always the same text.
 fn scaled(f: &mut fmt::Formatter<'_>, value: u64, suffixes: &[&str; 4]) -> fmt::Result {
     let mut unit = 1_u64;
     let mut idx = 0;

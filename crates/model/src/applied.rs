@@ -74,8 +74,9 @@ impl<'a> EditedTranscript<'a> {
         applied
     }
 
-    /// Removes the items of a cut from the context, and sends the text of the cut in the place of
-    /// the first of them. Nothing is sent if none of the items is in the context.
+    /// Removes the items of a cut from the context, and puts an entry with the text of the cut in
+    /// the place of the first removed item. If none of the items is in the context, the context
+    /// does not change.
     fn cut(&mut self, cut: &Cut) {
         let text = Text::Source(self.source.put(encode(&cut.text).as_bytes()));
         let new = self.add(Role::System, Block::Text(text));
@@ -87,8 +88,8 @@ impl<'a> EditedTranscript<'a> {
         context.retain(|item| !gone.contains(item));
     }
 
-    /// Replaces the context by the text of a summary and the items that the summary keeps at the
-    /// end. The system prompt (`head.prompt`) stays.
+    /// Replaces the context by the text of a summary, followed by the items that the summary keeps.
+    /// The system prompt (`head.prompt`) stays before them.
     fn summarise(&mut self, summary: &Summary) {
         let text = Text::Source(self.source.put(encode(&summary.text).as_bytes()));
         let new = self.add(Role::User, Block::Summary(text));

@@ -96,9 +96,9 @@ pub fn weigh(transcript: &Transcript, source: &dyn Source, counter: &dyn Counter
 
 /// The tokens of one block: of its text, or of the tool's name and the arguments of a call. A
 /// picture has [`IMAGE`] tokens, and reasoning without readable text has none. A block that epitome
-/// does not understand counts as its JSON, with files in it as pages. What an API format adds
-/// around a block (types, ids, signatures) is not counted: it differs between formats, and
-/// calibration accounts for it.
+/// does not understand counts as its JSON, in which files in base64 count as pages. What an API
+/// format adds around a block (types, ids, signatures) is not counted: it differs between formats,
+/// and calibration accounts for it.
 pub fn block_tokens(block: &Block, source: &dyn Source, counter: &dyn Counter) -> Tokens {
     match block {
         Block::Text(text) | Block::Summary(text) => counter.count(&text.read(source)),
@@ -160,12 +160,13 @@ pub fn block_has_at_least(
         || block_tokens(block, source, counter) >= least
 }
 
-/// The last tokens of a beginning may change where it is cut off from its text. The count of a
-/// beginning is at most this many tokens larger than its share of the count of the whole text.
+/// How many tokens more the beginning of a text may have, if it is counted alone, than its part of
+/// the whole text has: where a text is cut off, its last tokens may be split.
 const MARGIN: Tokens = Tokens(64);
 
 /// How many bytes at the beginning of a text of `len` bytes suffice to hold more than `least`
-/// tokens, if tokens are not unusually long. `None` if the text is at most twice as long as that.
+/// tokens, if tokens are not unusually long. `None` if the text is at most twice as long as that
+/// beginning: then the whole text may be counted at once.
 fn beginning_for(len: u64, least: Tokens) -> Option<usize> {
     /// Bytes per token: twice the average of code.
     const BYTES: u64 = 8;

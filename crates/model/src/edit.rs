@@ -31,8 +31,8 @@ pub enum At {
         /// Index into `Output::parts`.
         part: usize,
     },
-    /// Whole items: the first item of a cut, or of the context that a summary replaces. The verb
-    /// says which items go.
+    /// Whole items. `item` is the first of the items that a cut removes, or of those that a summary
+    /// replaces. The verb says which other items go.
     Items {
         /// Index into `Transcript::items`.
         item: usize,
@@ -127,9 +127,9 @@ impl Edit {
         Some(Edit { at: At::Items { item }, verb: Verb::Cut(cut), pass: "trim" })
     }
 
-    /// The edit that replaces the context, except the items that `summary` keeps, by its text.
-    /// `None` if it keeps everything. `context` are the items of the context, and `pass` is the
-    /// name of the stage that wrote the text.
+    /// The edit that replaces the items of the context by the text of `summary`, except the items
+    /// that `summary` keeps. `None` if `summary` keeps all items. `context` are the items of the
+    /// context, and `pass` is the name of the stage that wrote the text.
     pub fn summary(summary: Summary, context: &[usize], pass: &'static str) -> Option<Edit> {
         let end = context.len().checked_sub(summary.kept.len())?;
         let item = *context[..end].first()?;

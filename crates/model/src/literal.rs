@@ -78,8 +78,8 @@ fn has_bare(inner: &str) -> bool {
     })
 }
 
-/// The UTF-16 code unit of the four hexadecimal digits after the `\u` at `at`, whose presence the
-/// caller has checked.
+/// The UTF-16 code unit of the four hexadecimal digits after the `\u` at `at`. `None` if other
+/// characters follow. The caller must have checked that a `\u` is at `at`.
 fn utf16_unit(text: &str, at: usize) -> Option<u16> {
     let digits = text.get(at + 2..at + 6)?;
     let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -136,7 +136,7 @@ fn without_lone_surrogates(literal: &str) -> String {
 }
 
 /// The UTF-16 code unit of the escape `\uXXXX` at an offset, in a literal whose syntax was not
-/// checked.
+/// checked. `None` if there is no such escape.
 fn escaped_unit(literal: &str, at: usize) -> Option<u32> {
     let hex = literal.get(at + 2..at + 6)?;
     if !literal.as_bytes()[at..].starts_with(b"\\u") {

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use crate::literal::{decode_json, encode};
 
-/// The text of a string literal (quotes included), also of one inside another string.
+/// The text of a string literal, which may be inside another string. `literal` includes the quotes.
 ///
 /// Escapes of lone surrogates and bytes that are not UTF-8 become U+FFFD, as the agents themselves
 /// read them. Bytes that are not a string literal are returned unchanged.
@@ -166,7 +166,8 @@ fn push_code_point<'t>(
     }
 }
 
-/// Appends the character of an escape `\u`, which `after` follows, and returns what follows it.
+/// Appends the character of a `\u` escape, and returns what follows the escape. `after` begins
+/// directly after the `\u`.
 fn push_unicode<'t>(text: &mut String, after: &'t str) -> &'t str {
     if let Some(braced) = after.strip_prefix('{') {
         let end = braced.find('}');

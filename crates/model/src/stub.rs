@@ -70,7 +70,7 @@ pub enum Note {
     ReadAgain,
     /// The file is changed later.
     Changed,
-    /// The reply that follows repeats it.
+    /// The reply that follows repeats the removed text.
     Repeated,
 }
 
@@ -128,14 +128,15 @@ impl Stub {
         }
     }
 
-    /// Adds a description. Control characters become spaces, and it is truncated to 120 characters.
+    /// Adds a description of the removed text. Control characters in it become spaces, and it is
+    /// truncated to 120 characters.
     #[must_use]
     pub fn with_what(mut self, what: &str) -> Stub {
         self.what = short(what, 120);
         self
     }
 
-    /// Adds the number of lines.
+    /// Adds the number of lines of the removed text.
     #[must_use]
     pub fn with_lines(mut self, lines: Lines) -> Stub {
         self.lines = Some(lines.0);
@@ -202,8 +203,9 @@ impl Stub {
     }
 }
 
-/// Splits the last part, which follows a comma, off the description of a stub if `read` can parse
-/// that part; otherwise returns all of `text`.
+/// Splits the part after the last comma off `text`, which is the description of a stub, if `read`
+/// can parse that part. Without a comma, the part is all of `text`. If `read` cannot parse it,
+/// returns `text` and `None`.
 fn last_part<T>(text: &str, read: impl Fn(&str) -> Option<T>) -> (&str, Option<T>) {
     let (rest, part) = text.rsplit_once(", ").unwrap_or(("", text));
     match read(part) {
@@ -305,7 +307,8 @@ pub fn has_truncation_mark(text: &str) -> bool {
         })
 }
 
-/// Whether other programs put such a text in place of a result; some recipes put it there too.
+/// Whether a text is one that other programs put in place of a result. Some recipes put the same
+/// texts there.
 fn is_borrowed(text: &str) -> bool {
     let one_line = !text.contains('\n');
     text == CLEARED
@@ -314,8 +317,8 @@ fn is_borrowed(text: &str) -> bool {
         || one_line && text.starts_with(REMOVED) && text.ends_with("...]")
 }
 
-/// Whether a text was left by a recipe: a [`Stub`], a [`line_count_stub`], or a text that other
-/// programs leave, too.
+/// Whether a text is one that recipes leave: a [`Stub`], a [`line_count_stub`], or one of the texts
+/// that other programs leave as well.
 pub fn is_left_by_recipe(text: &str) -> bool {
     if text.starts_with("[epitome k") {
         return Stub::parse(text).is_some();
@@ -333,7 +336,7 @@ pub fn is_left_by_recipe(text: &str) -> bool {
         })
 }
 
-/// The number of line feeds, plus one when the text does not end with one; 0 for empty text.
+/// The number of line feeds, plus one if the text is not empty and does not end with a line feed.
 pub fn line_count(text: &str) -> Lines {
     let feeds = text.bytes().filter(|&b| b == b'\n').count() as u64;
     Lines(feeds + u64::from(!text.is_empty() && !text.ends_with('\n')))

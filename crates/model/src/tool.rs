@@ -71,7 +71,7 @@ impl ToolKind {
     }
 }
 
-/// A text among the arguments of a call that may be bulky.
+/// An argument of a call, or a text inside an argument, that may be bulky.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
     /// The path of the text in the arguments, as the agent writes it: `content`,

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use crate::{Block, Entry, Role, Source, Text, Transcript};
 
-/// The indices of the items that begin a turn, in the order of the file, over the whole session: a
-/// resume need not send all of them. Their number is the session's number of turns.
+/// The indices of the items that begin a turn, in the order of the file. Turns that a resume does
+/// not send are included, so the number of indices is the session's number of turns.
 ///
 /// A turn begins at a user message that has text or a picture. User messages with no answer and no
 /// result between them are one turn, and items before the first turn belong to no turn. The agent's

@@ -20,8 +20,8 @@ pub struct Unit {
 /// The units of what a resume would send, in order.
 ///
 /// A result belongs to the unit of its call, however far before it the call is. A result without a
-/// call before it is a unit of its own. What a tool added to its results (a picture, or a
-/// repetition) belongs to the response before it.
+/// call before it is a unit of its own. A picture that a tool added to its result, or a repetition
+/// of a result, belongs to the response before it.
 pub fn units(transcript: &Transcript) -> Vec<Unit> {
     let mut units: Vec<Unit> = Vec::new();
     let mut unit_of_group: HashMap<&str, usize> = HashMap::new();
