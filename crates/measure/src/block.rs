@@ -36,7 +36,8 @@ pub struct MeasuredBlock {
     /// Whether the model wrote the block.
     pub by_model: bool,
     /// A hash of the type of the block, of whether the model wrote it, and of its content: blocks
-    /// that are equal in these have equal ids.
+    /// that are equal in these have equal ids. Of a result, only the text counts as content, with
+    /// the id of the call and whether the tool failed; of a repeated result, nothing does.
     pub id: u64,
     /// The tokens of the block, including what an API adds around it.
     pub tokens: Tokens,
@@ -46,14 +47,15 @@ pub struct MeasuredBlock {
     /// result in a [`History`](crate::History): the file that its call has read or printed.
     /// Otherwise `None`.
     pub file: Option<Box<str>>,
-    /// The text of the block; for a call, the values of its arguments, one per line.
+    /// The text of the block. For a call: the texts and numbers among its arguments, one per line.
+    /// Empty for a block of the kind [`BlockKind::Other`].
     pub text: String,
     /// The distinct facts in the text, sorted.
     pub facts: Vec<FactId>,
-    /// The distinct lines of the text, sorted.
+    /// The ids of the distinct lines with at least eight characters, sorted.
     pub lines: Vec<LineId>,
-    /// For each text that an edit removes from a file, the lines of that text: the model must have
-    /// known these lines.
+    /// For a call: the lines of each text that it removes from a file, and the lines that its patch
+    /// removes or repeats unchanged. The model must have known these lines.
     pub quoted: Vec<Vec<LineId>>,
 }
 
@@ -189,7 +191,8 @@ fn push_line(text: &mut String, line: &str) {
     text.push_str(line);
 }
 
-/// The file that a call reads, writes or edits, or that its command prints. `None` for other calls.
+/// The file that a call reads, writes or edits, or that its command prints. `None` for other calls,
+/// and for a call without a target.
 fn file(call: &Call, source: &dyn Source) -> Option<Box<str>> {
     let target = call.target.as_ref()?.read(source);
     match call.kind {
@@ -199,7 +202,8 @@ fn file(call: &Call, source: &dyn Source) -> Option<Box<str>> {
     }
 }
 
-/// The lines of each text that an edit removes: the model must have known these lines.
+/// The lines of each text that a call removes from a file, and the lines that its patch removes or
+/// repeats unchanged. The model must have known these lines.
 fn quoted(call: &Call, text: &str, source: &dyn Source) -> Vec<Vec<LineId>> {
     let removed = call.fields.iter().filter(|field| field.role == FieldRole::Old);
     let removed = removed.map(|field| field.text.read(source).into_owned()).chain(patched(text));

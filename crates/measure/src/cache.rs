@@ -32,7 +32,7 @@ pub struct Bill {
     pub output: Tokens,
 }
 
-/// A set of hashes of requests.
+/// A set of hashes, each of a request or of a beginning of a request.
 type Chains = HashSet<u64, BuildHasherDefault<IdHasher>>;
 
 /// The requests that a provider has cached.

@@ -14,12 +14,12 @@ use crate::history::History;
 use crate::lines::{LineId, plain_line};
 use crate::needs::{Edit, HORIZON, Needs, UsedFact};
 
-/// The references with which results that are not sent whole can be recalled, by the id of the
-/// call.
+/// The references with which results can be recalled, by the id of the call: one for each result
+/// that is not sent whole.
 pub type References = HashMap<Box<str>, String>;
 
-/// How many of the pieces that contain a fact are searched for the lines with the fact. These are
-/// the newest.
+/// The number of pieces that are searched for lines with a fact: the newest of the pieces that
+/// contain the fact.
 const LOOKED_AT: usize = 4;
 
 type Set<T> = HashSet<T, BuildHasherDefault<IdHasher>>;
@@ -31,7 +31,7 @@ pub struct ForcedCompaction<'h> {
     needs: &'h Needs,
     call: usize,
     first: usize,
-    /// The facts that were used later, each with the lines that contained it before.
+    /// The facts that were used later, each with earlier lines that contain the fact.
     used: Vec<(UsedFact, Vec<&'h str>)>,
 }
 
@@ -179,8 +179,8 @@ impl<'v> HeldContent<'v> {
         HeldContent { view, facts, lines }
     }
 
-    /// Whether the context contains the text of a whole line, as a line or as a part of one. True
-    /// for lines of fewer than eight characters.
+    /// Whether the context contains `line`, as a line or as a part of a line. Line numbers and
+    /// indentation are ignored. True for every line of fewer than eight characters.
     fn has_line(&self, line: &str) -> bool {
         let Some(id) = LineId::from_line(line) else { return true };
         self.lines.contains(&id) || self.says(plain_line(line))

@@ -9,7 +9,7 @@ use epitome_model::{
 
 use crate::block::{BlockKind, MeasuredBlock};
 
-/// The text of the result of a call whose result the session does not contain.
+/// The text of the result that is added to a call if the session contains no result of the call.
 const NO_RESULT: &str = "[no result recorded]";
 /// The user message that is added before a session that begins with the model.
 const BEGINNING: &str = "[session start]";
@@ -17,8 +17,9 @@ const BEGINNING: &str = "[session start]";
 /// The whole content of a session with all compactions undone: the context that the session would
 /// have if it had never been compacted.
 ///
-/// Every call has its result in the next entry. Summaries, copies of the history, and branches that
-/// a resume does not send are left out.
+/// Every call has its result in the next entry. Summaries, copies of the history and the system
+/// prompt are left out. So are entries that a resume does not send, such as those of another
+/// branch, if they come after the first entry that it sends.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     /// The entries, in order, so that they can be replayed.
@@ -200,7 +201,8 @@ impl Building {
         self.response = Some(open);
     }
 
-    /// Ends the response, and adds the results of its calls after it.
+    /// Adds the response that is being assembled to the entries, and the results of its calls after
+    /// it. Does nothing if there is no such response.
     fn end_response(&mut self) {
         let Some(response) = self.response.take() else { return };
         if self.entries.is_empty() {

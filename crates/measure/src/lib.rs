@@ -32,7 +32,7 @@
 //! - Contexts and recipes: a context is measured as a list of blocks, wherever it comes from.
 //!   `epitome::simulate` makes them.
 //! - Prices: a [`Bill`] is in tokens.
-//! - Models: whether one could do without a fact is not measured.
+//! - Models: it is not measured whether a model could do without a fact.
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 

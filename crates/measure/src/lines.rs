@@ -2,7 +2,8 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Identifies a line with at least eight characters: a hash of what [`plain_line`] returns for it.
+/// Identifies a line: a hash of what [`plain_line`] returns for it, which has at least eight
+/// characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LineId(u64);
 
@@ -12,7 +13,7 @@ pub(crate) const SHORTEST: usize = 8;
 const LONGEST: usize = 400;
 
 impl LineId {
-    /// The id of a line. `None` if the line has fewer than eight characters.
+    /// The id of a line. `None` if [`plain_line`] returns fewer than eight characters for it.
     pub fn from_line(line: &str) -> Option<LineId> {
         let line = plain_line(line);
         (line.chars().nth(SHORTEST - 1).is_some()).then(|| {
@@ -31,8 +32,8 @@ pub fn line_ids(text: &str) -> Vec<LineId> {
     ids
 }
 
-/// A line without its line number, its indentation, and a mark of omitted lines before it. Of a
-/// line with more than 400 characters, only the first 400 are returned.
+/// A line without white space at its ends, without its line number, and without a mark of omitted
+/// lines (`…`) before it. Of a line with more than 400 characters, only the first 400 are returned.
 ///
 /// ```
 /// use epitome_measure::plain_line;

@@ -47,8 +47,8 @@ pub struct Needs {
 pub struct Need {
     /// The fact.
     pub fact: FactId,
-    /// The weight of the fact, which is larger the rarer it is: ln(1 + pieces before / pieces with
-    /// the fact).
+    /// The weight of the fact: ln(1 + pieces before the response / pieces with the fact). The rarer
+    /// a fact, the larger its weight.
     pub weight: f64,
     /// Whether the fact last occurred more than [`FAR`] calls ago.
     pub is_far: bool,
@@ -77,7 +77,7 @@ pub struct UsedFact {
     pub origin: Origin,
     /// The number of calls between the last occurrence of the fact and the compaction.
     pub age: usize,
-    /// The indices of the pieces before the compaction that contain it.
+    /// The indices of the pieces before the compaction that contain the fact.
     pub places: Vec<usize>,
 }
 

@@ -11,8 +11,8 @@ use crate::cache::{Bill, Cache};
 use crate::history::History;
 use crate::needs::Needs;
 
-/// For this many calls after content was read again, it is assumed to be known, so that it is not
-/// read again.
+/// The number of calls for which content that was read again is assumed to stay known. During these
+/// calls it is not read again.
 const KNOWN: usize = 10;
 /// The output tokens that are assumed for a call that reads a file again.
 const REREAD_OUTPUT: Tokens = Tokens(80);

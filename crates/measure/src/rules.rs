@@ -100,7 +100,8 @@ pub fn broken_rules(
     broken
 }
 
-/// Checks calls and results. Adjacent blocks of one side are one message.
+/// Checks calls and results, and adds each rule that they break to `broken`. Consecutive blocks of
+/// the model are one message, and so are consecutive blocks that are not the model's.
 fn pairing(view: &[Arc<MeasuredBlock>], broken: &mut Vec<RequestRule>) {
     let mut called: HashSet<&str> = HashSet::new();
     let mut open: HashSet<&str> = HashSet::new();
@@ -144,7 +145,8 @@ fn ids(message: &[Arc<MeasuredBlock>], kind: BlockKind) -> impl Iterator<Item = 
     blocks.filter_map(|block| block.call.as_deref())
 }
 
-/// Whether a view has a block, or a line of it, or, if all its lines are short, its text.
+/// Whether a view has the block `request` or at least one of its lines. If all lines of `request`
+/// are too short to have ids, its whole text is searched for.
 fn contains(view: &[Arc<MeasuredBlock>], request: &MeasuredBlock) -> bool {
     if view.iter().any(|block| block.id == request.id) {
         return true;
