@@ -185,10 +185,10 @@ pub fn add_edits(plan: &mut Plan, view: &mut View<'_>, recipe: &Recipe, options:
 /// The edits with which a recipe would shorten a session, for a person who reads it: they are shown
 /// and never written.
 ///
-/// They differ from those of [`compact`]. Nothing is kept because of its position. Short texts are
-/// replaced as well, so that a page looks uniform. Sizes are those before any compaction: for a
-/// stub without a size, `lines_of` returns the number of lines that the archive has under its
-/// reference.
+/// These edits differ from those of [`compact`]. Nothing is kept because of its position. Short
+/// texts are replaced as well, so that a page looks uniform. Sizes are those before any compaction:
+/// for a stub without a size, `lines_of` returns the number of lines that the archive has under the
+/// reference of the stub.
 pub fn edits_for_reading(
     transcript: &Transcript,
     source: &dyn Source,
@@ -232,8 +232,8 @@ impl<'a> Run<'a> {
         ContextSize { chars, ..view.size() }
     }
 
-    /// Whether the context reaches the trigger. For a live context, the caller has checked it
-    /// already.
+    /// Whether the context reaches the trigger. Always true for a live context, whose trigger the
+    /// caller has checked already.
     fn is_due(&self, size: &ContextSize) -> bool {
         match self.kind {
             ContextKind::Stored => {
@@ -243,8 +243,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The edits of the ingest stage for a stored session. In a live context, results were
-    /// truncated when they arrived.
+    /// The edits of the ingest stage for a stored session. None for a live context, whose results
+    /// were truncated when they arrived.
     fn ingest(&self, view: &View<'_>) -> Vec<(Part, PlannedEdit)> {
         let rule = match self.kind {
             ContextKind::Stored => self.recipe.stages.stored.ingest,
@@ -265,7 +265,7 @@ impl<'a> Run<'a> {
         self.target.is_some_and(|target| target.is_reached(size, None))
     }
 
-    /// Characters that an edit saves; 0 if no part of the recipe needs them.
+    /// Characters that an edit saves; 0 if no part of the recipe needs character counts.
     fn chars_saved(&self, view: &View<'_>, edit: &Edit) -> u64 {
         if self.asks_for_chars { chars_saved(view, edit) } else { 0 }
     }
@@ -273,11 +273,11 @@ impl<'a> Run<'a> {
     /// Selects the edits to make, in the order of the passes and oldest first, until the target is
     /// reached. If the recipe may stop only after a whole pass, the pass that reaches the target
     /// makes all its edits. Edits by which the model loses nothing (hidden copies, repeated
-    /// content) are made even if the target is reached. A pass that begins only in a context with
-    /// more characters than this one has left is skipped, with all its edits. If two edits of the
-    /// same position are made, the later one replaces the earlier one: the edit of a pass replaces
-    /// that of the ingest stage, and an edit of the pass `results` with the setting `again`
-    /// replaces that of an earlier pass.
+    /// content) are made even if the target is reached. A pass may have a minimum of characters: if
+    /// the context has no more than that when the pass begins, the pass is skipped, with all its
+    /// edits. If two edits of the same position are made, the later one replaces the earlier one:
+    /// the edit of a pass replaces that of the ingest stage, and an edit of the pass `results` with
+    /// the setting `again` replaces that of an earlier pass.
     fn up_to_target(
         &self,
         view: &View<'_>,
@@ -343,7 +343,8 @@ enum Part {
 }
 
 /// The edits of each pass, except edits of pinned blocks and of calls and results of exempt tools.
-/// A pass does not edit a position that an earlier pass edits, unless its settings allow it.
+/// A pass does not edit a position that an earlier pass edits, unless the settings of the later
+/// pass allow it.
 fn plan_passes(
     view: &mut View<'_>,
     recipe: &Recipe,
@@ -374,8 +375,8 @@ fn is_exempt(view: &View<'_>, recipe: &Recipe, at: At) -> bool {
     call.is_some_and(|call| names.iter().any(|name| name.eq_ignore_ascii_case(&call.name)))
 }
 
-/// The new texts of edited arguments: for each call, by item and block, the new text of each edited
-/// field, by the index of the field.
+/// The new texts of edited arguments. The outer keys are the item and the block of a call, and the
+/// inner keys are the indices of its edited fields.
 #[derive(Default)]
 struct EditedCalls(HashMap<(usize, usize), BTreeMap<usize, String>>);
 
@@ -426,7 +427,8 @@ impl EditedCalls {
     }
 }
 
-/// The tokens of a call with these texts in these fields.
+/// The tokens of a call after new texts were put into some of its fields. The keys of `fields` are
+/// the indices of these fields.
 fn tokens_with(view: &View<'_>, call: &Call, fields: &BTreeMap<usize, String>) -> Tokens {
     let spans = fields.iter().filter_map(|(field, text)| {
         let span = call.fields.get(*field)?.text.span()?;
@@ -450,7 +452,7 @@ fn tokens_with(view: &View<'_>, call: &Call, fields: &BTreeMap<usize, String>) -
 }
 
 /// The tokens that a resume saves by an edit of a block or of an image in a result; 0 for any other
-/// edit.
+/// edit, and for an item that a resume does not send.
 fn saving(view: &View<'_>, edit: &Edit) -> Tokens {
     let item = edit.at.item();
     if !view.is_sent(item) {
@@ -512,8 +514,8 @@ fn chars_written(text: &str) -> u64 {
     encode(text).chars().count() as u64
 }
 
-/// Edits that remove the repetitions of results that `planned` edits, unless `planned` removes them
-/// already: each repetition still has the unedited text.
+/// Edits that remove every result that repeats a result which `planned` edits: the repetition still
+/// has the unedited text. A repetition that `planned` edits itself is left out.
 fn edits_of_repetitions(view: &View<'_>, planned: &[PlannedEdit]) -> Vec<PlannedEdit> {
     let edited: HashSet<&str> = planned
         .iter()

@@ -42,8 +42,8 @@ pub struct DigestRule {
     pub budget: u64,
     /// Maximum number of the last responses of the model that stay unchanged, with their results.
     pub keep_calls: u64,
-    /// Maximum size of those responses, in per cent of the budget. The last response is an
-    /// exception: it stays if it has at most half of the budget.
+    /// Maximum size of the responses that stay unchanged, in per cent of the budget. The last
+    /// response is an exception: it stays if it has at most half of the budget.
     pub keep_share: u64,
     /// A message of the user or the agent with at most this many tokens is included whole; of a
     /// longer one, a part.
@@ -114,10 +114,10 @@ impl DigestRule {
     /// the context continues with `old.kept`. `None` if there are no lines to choose from.
     ///
     /// `budget` is the number of tokens that the whole context should have with the digest, and
-    /// `others` the number of tokens of everything else in it. Pins are included word for
-    /// word (see [`pins`]) in at most nine tenths of the budget; those that do not fit are named in
-    /// `rules_left_out`. A tenth of the budget is always there for other lines: if `others` leaves
-    /// less, the context exceeds the budget.
+    /// `others` the number of tokens of everything in the context except the digest. Pins are
+    /// included word for word (see [`pins`]) in at most nine tenths of the budget; those that do
+    /// not fit are named in `rules_left_out`. A tenth of the budget is always there for other
+    /// lines: if `others` leaves less, the context exceeds the budget.
     ///
     /// # Errors
     ///

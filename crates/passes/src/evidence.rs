@@ -109,9 +109,9 @@ pub(crate) enum Sure {
 
 /// Marks the lines of a failed output that report the failure. These are the lines with an error
 /// word or an error mark (with [`Sure::Maybe`], also those with a word that may mean a failure),
-/// and the lines directly above and below stack frames. The last lines are marked if no line was
-/// marked at a stack frame, and if no line except the exit status has a word or mark that means a
-/// failure, or may mean one: the output may be in any language.
+/// and the lines directly above and below stack frames. The output may be in any language: if no
+/// line was marked at a stack frame, and no line except the exit status has a word or mark that
+/// means or may mean a failure, the last lines are marked.
 pub(crate) fn failing_lines(lines: &[&str], sure: Sure) -> Vec<bool> {
     let surely: Vec<bool> = lines.iter().map(|line| is_error_line(line)).collect();
     let mut failing = match sure {
@@ -204,7 +204,8 @@ pub struct ExcerptSize {
     pub few: usize,
 }
 
-/// The error lines of later results. Results are shortened from the newest to the oldest.
+/// The error lines of the results that come later in the session than the result that is shortened
+/// next. Results are shortened from the newest to the oldest.
 ///
 /// An agent that repairs a build runs it until it succeeds, and each run prints the errors of the
 /// run before. So an error line is kept only at its last occurrence.

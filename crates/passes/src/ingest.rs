@@ -99,8 +99,8 @@ impl IngestRule {
     }
 }
 
-/// The rule for results of one response that are too large together: the largest become previews
-/// until all of them fit.
+/// The rule for results of one response that are too large together: the largest become previews,
+/// one after the other, until all results fit or those that are left are too small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BatchRule {
@@ -308,7 +308,7 @@ fn capped(lines: &[&str], cap: Tokens, counter: &dyn Counter) -> (String, usize)
 }
 
 /// A line truncated to `width` bytes, with a mark where text is missing. If `width` is more than
-/// [`WIDTH`], the last quarter of it is used for the end of the line.
+/// [`WIDTH`], a quarter of these bytes is used for the end of the line.
 fn cut(line: &str, width: usize) -> Cow<'_, str> {
     if line.len() <= width {
         return line.into();

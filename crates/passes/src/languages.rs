@@ -34,9 +34,10 @@ static LANGUAGES: LazyLock<Vec<Language>> = LazyLock::new(|| {
     languages.language
 });
 
-/// Maximum memory, in bytes, of the automaton that reads lines with characters other than ASCII. It
-/// allocates only what it needs. With the default maximum of 2 MiB, it discards its states again
-/// and again, and then lines are read by another engine, which takes 1,000 times as long.
+/// Maximum memory, in bytes, of the automaton that reads lines with characters other than ASCII.
+/// The automaton allocates only what it needs. With the default maximum of 2 MiB, it discards its
+/// states again and again, and then another engine reads the lines, which takes 1,000 times as
+/// long.
 const DFA_BYTES: usize = 32 << 20;
 
 /// Patterns of all languages for one purpose.

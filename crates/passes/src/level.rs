@@ -60,7 +60,7 @@ pub struct Level {
 }
 
 impl Level {
-    /// Sets the members that are not set to those of `other`.
+    /// This level, with each member that is not set taken from `other`.
     #[must_use]
     pub fn or(self, other: Level) -> Level {
         Level {
@@ -142,7 +142,7 @@ impl Target {
     }
 }
 
-/// The text is not a target.
+/// The error of parsing a text that is not a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoTarget;
 

@@ -43,8 +43,8 @@ pub struct LostPiece {
     pub name: String,
     /// The line of the text's record in the session, from 1.
     pub line: u64,
-    /// For a text of the model: the number of its response in the session, from 1, by which it is
-    /// recalled and displayed (`@7`).
+    /// For a text of the model: the number of its response in the session, from 1. The text is
+    /// displayed and recalled by this number (`@7`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response: Option<u64>,
     /// The removed tokens.

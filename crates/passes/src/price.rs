@@ -30,7 +30,7 @@ pub struct PricedCut {
     pub saved: Tokens,
     /// Tokens after the first change, which the provider has to write to its cache again.
     pub rewritten: Tokens,
-    /// Requests that are expected before the context is as long again.
+    /// Requests that are expected before the context is as long as before the compaction.
     pub requests: u64,
     /// Whether the provider's cache still has the context from before the compaction.
     pub is_warm: bool,

@@ -176,9 +176,9 @@ impl Pass for Results {
 }
 
 impl Results {
-    /// The original of a result that was truncated on ingest. In the style `cleared`, which removes
-    /// the lines below a stub: the original of any stub with lines below it. `None` for any other
-    /// result.
+    /// The original of a result that was truncated on ingest; `None` for any other result. The
+    /// style `cleared` removes the lines below a stub, so with this style the original of every
+    /// stub with lines below it is returned.
     fn whole<'a>(&self, view: &View<'a>, output: &Output) -> Option<&'a Output> {
         match self.style {
             Style::Cleared => view.stub_original(output),

@@ -80,7 +80,7 @@ pub struct SummaryInProgress {
     frame: Frame,
     /// The records of the history that the model reads.
     pieces: Vec<HistoryRecord>,
-    /// The summary that this one replaces, without the part by the program; empty if none.
+    /// The summary that this one replaces, without the part by the program; empty if there is none.
     earlier: String,
     /// Whether the history ends within a turn.
     split: bool,
@@ -213,7 +213,7 @@ impl SummaryInProgress {
         Ok(it)
     }
 
-    /// The open question. Together with its answer it fits the window.
+    /// The open question. The question and its answer together fit the window.
     pub fn ask(&self) -> &Ask {
         &self.ask
     }
@@ -223,7 +223,7 @@ impl SummaryInProgress {
         self.spent
     }
 
-    /// Takes the answer to the open question.
+    /// Takes the answer to the open question, and returns what follows.
     pub fn answer(mut self, reply: Result<Reply, NoReply>) -> SummaryProgress {
         let reply = match reply {
             Ok(reply) => reply,

@@ -26,7 +26,7 @@ pub struct Side<'a> {
 /// contexts are verified by the same function, for every kind of change.
 ///
 /// - Entries without an edit are as before. If records are edited in place, only the length of the
-///   others is compared, because their bytes are copied.
+///   records without an edit is compared, because their bytes are copied.
 /// - In an edited entry, messages, the reasoning that stays and content of an unknown kind are
 ///   unchanged. Its calls and results are the same ones in the same order, and none has more tokens
 ///   than before.
@@ -74,7 +74,8 @@ pub fn new_violations(
 }
 
 /// The violations in `after` that are more frequent than in `before`. A description may begin with
-/// a position in a list (`input.6: …`): it is ignored, because a message that stays may move.
+/// a position in a list (`input.6: …`). The position is ignored, because a message that stays may
+/// move.
 fn added(before: &[Violation], after: Vec<Violation>) -> Vec<Violation> {
     let mut known: HashMap<(Invariant, String), usize> = HashMap::new();
     let key = |violation: &Violation| {

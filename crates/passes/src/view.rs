@@ -30,8 +30,8 @@ pub struct View<'a> {
     in_context: Vec<bool>,
     /// The item and the block of each call, by the call's id.
     calls: HashMap<&'a str, (usize, usize)>,
-    /// Whether the result of each call is an error, by the call's id; a call without a result is
-    /// not in it.
+    /// Whether the result of each call is an error, by the call's id. The map has no entry for a
+    /// call without a result.
     answered: HashMap<&'a str, bool>,
     /// The positions that earlier passes edit.
     taken: HashSet<At>,
@@ -334,9 +334,9 @@ impl<'a> View<'a> {
             }
     }
 
-    /// Whether a result may be replaced by a stub: it has text, none of which is the user's; it has
-    /// no part of an unknown kind; and no recipe has replaced it before, except by truncation on
-    /// ingest.
+    /// Whether a result may be replaced by a stub: it has text (or this is a view for reading),
+    /// none of which is the user's; it has no part of an unknown kind; and no recipe has replaced
+    /// it before, except by truncation on ingest.
     pub fn stubbable(&self, output: &Output) -> bool {
         self.is_words(output)
             && (!self.left_by_recipe(output) || self.ingest_original(output).is_some())
@@ -568,8 +568,8 @@ impl<'a> View<'a> {
         smaller.then_some(Edit { at, verb: Verb::Replace(new), pass })
     }
 
-    /// Whether the text at `at` has at least this many tokens. If `at` is a block that is not a
-    /// result with exactly one text, the whole block must have at least as many, too.
+    /// Whether the text at `at` has at least `least` tokens. If `at` is a block, but not a result
+    /// with exactly one text, the whole block must also have at least `least` tokens.
     fn has_at_least(&self, at: At, text: &str, least: Tokens) -> bool {
         let At::Block { item, block } = at else {
             return has_at_least(text, least, self.counter);

@@ -123,7 +123,8 @@ impl<'p> Choice<'p> {
         for n in effects(old, limits.effects) {
             let Some(full) = &old[n].full else { continue };
             stays.entry(n).or_default().full = true;
-            // The header of a piece with lines that stay is counted below.
+            // Only what the full header has more than the short one is counted here. The short
+            // headers of all pieces in `stays` are counted below.
             whole += full.tokens.0 - old[n].head_tokens.0.min(full.tokens.0);
             cover(&mut known, &full.facts);
         }
@@ -239,9 +240,11 @@ pub(super) struct Choosing<'c, 'p> {
 }
 
 impl Choosing<'_, '_> {
-    /// Chooses lines until about `budget` tokens are spent. The value of the best candidate may
-    /// have dropped since it was computed, because a chosen line has some of its facts: it is
-    /// computed again, and the candidate is chosen if it is still the best.
+    /// Chooses lines until about `budget` tokens are spent. The value of a candidate may have
+    /// dropped since it was computed, because lines that were chosen since then contain some of its
+    /// facts. So the value of the best candidate is computed again, and the candidate is chosen if
+    /// no other has a higher value. A candidate that is too long for the rest of the budget is put
+    /// into `passed`.
     pub fn spend(&mut self, budget: Tokens) {
         self.heap.extend(self.passed.drain(..));
         while self.spent < budget.0
@@ -374,8 +377,8 @@ fn bonus(line: &Line) -> f64 {
 }
 
 /// The price of a line in tokens, by which lines are compared. `opens` is the number of tokens of
-/// the header that the line needs, or 0 if the digest already contains the header. It counts twice,
-/// so that a digest has more lines from fewer pieces.
+/// the header that the line needs, or 0 if the digest already contains the header. A header counts
+/// twice, so that a digest has more lines from fewer pieces.
 fn price(tokens: u64, opens: u64) -> f64 {
     (tokens + 2 * opens) as f64
 }

@@ -21,8 +21,8 @@ pub(super) struct Focus {
 }
 
 impl Focus {
-    /// The words of a topic. The fewer lines of the pieces contain a word, the higher is its value.
-    /// Reasoning does not count.
+    /// Splits a topic into words and gives each word a value: the fewer lines of the pieces contain
+    /// the word, the higher. Lines of reasoning are not counted.
     pub fn new(text: &str, pieces: &[Piece]) -> Focus {
         let words = words(text);
         let patterns = words.iter().map(|word| pattern(word));
@@ -50,7 +50,8 @@ impl Focus {
         Focus { words: Some(set), worth }
     }
 
-    /// The value of a text, by the words that it has.
+    /// The value of a text: the sum over the words of the topic that it contains; 0 without a
+    /// topic.
     pub fn worth(&self, text: &str) -> f64 {
         let Some(words) = &self.words else { return 0.0 };
         words.matches(text).iter().map(|word| self.worth[word]).sum()

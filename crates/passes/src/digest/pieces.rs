@@ -36,8 +36,8 @@ const SHORTEST: usize = 3;
 /// The pieces of a session, in order.
 pub(super) struct Pieces {
     all: Vec<Piece>,
-    /// The number of pieces, counted from the first, that the digest replaces. The others stay in
-    /// the context after the digest.
+    /// The number of pieces, counted from the first, that the digest replaces. The later pieces
+    /// stay in the context, after the digest.
     old: usize,
     /// Number of model responses in the session.
     pub responses: u32,
@@ -66,7 +66,7 @@ impl Deref for Piece {
 #[derive(Debug)]
 pub struct Body {
     pub speaker: Speaker,
-    /// For a call, the result that the piece was made of.
+    /// For a call with a result, the span of that result.
     result: Option<Span>,
     /// The header above the lines of the piece: the speaker, or the number and tool of a call.
     pub head: String,
@@ -166,7 +166,8 @@ impl Body {
         is_number && self.result == result.map(|output| output.whole)
     }
 
-    /// Counts the tokens of the lines that may be chosen.
+    /// Counts the tokens of the lines that have facts, unless no single line of the piece may be
+    /// chosen.
     pub fn count_lines(&self, counter: &dyn Counter) {
         let may_be = self.whole.is_none() && self.speaker != Speaker::Thinking;
         for line in self.lines.iter().filter(|line| may_be && !line.facts.is_empty()) {
@@ -316,7 +317,7 @@ impl<'a> Part<'a> {
         body.is_of(number, self.result)
     }
 
-    /// Reads the part. `tokens` is the count of the block.
+    /// Reads the part. `tokens` returns the number of tokens of the block.
     pub(super) fn read(
         &self,
         source: &dyn Source,
@@ -541,7 +542,7 @@ impl Lines {
 }
 
 /// For each line of a text, whether it is a heading or in the first or the last paragraph. A
-/// heading is one in Markdown, or a line that is bold as a whole.
+/// heading is a line that begins with `#` as in Markdown, or a line that is bold as a whole.
 fn frame(text: &str) -> Vec<bool> {
     let lines: Vec<&str> = text.split('\n').map(str::trim).collect();
     let first = lines.iter().position(|line| is_prose(line));
@@ -565,7 +566,7 @@ fn is_prose(line: &str) -> bool {
     !line.is_empty() && !is_heading(line)
 }
 
-/// The lines of the paragraph that a line is in.
+/// The indices of the lines of the paragraph to which the line with the index `at` belongs.
 fn paragraph(lines: &[&str], at: usize) -> Range<usize> {
     let before = lines[..at].iter().rev().take_while(|line| is_prose(line)).count();
     let behind = lines[at..].iter().take_while(|line| is_prose(line)).count();

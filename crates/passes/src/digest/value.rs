@@ -27,9 +27,10 @@ pub(super) struct Occurrences {
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     kind: FactKind,
-    /// Number of texts that contain it; a text is a message, the arguments of a call, or a result.
+    /// Number of texts that contain the fact; a text is a message, the arguments of a call, or a
+    /// result.
     texts: u32,
-    /// The numbers of the responses of its first and its last occurrence.
+    /// The numbers of the responses of the fact's first and last occurrence.
     first: u32,
     last: u32,
     /// The number of facts in the last text that contains it, and whether that text was the result

@@ -17,7 +17,7 @@ const BEGIN: &str = "[Digest of the conversation so far, with";
 /// The first words of a digest must begin before this byte offset in their block: agents put text
 /// of their own before a summary.
 const BEGIN_WITHIN: usize = 2_000;
-/// Replaces lines that are left out.
+/// The mark before a line of the digest that follows lines which the digest leaves out.
 const GAP: &str = "…";
 
 /// Whether a block is a digest.
@@ -156,7 +156,8 @@ fn indent(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// Adjacent calls of which the digest contains no line. Those of the same tool are listed together.
+/// Consecutive calls of which the digest contains no line. Those of the same tool are listed
+/// together.
 #[derive(Default)]
 struct Unshown<'p> {
     runs: Vec<(u64, u64, &'p str)>,

@@ -141,7 +141,8 @@ fn is_edge(c: char) -> bool {
     ".:,-~#&$@%+/".contains(c)
 }
 
-/// Reports a path, and its last one to three components.
+/// Reports the last two and three components of a path, the last one alone if it has an extension
+/// or is an identifier, and the whole path. Reports nothing if `name` is not a path.
 fn paths<'t>(name: &'t str, each: &mut impl FnMut(FactKind, &'t str)) {
     let path = name.strip_prefix("./").unwrap_or(name).trim_matches('/');
     let parts = path.split('/').filter(|it| !it.is_empty()).count();

@@ -38,7 +38,8 @@ pub struct Machine {
     live: Live,
     trigger: Level,
     target: Option<Target>,
-    /// The size above which a summary is made, if the recipe has summaries.
+    /// The size above which a summary is made; if it has no members, a summary is made when the
+    /// target is missed. `None` if the recipe has no summaries.
     summary_over: Option<Level>,
     usable: Option<Tokens>,
     stage: Stage,
@@ -130,7 +131,8 @@ impl Machine {
         }
     }
 
-    /// The maximum tokens of a request: the window without the reserve.
+    /// The maximum tokens of a request: the window without the reserve. `None` if the window is not
+    /// known.
     pub fn usable(&self) -> Option<Tokens> {
         self.usable
     }
@@ -140,7 +142,8 @@ impl Machine {
         self.target
     }
 
-    /// The target in tokens; `None` if the target has no limit in tokens.
+    /// The target in tokens. `None` if the recipe has no target, or if the target has no limit in
+    /// tokens, or only one in per cent of a window that is not known.
     pub fn target_tokens(&self) -> Option<Tokens> {
         self.target?.tokens(self.usable)
     }
@@ -154,6 +157,7 @@ impl Machine {
     }
 
     /// The maximum tokens of a request: the window without the reserve, or less after a refusal.
+    /// `None` if neither is known.
     pub fn limit(&self) -> Option<Tokens> {
         self.must_fit.into_iter().chain(self.usable).min()
     }
@@ -474,7 +478,8 @@ impl Machine {
         self.held_at.is_some_and(|at| !has_grown(at, gauge.counted))
     }
 
-    /// Begins the compaction that was requested, or one that is due.
+    /// Begins the compaction that was requested, or one that is due. If there is neither, the next
+    /// step is to send the context.
     fn begin(&mut self, gauge: &ContextSize) -> NextStep {
         if let Some(why) = self.asked_for.take() {
             self.start(why, gauge);

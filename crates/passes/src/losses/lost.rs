@@ -27,7 +27,7 @@ pub(super) struct LostContent {
     /// The removed facts, each with the position of the last block that contained it.
     pub gone: FactMap<(usize, usize)>,
     pub facts_before: u64,
-    /// The pieces that are results of calls, as indices, by the target of the call.
+    /// The indices of those pieces that are results of calls, by the target of the call.
     pub targets: HashMap<CallTarget, Vec<usize>>,
     succeeded: HashMap<CallTarget, usize>,
 }
@@ -57,7 +57,7 @@ impl CallTarget {
     }
 }
 
-/// A path relative to the session's folder, if it is in that folder.
+/// A path relative to the session's folder, if it is in that folder; otherwise the path unchanged.
 pub(super) fn path<'p>(view: &View<'_>, path: &'p str) -> &'p str {
     let below = view.transcript.head.cwd.as_deref().and_then(|cwd| path.strip_prefix(cwd));
     below.map_or(path, |rest| rest.trim_start_matches(['/', '\\']))
@@ -179,7 +179,7 @@ impl<'a> Removed<'a, '_> {
     }
 }
 
-/// The lines and facts of a context.
+/// The facts, lines and images of a context.
 struct ContextContent {
     facts: FactMap<()>,
     lines: HashSet<FactId>,

@@ -1,4 +1,4 @@
-//! Makes pins fit a budget: shortens them, or drops some and lists the names of those.
+//! Makes pins fit a budget: shortens them, or drops some of them and lists their names.
 
 use std::collections::HashSet;
 
@@ -88,7 +88,7 @@ pub fn pin_names(pins: &[Pin]) -> Vec<String> {
     names.collect()
 }
 
-/// Removes lines of at least `LINE` bytes that a newer pin of the same kind has, too. Pins of
+/// Removes lines of at least `LINE` bytes that are also in a newer pin of the same kind. Pins of
 /// kinds for which `wanted` is false stay as they are.
 pub fn remove_repeated_lines(pins: &mut [Pin], wanted: impl Fn(PinKind) -> bool) {
     let mut seen_lines: HashSet<(PinKind, String)> = HashSet::new();

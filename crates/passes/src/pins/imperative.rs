@@ -15,8 +15,9 @@ static HEADS_RULES: LazyLock<LanguagePatterns> = LazyLock::new(LanguagePatterns:
 const FEW: usize = 20;
 
 /// The lines of a rule file that command or forbid something, as [`rule_lines_by_words`] finds
-/// them. If these are hardly any, the file is in an unknown language: then every list item and
-/// every emphasised line counts as a rule as well.
+/// them. If it finds fewer than one line for every `FEW` list items and emphasised lines, the file
+/// is taken to be in an unknown language: then every list item and every emphasised line counts as
+/// a rule as well.
 pub fn rule_lines(text: &str) -> String {
     let items = text.lines().map(str::trim).filter(|line| is_item(line) || stands_out(line));
     let in_words = rule_lines_by_words(text);

@@ -87,7 +87,8 @@ fn lines_of(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The name of the element that a line opens, unless it is a mark.
+/// The name of the element that a line opens. `None` if it opens no element, or opens the mark
+/// `<pin>`.
 fn opened(line: &str) -> Option<String> {
     let rest = line.trim_start().strip_prefix('<')?;
     let name = rest.chars().take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));

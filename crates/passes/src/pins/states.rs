@@ -99,8 +99,9 @@ pub fn states(view: &View<'_>, items: &[usize]) -> Vec<State> {
     states
 }
 
-/// The original items that the summaries among `items` replaced. Rules are read from them, because
-/// a summary is a text of a model, and may have been influenced by a prompt injection.
+/// The original items that the summaries among `items` replaced. Rules are read from the original
+/// items, because a summary is a text of a model, and may have been influenced by a prompt
+/// injection.
 fn replaced_by_summaries(view: &View<'_>, items: &[usize]) -> Vec<usize> {
     let summaries: Vec<usize> =
         items.iter().copied().filter(|item| is_summary(view, *item)).collect();
@@ -128,9 +129,9 @@ fn forget_unproven(view: &View<'_>, states: &mut Vec<State>) {
     });
 }
 
-/// Whether a later state of `len` bytes is long enough to replace this one. A much shorter text
-/// does not replace a file, a skill or a plan: a repeated read may return only a note that the file
-/// has not changed.
+/// Whether a later state of `len` bytes is long enough to replace this one. A text with less than
+/// half of the length does not replace a file, a skill or a plan: a repeated read may return only a
+/// note that the file has not changed.
 fn is_long_enough(state: &State, len: usize) -> bool {
     match state.kind {
         PinKind::RuleFile | PinKind::Skill | PinKind::Plan => len * 2 >= state.text.len(),
@@ -213,7 +214,8 @@ fn list_of_call(name: &str) -> Key {
 /// What was found in a block: the kind, the name, the text and the keys of a [`State`].
 type Found = (PinKind, String, String, Vec<Key>);
 
-/// The rule file, plan or to-do list that a call writes, if it writes one.
+/// The rule file, plan or to-do list that a call writes. `None` if the call writes none, or did not
+/// succeed.
 fn found_in_call(view: &View<'_>, call: &Call) -> Option<Found> {
     if !view.succeeded(call) {
         return None;
@@ -333,8 +335,8 @@ fn found_in_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource
     (!text.trim().is_empty()).then_some(((kind, name, text, keys), source))
 }
 
-/// A text that identifies the folder in which a command runs, made from what the call says about
-/// it: the arguments in [`FOLDERS`], and the parts of the command that change the folder. If two
+/// A text that identifies the folder in which a command runs. It consists of the arguments of the
+/// call that are in [`FOLDERS`], and of the parts of the command that change the folder. If two
 /// calls have equal texts, they run in the same folder.
 fn folder(view: &View<'_>, call: &Call, command: &str) -> String {
     let raw = view.source.at(call.arguments);
@@ -350,7 +352,7 @@ fn folder(view: &View<'_>, call: &Call, command: &str) -> String {
     folder
 }
 
-/// Arguments that name a folder, of tools that run commands.
+/// The arguments in which tools that run commands take a folder.
 const FOLDERS: [&str; 6] = ["workdir", "cwd", "directory", "dir", "path", "working_directory"];
 
 /// Commands that change the folder.
@@ -369,7 +371,7 @@ fn rule_file_given(view: &View<'_>, text: &Text) -> Option<(String, String)> {
     Some((name, text.into_owned()))
 }
 
-/// Maximum bytes of the first line of a text that are read.
+/// Maximum bytes that are read of the first line of a text.
 const WIDTH: usize = 400;
 /// Lines that agents write before a rule file.
 const FRAMES: [&str; 7] = [
@@ -406,7 +408,8 @@ fn rule_file_named(line: &str, files: &RuleFiles) -> Option<String> {
     words.find(|word| files.has(word)).map(str::to_owned)
 }
 
-/// The path as an absolute path, if the session stores its working directory.
+/// A relative path, made absolute if the session stores its working directory. Any other path is
+/// returned unchanged.
 fn absolute(view: &View<'_>, path: &str) -> String {
     let is_full = path.starts_with(['/', '~', '\\']) || path.get(1..2) == Some(":");
     match view.transcript.head.cwd.as_deref() {

@@ -75,8 +75,8 @@ fn move_members(file: &mut DeTable<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Uses the stages for stored sessions for live contexts too, except for those stages that the file
-/// sets separately for live contexts.
+/// Copies the stages for stored sessions to the stages for live contexts. A stage that the file
+/// sets separately for live contexts is not replaced.
 fn put_stages<'i>(file: &mut DeTable<'i>, mut stages: Value<'i>) {
     let own = match stages.get_mut() {
         DeValue::Table(stages) => stages.remove("live"),

@@ -202,7 +202,7 @@ fn unwrapped(text: &str) -> &str {
     inner.and_then(|it| Some(it.split_once('\n')?.1)).unwrap_or(text)
 }
 
-/// A heading without its marks.
+/// A heading without its marks, in lower case.
 fn heading(line: &str) -> String {
     let text = line.trim_matches(|c: char| {
         c.is_whitespace()

@@ -144,9 +144,9 @@ impl<'v> Reading<'v, '_> {
         }
     }
 
-    /// Counts an error: the first line of the output that reports a failure. A successful command
-    /// may report one, too. If the output of a failed call has no such line, only the call is
-    /// named.
+    /// Counts the error that an output reports: by its call and the first line that reports a
+    /// failure. If the output of a failed call has no such line, the error is counted by the call
+    /// alone. Among successful calls, only those of a shell can report an error.
     fn error(&mut self, output: &Output, call: &Call, text: &str) {
         let says_so = output.error || call.kind == ToolKind::Shell;
         if !says_so || output.from_user {
@@ -223,8 +223,8 @@ fn words_in(summary: &str) -> Vec<String> {
     found
 }
 
-/// A text truncated to about this many bytes. It has at most about as many tokens, because a token
-/// has at least one byte.
+/// A text truncated to about `most` bytes, so that it has at most about `most` tokens: a token has
+/// at least one byte.
 fn within(words: &str, most: Tokens) -> Cow<'_, str> {
     cut(words, usize::try_from(most.0).unwrap_or(usize::MAX))
 }

@@ -189,7 +189,8 @@ impl<'v> Records<'v, '_> {
     }
 }
 
-/// A text as an attribute value: quoted, on one line.
+/// A text as the value of an attribute: on one line, at most 200 characters, without `"`, `<` and
+/// `>`.
 fn attribute(text: &str) -> String {
     let text = epitome_model::short(text, 200);
     text.replace(['"', '<', '>'], "'")

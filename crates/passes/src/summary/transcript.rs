@@ -14,7 +14,7 @@ pub fn summary_of(view: &View<'_>, items: &[usize]) -> Option<String> {
     })
 }
 
-/// Whether an item has a user message that begins a turn.
+/// Whether an item is a message of the user that contains text.
 pub fn is_request(view: &View<'_>, item: usize) -> bool {
     let entry = view.transcript.items[item].entry();
     entry.is_some_and(|entry| {

@@ -55,8 +55,8 @@ impl Breaker {
         }
     }
 
-    /// Judges an attempt. `now` is the size of the context after it. Returns the reason if the
-    /// breaker opens.
+    /// Judges an attempt. `now` is the size of the context after the attempt. Returns the reason if
+    /// the breaker opens; `None` if the breaker stays closed, or was open before.
     pub(super) fn judge(&mut self, result: AttemptResult, now: Tokens) -> Option<String> {
         let streaks = match self {
             Breaker::Closed(streaks) => streaks,
