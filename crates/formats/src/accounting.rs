@@ -1,8 +1,8 @@
 //! The values that other programs read from a session: tokens, costs, ids, times, models, folders.
 //!
 //! A format lists these values as paths of keys. No edit may change them. This is enforced in two
-//! places: as hidden fields, which may be removed, readers report only other parts of a record
-//! ([`copies`]); and a compaction that would change one of the values is refused
+//! places. Readers report no part of a record that contains such a value as a hidden field, which
+//! may be removed ([`copies`]). And a compaction that would change one of the values is refused
 //! (`Invariant::Accounting`).
 
 use std::ops::Range;
@@ -19,8 +19,8 @@ pub type Path = &'static str;
 /// Every element of an array.
 const EACH: &str = "*";
 
-/// If accounting values are next to them, strings, arrays and objects of at most this many bytes
-/// are kept: emptying them would save little, and they explain the accounting values.
+/// Maximum bytes of the strings, arrays and objects that are kept if they are next to accounting
+/// values: emptying them would save little, and they explain the accounting values.
 const SHORT: usize = 64;
 
 /// The positions of the values at `paths`, in the order of the record. Malformed JSON ends the

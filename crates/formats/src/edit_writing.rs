@@ -19,8 +19,8 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// The mode in which a session is compacted by default: the agent's own way if its format
-    /// prefers it.
+    /// The mode in which a session is compacted by default: the agent's own way, if its format
+    /// prefers that way and the session permits it; otherwise [`WriteMode::Splice`].
     pub fn usual_mode(&self, format: &Format) -> WriteMode {
         let is_default = format.native.is_some_and(|native| native.is_default());
         match self.own {

@@ -59,7 +59,7 @@ pub fn parse_ended_session(input: &[u8]) -> Option<EndedSession> {
     (ended.id.is_some() || ended.file.is_some()).then_some(ended)
 }
 
-/// A text that is not empty.
+/// The text of a value; `None` if the value is not a string, or is empty.
 fn text(value: &Value) -> Option<String> {
     value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }

@@ -321,8 +321,8 @@ pub struct Mark {
 /// kept end; or the reason why that is not possible.
 pub type Summarise = fn(&Transcript, &dyn Source, &Summary) -> Result<Vec<u8>, &'static str>;
 
-/// Every format. [`sniff`] tries those that are recognised by their first record first, and then
-/// all in this order.
+/// Every format. [`sniff`] first tries the formats that are recognised by their first record alone,
+/// and then all formats in this order.
 pub static FORMATS: &[Format] = &[
     pi::FORMAT,
     qwen::FORMAT,

@@ -87,9 +87,9 @@ pub fn violations(transcript: &Transcript) -> Vec<Violation> {
 /// A call that was seen, with the line of its record.
 #[derive(Clone, Copy)]
 enum Seen {
-    /// Its result may still come.
+    /// The result of the call may still come.
     Open(u64),
-    /// Its result was seen, or a user message was, which comes too early.
+    /// The result of the call was seen, or a user message came before the result.
     Answered(u64),
 }
 

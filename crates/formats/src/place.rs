@@ -75,7 +75,8 @@ impl<'a> RecordBytes<'a> {
         found.as_ref().map(|range| HiddenField { name, value: self.span(range), left })
     }
 
-    /// A call of one of an agent's tools, classified by the table `tools`.
+    /// A call of one of an agent's tools, classified by the table `tools`. `place` is the range of
+    /// the arguments.
     pub fn call(&self, tools: &[Rule], id: Box<str>, name: Box<str>, place: &Range<usize>) -> Call {
         let classified = arguments::classify(tools, &name, self.line, place, self.base);
         classified.into_call(id, name, self.span(place))

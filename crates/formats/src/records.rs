@@ -236,8 +236,8 @@ impl<'f> SessionReader<'f> {
         }
     }
 
-    /// Reports an id that was used before, of a record that is in no tree. Ids in the tree are
-    /// checked at the end.
+    /// Reports the id of a record that is in no tree, if an earlier record that was passed to this
+    /// function has the same id. Ids in the tree are checked at the end.
     pub fn check_id(&mut self, id: &str) {
         if !self.ids.insert(id.into()) {
             self.fault(format!("the id {id} repeats"));

@@ -197,7 +197,7 @@ impl<'a> Spliced<'a> {
 struct Joined {
     /// The end of the last kept range, in the base.
     at: u64,
-    /// The bytes after it, which replace the base up to the next kept range.
+    /// The bytes after the last kept range, which replace the base up to the next kept range.
     pending: Vec<u8>,
     splices: Vec<Splice>,
 }

@@ -9,7 +9,7 @@ pub struct Node {
     pub item: usize,
     /// The id of the record.
     pub id: Box<str>,
-    /// The id of the record that it continues; `None` for a root.
+    /// The id of the record that this record continues; `None` for a root.
     pub parent: Option<Box<str>>,
 }
 
@@ -18,7 +18,7 @@ pub struct Node {
 pub enum Orphan {
     /// The path begins at the record whose parent is missing.
     Ends,
-    /// The path continues with the record before it in the file.
+    /// The path continues with the previous record of the file.
     ContinuesAbove,
 }
 

@@ -21,7 +21,7 @@ fields! {
         meta: b"isMeta" => truth,
         /// Whether the message is the summary of a compaction.
         summary: b"isCompactSummary" => truth,
-        /// A title of the session. A record of the type `summary` holds one, too.
+        /// A title of the session. Records of the type `summary` hold a title as well.
         title: b"summary" | b"customTitle" | b"aiTitle" => text,
         message: b"message" => object<Message>,
         tool_use_result: b"toolUseResult" => any,

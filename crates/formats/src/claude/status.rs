@@ -1,5 +1,6 @@
 //! The data that Claude Code passes to the command of its status line, on standard input
-//! (<https://code.claude.com/docs/en/statusline>); and the setting for how long it keeps sessions.
+//! (<https://code.claude.com/docs/en/statusline>); and the setting that says how long Claude Code
+//! keeps sessions.
 
 use epitome_model::Tokens;
 use serde_json::Value;
@@ -25,7 +26,7 @@ pub struct Status {
     pub window: Option<Tokens>,
 }
 
-/// Parses the input of the command; `None` if it is not a JSON object.
+/// Parses the input of the command; `None` if the input is not a JSON object.
 pub fn status(input: &[u8]) -> Option<Status> {
     let input: Value = serde_json::from_slice(input).ok().filter(Value::is_object)?;
     let text = |value: &Value| value.as_str().filter(|it| !it.is_empty()).map(str::to_owned);

@@ -30,7 +30,7 @@ pub fn summarise(
     if kept.len() < summary.kept.len() {
         return Err("a message that is kept has no id");
     }
-    // The id must depend on the summary, too: two summaries may follow the same message.
+    // The ids must depend on the summary as well: two summaries may follow the same message.
     let of = format!("{} {} {}", newest.id, source.len(), summary.text);
     let boundary = uuid(&of, "boundary");
     let anchor = uuid(&of, "summary");
@@ -76,7 +76,7 @@ struct Newest {
 }
 
 impl Newest {
-    /// Reads the record of an entry. `None` if the entry has no id.
+    /// Reads the record of an entry. `None` if the entry has no id, or its record is not JSON.
     fn from_entry(source: &dyn Source, entry: &Entry) -> Option<Newest> {
         let line = source.at(entry.record.span);
         let record = Document::parse(&line).ok()?.root;

@@ -90,7 +90,7 @@ pub fn after_last_record(
     if let Some(turn) = &last.turn {
         lines.push("turn_context", turn);
     }
-    // Codex, too, estimates four bytes per token.
+    // Four bytes are counted as one token, as Codex does.
     if let Some(count) = last.count.and_then(|count| count.with(history.len() as u64 / 4)) {
         lines.push("event_msg", &count);
     }
@@ -178,7 +178,8 @@ impl Nth {
     }
 }
 
-/// Whether Codex can read the item. One item that it cannot read makes the whole record unreadable.
+/// Whether Codex can read the item. One item that Codex cannot read makes the whole record
+/// unreadable.
 fn is_sound(line: &[u8], item: &raw::Item, entry: &Entry) -> bool {
     let kind = item.kind.as_ref().map(|kind| &line[kind.clone()]);
     let understood = !entry.blocks.iter().any(|block| match block {

@@ -40,7 +40,7 @@ pub fn origin(line: &[u8]) -> Option<Origin> {
     let payload = record.payload.filter(|_| &*kind == "session_meta")?;
     let meta = raw::Meta::at(line, &payload).ok()?;
     let parent = meta.source.sub_agent.and_then(|sub_agent| {
-        // Every sub-agent states the id of the session, also one that another sub-agent started.
+        // Every sub-agent states the id of the session, even if another sub-agent started it.
         let session = at.maybe(meta.session.as_ref());
         let own = at.maybe(meta.id.as_ref());
         let parent = at.maybe(sub_agent.spawned.parent.or(meta.parent).as_ref());

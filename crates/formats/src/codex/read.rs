@@ -161,8 +161,8 @@ impl Reader {
         self.prompt_items.extend(items::is_prompt(at, raw).then_some(item));
     }
 
-    /// Completes the entries of a record that a model sees, which are added at the end of the
-    /// context.
+    /// Completes the entries of a record that a model sees, with their ids, times and responses.
+    /// The entries are added at the end of the context.
     fn entries(
         &mut self,
         session: &SessionReader<'_>,
@@ -195,7 +195,9 @@ impl Reader {
         RecordContent { entries, copies: Vec::new(), effect: ContextEffect::Adds }
     }
 
-    /// Reads a compaction, which replaces everything before it.
+    /// Reads a compaction. Its replacement history takes the place of the whole context. A
+    /// compaction in an old rollout has no such history: the messages of the user stay, and a
+    /// summary follows.
     fn compacted(
         &mut self,
         session: &mut SessionReader<'_>,
@@ -252,7 +254,8 @@ impl Reader {
         copies(at, what)
     }
 
-    /// Removes the last turns: the context ends before the user messages that began them.
+    /// Removes the last `turns` turns from the context, or all turns if there are fewer. The
+    /// context then ends before the user message that began the first of them.
     fn roll_back(&mut self, transcript: &mut Transcript, turns: u64) {
         let Some(skipped) = usize::try_from(turns).ok().and_then(|turns| turns.checked_sub(1))
         else {

@@ -41,7 +41,7 @@ pub fn rewrite(
     let mut places = splices.iter().map(|(_, at)| *at);
     let first = places.find(|at| known.contains(&transcript.items[at.item()].record().span));
     let Some(at) = first else { return Ok(splices) };
-    // Codex, too, estimates four bytes per token.
+    // Four bytes are counted as one token, as Codex does.
     if let Some(line) = append::count(source, sent / 4).filter(|it| (it.len() as u64) < saved) {
         let span = Span { start: source.len(), end: source.len() };
         splices.push((Splice { span, with: line.into() }, at));

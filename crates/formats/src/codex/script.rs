@@ -170,7 +170,7 @@ impl Scan<'_> {
         None
     }
 
-    /// Skips a comment, if one begins here.
+    /// Skips a comment, if one begins here. Returns whether one did.
     fn comment(&mut self) -> bool {
         let rest = &self.script[self.pos..];
         let len = if rest.starts_with(b"//") {

@@ -284,8 +284,8 @@ fn output(former: &Value<'_>) -> Option<Output> {
     })
 }
 
-/// The output in a result that is stored as a string of JSON: its first member of [`SAYS`] that is
-/// a text. The whole string if it is not JSON, or has no such member.
+/// The output in a result that is stored as a string of JSON: the first of its members in [`SAYS`]
+/// that is a text and is not blank. The whole string if it is not JSON, or has no such member.
 fn result_text(literal: &Value<'_>) -> Text {
     let inner = DecodedLiteral::decode(literal.raw(), literal.span().start);
     if let Ok(document) = Document::parse(&inner.text) {

@@ -19,7 +19,7 @@ enum Shape {
     Text,
 }
 
-/// Whether the bytes begin rows as lines, or a transcript.
+/// Whether the bytes begin a source in one of Cursor's formats: rows as lines, or a transcript.
 pub fn sniff(head: &[u8]) -> bool {
     shape(head).is_some()
 }

@@ -32,7 +32,8 @@ pub fn read(digits: &str) -> State {
     state
 }
 
-/// The next field: its number, and its bytes if it has a length.
+/// The next field: its number, and its bytes if it is a field with a length. `None` if the field is
+/// malformed.
 fn field<'a>(rest: &mut &'a [u8]) -> Option<(u64, Option<&'a [u8]>)> {
     let tag = varint(rest)?;
     let value = match tag & 7 {

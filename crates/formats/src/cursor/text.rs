@@ -147,8 +147,8 @@ impl Reader {
         if words.is_empty() && part.kind == Kind::Words {
             return;
         }
-        // Copied, not a span of the source: a text that begins with a quote would be read as a
-        // literal.
+        // The text is copied and is no span of the source: a text that begins with a quote would be
+        // read as a literal.
         let text = Text::Owned(words.as_ref().into());
         entry.blocks.push(match part.kind {
             Kind::Words => Block::Text(text),

@@ -28,8 +28,8 @@ pub fn reaches(transcript: &Transcript, item: usize) -> bool {
 ///
 /// # Errors
 ///
-/// [`Unwritable`] if an entry that an edit names has no id, or an id that another entry has, too;
-/// or if the entry is not as a log has it.
+/// [`Unwritable`] if an entry that an edit names has no id, or the same id as another entry; or if
+/// the entry is not as a log has it.
 pub fn append(
     transcript: &Transcript,
     source: &dyn Source,
@@ -252,7 +252,7 @@ fn id(transcript: &Transcript, item: usize) -> Option<&str> {
     transcript.items[item].entry()?.id.as_deref()
 }
 
-/// The positions of the blocks of each entry of a line, by its id.
+/// The positions of the lists of blocks in a line, by the id of their entry.
 fn places(source: &dyn Source, record: Span) -> HashMap<Box<str>, Span> {
     let line = source.at(record);
     let Ok(document) = Document::parse(&line) else { return HashMap::new() };

@@ -27,12 +27,12 @@ pub fn sniff(head: &[u8]) -> bool {
     id(head).is_some()
 }
 
-/// The id in the first line of a log; `None` if it is not a log.
+/// The id in the first line of a log; `None` if the bytes are not a log.
 pub fn id(head: &[u8]) -> Option<String> {
     in_header(head, |header| header.text_of("id").unwrap_or_default().into_owned())
 }
 
-/// The origin in the first line of a log; `None` if it is not a log.
+/// The origin in the first line of a log; `None` if the bytes are not a log.
 pub fn origin(head: &[u8]) -> Option<Origin> {
     in_header(head, origin_in)
 }
@@ -88,7 +88,7 @@ pub struct Log {
     emptied: HashSet<usize>,
     /// The original item of each item that an edit made.
     originals: HashMap<usize, usize>,
-    /// The items that were cut, for each item that replaces a cut.
+    /// The items that each cut removed, by the item with the text that replaces them.
     cuts: BTreeMap<usize, Vec<usize>>,
     /// How to undo each compaction that is in effect, the oldest first.
     undo: Vec<Undo>,
@@ -358,7 +358,8 @@ impl Log {
         held
     }
 
-    /// Reads a summary, which replaces everything before the first kept entry.
+    /// Reads a summary, which replaces everything from the end of the prompt to the first kept
+    /// entry, or to the end of the context if no entry is kept.
     fn summary(&mut self, root: &Value<'_>, record: Record) {
         let Some(text) = root.string("text") else { return };
         let kept = root.text_of("kept").and_then(|id| self.places.get(&*id).copied());

@@ -260,7 +260,7 @@ fn word(kind: ToolKind) -> String {
     serde_json::to_string(&kind).unwrap_or_else(|_| "\"other\"".to_owned())
 }
 
-/// Appends a valid JSON value unchanged, and any other text as a string.
+/// Appends a valid JSON value, written on one line, and any other text as a string.
 fn value(line: &mut Vec<u8>, text: &str) {
     if epitome_json::check(text.as_bytes()).is_ok() {
         one_line(line, text)

@@ -73,7 +73,7 @@ pub fn summarise(
         return Err("what is kept begins with results of calls that are not kept");
     }
     let time = last.time.as_deref().unwrap_or("1970-01-01T00:00:00.000Z");
-    // The id must depend on the position, too: the same summary may be used again after another
+    // The ids must also depend on the position: the same summary may be used again after another
     // one.
     let place = source.len().to_string();
     let last_id = last.id.as_deref().unwrap_or_default();

@@ -30,7 +30,7 @@ impl Log {
         }
     }
 
-    /// Replaces the history with the messages from `next` on.
+    /// Empties the history. The messages that replace it have numbers from `next` on.
     pub fn clear(&mut self, next: usize) {
         self.order.clear();
         self.at.clear();

@@ -16,7 +16,7 @@ use super::raw::{self, Content};
 use super::tools::{self, TOOLS};
 use crate::place::RecordBytes;
 
-/// A description of a call that is longer than this, in bytes, is taken to repeat its arguments.
+/// A call's description of more than this many bytes is taken to repeat the arguments of the call.
 const DESCRIPTION: u64 = 200;
 
 /// Beginnings of texts in the user's role that a resume leaves out.
@@ -44,7 +44,8 @@ pub struct Message {
     pub sent: bool,
 }
 
-/// Marks a placeholder id: it precedes the name of the tool if a call or result has no id.
+/// The first character of a placeholder id, which a call or result without an id gets. The name of
+/// the tool follows.
 const NO_ID: char = '\0';
 
 /// Assigns ids to calls and results without one: those of the same tool are numbered.
@@ -136,7 +137,7 @@ fn user(at: &RecordBytes<'_>, raw: &raw::Message, words: &str) -> Entry {
     let parts = raw.content.as_ref().map_or(&[][..], |content| &content.parts);
     let answers = parts.iter().any(|part| part.response.is_some());
     let mut texts = parts.iter().filter_map(|part| part.text.as_ref());
-    // The stub of a picture does not make this a message of the user. Another text must be in it.
+    // A message whose only texts are stubs of pictures is not a message of the user.
     let speaks = raw.content.as_ref().is_some_and(|content| content.kind == Kind::String)
         || texts.any(|text| !is_left_by_recipe(&at.text(text)));
     let mut blocks: Vec<Block> = whole_text(at, raw.content.as_ref()).into_iter().collect();

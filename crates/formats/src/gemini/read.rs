@@ -326,7 +326,7 @@ fn restore(first: &mut HashMap<Box<str>, Vec<Span>>, output: &mut Output) {
     }
 }
 
-/// The spans of the content of a result: its text, and pictures next to it.
+/// The spans of the content of a result: its text, and the pictures and opaque parts next to it.
 fn spans(output: &Output) -> Vec<Span> {
     let image_spans = output.parts.iter().filter_map(|part| match part {
         Part::Image(image) => Some(image.whole),

@@ -273,7 +273,8 @@ fn compacted(messages: &[Message]) -> Vec<usize> {
     with_tail_behind(messages, back)
 }
 
-/// Moves the request for a summary and the summary before the messages that were kept.
+/// Puts the messages that were kept after the request for a summary and the summary, in the order
+/// in which they are sent. Other messages stay in their order.
 fn with_tail_behind(messages: &[Message], order: Vec<usize>) -> Vec<usize> {
     let request = order.iter().rposition(|&idx| messages[idx].tail().is_some());
     let Some(request) = request else { return order };

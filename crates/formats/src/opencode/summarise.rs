@@ -194,7 +194,8 @@ impl Session {
         }
     }
 
-    /// The id of the first kept message.
+    /// The id of the first kept message. The error says why OpenCode could not keep the items
+    /// `kept`.
     fn begins_with(
         &self,
         transcript: &Transcript,

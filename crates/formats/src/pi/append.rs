@@ -12,8 +12,8 @@ use super::{SHAPES, raw};
 use crate::lines;
 use crate::place::RecordBytes;
 
-/// Returns why pi would ignore `context_edit` entries in a session, which require version 3; `None`
-/// if it would not.
+/// Returns why pi would ignore `context_edit` entries in a session. `None` if the session has
+/// version 3, which these entries require.
 pub fn passed_over(transcript: &Transcript) -> Option<&'static str> {
     let is_today = transcript.head.version.as_deref() == Some("3");
     (!is_today).then_some("only sessions of version 3 have them")

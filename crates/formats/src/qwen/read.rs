@@ -139,7 +139,7 @@ fn role(record: &Value<'_>, message: &Value<'_>, entry: &Entry) -> Role {
     }
 }
 
-/// The entry of a message in the form of Gemini's API. `is_summary` is whether its first text is a
+/// The entry of a message in the form of Gemini's API. `is_summary` is whether its texts are a
 /// summary.
 fn entry_of(message: &Value<'_>, is_summary: bool) -> Entry {
     let mut entry = Entry::default();
