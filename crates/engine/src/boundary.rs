@@ -8,8 +8,8 @@ use epitome_model::{Block, Entry, Role, Source, Transcript};
 pub(crate) enum CutPlace {
     /// Divide at this index of the context.
     At(usize),
-    /// At no index in the wanted range would the kept part begin with reasoning. This is the last
-    /// index before that range at which it would.
+    /// The kept part would begin with reasoning at no index in the wanted range. This is the last
+    /// index before that range at which the kept part would begin with reasoning.
     Before(usize),
 }
 
@@ -56,8 +56,8 @@ pub(crate) fn with_reasoning_in(
     (turn..least).rev().find(begins).map_or(CutPlace::At(end), CutPlace::Before)
 }
 
-/// The entry at an index of the context; `None` if the context is shorter, or if its item there is
-/// no entry.
+/// The entry at an index of the context; `None` if the context is shorter, or if the item at that
+/// index is no entry.
 fn sent_at(transcript: &Transcript, at: usize) -> Option<&Entry> {
     transcript.items[*transcript.context.get(at)?].entry()
 }
@@ -79,8 +79,9 @@ fn begins_with_reasoning(transcript: &Transcript, source: &dyn Source, at: usize
     }
 }
 
-/// The index in the context of the first of the user messages at its end, which the model has not
-/// answered. The length of the context if it does not end with a user message.
+/// The index in the context of the first user message after which only user messages follow: the
+/// model has not answered these messages. The length of the context if the context does not end
+/// with a user message.
 pub(crate) fn current_request(transcript: &Transcript) -> usize {
     let context = transcript.context.iter();
     let request = context.rev().take_while(|&&item| {

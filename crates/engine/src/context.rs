@@ -6,13 +6,14 @@
 //!
 //! The line of a compaction holds the edited versions of entries, or the text of a summary, a
 //! digest or a cut. In the transcript of the log these are new items, after all others. An edited
-//! version has the id of its original, which stays in the list of items; the context then contains
-//! the new item in its place.
+//! version has the id of its original. The original stays in the list of items, but the context
+//! contains the new item instead.
 //!
-//! [`Machine`] decides what is done next, and does nothing itself: [`Context::step`] asks it, does
-//! what it says (in `run`, `fallback` and `question`), and reports the result to it. A compaction
-//! may take several steps, for example passes and then a summary. Each step that changes the
-//! context is a line of the log, and [`Context::undo`] takes all of them back together.
+//! [`Machine`] decides what is done next, and does nothing itself: [`Context::step`] asks the
+//! machine, does what the machine says (in `run`, `fallback` and `question`), and reports the
+//! result to the machine. A compaction may take several steps, for example passes and then a
+//! summary. Each step that changes the context is a line of the log, and [`Context::undo`] takes
+//! all of them back together.
 
 mod api_json;
 mod append;
@@ -106,7 +107,7 @@ pub struct Context {
 /// What has been read from the log, so that it need not be read again.
 #[derive(Clone, Default)]
 struct Knowledge {
-    /// The lines of the results in the context. A new result may repeat such lines.
+    /// The lines of the results in the context. Ingest can leave such lines out of a new result.
     seen: SeenLines,
     /// The state of `seen` at the last response of the model.
     answered: SeenMark,
@@ -119,9 +120,9 @@ struct Knowledge {
 }
 
 impl Knowledge {
-    /// Reads the calls of the whole log, and empties the index for digests. Called when a log was
-    /// resumed, when its last lines were removed, and when the context has gone back to an earlier
-    /// message.
+    /// Reads the calls of the whole log, and empties the index for digests. Called when a context
+    /// is made from a log, when the last lines of the log were removed, and when the context has
+    /// gone back to an earlier message.
     fn reread(&mut self, log: &ContextLog) {
         let mut calls = Calls::default();
         for (item, entry) in log.parsed().transcript().entries() {
@@ -145,7 +146,7 @@ struct Summarising {
     spent: AskTotals,
     /// A compaction that the user, the model or a program has requested.
     request: Option<CompactionRequest>,
-    /// The outcome of the last requested compaction.
+    /// The outcome of the last requested compaction; `None` until that compaction is done.
     outcome: Option<Outcome>,
 }
 
@@ -177,8 +178,9 @@ impl fmt::Debug for Context {
 pub enum Next {
     /// Send the request: [`Context::view`] or [`Context::unchanged_view`] returns its content.
     Send,
-    /// Ask a model this question, and pass its reply to [`Context::answer`]. Then call
-    /// [`Context::step`] again: a long history takes several questions.
+    /// Ask a model this question, and pass the reply of the model, or the reason why there is none,
+    /// to [`Context::answer`]. Then call [`Context::step`] again: a long history takes several
+    /// questions.
     Ask(Question),
 }
 
@@ -358,8 +360,9 @@ impl Context {
         let summary = match rule.map_or(SummaryRole::User, |rule| rule.role) {
             SummaryRole::User => SummaryAs::User,
             SummaryRole::Acknowledged => SummaryAs::Acknowledged,
-            // A digest that is the only message is sent as a user message. It stays one when
-            // messages follow, so that the request still begins with the same bytes (prompt cache).
+            // A digest is always sent as a user message. If it is the only message, no other role
+            // is possible. If messages follow, the request still begins with the same bytes (prompt
+            // cache).
             SummaryRole::System if self.is_digested() => SummaryAs::User,
             SummaryRole::System => SummaryAs::System,
         };
@@ -409,8 +412,8 @@ impl Context {
                         continue;
                     }
                     self.attempt.sent = self.transcript().items.len();
-                    // `run` resets this too, but an attempt may begin with a digest instead of
-                    // `run`: it does if the window is full while the circuit breaker is open.
+                    // `run` resets this as well. But an attempt begins with a digest, without
+                    // `run`, if the window is full while the circuit breaker is open.
                     self.attempt.has_begun = false;
                     return Ok(Next::Send);
                 }
@@ -433,8 +436,9 @@ impl Context {
 
     /// Compacts the context now. The target is half of the recipe's target, and at most a quarter
     /// of the window without the reserve; if the recipe has no target, the passes remove all that
-    /// they can. A context with fewer tokens than `live.tool.min_tokens` of the recipe is not
-    /// changed. `focus` is what a digest should pay attention to. No summary is written here: see
+    /// they can. The context is not changed if its messages have fewer tokens than the recipe's
+    /// `live.tool.min_tokens` and fewer than the target. `focus` is what a digest should pay
+    /// attention to. No summary is written here: see
     /// [`ask_for_compaction`](Context::ask_for_compaction).
     ///
     /// ```
@@ -551,8 +555,8 @@ impl Context {
         self.setup.protected.push(text.into());
     }
 
-    /// Sets the model that writes summaries. The length of questions depends on its window, and not
-    /// on the window of the conversation's model.
+    /// Sets the model that writes summaries. The length of questions depends on the window of this
+    /// model, and not on the window of the conversation's model.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -572,9 +576,9 @@ impl Context {
         self.setup.writer = Some(writer);
     }
 
-    /// Takes the last compaction back, with all its steps. Returns whether there was one. After
-    /// that, only a full window is compacted, until the context has grown by 5 per cent or a
-    /// compaction is requested.
+    /// Takes the last compaction back, with all its steps. Returns whether there was one. After an
+    /// undo the context is compacted only if the window is full, until it has grown by 5 per cent
+    /// or a compaction is requested.
     ///
     /// ```
     /// # use epitome_model::Tokens;
@@ -666,7 +670,7 @@ impl Context {
         self.machine.events()
     }
 
-    /// All bytes of the log. They equal the content of the journal.
+    /// All bytes of the log. If there is a journal, its content is the same.
     pub fn log(&self) -> &[u8] {
         self.log.bytes()
     }

@@ -27,8 +27,8 @@ pub(crate) struct Chosen {
 }
 
 impl Digesting<'_, '_> {
-    /// Makes the digest. `None` if the old part is empty or consists of a summary, or if no line of
-    /// it is worth keeping.
+    /// Makes the digest. `None` if the old part has nothing to digest (see
+    /// [`says_more_than_a_summary`]), or if no line of it is worth keeping.
     ///
     /// `find_originals` receives the items that go and those that stay, and returns the originals
     /// of those that go: the digest is made of these. `tokens` counts an item that stays.

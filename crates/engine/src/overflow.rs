@@ -118,7 +118,8 @@ fn numbers(message: &str, from: &str, order: Numbers) -> (Option<Tokens>, Option
             (found.next(), asked)
         }
     };
-    // A number below the limit is the size of a part of the request, or of the response.
+    // A number that does not exceed the limit is the size of a part of the request, or of the
+    // response.
     (limit, asked.filter(|asked| limit.is_none_or(|limit| *asked > limit)))
 }
 

@@ -173,9 +173,9 @@ impl<'a, S: Source> PreparedCompaction<'a, S> {
         if_read(&session.source, tried)
     }
 
-    /// Makes a compaction in the default way of this agent: in the agent's own way, without the
-    /// edits that this way cannot express, if that is the default and possible in this session;
-    /// otherwise into the records.
+    /// Makes a compaction in the default way of this agent. If that is the agent's own way, and
+    /// possible in this session, the edits that it cannot express are left out. Otherwise the edits
+    /// are written into the records.
     ///
     /// # Errors
     ///
@@ -269,8 +269,8 @@ impl<'a, S: Source> Stages<'a, '_, S> {
         View::new(transcript, source, self.counter).with_rule_files(&self.recipe.rule_files)
     }
 
-    /// Runs the stages of the recipe: a digest of the old part; or otherwise a middle cut, and the
-    /// passes over what it leaves.
+    /// Runs the stages of the recipe: a digest of the old part, or else a middle cut, and the
+    /// passes over what the cut leaves. Plans no edits if the recipe's trigger is not reached.
     fn plan(&self, way: Way) -> Result<Staged<'a, S>> {
         let mode = mode_of(way, self.session)?;
         let stages = &self.recipe.stages.stored;
@@ -317,8 +317,8 @@ impl<'a, S: Source> Stages<'a, '_, S> {
         }
     }
 
-    /// Writes those edits of a plan that can be expressed in the given way; none, and adds a note,
-    /// if an appended record would save too little.
+    /// Writes those edits of a plan that can be expressed in the given way. If an appended record
+    /// would save too little, writes none and adds a note.
     fn write(
         &self,
         way: Way,

@@ -138,9 +138,9 @@ impl Context {
         self.all_or_nothing(|context| context.push_all(&read, billed))
     }
 
-    /// Adds the response of a model, with the tokens that its provider counted. Returns its calls
-    /// in order, with the ids they have in the context: if an earlier call has the same id, the new
-    /// one gets another.
+    /// Adds the response of a model, with the tokens that its provider counted. Returns the calls
+    /// of the response in order, with the ids they have in the context: if an earlier call has the
+    /// same id, the new one gets another.
     ///
     /// ```
     /// use epitome_engine::{Context, Setup};
@@ -159,7 +159,8 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// `Disk` if the log cannot be written; then nothing was added.
+    /// `Disk` if the log cannot be written; `Unreadable` if the response contains a result of a
+    /// call that does not exist or has its result already. Nothing was added then.
     pub fn push_response(&mut self, response: &Response) -> Result<Vec<ResponseCall>> {
         let source = Cow::Borrowed(&*response.source);
         let entries = vec![(false, response.entry.clone())];
@@ -317,7 +318,8 @@ impl Context {
     }
 
     /// Adds the entries of a parsed message. `number` is the number of the message among those that
-    /// a client passed, from 1; in the log, the last entry of the message has this number.
+    /// a client passed, from 1; `None` for a whole request body. In the log, the last entry of the
+    /// message has this number.
     fn push_parsed(&mut self, parsed: &ParsedMessage<'_>, number: Option<u64>) -> Result<()> {
         for (idx, (prompt, entry)) in parsed.entries.iter().enumerate() {
             let message = number.filter(|_| idx + 1 == parsed.entries.len());
@@ -325,7 +327,7 @@ impl Context {
             let usage = entry.usage;
             let speaker =
                 Speaker { role: entry.role, prompt: *prompt, model, usage, group: None, message };
-            // The text is copied into the log; the parsed message is dropped.
+            // The log gets a copy of the text: it does not refer to the parsed message.
             let item = self.log_entry(&speaker, &blocks_of(entry, &parsed.source()))?;
             self.take_entry(item, &speaker)?;
         }
@@ -407,7 +409,7 @@ pub(super) struct ParsedMessage<'m> {
     source: Cow<'m, [u8]>,
     /// The entries, each with a flag: whether it is part of the prompt.
     pub(super) entries: Vec<(bool, Entry)>,
-    /// The hash of the message's bytes; `None` for a message that is part of a request body.
+    /// The hash of the message's bytes; `None` for a whole request body and for a [`Response`].
     hash: Option<u64>,
 }
 
@@ -500,7 +502,8 @@ fn has_half_a_character(json: &str) -> bool {
     begun
 }
 
-/// The name of the first API for which the message is valid; `None` if there is none.
+/// The name of the first API for which the message is valid; `None` if there is none, or if the
+/// message contains an unpaired surrogate.
 fn elsewhere(message: &str) -> Option<&'static str> {
     if has_half_a_character(message) {
         return None;

@@ -61,8 +61,8 @@ impl Context {
             .map_err(|err| Error::new(ErrorKind::Refused, err.why))
     }
 
-    /// Adds a line that carries out a plan, if it violates no invariant; these are the invariants
-    /// with which a stored session is verified. The caller must count the context again.
+    /// Adds a line that carries out a plan, unless the line violates one of the invariants with
+    /// which a stored session is verified. The caller must count the context again.
     ///
     /// # Errors
     ///
@@ -82,8 +82,8 @@ impl Context {
         match violations.first() {
             None => self.log.keep(trial),
             Some(first) => {
-                // The line numbers of the violation are those of the log, which the caller does not
-                // know.
+                // The caller does not know the lines of the log, so the violation's line number is
+                // left out.
                 let what = format!("{} ({})", first.what, first.invariant);
                 self.log.discard(trial);
                 Err(Error::new(ErrorKind::Refused, what))
@@ -131,8 +131,8 @@ impl Changed<'_> {
     }
 }
 
-/// The plan with each item replaced by `place(item)`. Edits of items for which `place` returns
-/// `None` are left out.
+/// The edits and counts of a plan, with each item replaced by `place(item)`. Items for which
+/// `place` returns `None` are left out, together with their edits and counts.
 pub(super) fn moved(plan: &Plan, place: impl Fn(usize) -> Option<usize>) -> Plan {
     let edits = plan.edits.iter().filter_map(|PlannedEdit { edit, tokens }| {
         let at = edit.at.with_item(place(edit.at.item())?);

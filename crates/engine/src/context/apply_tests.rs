@@ -61,7 +61,7 @@ fn line_of(context: &Context, plan: &Plan) -> String {
     String::from_utf8(line).expect("UTF-8")
 }
 
-/// A log line that replaces an entry by itself, with `from` changed to `to`.
+/// A log line that edits an entry: in its blocks, the first `from` is replaced by `to`.
 fn replaced(context: &Context, item: usize, from: &str, to: &str) -> String {
     let entry = context.transcript().items[item].entry().expect("an entry");
     let record = context.log.bytes().at(entry.record.span);
@@ -97,7 +97,7 @@ fn a_live_context_refuses_edits_that_violate_an_invariant() {
     let mut context = context();
     let line = r#"{"type":"compaction","edits":[{"of":"1","blocks":[]}]}"#.to_owned() + "\n";
     assert_eq!(applied(&mut context, &line, edit(USER, Verb::Drop)).as_deref(), Some("tree"));
-    // An entry is shortened, and no edit in the plan says so.
+    // The line shortens an entry that no edit of the plan names.
     let line = replaced(&context, RESULT, "a result of a few words", "short");
     let plan = edit(REPLY, Verb::Replace("less".to_owned()));
     assert_eq!(applied(&mut context, &line, plan).as_deref(), Some("tree"));

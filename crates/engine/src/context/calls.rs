@@ -34,7 +34,8 @@ pub const NO_CALL: &str = "no call of ";
 /// accept these characters in ids.
 pub const AGAIN: &str = "_again_";
 
-/// The original id of a call whose id was made unique with [`AGAIN`].
+/// The original id of a call whose id was made unique with [`AGAIN`]. Any other id is returned as
+/// it is.
 pub fn without_again(id: &str) -> &str {
     match id.rsplit_once(AGAIN) {
         Some((made, n)) if !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()) => made,
@@ -54,9 +55,9 @@ impl OpenCalls {
     }
 
     /// Removes the call that a result answers, and returns the id of the call. A result names its
-    /// call by id, by the id that the call had before [`AGAIN`] made it unique, or, after
-    /// [`NO_CALL`], only by tool. If several calls match, the first is removed; `None` if no call
-    /// matches.
+    /// call by id, by the id that the call had before [`AGAIN`] made it unique, or only by tool,
+    /// after [`NO_CALL`]. The three are tried in this order, and the first call that matches is
+    /// removed. `None` if no call matches.
     pub fn answer(&mut self, id: &str) -> Option<Box<str>> {
         let name = id.strip_prefix(NO_CALL);
         let mut open = self.0.iter();
@@ -121,7 +122,8 @@ impl Calls {
         &self.open
     }
 
-    /// Adds an entry that was appended to the context.
+    /// Adds the calls of an entry that was appended to the context, and removes the open calls that
+    /// results in the entry answer.
     pub fn add(&mut self, item: usize, entry: &Entry, source: &dyn Source) {
         self.number_calls(item, entry, source);
         self.open.link(entry);

@@ -75,8 +75,8 @@ impl Counts {
         self.add_to_sums(item, transcript, source);
     }
 
-    /// Replaces the sizes of an item in the sums by those of its edited version, `new`. The edited
-    /// version has as many messages, turns and results as the original.
+    /// In the sums, replaces the size of the item `old` by the size of its edited version, the item
+    /// `new`. Both must count as the same number of blocks, messages, turns and results.
     pub fn replace(
         &mut self,
         old: usize,

@@ -1,4 +1,5 @@
-//! The digest stage: the old part of the context becomes one entry that consists of its own lines.
+//! The digest stage: one entry replaces the old part of the context. The entry consists of lines of
+//! that part.
 
 use std::collections::BTreeMap;
 
@@ -83,7 +84,7 @@ impl Context {
         // to.
         //
         // A kept part may have to begin earlier, with reasoning. If it exceeds half of the target
-        // for that reason, it is digested as well: it would leave no room for a digest.
+        // for that reason, it is digested as well: otherwise it would leave no room for a digest.
         let end = self.end_of_old(least, rule.tail(&view, target), least, Tokens(target.0 / 2));
         // The user's current request stays word for word.
         let end = end.min(current_request(transcript));

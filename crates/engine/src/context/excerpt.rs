@@ -49,8 +49,8 @@ impl Excerpt {
     }
 }
 
-/// The part of the context from the first of `items` to the end. The whole context if one of
-/// `items` is not in it.
+/// The end of the context, from the earliest of `items` on. The whole context if one of `items` is
+/// not in the context.
 pub fn from_first<'t>(transcript: &'t Transcript, items: &HashSet<usize>) -> &'t [usize] {
     let context = &transcript.context;
     let mut left = items.len();

@@ -51,8 +51,8 @@ impl Context {
 
     /// Replaces the old part by a digest, so that the context has far fewer than `limit` tokens:
     /// the recipe's target, and at most [`AIM`] per cent of the limit. If no digest can be that
-    /// small, the target is [`MOST`] per cent. Returns the reason if there can be none at all,
-    /// because what stays is too large or because it would violate an invariant.
+    /// small, the target is [`MOST`] per cent. Returns the reason if no digest is possible: what
+    /// stays is too large, or the digest would violate an invariant.
     pub(super) fn digest_within(
         &mut self,
         limit: Tokens,

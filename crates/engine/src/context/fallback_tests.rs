@@ -24,11 +24,11 @@ impl Journal for Nowhere {
 enum Bad {
     /// No model is configured.
     Absent,
-    /// It does not answer.
+    /// The model does not answer.
     Down,
-    /// It refuses every question as too long.
+    /// The model refuses every question as too long.
     TooLong,
-    /// It answers with this text and this reason for its end.
+    /// The model answers with this text, and gives this reason for stopping.
     Says(&'static str, fn() -> StopReason),
 }
 

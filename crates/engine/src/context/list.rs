@@ -32,8 +32,8 @@ pub struct ListChange {
 struct Prefix {
     /// Number of messages.
     len: usize,
-    /// The prompts among them that have another text in the list: the id of the entry in the log,
-    /// and the text in the list.
+    /// The prompts in this beginning whose text in the list differs from that in the log: the id of
+    /// the entry in the log, and the text in the list.
     prompts: Vec<(Box<str>, String)>,
 }
 
@@ -136,7 +136,7 @@ impl Context {
         let mut prefix = Prefix::default();
         let mut known = std::mem::take(&mut self.known.bytes);
         let message_items = self.log.parsed().message_items();
-        // The calls without a result after the messages compared so far.
+        // The calls to which the messages before index `linked` contain no result.
         let mut open = OpenCalls::default();
         let mut linked = 0;
         for (at, (message, items)) in messages.iter().zip(message_items).enumerate() {
@@ -158,8 +158,8 @@ impl Context {
         prefix
     }
 
-    /// Compares a message with the message of the context in `items`. `open` are the calls without
-    /// a result before it.
+    /// Compares a message with the message of the context in `items`. `open` are the calls to which
+    /// the messages before that one contain no result.
     fn compare(&self, api: &Api, message: &str, items: &[usize], open: &OpenCalls) -> Compared {
         let Ok(parsed) = ParsedMessage::read(api, message) else { return Compared::Other };
         // Items that the context added on its own come before those of the message.
@@ -172,7 +172,8 @@ impl Context {
         for (&item, (is_prompt, entry)) in items.iter().zip(&parsed.entries) {
             let was_prompt = transcript.head.prompt.contains(&item);
             let id = transcript.items[item].entry().and_then(|entry| entry.id.as_deref());
-            // A prompt is compared with its current text, any other entry with its original text.
+            // The entry of the log is compared in its current text if it is a prompt, and otherwise
+            // in its original text.
             let now = id.and_then(|id| self.log.parsed().item(id)).filter(|_| was_prompt);
             let original_entry = transcript.items[now.unwrap_or(item)].entry();
             let (Some(original_entry), Some(id), true) =

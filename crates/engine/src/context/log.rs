@@ -14,7 +14,8 @@ pub struct ContextLog {
     log: Log,
     lines: u64,
     journal: Option<Box<dyn Journal>>,
-    /// While lines are gathered: the offset at which they begin. They will be written together.
+    /// The offset at which the gathered lines begin, which will be written together. `None` unless
+    /// lines are being gathered.
     gathered: Option<usize>,
 }
 
@@ -194,7 +195,8 @@ impl ContextLog {
         });
     }
 
-    /// Ends an incomplete last line, so that it is a line of its own, which is ignored.
+    /// Ends an incomplete last line with a line feed: the next line then begins after it. The
+    /// incomplete line itself is ignored.
     fn end_line(&mut self) -> Result<()> {
         self.bytes.push(b'\n');
         self.write_from(self.bytes.len() - 1)

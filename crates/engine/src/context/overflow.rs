@@ -35,7 +35,7 @@ pub enum Recovery {
         /// Tokens of the next request without a summary.
         after: Tokens,
     },
-    /// The context cannot be made to fit.
+    /// The context cannot be made to fit, or the retry was refused as too long as well.
     Final {
         /// Descriptions of the largest parts of the context, the largest first.
         because: Vec<String>,
@@ -134,8 +134,9 @@ impl Context {
     }
 
     /// Runs the passes of a recipe until the context is within `limit`, in tokens as the provider
-    /// counts them. Tools and rule files that the context's own recipe exempts stay. If the plan
-    /// violates an invariant, nothing is changed, and an event reports it.
+    /// counts them. The tools that the context's own recipe exempts, and the files that it names as
+    /// rule files, are kept. If the plan violates an invariant, nothing is changed, and an event
+    /// reports it.
     pub(super) fn carry_out_within(
         &mut self,
         why: EventReason,
@@ -193,8 +194,8 @@ impl Context {
     /// The size that the retry may have, in the same tokens as [`tokens`](Context::tokens).
     fn fitting(&self, refusal: &Overflow) -> Tokens {
         let now = self.tokens();
-        // The limit is converted by the ratio of epitome's count of the refused request to the
-        // provider's count of it.
+        // If the provider states its own count of the refused request, the limit is converted by
+        // the ratio of the expected count to that count.
         let asked = refusal.asked.filter(|asked| *asked > Tokens(0));
         let limit = refusal.limit.map(|limit| match asked {
             Some(asked) => super::size::scaled(limit, now, asked),

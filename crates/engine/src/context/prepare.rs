@@ -158,10 +158,10 @@ impl Context {
     }
 
     /// Adopts a prepared compaction. Messages that were added in the meantime stay after it.
-    /// Returns whether it was adopted. It is not if the preparation is not done, if the context has
-    /// a pending question or has changed in another way, if nothing would become smaller, or if a
-    /// step would violate an invariant; then the context is unchanged. What the preparation spent
-    /// on summaries is counted in both cases. See [`Preparation`] for an example.
+    /// Returns false, and leaves the context unchanged, if the preparation is not done, if the
+    /// context has a pending question, if the context was changed otherwise than by new messages,
+    /// if the preparation removed nothing, or if a step would violate an invariant. What the
+    /// preparation spent on summaries is counted in both cases. See [`Preparation`] for an example.
     ///
     /// # Errors
     ///

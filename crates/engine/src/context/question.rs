@@ -55,7 +55,7 @@ impl Pending {
     }
 }
 
-/// The reason why there is no question, if that is no failure.
+/// The reason why there is no question if everything is kept. This is no failure.
 pub(super) const ALL_KEPT: &str = "everything is kept: there is nothing to summarise";
 
 impl Context {
@@ -132,7 +132,7 @@ impl Context {
         Ok(())
     }
 
-    /// Drops the pending question. What its earlier answers cost is still counted.
+    /// Drops the pending question and its summary. The cost of the answers so far is still counted.
     pub(super) fn drop_question(&mut self) {
         if let Some(pending) = self.ask.pending.take() {
             self.ask.spent += pending.spent();
@@ -179,7 +179,8 @@ impl Context {
     /// The index in the context at which the kept part begins: a summary or a digest may replace
     /// everything before it. The index is near `end` and, if possible, not before `least`; see
     /// [`with_reasoning`]. If only an index before `least` is possible, and more than `longest`
-    /// tokens would be kept from there on, everything is replaced.
+    /// tokens would be kept from there on, everything is replaced, unless a call of the last
+    /// response has no result.
     ///
     /// The last response stays with its results if one of its calls has no result. It stays as well
     /// if the model has not seen its results, the recipe keeps such results, and the response

@@ -40,8 +40,9 @@ pub struct Hit {
 }
 
 impl Context {
-    /// The removed content that a reference identifies: a text, or an image as a `data:` URL.
-    /// `None` if the log has no content with this reference.
+    /// The content of the log that a reference identifies: a text, an image as a `data:` URL, or
+    /// the messages that a middle cut removed, as JSON. `None` if the log has no content with this
+    /// reference.
     ///
     /// ```
     /// use epitome_model::{Ref, Tokens};
@@ -169,9 +170,9 @@ impl Context {
         }
     }
 
-    /// The whole results of calls, by the numbers that a digest gives to calls, from 1. If there
-    /// are several, each result is preceded by its number. `None` if none of the calls has a
-    /// result.
+    /// The whole results of calls, by the numbers that a digest gives to calls, from 1. If `calls`
+    /// is more than one number, each result is preceded by the number of its call. `None` if none
+    /// of the calls has a result.
     ///
     /// ```
     /// # use epitome_engine::{Context, MessagePart, Setup};
@@ -309,7 +310,7 @@ impl Context {
         texts
     }
 
-    /// The calls that the digest in the context replaces, as pairs of the call's id and its name in
+    /// The calls that the digest in the context names, as pairs of the call's id and its name in
     /// the digest: `#4`, or `#4–6` if the digest names several calls together. Empty without a
     /// digest. [`recall_calls`](Context::recall_calls) returns the results.
     ///

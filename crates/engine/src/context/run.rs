@@ -60,8 +60,8 @@ impl Context {
         self.conclude(why, before, outcome)
     }
 
-    /// Reports the result of passes and digest to the machine and to the request, if there is one.
-    /// Only a log that cannot be written is an error.
+    /// Reports the result of passes and digest to the machine, and to the requested compaction if
+    /// there is one. Returns an error only if the log cannot be written.
     pub(super) fn conclude(
         &mut self,
         why: EventReason,
@@ -86,8 +86,9 @@ impl Context {
         }
     }
 
-    /// Runs the passes of a recipe and writes their plan, except edits of the prompt and of hidden
-    /// copies, which are not sent to a model. Returns the number of edits of each pass.
+    /// Runs the passes of a recipe and writes their plan, except edits of the prompt, of items that
+    /// are not sent, and of hidden copies. Writes nothing if the edits save no tokens. Returns the
+    /// number of edits of each pass that were written.
     pub(super) fn carry_out(&mut self, recipe: &Recipe) -> Result<BTreeMap<String, u64>> {
         let transcript = self.log.parsed().transcript();
         let source = self.log.bytes();

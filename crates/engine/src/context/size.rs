@@ -50,7 +50,7 @@ impl Bill {
 
 impl Context {
     /// Sets the number of tokens that the provider counted for the context, including the last
-    /// response. Zero is ignored.
+    /// response. Zero is ignored, and so is every number while epitome itself counts no tokens.
     ///
     /// ```
     /// # use epitome_model::Tokens;
@@ -154,7 +154,7 @@ impl Context {
         ContextSize { tokens: self.tokens(), bytes, chars, results, turns, messages, counted }
     }
 
-    /// The number of tokens that the provider is expected to count.
+    /// The number of tokens that the provider is expected to count for the context.
     pub(super) fn tokens(&self) -> Tokens {
         self.bill.expect(self.counted())
     }
@@ -185,8 +185,8 @@ impl Context {
     }
 
     /// Counts the context again after its items have changed, and finds its open calls and the
-    /// lines of its results again. The provider's last count is of an earlier state, and is
-    /// dropped.
+    /// lines of its results again. The provider's last count is of an earlier state: from here on
+    /// only its ratio to epitome's count is used.
     pub(super) fn recount(&mut self) {
         self.bill.of_context = None;
         let transcript = self.log.parsed().transcript();

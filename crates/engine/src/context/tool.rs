@@ -60,7 +60,8 @@ pub struct Outcome {
     pub user: (u64, u64),
     /// Number of entries at the end that are sent unchanged.
     pub last: u64,
-    /// Why nothing was done, or less than possible; `None` if the compaction is complete.
+    /// Why nothing was done, or less than possible; `None` if the context was not small already and
+    /// no step failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_done: Option<NotDone>,
     /// The target in tokens, if the recipe or the caller has one.

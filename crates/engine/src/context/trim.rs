@@ -1,5 +1,5 @@
-//! What is done before every request, whatever the size of the context: above all the trim stage,
-//! which removes messages from the middle.
+//! What is done before every request, whatever its size: large new results are truncated, and the
+//! trim stage removes messages from the middle.
 
 use epitome_api::anthropic::messages_of;
 use epitome_error::{ErrorKind, Result};
@@ -25,7 +25,8 @@ impl Context {
         }
     }
 
-    /// Removes messages from the middle, if there are too many.
+    /// Removes messages from the middle, if there are too many. Does nothing while compactions are
+    /// suspended after an undo, or if an earlier cut violated an invariant.
     fn trim_middle(&mut self) -> Result<()> {
         let wants = !self.attempt.is_cut_refused && !self.machine.is_suspended(&self.gauge());
         let Some(rule) = self.setup.recipe.stages.live.trim.filter(|_| wants) else {

@@ -80,7 +80,7 @@ impl Refusal {
         Some(refusal)
     }
 
-    /// Adds the text of a message, and the error that it may end with, as JSON.
+    /// Adds a message: the error that the message may end with, as JSON, or else its text.
     fn add_message(&mut self, words: &str, depth: u32) {
         let json = words.find(['{', '[']).unwrap_or(words.len());
         self.add_wrapped(&words[json..], depth);

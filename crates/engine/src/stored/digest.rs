@@ -65,8 +65,8 @@ impl<'a, S: Source> Stages<'a, '_, S> {
     }
 }
 
-/// The index in the context of the first unit that is kept by turns, results or tokens: from there
-/// on everything stays unchanged. The length of the context if no unit is kept.
+/// The index in the context of the first unit that the keep rules for turns, results or tokens
+/// protect: from there on everything stays unchanged. The length of the context if no unit is kept.
 fn first_kept(transcript: &Transcript, kept: &KeptParts) -> usize {
     let units = units(transcript);
     let mut first =

@@ -1,10 +1,11 @@
-//! Notes: the parts of a recipe that a plan leaves out, and why.
+//! Notes: why a plan leaves out a part of its recipe, or does less than the recipe asks for.
 
 use std::fmt;
 
 use epitome_model::{Bytes, Tokens};
 
-/// A part of a recipe that was left out, and why. `Display` prints it as a sentence.
+/// Why a part of a recipe was left out, or why a compaction did less than its recipe asks for.
+/// `Display` prints the note as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
     /// Messages are not removed from the middle: the agent has no record for that, or the

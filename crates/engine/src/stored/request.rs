@@ -12,8 +12,8 @@ use crate::digest::{Chosen, Digesting, saves_enough};
 
 /// A digest of the old part of a request.
 ///
-/// The digest is made from the original request: results that are sent in a shorter form are whole
-/// in it, so that the digest can choose from all of their lines.
+/// The digest is made from the original request, in which results that are sent in a shorter form
+/// are still whole: the digest can choose from all of their lines.
 #[derive(Clone, Debug)]
 pub struct RequestDigest {
     /// The digest.

@@ -20,8 +20,9 @@ impl<'a, S: Source> PreparedCompaction<'a, S> {
     ///
     /// # Errors
     ///
-    /// `Refused` if this agent has no record of a summary, if this session cannot hold one, or if
-    /// the summary is longer than what it replaces; the error of reading the session.
+    /// `ReadOnly` if sessions of this format are never written; `Refused` if this agent has no
+    /// record of a summary, if this session cannot hold one, or if the summary is longer than what
+    /// it replaces; the error of reading the session.
     pub fn with_summary(
         text: &str,
         session: &'a Loaded<S>,
