@@ -15,8 +15,8 @@ use crate::model_address::ModelAddress;
 use crate::session_file::{SessionFile, stem};
 use crate::unread::UnreadErrors;
 
-/// An agent: where it keeps sessions, and how it uses them. A method that an agent does not
-/// override says that the agent lacks the feature.
+/// An agent: where it keeps sessions, and how it uses them. The default of a method either says
+/// that the agent lacks the feature, or derives the answer from other methods.
 pub trait Agent: Sync {
     /// The format of the agent's sessions.
     fn format(&self) -> &'static Format;
@@ -34,8 +34,8 @@ pub trait Agent: Sync {
     fn sessions(&self, environment: &Environment, unread: &mut UnreadErrors) -> Vec<SessionFile>;
 
     /// The sessions of sub-agents, if the agent keeps their files in the same folders as the files
-    /// of other sessions. The result may contain the other sessions, too.
-    /// [`find_session`](crate::find_session) searches it only if no session of
+    /// of other sessions. The result may also contain the other sessions.
+    /// [`find_session`](crate::find_session) searches the result only if no session of
     /// [`sessions`](Agent::sessions) matches.
     fn sub_agent_sessions(&self, _: &Environment, _: &mut UnreadErrors) -> Vec<SessionFile> {
         Vec::new()
@@ -214,7 +214,8 @@ pub struct NewSession<'a> {
     pub time: &'a Zoned,
 }
 
-/// An agent's own lock of a session. The agent does not open the session until this is dropped.
+/// An agent's own lock of a session. The agent does not open the session until this value is
+/// dropped.
 #[derive(Debug)]
 pub struct AgentLock {
     path: PathBuf,

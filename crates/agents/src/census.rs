@@ -1,5 +1,6 @@
-//! A census of all sessions on this machine, which decides whether the removed bytes in the archive
-//! are still needed. Everything that could not be read is part of the result.
+//! A census of all sessions on this machine, by which garbage collection decides whether the
+//! removed bytes in the archive are still needed. The errors of what could not be read are part of
+//! it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -117,8 +118,9 @@ impl Census {
         self.by_id.get(key).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether a file was found of the session, or of the session to which it belongs. Also true if
-    /// a file mentions the id of that session, unless the id is shorter than eight bytes.
+    /// Whether a file of the session was found, or, for a part of a session, a file of the whole
+    /// session. Also true if a file mentions the id of the whole session, unless that id is shorter
+    /// than eight bytes.
     pub fn knows(&self, key: &SessionKey) -> bool {
         let root = SessionKey::new(key.agent.clone(), root_of(&key.id));
         self.by_id.contains_key(key)
@@ -143,7 +145,7 @@ impl Census {
         // An empty folder may be the mount point of a missing disk, even in an agent's home.
         let folder = address.parent().unwrap_or(Path::new(""));
         // A sub-agent's file is in `<session>/subagents`, which is removed with the session. The
-        // folder that contains both is examined instead.
+        // folder that contains the session's file is examined instead.
         let of_part = folder.parent().and_then(Path::parent).filter(|_| folder.ends_with(PARTS));
         let folder = of_part.unwrap_or(folder);
         match has_entries(folder) {

@@ -52,7 +52,7 @@ impl Agent for Codex {
         environment.folder("CODEX_HOME", environment.home.join(".codex"))
     }
 
-    /// All rollouts, except those that a sub-agent of another rollout wrote.
+    /// All rollouts, except those of sub-agents whose parent is one of the rollouts found.
     fn sessions(&self, environment: &Environment, unread: &mut UnreadErrors) -> Vec<SessionFile> {
         let mut found = files(&self.folder(environment), unread);
         let ids: HashSet<String> = found.iter().map(|path| id(&stem(path)).to_owned()).collect();
@@ -166,7 +166,8 @@ fn id(stem: &str) -> &str {
 }
 
 /// The rollouts of the sub-agents of a rollout, and of their sub-agents. They are looked for in the
-/// same installation of Codex, or, if the file is outside of one, in its folder.
+/// same installation of Codex, or, if the rollout is outside of an installation, in the folder of
+/// the rollout.
 fn sub_agents(session: &Path, unread: &mut UnreadErrors) -> Vec<PathBuf> {
     let name = stem(session).into_owned();
     if !name.starts_with("rollout-") {
@@ -211,8 +212,8 @@ fn sub_agents(session: &Path, unread: &mut UnreadErrors) -> Vec<PathBuf> {
     }
 }
 
-/// Refuses a change of a rollout from byte `from` on if another rollout is a fork of it: a fork
-/// records how many bytes of this file are its beginning.
+/// Returns an error if a change of a rollout from byte `from` on would change the beginning of a
+/// fork: a fork records how many bytes of the rollout it begins with.
 ///
 /// # Errors
 ///

@@ -27,7 +27,7 @@ use crate::{AGENTS, find_agent};
 /// The result of looking a session up by a text that the user typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionMatch {
-    /// The session at this address. It is not checked whether there is one.
+    /// The session at this address. Whether there is a session at the address is not checked.
     File(PathBuf),
     /// Several sessions, each of which the text may mean.
     AnyOf(Vec<SessionFile>),
@@ -40,8 +40,8 @@ pub enum SessionMatch {
 pub struct FoundSessions {
     /// The sessions, ordered by path.
     pub sessions: Vec<SessionFile>,
-    /// Errors, with paths, of the agents' folders, files and databases that could not be read.
-    /// These may hold more sessions.
+    /// Errors, with paths, of the agents' folders, files and databases that could not be read and
+    /// may hold more sessions.
     pub unread: Vec<Error>,
 }
 

@@ -32,7 +32,8 @@ pub struct Launch {
     pub defaults: Vec<(&'static str, &'static str)>,
     /// Command-line arguments. They are inserted before the arguments of the user.
     pub arguments: Vec<String>,
-    /// A file that exists during the run. An argument names it.
+    /// A file that exists during the run. The run gets the path of the file with the option that
+    /// the file names.
     pub file: Option<LaunchFile>,
 }
 

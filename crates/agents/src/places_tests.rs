@@ -1,8 +1,8 @@
 //! The folders of agents, and the commands that resume a session, compared with recorded ones.
 //!
-//! A file `testing/fixtures/places/<agent>` has lines: `folder PATH [VARIABLE=VALUE…]` for its
-//! sessions when these variables are set and the home is `/u`; `session FILE ID` and `other FILE`
-//! for files in it; `hook FILE [VARIABLE=VALUE…]`; `resume COMMAND`.
+//! A file `testing/fixtures/places/<agent>` has lines: `folder PATH [VARIABLE=VALUE…]` for the
+//! folder of the agent's sessions if these variables are set and the home is `/u`; `session FILE
+//! ID` and `other FILE` for files in it; `hook FILE [VARIABLE=VALUE…]`; `resume COMMAND`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

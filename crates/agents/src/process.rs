@@ -3,7 +3,7 @@
 #[cfg(target_os = "linux")]
 use std::path::Path;
 
-/// Whether a process with this id exists.
+/// Whether a process with this id exists. True on systems where that cannot be found out.
 pub fn is_running(process: u32) -> bool {
     name_of(process).is_some()
 }
@@ -26,7 +26,8 @@ pub(crate) fn name_of(pid: u32) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// Systems without a way to ask: every id is assumed to be that of a running process.
+/// The name is unknown on systems other than Unix: every id is assumed to be that of a running
+/// process.
 #[cfg(not(unix))]
 pub(crate) fn name_of(_: u32) -> Option<String> {
     Some(String::new())
