@@ -75,8 +75,9 @@ pub fn apply_to(
     Ok(generation)
 }
 
-/// The spans that a compaction in place removes, each with a description. The description neither
-/// names the pass that removes the span nor refers to a file with the same text.
+/// The spans of the session that are no longer sent after the compaction, each with a description.
+/// The description neither names the pass that removes the span nor refers to a file with the same
+/// text.
 pub fn removed_pieces<S: Source>(
     planned: &PreparedCompaction<'_, S>,
     counter: &dyn Counter,

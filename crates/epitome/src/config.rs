@@ -79,7 +79,7 @@ pub struct Config {
     keyed: BTreeMap<&'static str, Key>,
     /// Additional files with rules for secrets, which are used in every search for secrets.
     pub rules: Vec<PathBuf>,
-    /// The fixed time, if `EPITOME_NOW` is set, which tests do.
+    /// The fixed time in `EPITOME_NOW`, which tests set. `None`: the current time is used.
     now: Option<Timestamp>,
 }
 

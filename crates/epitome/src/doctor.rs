@@ -43,7 +43,7 @@ pub struct KeepState {
     pub is_running: bool,
     /// Whether there are versions.
     pub has_versions: bool,
-    /// The service that was installed to keep them.
+    /// The service that was installed to keep versions, if there is one.
     pub service: Option<InstalledState>,
     /// What deserves attention.
     pub findings: Vec<Finding>,

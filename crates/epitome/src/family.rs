@@ -13,7 +13,8 @@ use epitome_agents as agents;
 /// such as a log of all versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Family {
-    /// The number of files or sets of rows, including the session's own.
+    /// The number of files, including the session's own. In a database, the rows of one session
+    /// count as one file.
     pub files: u64,
     /// The total length of the files and rows.
     pub disk_bytes: Bytes,

@@ -58,13 +58,13 @@ pub struct ForgetReport {
 pub struct ForgetPlace {
     /// What kind of a place it is.
     pub kind: PlaceKind,
-    /// Its name: a path, or an agent and a session.
+    /// The name of the place: a path, or an agent and a session.
     pub name: String,
     /// The number of versions, pieces, packs, files or occurrences: see the kind.
     pub count: u64,
-    /// What is done there.
+    /// What is done at the place.
     pub action: ForgetAction,
-    /// Why nothing could be done there, if something should have been.
+    /// Why nothing could be done at the place, if something should have been done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

@@ -87,21 +87,23 @@ pub struct Keeper<'a> {
     pub rules: RetentionRules,
     /// When the rules were applied last.
     pruned: Option<Instant>,
-    /// For each path, a state of the file that the vault has.
+    /// For each path, the state of the file when the vault had its content.
     known: HashMap<PathBuf, Known>,
-    /// For each session that was read for this purpose, whether it is kept because of the folder in
-    /// which it was run.
+    /// For each session that was read to find the folder in which it was run: whether the session
+    /// is kept because of that folder.
     in_project: HashMap<PathBuf, bool>,
     /// The files that the last scan found, by path.
     listed: HashMap<PathBuf, Candidate>,
 }
 
-/// A state of a file that the vault has.
+/// The state of a file when the vault had its content. A file in the same state did not change
+/// since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     /// A file with this stamp.
     File(FileStamp),
-    /// Rows or many files: the time when they were last modified, and their total length.
+    /// The rows of a session in a database, or a session of many files: the time when they were
+    /// last modified, and their total length.
     Listed(SystemTime, Bytes),
 }
 
@@ -200,7 +202,8 @@ struct Candidate {
     session: String,
     part: Option<String>,
     path: PathBuf,
-    /// When it was last modified, and its length, as the list of sessions states them.
+    /// When the session was last modified, and its length, as the list of sessions states them.
+    /// `None` for a file that belongs to a session.
     listed: Option<(SystemTime, Bytes)>,
 }
 
@@ -287,9 +290,9 @@ impl<'a> Keeper<'a> {
         Err(self.never_current())
     }
 
-    /// Keeps what is new in the files at these paths, which have changed. If one of them is not
-    /// known, the sessions of its agent are listed again. Paths outside of agents' folders are
-    /// ignored.
+    /// Keeps what is new in the files at these paths, which have changed. If a file is unknown or
+    /// does not exist any more, the sessions of the agent in whose folder it is are listed again.
+    /// Paths outside of agents' folders are ignored.
     ///
     /// # Errors
     ///
@@ -320,8 +323,8 @@ impl<'a> Keeper<'a> {
         Err(self.never_current())
     }
 
-    /// Keeps what changes until it is stopped by the [`Stopper`] of `watch`, and calls `each` with
-    /// what each scan did. Everything is scanned at the beginning and every `every`; `None` means
+    /// Keeps what changes, until the [`Stopper`] of `watch` ends the waiting. Calls `each` with the
+    /// report of each scan. Everything is scanned at the beginning and every `every`; `None` means
     /// every 10 minutes, or every 30 seconds where the system does not tell of changes.
     ///
     /// # Errors
@@ -364,7 +367,7 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Watches the folders of agents, and those of sessions elsewhere.
+    /// Watches the folders of agents, and the folders of sessions that are outside of these.
     fn add_folders(&self, watch: &mut FolderWatch) {
         for agent in AGENTS.iter().filter(|it| self.agent.is_none_or(|name| name == it.name())) {
             // The folder of a database may hold many other files, whose changes say nothing about
@@ -522,7 +525,8 @@ impl<'a> Keeper<'a> {
     /// All files of an agent (`None`: of all agents) that exist and are kept.
     fn candidates(&mut self, agent: Option<&str>) -> (Vec<Candidate>, ScanReport) {
         let FoundSessions { sessions, mut unread } = agents::all(&self.config.agents, agent);
-        // Without this list, forgotten sessions would be kept again.
+        // Without this list, forgotten sessions would be kept again. So if it cannot be read,
+        // nothing is kept.
         let forgotten = match Forgotten::read(self.config) {
             Ok(forgotten) => forgotten,
             Err(err) => {
@@ -630,8 +634,9 @@ impl Candidate {
         }
     }
 
-    /// For rows or many files, the state that the list of sessions states. If it is the same in two
-    /// lists, they did not change.
+    /// For the rows of a session in a database or a session of many files: the state that the list
+    /// of sessions states. If the state is the same in two lists, the session did not change
+    /// between them. `None` for a single file.
     fn listed(&self) -> Option<Known> {
         let is_file = matches!(Place::parse(&self.path), Place::File(_));
         let (modified, size) = self.listed.filter(|_| !is_file)?;
@@ -684,8 +689,8 @@ pub fn is_running(config: &Config) -> bool {
     file.is_ok_and(|file| matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)))
 }
 
-/// The name of a file that belongs to a session: the file's name without its extension, or the name
-/// of the rows.
+/// The name of a file that belongs to a session: the file's name without its extension or, for rows
+/// of a database, what follows `#` in their address.
 fn part_name(path: &Path) -> String {
     match rows::split(path) {
         Some((_, name)) => name.to_owned(),

@@ -119,7 +119,8 @@ pub struct SessionInfo {
     pub usage: Option<Vec<DayUsage>>,
     /// The model of the last response, if it is recorded.
     pub model: Option<String>,
-    /// The context window of that model in tokens, if the table of models has it.
+    /// The context window of the model of the last response, in tokens, if the table of models has
+    /// it.
     pub window: Option<Tokens>,
     /// What the compactions that are in effect have saved; `None` if none is in effect, or if the
     /// archive cannot be listed.

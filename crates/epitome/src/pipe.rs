@@ -602,8 +602,8 @@ pub fn error_json(err: &Error) -> Value {
     refusal
 }
 
-/// The texts that a name refers to. `Usage` if it is not the form of a name, `NotFound` if there is
-/// no such text.
+/// The texts that a name refers to. `Usage` if `name` does not have the form of a name, `NotFound`
+/// if there is no such text.
 fn recalled(context: &Context, name: &str) -> Result<RecallResult> {
     let Some(wanted) = Name::parse(name) else {
         let name = short(name, 40);

@@ -61,7 +61,7 @@ pub struct Quote {
     pub cache: CacheState,
     /// The input tokens of the next request, without and with the compaction.
     pub input_tokens: Change<Tokens>,
-    /// The tokens of that input that are read from the cache.
+    /// The input tokens of the next request that are read from the cache.
     pub cached_tokens: Change<Tokens>,
     /// The cost of the next request's input, without and with the compaction.
     pub next_cost: Change<MicroDollars>,

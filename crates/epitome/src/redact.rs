@@ -49,9 +49,9 @@ pub fn rules(config: &Config, files: &[PathBuf]) -> Result<Rules> {
     Ok(rules)
 }
 
-/// A finder for some kinds of secrets or some rules. `names` are names of kinds and rules. If it is
-/// empty, the names in the settings are used; if these have none, secrets and personal data are
-/// found. `files` are rules in addition to those of the settings.
+/// A finder for some kinds of secrets or some rules. `names` are names of kinds and rules. If
+/// `names` is empty, the names in the settings are used; if the settings have none, secrets and
+/// personal data are found. `files` are rules in addition to those of the settings.
 ///
 /// # Errors
 ///
@@ -113,7 +113,7 @@ pub struct Screen {
 /// a search.
 static MADE: Mutex<Option<(String, Arc<Finder>)>> = Mutex::new(None);
 
-/// Replaces a text that may contain a secret, if the rules to find it cannot be used.
+/// Replaces a text that may contain a secret, if the rules for secrets cannot be used.
 const HIDDEN: &str = "(hidden: the rules for secrets cannot be used)";
 
 impl Screen {

@@ -47,11 +47,11 @@ pub enum SealKeyPlace {
 }
 
 impl<'c> RemoteArchive<'c> {
-    /// The archive at `archive.url`; `None` if the key is not set.
+    /// The archive at the address in the setting `archive.url`; `None` if that is not set.
     ///
     /// # Errors
     ///
-    /// `Settings` if it is not a valid address.
+    /// `Settings` if the setting is not a valid address.
     pub fn from_settings(
         config: &'c Config,
         settings: &Settings,
@@ -215,7 +215,7 @@ pub fn make_key(config: &Config) -> Result<(SealKey, SealKeyPlace)> {
     }
 }
 
-/// Takes the key of another machine.
+/// Keeps the key of another machine as the key of this one.
 ///
 /// # Errors
 ///

@@ -83,8 +83,8 @@ pub struct RenderOptions<'a> {
     pub redact: Option<&'a Finder>,
     /// The recipe with which the redacted session is compacted; `None` leaves it as it is.
     pub compact: Option<&'a Recipe>,
-    /// The archive. For texts that earlier compactions removed, their numbers of lines are read
-    /// from it.
+    /// The archive, from which the number of lines of each text is read that an earlier compaction
+    /// removed.
     pub archive: &'a Archive,
     /// The prices of requests; `None` shows no costs.
     pub prices: Option<&'a ListPrices>,
@@ -249,7 +249,8 @@ impl RenderSource {
         Ok((show(&stories), found))
     }
 
-    /// The session with its sub-agents' sessions as one text, and what was redacted.
+    /// The session with its sub-agents' sessions as one text, and what was redacted. As
+    /// [`RenderForm::Jsonl`], the text has only the session itself.
     ///
     /// # Errors
     ///

@@ -242,8 +242,8 @@ impl Known<'_> {
     }
 }
 
-/// The files at which the agents keep a session that is not at `path` any more. Empty if it is
-/// still there, or if it is not found.
+/// The files at which the agents keep a session that is not at `path` any more. Empty if the
+/// session is still at `path`, or if it is not found.
 fn moved_to(
     config: &Config,
     places: &OnceCell<Places>,

@@ -21,7 +21,7 @@ use crate::store::{disk, write_over};
 
 /// The name of the service.
 const NAME: &str = "epitome-keep";
-/// The comment in its file that says which program wrote the file.
+/// The comment in the service's file that says which program wrote the file.
 const MADE_BY: &str = "Written by `epitome install --keep`; `epitome uninstall --keep` removes it.";
 
 /// The system that runs services of users.
@@ -38,9 +38,9 @@ pub enum ServiceManager {
 pub struct ServiceInstall {
     /// The file that is made or changed.
     pub file: PathBuf,
-    /// Its text now; `None` if it does not exist.
+    /// The text of the file now; `None` if the file does not exist.
     pub before: Option<String>,
-    /// Its text afterwards.
+    /// The text of the file after the installation.
     pub after: String,
     /// The command that starts the service, now and at each login.
     pub start: ServiceCommand,
@@ -395,7 +395,8 @@ impl Record {
             }
             Ok(()) | Err(_) => {}
         }
-        // Epitome's folder is removed if it is empty. An error is ignored: usually it is not.
+        // Epitome's folder is removed if it is empty. An error is ignored: usually the folder is
+        // not empty.
         fs::remove_dir(&config.home).ok();
         Ok(())
     }

@@ -32,8 +32,8 @@ pub struct Team<'c> {
 /// A session that was shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedSession {
-    /// Where its files are: pages and redacted copies, the session's own before those of its
-    /// sub-agents.
+    /// The addresses of the session's files: pages and redacted copies, the session's own before
+    /// those of its sub-agents.
     pub locations: Vec<String>,
     /// How many places were redacted.
     pub redacted: usize,
@@ -52,11 +52,11 @@ pub struct TeamSync {
 }
 
 impl<'c> Team<'c> {
-    /// The team at `share.url`; `None` if the key is not set.
+    /// The team at the address in the setting `share.url`; `None` if that is not set.
     ///
     /// # Errors
     ///
-    /// `Settings` if it is not a valid address.
+    /// `Settings` if the setting is not a valid address.
     pub fn from_settings(config: &'c Config, settings: &Settings) -> Result<Option<Team<'c>>> {
         let Some(url) = &settings.values.share.url else { return Ok(None) };
         let address: Address = url.parse()?;
@@ -145,7 +145,7 @@ impl<'c> Team<'c> {
 }
 
 /// The path of a shared session in the cache: it contains the version, so a file never has to be
-/// compared. `None` for pages, and for names that no epitome gives.
+/// compared. `None` for pages, and for names that epitome does not give.
 fn path_of(folder: &Path, file: &SharedFile) -> Option<PathBuf> {
     let parts: Vec<&str> = file.name.split('/').collect();
     let [agent, id, name] = parts[..] else { return None };

@@ -207,8 +207,9 @@ impl Simulate {
         if self.estimate { &const { Estimate::new() } } else { &const { O200k::new() } }
     }
 
-    /// The prices for a session of this model: those of the chosen model, or else of the session's
-    /// model, or else of [`PRICED_AS`].
+    /// The prices for a session of this model: those of the model that the caller chose or, if none
+    /// is chosen, of the session's model. If that model has no known prices, those of
+    /// [`PRICED_AS`].
     fn price(&self, model: Option<&str>) -> &ListedModel {
         let named = |name: &str| self.prices.find(name);
         let chosen = self.model.as_deref().or(model).and_then(named);

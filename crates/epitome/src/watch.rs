@@ -80,8 +80,8 @@ impl<'a> Watch<'a> {
     /// must be removed. After that, the session is skipped until it changes.
     ///
     /// Sessions that a hook deferred because they were in use come first, unless `dry_run` is true.
-    /// The user requested their compaction when the hook was installed, so no share is required: it
-    /// is `None`.
+    /// The user requested their compaction when the hook was installed, so no share is required:
+    /// `compact` gets `None`.
     ///
     /// # Errors
     ///

@@ -49,7 +49,8 @@ pub struct Patch {
 /// Whether and how a message is changed before it is sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
-    /// The replacements in the message, in order; empty if it is sent as it is.
+    /// The replacements in the message, in order; empty if the message is sent as it is or is not
+    /// sent at all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patches: Vec<Patch>,
     /// The tokens that this decision saves in each request.
@@ -71,7 +72,7 @@ impl Decision {
 /// A text that is no longer sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemovedText {
-    /// The hash of the text's bytes. The reference is its beginning.
+    /// The hash of the text's bytes. The text's reference is the beginning of this hash.
     pub hash: Hash,
     /// The bytes of the text, as they were in the request.
     pub raw: String,
@@ -300,7 +301,7 @@ pub(crate) fn removed_texts(folder: &Path, reference: &Ref) -> Result<Vec<(Strin
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let removed = lines(&bytes).into_iter().flat_map(|line| line.removed);
         let named = removed.filter(|text| text.hash.matches(reference));
-        // A text that does not match its hash is damaged.
+        // A text that does not match its hash is damaged, and is left out.
         let whole = named.filter(|text| Hash::compute(text.raw.as_bytes()) == text.hash);
         found.extend(whole.map(|text| (name.clone(), text)));
     }

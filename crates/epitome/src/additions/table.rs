@@ -77,7 +77,8 @@ fn remove(table: &mut Table, keys: &[&str]) -> Option<Value> {
     table.remove(*last)
 }
 
-/// The table without those tables on the path `keys`, except the last, that are empty.
+/// The table without the empty tables on the path `keys`. The table at the end of the path is kept
+/// even if it is empty.
 fn pruned(mut table: Table, keys: &[&str]) -> Table {
     for end in (1..keys.len()).rev() {
         let inner = at(&table, &keys[..end]);

@@ -20,8 +20,8 @@ use crate::regular;
 pub struct ModelSelection<'a> {
     /// The model: `provider/model`, or a name in the table of models. The name of a provider alone
     /// selects its cheapest model that can write this summary. If there is none, and the session's
-    /// model is a model of this provider, that is selected. `None` selects in the same way among
-    /// the models of the session's provider.
+    /// model is a model of this provider, the session's model is selected. `None` selects in the
+    /// same way among the models of the session's provider.
     pub model: Option<&'a str>,
     /// The address of the API. `None`: the provider's own address.
     pub address: Option<&'a str>,

@@ -28,8 +28,9 @@ pub(super) fn loose_files(config: &Config) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Returns an error if a text is in the name of a file of the archive, the vault or the locks, or
-/// in the content of such a file that is not a pack: neither can be masked.
+/// Returns an error if a text is in the name of a file of the archive, the vault or the locks, in
+/// the content of such a file that is not a pack, or in the bytes that every pack begins with: none
+/// of these can be masked.
 pub(super) fn check_records(config: &Config, text: &ForgottenText) -> Result<()> {
     for folder in ["archive", "vault", "locks"] {
         for file in files_below(&config.home.join(folder))? {
@@ -82,7 +83,8 @@ pub(super) fn read(file: &Path) -> Result<Vec<u8>> {
     }
 }
 
-/// Masks a text in a file, in place: a process that has the file open to append to it goes on.
+/// Masks a text in a file, and returns how often the text was found. The file is changed in place,
+/// so that a process which appends to it can continue.
 pub(super) fn mask(file: &Path, text: &ForgottenText) -> Result<u64> {
     mask_in_place(file, text).map_err(|err| failed(err, file))
 }

@@ -21,11 +21,12 @@ pub struct ForgetSession {
     pub agent: String,
     /// The id of the session.
     pub id: String,
-    /// Its files in the vault.
+    /// The files of the session in the vault.
     files: Vec<FileKey>,
-    /// Its keys in the archive of compactions, and those of what belongs to it.
+    /// The keys of the session and of the files that belong to it in the archive of compactions.
     keys: Vec<SessionKey>,
-    /// The addresses at which its files were when they were kept or compacted.
+    /// The addresses of the session's files: where they were kept or compacted, and where the agent
+    /// lists the session now.
     paths: BTreeSet<PathBuf>,
 }
 
@@ -134,14 +135,14 @@ impl ForgetSession {
     /// removed; `Archive` if something is still there afterwards, with the place.
     pub fn run(&self, config: &Config) -> Result<ForgetReport> {
         let mut report = self.report(config)?;
-        // First, so that no keeper adds the session again meanwhile.
+        // This is done first, so that no keeper adds the session again meanwhile.
         let mut forgotten = Forgotten::read(config)?;
         forgotten.add(config, &self.agent, &self.id)?;
         for session in self.present_sessions(config) {
             forgotten.add(config, &self.agent, &session.id)?;
         }
-        // The paths of the session are known from the vault, by which its packs in the archive are
-        // found. So the vault is changed after the archive, and an interrupted removal can be
+        // The session's packs in the archive are found by its paths, which are known from the
+        // vault. So the vault is changed after the archive: an interrupted removal can then be
         // repeated.
         for key in &self.keys {
             config.archive().forget_session(key)?;
@@ -251,7 +252,7 @@ impl ForgetSession {
         present
     }
 
-    /// The session, as its agent lists it.
+    /// The sessions that the agent lists under the session's id or at one of its paths.
     fn present_sessions(&self, config: &Config) -> Vec<SessionFile> {
         let mut sessions = agents::all(&config.agents, Some(&self.agent)).sessions;
         sessions.retain(|session| session.id == self.id || self.paths.contains(&session.path));

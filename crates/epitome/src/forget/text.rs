@@ -17,16 +17,16 @@ use crate::place;
 use crate::redact::sealed;
 use crate::session::Loaded;
 
-/// The id of the rule that finds the text in sessions. The placeholders that replace the text name
-/// it.
+/// The id of the rule that finds the text in sessions. The placeholders that replace the text
+/// contain this id.
 const RULE: &str = "forgotten";
 
 /// Forgets a text: a secret that an agent has seen, for example.
 pub struct ForgetText {
     text: ForgottenText,
     finder: Finder,
-    /// Whether the text is also replaced in the sessions of agents. Otherwise the report names
-    /// those that have it, and a compaction or a keeper will store it again.
+    /// Whether the text is also replaced in the sessions of agents. Otherwise the report names the
+    /// sessions that have the text, and a compaction or a keeper will store the text again.
     pub sessions: bool,
 }
 
@@ -35,7 +35,7 @@ struct SessionPlace {
     agent: &'static str,
     path: PathBuf,
     count: u64,
-    /// Why it cannot be read or changed.
+    /// Why the file cannot be read or changed, if that is so.
     reason: Option<String>,
 }
 
@@ -123,8 +123,8 @@ impl ForgetText {
         }
     }
 
-    /// Removes the text from all that epitome stores. Returns the files of sessions, which are
-    /// left out.
+    /// Removes the text from all that epitome stores. Returns the files of sessions, from which
+    /// nothing is removed.
     fn remove_stored(&self, config: &Config) -> Result<Vec<PathBuf>> {
         config.vault()?.mask(&self.text)?;
         config.archive().forget_text(&self.text)?;
@@ -154,7 +154,7 @@ impl ForgetText {
         }
         for pack in config.archive().packs_with(&self.text)? {
             let name = format!("{} {}", pack.key.agent, pack.key.id);
-            // Where only a description has the text, it is masked.
+            // If the text is only in descriptions of pieces, it is masked there.
             let is_deleted = pack.is_trash || pack.pieces > 0;
             let action = if is_deleted { ForgetAction::Deleted } else { ForgetAction::Masked };
             report.add(PlaceKind::Archive, name, pack.pieces, action);

@@ -104,7 +104,7 @@ impl Branch {
     ///
     /// # Errors
     ///
-    /// The errors of git; `NotFound` if the branch is not checked out there.
+    /// The errors of git; `NotFound` if the branch is not checked out at `worktree`.
     pub(super) fn commit(&self, worktree: &Path, message: &str) -> Result<bool> {
         if !self.is_checked_out(worktree) {
             let what = format!("the branch `{}` is not checked out there", self.name);

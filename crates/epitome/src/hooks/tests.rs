@@ -49,7 +49,7 @@ impl User {
         Uninstall::plan(&self.config, None, None, None).expect("a plan")
     }
 
-    /// Uninstalls everything; the settings are then as they were at first.
+    /// Uninstalls everything, and checks that the settings are as they were at first.
     #[track_caller]
     fn check_taken_back(&self, step: usize) {
         for undo in self.uninstall() {

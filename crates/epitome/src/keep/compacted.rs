@@ -12,8 +12,8 @@ use crate::session::Loaded;
 /// only appended to is read once; a file that was rewritten is read once more for each time.
 const MOST: Bytes = Bytes(256 << 20);
 
-/// The numbers of the versions that have the record of a compaction which the version before does
-/// not have. Versions that cannot be read are left out.
+/// The numbers of the versions that have more records of compactions than the version before.
+/// Versions that cannot be read are left out.
 pub(super) fn compacted_versions(vault: &Vault, file: &FileKey) -> BTreeSet<u64> {
     let versions: Vec<&Version> = vault.versions(file).filter(|it| !it.is_deleted()).collect();
     let chains: Vec<&[&Version]> =
@@ -34,8 +34,8 @@ pub(super) fn compacted_versions(vault: &Vault, file: &FileKey) -> BTreeSet<u64>
     found
 }
 
-/// The index of the first of these chains of appends that is read: the newest are at most
-/// [`MOST`] bytes long together.
+/// The index of the first of these chains of appends that is read: the chains from that index on
+/// are at most [`MOST`] bytes long together.
 fn first_read(chains: &[&[&Version]]) -> usize {
     let mut rest = MOST.0;
     for (at, chain) in chains.iter().enumerate().rev() {
@@ -52,8 +52,8 @@ fn count_within(ends: &BTreeSet<u64>, len: u64) -> usize {
     ends.range(..=len).count()
 }
 
-/// The offsets at which the records of compactions end in the last version of a chain of appends,
-/// of which the others are beginnings. `None` if it cannot be read.
+/// The offsets at which the records of compactions end in the last version of a chain of appends:
+/// the other versions are beginnings of this one. `None` if it cannot be read.
 fn compaction_ends(vault: &Vault, file: &FileKey, chain: &[&Version]) -> Option<BTreeSet<u64>> {
     let source = vault.open_version(file, chain.last()?.number).ok()?;
     if source.len() == 0 {

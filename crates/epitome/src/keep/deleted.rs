@@ -16,22 +16,23 @@ pub struct DeletedSession {
     pub agent: String,
     /// The id of the session.
     pub session: String,
-    /// The address at which it was.
+    /// The address at which the session was.
     #[serde(serialize_with = "epitome_model::lossy_path")]
     pub path: PathBuf,
-    /// When it was first seen to be deleted.
+    /// When the session was first seen to be deleted.
     pub deleted: Timestamp,
-    /// When it was last modified before, if the system said so.
+    /// When the session was last modified before its deletion, if the system said so.
     pub modified: Option<Timestamp>,
-    /// The length of its last content.
+    /// The length of the session's last content.
     pub bytes: Bytes,
-    /// The number of the version with its last content: what `epitome restore --at` takes.
+    /// The number of the version with the session's last content: what `epitome restore --at`
+    /// takes.
     pub version: u64,
 }
 
 /// The sessions of `agent` (`None`: of all agents) that do not exist any more, those that were
-/// deleted last first. A session that was moved is not deleted: it exists at another place, and is
-/// no shorter there. (Gemini CLI gives several files the same id.)
+/// deleted last first. A session that was moved does not count as deleted: it exists at another
+/// place, and is no shorter there. (Gemini CLI gives several files the same id.)
 pub fn deleted_sessions(vault: &Vault, agent: Option<&str>) -> Vec<DeletedSession> {
     let is_wanted =
         |file: &&FileKey| file.part.is_none() && agent.is_none_or(|agent| agent == file.agent);

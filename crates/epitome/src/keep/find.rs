@@ -21,8 +21,10 @@ pub enum VaultMatch {
 
 /// The kept session that a user means by a path, an id, or the prefix of an id.
 ///
-/// A session that exists comes first: then sessions that were deleted, then files that belong to a
-/// session. Of several places of one session, the one that was changed last is meant.
+/// The session that an agent lists under the text has precedence. Then come kept sessions with this
+/// path or id, deleted or not, and then files that belong to a session. If a session was kept at
+/// several places, a place on this machine has precedence over one on another machine, an existing
+/// one over a deleted one, and then the place that was changed last.
 pub fn find(config: &Config, vault: &Vault, text: &str, agent: Option<&str>) -> VaultMatch {
     // A blank text, such as an unset variable, is the beginning of every id.
     if text.trim().is_empty() {
@@ -69,7 +71,8 @@ fn choice(mut found: Vec<FileKey>) -> VaultMatch {
     }
 }
 
-/// For each session, the place that was changed last. Those of this machine come before others.
+/// For each session, one place: of those on this machine, if there are any, of these again those
+/// that still exist, the place that was changed last.
 fn newest_places(vault: &Vault, found: Vec<&FileKey>) -> Vec<FileKey> {
     let rank = |file: &FileKey| {
         let last = vault.versions(file).next_back();

@@ -34,7 +34,7 @@ impl Forgotten {
         !self.0.is_empty() && self.0.contains(&Forgotten::line(agent, id))
     }
 
-    /// Adds a session, if there is a vault.
+    /// Adds a session and writes the list. Does nothing if there is no vault.
     ///
     /// # Errors
     ///

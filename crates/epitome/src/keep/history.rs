@@ -25,12 +25,12 @@ pub struct VersionHistory {
     /// The name of the file, if it belongs to the session but is not the session's main file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
-    /// The machine on which it was kept.
+    /// The machine on which the file was kept.
     pub machine: String,
     /// The address of the file: a path, or `DATABASE#ID`.
     #[serde(serialize_with = "epitome_model::lossy_path")]
     pub path: PathBuf,
-    /// Whether there is something at this address now.
+    /// Whether there is something at the address `path` now.
     pub exists: bool,
     /// The versions, the oldest first.
     pub versions: Vec<HistoryVersion>,
@@ -54,13 +54,14 @@ pub struct HistoryVersion {
     pub blake3: Hash,
     /// What changed since the version before.
     pub change: ChangeName,
-    /// The version that has the same content, if the file went back to one.
+    /// The number of the earlier version with the same content, if the file went back to that
+    /// content.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub same_as: Option<u64>,
     /// How many bytes longer the content is than that of the version before; negative if it is
     /// shorter.
     pub bytes_added: i64,
-    /// In how many places of the content a forgotten text was masked since it was seen.
+    /// In how many places of the content a forgotten text was masked since the version was seen.
     #[serde(skip_serializing_if = "is_zero")]
     pub masked: u64,
     /// Why the content changed, if that is known: what epitome did, or that the agent compacted the
@@ -78,11 +79,11 @@ fn is_zero(number: &u64) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VersionReason {
-    /// Epitome compacted it.
+    /// Epitome compacted the session.
     Compacted {
         /// The number of the compaction in the archive.
         generation: u64,
-        /// The run that made it, if it is known.
+        /// The id of the run that made the compaction, if it is known.
         run: Option<String>,
         /// The name of the recipe.
         recipe: String,

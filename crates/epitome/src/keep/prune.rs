@@ -18,8 +18,8 @@ use crate::session::Loaded;
 use crate::settings::Settings;
 use crate::settings::values::Retention;
 
-/// How often a vault that is still too large is pruned again: what a removal gives back is
-/// estimated.
+/// How often a vault is pruned at most while it is too large. What a removal gives back is only
+/// estimated, so one removal may not be enough.
 const ATTEMPTS: usize = 3;
 
 /// What `epitome keep` keeps, and for how long: the settings `keep.…`. Without a rule, everything
@@ -292,8 +292,8 @@ impl ProjectRules {
         self.only.is_none() && self.not.is_none()
     }
 
-    /// Whether sessions that were run in the folder `cwd` are kept. If it is not known in which
-    /// folder a session was run, it is kept unless only some projects are.
+    /// Whether sessions that were run in the folder `cwd` are kept. A session whose folder is
+    /// unknown is kept, unless the rules keep only certain projects.
     pub fn keeps(&self, cwd: Option<&str>) -> bool {
         let Some(cwd) = cwd else { return self.only.as_ref().is_none_or(|only| only.all) };
         let cwd = Path::new(cwd);

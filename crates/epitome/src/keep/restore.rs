@@ -22,7 +22,8 @@ use crate::store::write_new;
 use crate::vault::{Committed, Put};
 
 /// Restores one version of a kept session. Each file that belongs to the session is restored to the
-/// last version that had been seen when this version was seen.
+/// last version that had been seen when this version was seen. If that version says that the file
+/// was deleted, the file is left as it is.
 #[derive(Clone, Copy, Debug)]
 pub struct RestoreVersion<'a> {
     /// The session, or a file that belongs to one: then only that file is restored.
@@ -117,8 +118,9 @@ impl RestoreVersion<'_> {
         Ok(RestoredVersion { path: out.to_owned(), ..target.report })
     }
 
-    /// Writes the version, and the files that belong to it, to a temporary folder, so that it can
-    /// be read like a session. What belongs to it is left out if it was in another folder.
+    /// Writes the version, and the files that belong to the session, to a temporary folder, so that
+    /// the version can be read like a session. Files that were outside of the folder of the
+    /// session's file are left out, and so are rows of a database that belong to the session.
     ///
     /// # Errors
     ///
@@ -199,7 +201,7 @@ impl RestoreVersion<'_> {
         Ok(targets)
     }
 
-    /// Replaces the present contents, or none of them.
+    /// Replaces the present contents of all targets. If one cannot be replaced, none is.
     fn replace(&self, config: &Config, targets: &[&Target]) -> Result<()> {
         let mut locked = Vec::new();
         for target in targets {
@@ -273,7 +275,7 @@ impl Target {
         Ok(())
     }
 
-    /// Makes a file that was deleted again, with the time that it had.
+    /// Creates a deleted file again, with the time of modification that it had.
     fn make_again(&self, vault: &Vault) -> Result<()> {
         let path = &self.file.path;
         if let Some(folder) = path.parent() {

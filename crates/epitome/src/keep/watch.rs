@@ -76,8 +76,8 @@ impl Signals {
 }
 
 impl FolderWatch {
-    /// Begins to watch no folder yet. If the system cannot tell about changes, or `polls` is true,
-    /// only [`wait`](FolderWatch::wait)'s time ends the waiting.
+    /// A watch without folders. If the system cannot tell about changes, or `polls` is true, only
+    /// the time limit of [`wait`](FolderWatch::wait) or a [`Stopper`] ends the waiting.
     pub fn new(polls: bool) -> FolderWatch {
         let signals = Arc::<Signals>::default();
         let to = Arc::clone(&signals);
@@ -93,13 +93,13 @@ impl FolderWatch {
         FolderWatch { watcher, watched: BTreeSet::new(), signals, failure }
     }
 
-    /// What ends the waiting.
+    /// A handle that ends the waiting.
     pub fn stopper(&self) -> Stopper {
         Stopper(Arc::clone(&self.signals))
     }
 
-    /// Watches a folder as well, with all folders in it if `is_deep`. Does nothing if it is watched
-    /// already, or does not exist.
+    /// Watches a folder as well, with all folders in it if `is_deep`. Does nothing if the folder is
+    /// watched already or does not exist, or if the system does not tell this watch about changes.
     pub fn add(&mut self, folder: &Path, is_deep: bool) {
         let Some(watcher) = &mut self.watcher else { return };
         if !folder.is_dir() || !self.watched.insert((folder.to_owned(), is_deep)) {
@@ -123,8 +123,8 @@ impl FolderWatch {
         self.watcher.is_none() || self.failure.is_some()
     }
 
-    /// Waits until something changes, at most this long, and then collects further changes for half
-    /// a second.
+    /// Waits until something changes, for at most `at_most`, and then collects further changes for
+    /// half a second.
     pub fn wait(&self, at_most: Duration) -> Wake {
         let end = Instant::now() + at_most;
         let mut pending = self.signals.pending();

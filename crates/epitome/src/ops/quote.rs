@@ -209,7 +209,7 @@ impl Counting<'_> {
         Tokens(before.tokens.0.saturating_sub(behind.0))
     }
 
-    /// The tokens of the blocks at the beginning that both contexts have in common.
+    /// The tokens of the blocks with which both contexts begin.
     fn shared(&self, before: &Side<'_>, after: &Side<'_>) -> Tokens {
         let mut shared = Tokens(0);
         let entries = before.transcript.context().zip(after.transcript.context());
@@ -244,7 +244,8 @@ impl Counting<'_> {
 }
 
 /// Whether two blocks, each from its own source, have the same content for a model. Two blocks that
-/// epitome does not understand count as the same, and so do two repeated results.
+/// epitome does not understand count as the same, and so do two repeated results, and two blocks of
+/// reasoning without a text.
 fn is_same(one: &Block, one_source: &dyn Source, other: &Block, other_source: &dyn Source) -> bool {
     match (one, other) {
         (Block::Text(a), Block::Text(b)) | (Block::Summary(a), Block::Summary(b)) => {

@@ -245,7 +245,8 @@ pub struct CompactReport {
     pub counter: &'static str,
     /// Whether the compaction was only planned.
     pub dry_run: bool,
-    /// The path of the compacted copy, if one was written; the session is then unchanged.
+    /// The path of the compacted copy, if one was written or planned; the session is then
+    /// unchanged.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "lossy_path_option")]
     pub out: Option<PathBuf>,
     /// The id of the run that made the compaction, as in `epitome log`; `null` if nothing was

@@ -243,7 +243,7 @@ impl Restore<'_> {
                 });
                 parts.collect()
             }
-            // A generation's number and a reference belong to this file only.
+            // A generation's number and a reference are those of the session's own file.
             What::Session(RestoreTarget::Generation(_)) | What::Block(_) => vec![own.clone()],
         })
     }
@@ -309,7 +309,7 @@ impl Restore<'_> {
     }
 
     /// The errors for files that were compacted with the session, do not have their original
-    /// content, and are not in the archive.
+    /// content, and whose generations are not in the archive.
     fn missing_parts(
         &self,
         session: &OpenSession<'_>,

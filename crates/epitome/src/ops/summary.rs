@@ -104,7 +104,7 @@ pub struct Questions {
     pub forecast: Forecast,
     /// What the questions would cost at list prices; `null` if these are unknown.
     pub cost: Option<MicroDollars>,
-    /// The date of these prices.
+    /// The date of the list prices.
     pub prices_of: String,
 }
 

@@ -8,7 +8,7 @@ use crate::live::Context;
 pub struct SentBefore {
     /// The indices of the sent items, in the order in which they are sent.
     sent: Vec<usize>,
-    /// The number of items in the log at that time. An edit adds items, too.
+    /// The number of items in the log when the items were sent. An edit adds items, too.
     items: usize,
 }
 

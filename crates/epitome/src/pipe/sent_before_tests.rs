@@ -18,7 +18,8 @@ fn answer(server: &mut Server, op: &str, messages: &[Value]) -> Value {
     answer
 }
 
-/// The new messages in the client's request number `n`: a call with its result.
+/// The new messages in the client's request number `n`: a message of the user if `n` is 0,
+/// otherwise a call with its result.
 fn new_messages(n: usize) -> Vec<Value> {
     if n == 0 {
         return vec![json!({"role": "user", "content": [{"type": "text", "text": "Build it."}]})];

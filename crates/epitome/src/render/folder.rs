@@ -309,7 +309,7 @@ fn still_there(folder: &Path) -> BTreeMap<String, Listing> {
 }
 
 /// Adds the sessions whose pages are in a folder to `found`. `prefix` is put in front of the names
-/// of their files.
+/// of the pages' files.
 fn pages(folder: &Path, prefix: &str, found: &mut BTreeMap<String, Listing>) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut files: Vec<String> =

@@ -18,8 +18,7 @@ pub struct Key {
     pub default: Option<Value>,
     /// Whether a project's file may set it only if the user trusts the project.
     pub user_only: bool,
-    /// Whether a text in the value must be a path, or may also be the name of a recipe. `None` if
-    /// the value is neither a path nor a list of paths.
+    /// What a text in the value may be. `None` if the value is neither a path nor a list of paths.
     pub path: Option<PathKind>,
     /// Whether the value is a list.
     pub list: bool,

@@ -58,7 +58,8 @@ pub(super) struct Ground<'a> {
 }
 
 /// Makes the paths in a value absolute: a relative path begins in the folder of `ground`. Returns
-/// an error if a path in the file of an untrusted project leads out of that folder.
+/// an error if a path in the file of an untrusted project leads out of that folder, or if a folder
+/// is missing or empty (see [`check_folders`]).
 pub(super) fn settle(set: &mut SetValue, key: &Key, ground: Ground<'_>) -> Result<()> {
     let Some(kind) = key.path else { return Ok(()) };
     let Ground { folder, home, scope } = ground;
@@ -100,8 +101,8 @@ pub(super) fn settle(set: &mut SetValue, key: &Key, ground: Ground<'_>) -> Resul
     Ok(())
 }
 
-/// Returns an error if a list of folders is empty, or has an empty text: it would match
-/// nothing, or the folder of the settings, and neither is what was meant.
+/// Returns an error if a list of folders is empty or has an empty text. An empty list would match
+/// nothing, and an empty text the folder of the settings; neither can be what the user meant.
 fn check_folders(set: &SetValue, key: &Key) -> Result<()> {
     let is_blank = |value: &Value| value.as_str().is_some_and(|text| text.trim().is_empty());
     let what = match &set.value {

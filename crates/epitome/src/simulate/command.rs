@@ -47,7 +47,7 @@ pub struct PolicyAnswer {
     text: String,
 }
 
-/// The members of an answer. Others are ignored.
+/// The members of an answer that are read. All other members are ignored.
 #[derive(Deserialize)]
 struct Members<'a> {
     #[serde(borrow)]

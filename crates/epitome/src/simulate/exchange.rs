@@ -62,7 +62,7 @@ impl<'j> Exchange<'j> {
         format!("[{}]", messages.collect::<Vec<_>>().join(","))
     }
 
-    /// The blocks of messages. An error says which text is not a valid message, and why.
+    /// The blocks of messages. An error says which of the messages is not valid, and why.
     pub fn incoming(&mut self, messages: &[&RawValue]) -> Result<Pieces, String> {
         let mut pieces = Vec::new();
         for (idx, message) in messages.iter().enumerate() {
@@ -80,7 +80,8 @@ impl<'j> Exchange<'j> {
         Ok(pieces)
     }
 
-    /// Adds a block of the history, and returns it as JSON.
+    /// Adds a block of the history, and returns it as JSON. `None` if it can be sent neither as it
+    /// is nor as reasoning or text.
     fn encode(
         &mut self,
         role: Role,

@@ -101,7 +101,7 @@ impl Job<'_> {
         Ok(calls)
     }
 
-    /// Checks the rules that every request must fulfil.
+    /// Adds a request to the tally, with the rules for requests that it breaks.
     pub(super) fn judge(&self, tally: &mut RequestTally, call: usize, view: &Pieces) {
         tally.add(view, self.history.user_request(call), || self.place(call));
     }

@@ -13,7 +13,8 @@ use super::{Job, NO_COMPACTION, PROMPT, Simulate, SimulatedSession};
 /// The report of a simulation of several sessions. `docs/json.md` describes its JSON.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SimulateReport {
-    /// The figures of each recipe over all sessions. The first entry is without compaction.
+    /// The figures of each policy command and recipe over all sessions. The first entry is without
+    /// compaction.
     pub recipes: Vec<RecipeReport>,
     /// The sessions as they happened; absent if they do not record their usage.
     pub recorded: Option<RecordedCost>,
@@ -28,8 +29,8 @@ pub struct SimulateReport {
     /// The tokens of everything in a request that is not in messages. The engine is configured with
     /// this number.
     pub overhead: Tokens,
-    /// The tokens of the system prompt and the tools that are billed for sessions that do not
-    /// record enough requests.
+    /// The tokens of the system prompt and the tools that are billed: for all sessions if the
+    /// caller set the number, otherwise only for sessions that do not record enough requests.
     pub prompt: Tokens,
     /// For how many seconds a provider caches a request.
     pub ttl: u64,

@@ -40,8 +40,8 @@ struct Day {
 struct ReadSoFar {
     /// The offset after the last line that was read, in bytes.
     to: u64,
-    /// The length of the file when it was read, in bytes. `modified` is the time at which the file
-    /// had last been written by then, in nanoseconds since 1970.
+    /// The length of the file in bytes, and the time of its last write in nanoseconds since 1970,
+    /// at the time when it was read.
     len: u64,
     modified: u64,
 }
@@ -136,7 +136,8 @@ fn read_lines(path: &Path, from: u64, most: u64) -> Option<Lines> {
     let mut bytes = Vec::new();
     let read = file.take(most).read_to_end(&mut bytes).ok()? as u64;
     let is_whole = read < most;
-    // The last line has no end yet: it is still being written, or is longer than what may be read.
+    // The bytes after the last line feed are left out: that line is still being written, or is
+    // longer than what may be read.
     let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     bytes.truncate(end);
     // A line that is longer than the maximum for one call is skipped, because it could never be

@@ -139,7 +139,8 @@ pub struct LedgerLine {
     /// The tokens that the service counted; `None` if it reported no count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<TokenUsage>,
-    /// The tokens that the service would have counted for the unchanged request.
+    /// The tokens that the service would have counted for the unchanged request. `None` if that is
+    /// not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unchanged: Option<TokenUsage>,
     /// What the tokens cost at list prices. `None` if the price is not known.
