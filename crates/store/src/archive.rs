@@ -97,7 +97,7 @@ pub struct Generations {
     /// checked.
     pub whole: Vec<Generation>,
     /// One error for each pack that cannot be read or is of another session, for each gap in the
-    /// numbers of packs, and for each note of a removed pack that cannot be read.
+    /// numbers of packs, and for each unreadable note about a removed pack.
     pub damaged: Vec<Error>,
     /// The numbers of generations that were removed on purpose, for example by [`Archive::gc`].
     pub removed: Vec<u64>,

@@ -130,7 +130,8 @@ impl Archive {
     ///
     /// A generation is imported only if its hashes match one of the files that `files` returns for
     /// it, or a generation of its session that is in the archive or imported with it. The report
-    /// names the others. Each imported generation is marked as imported at `when`.
+    /// names the generations that are not imported. Each imported generation is marked as imported
+    /// at `when`.
     ///
     /// # Errors
     ///
@@ -168,8 +169,9 @@ impl Archive {
         Ok(report)
     }
 
-    /// Adds packs that this user's epitome wrote on another machine, which the caller has proved.
-    /// Each is read and verified before the first is added. No existing pack is replaced.
+    /// Adds packs that the same user's epitome wrote on another machine; the caller must have
+    /// proved this. Each pack is read and verified before the first is added. No existing pack is
+    /// replaced.
     ///
     /// If the archive has nothing of a session, its packs are added unchanged, under their numbers.
     /// All other packs, and the second of two packs with the same number, are added as
@@ -202,7 +204,8 @@ impl Archive {
         Ok(report)
     }
 
-    /// Adds packs unchanged if the archive has nothing of their session. Returns the others.
+    /// If the archive has nothing of a session, adds its packs unchanged. Returns the packs that
+    /// were not added.
     fn adopt(
         &self,
         key: &SessionKey,
@@ -235,7 +238,7 @@ impl Archive {
         self.stage(number, len, entry)
     }
 
-    /// Copies a pack of `len` bytes to a file without a number and verifies it there.
+    /// Copies `len` bytes from `from` into a new pack that has no name yet, and verifies that pack.
     fn stage(&self, number: u64, len: u64, from: &mut dyn Read) -> Result<Staged> {
         if len > LONGEST_PACK {
             return Err(refused("it holds a pack that is too long"));
@@ -313,8 +316,9 @@ impl Archive {
             && report.faults.is_empty()
     }
 
-    /// The numbers of all generations in the archive, and of the new ones that match. A new
-    /// generation matches a file here, or a generation whose number is already in the result.
+    /// The numbers of all generations in `here`, and of those generations in `new` that match: a
+    /// new generation must match a file on this machine, or a generation whose number is already in
+    /// the result.
     fn joined(
         &self,
         key: &SessionKey,
@@ -348,8 +352,8 @@ impl Archive {
             }
             joined.extend(after.met);
         }
-        // A generation also matches if it begins or ends with the same file as another one that
-        // matches, even if that file does not exist any more.
+        // A generation also matches if it begins with the file that a matching generation left, or
+        // leaves the file with which one begins, even if that file does not exist any more.
         loop {
             let known: Vec<&Generation> =
                 all.iter().filter(|it| joined.contains(&it.number)).collect();
@@ -384,7 +388,8 @@ fn is_no_session(err: &Error) -> bool {
     matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotAFile | ErrorKind::UnknownFormat)
 }
 
-/// A verified pack that is not in the archive yet. Its generation has the number that it would get.
+/// A verified pack that is not in the archive yet. Once `give_numbers` was called, its generation
+/// has the number that the pack gets in the archive.
 struct Staged {
     new: Box<dyn NewPack>,
     pack: Pack,
@@ -422,7 +427,8 @@ impl Staged {
 
 /// Whether two generations are equal, except for their numbers and marks of import.
 fn same(one: &Generation, other: &Generation) -> bool {
-    // What was forgotten here does not come back with an import.
+    // Forgotten bytes are not compared: otherwise an import would bring back what was forgotten
+    // here.
     let plain = |it: &Generation| Generation {
         number: 0,
         imported: None,

@@ -69,7 +69,7 @@ impl FileTreeSession {
         files
     }
 
-    /// The sessions that are parts of this one, recursively.
+    /// The main files of the sessions that are parts of this one, recursively.
     pub fn companions(&self) -> Vec<PathBuf> {
         let Some(folder) = self.session.parent() else { return Vec::new() };
         let all: Vec<FileTreeSession> =

@@ -20,7 +20,7 @@ const MASK_BASE64: u8 = b'x';
 /// Finds a text in bytes: as it is, as JSON spells it (also in JSON inside of JSON), as HTML spells
 /// it, and in base64.
 ///
-/// It is masked by as many bytes as it had, so that nothing around it moves.
+/// A mask is as long as the bytes that it replaces, so that nothing around the text moves.
 ///
 /// ```
 /// use epitome_store::forgotten::ForgottenText;
@@ -58,7 +58,8 @@ impl Occurrence {
         Occurrence { range, mask: self.mask }
     }
 
-    /// Replaces the bytes of the text in `bytes`, which begin at `from` of the whole content.
+    /// Masks those bytes of the text that are in `bytes`, a part of the content that begins at the
+    /// offset `from`.
     pub fn mask_in(&self, bytes: &mut [u8], from: u64) {
         let end = from + bytes.len() as u64;
         let start = self.range.start.max(from);

@@ -99,8 +99,8 @@ pub fn places(compactions: &[Generation]) -> Vec<u64> {
     places
 }
 
-/// The references in stubs that are left in a session after everything was put back: their bytes
-/// are not in the session's archive.
+/// The references in the stubs of a session. If a stub is left after everything was put back, its
+/// bytes are not in the session's archive.
 pub fn stubs_left(transcript: &Transcript, source: &dyn Source) -> Vec<Ref> {
     // The source is first searched for the beginning of a stub, because parsing every text takes as
     // long as reading the session.

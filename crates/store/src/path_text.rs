@@ -1,7 +1,7 @@
 //! Serialises a path as text, or as bytes if it is not Unicode.
 //!
-//! On Unix, the path that is read back is always the same: with another path, the session would
-//! seem to have been deleted.
+//! On Unix, the path that is read back always equals the path that was written. With another path,
+//! the session would seem to have been deleted.
 
 use std::path::{Path, PathBuf};
 

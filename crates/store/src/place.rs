@@ -1,7 +1,7 @@
 //! Where a session is stored: a file of its own, rows of a database, or many files.
 //!
-//! The address of a session is a path: `FILE`, or `DATABASE#SESSION`, or a database that contains
-//! only one session.
+//! The address of a session is a path: `FILE`, `DATABASE#SESSION`, or `DATABASE` if the database
+//! contains only one session.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -30,8 +30,8 @@ pub enum Place {
 }
 
 impl Place {
-    /// Parses an address. If a file with exactly this name exists, the address is that file's, even
-    /// if it contains a `#`.
+    /// Parses an address. If a file with exactly this path exists, the address refers to that file,
+    /// even if the address contains a `#`.
     pub fn parse(address: &Path) -> Place {
         let _span = trace_span!("place.resolve").entered();
         let rows = match rows::split(address) {

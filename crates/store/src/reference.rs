@@ -44,7 +44,7 @@ pub enum FileState {
     Same,
     /// The file has changed.
     Changed,
-    /// The file does not exist, or cannot be read.
+    /// The file does not exist, cannot be read, or is longer than 64 MiB.
     Gone,
 }
 

@@ -61,7 +61,8 @@ pub struct FoundFile {
 ///
 /// # Errors
 ///
-/// The errors of the operating system; an [`Error`] of the kind `NotAFile` for all other files.
+/// The errors of the operating system; an [`Error`] of the kind `NotAFile` if the path leads out of
+/// `folder` or not to a regular file.
 pub fn find_in(folder: &Path, path: &Path) -> io::Result<PathBuf> {
     let found = path.canonicalize()?;
     if !found.starts_with(folder.canonicalize()?) || is_of_system(&found) {
@@ -136,7 +137,7 @@ fn open_at_once(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
 #[cfg(unix)]
 const NONBLOCK: rustix::fs::OFlags = rustix::fs::OFlags::NONBLOCK.union(rustix::fs::OFlags::NOCTTY);
 
-/// Sets the open file to wait for reads again, as is usual.
+/// Makes reads of the open file wait for data again, as is usual.
 #[cfg(unix)]
 fn wait_as_usual(file: &File) -> io::Result<()> {
     let flags = rustix::fs::fcntl_getfl(file)?;

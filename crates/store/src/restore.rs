@@ -225,9 +225,8 @@ enum WayEnd {
 }
 
 /// Undoes generations by the hash of the whole file, the last one first. Returns the restore, and
-/// the number of the generation that compacted the file which the restore gives; 0 if nothing is
-/// undone because the current file is the wanted one. `None` if no hash leads from the current file
-/// to the target.
+/// the number of the generation that began with the restored file; 0 if nothing is undone because
+/// the current file is the wanted one. `None` if no hash leads from the current file to the target.
 fn exact(
     current: &dyn Source,
     generations: &[&Generation],
@@ -305,7 +304,8 @@ fn checked_digests(
 }
 
 /// Why no generation can be undone in a file that is not the result of one. An earlier restore may
-/// have written the file: then it is the file before a generation.
+/// have written the file: then it is the file before a generation. Returns an error if another
+/// program has changed the record that a generation appended to the file.
 fn begun_with(
     current: &dyn Source,
     generations: &[&Generation],

@@ -210,7 +210,7 @@ impl Rows {
         self.document.name.is_empty()
     }
 
-    /// Whether the database contains the rows; true if it cannot be read.
+    /// Whether the database contains the session; true if the database cannot be read.
     pub fn exists(&self) -> bool {
         sessions_of(&self.database, &Which::Id(&self.session))
             .map_or(true, |(_, sessions)| !sessions.is_empty())

@@ -36,8 +36,8 @@ pub fn load_at(place: &Place, path: &Path, agent: Option<&str>) -> Result<Loaded
 /// session has no id, the name of the file is used instead.
 pub fn key_of<S>(session: &Loaded<S>, path: &Path) -> SessionKey {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    // The file of a sub-agent contains the id of the session to which it belongs, which would not
-    // identify it.
+    // The file of a sub-agent contains the id of the session to which it belongs. That id alone
+    // would not identify the file.
     let id = match &session.transcript.head.id {
         Some(id) if !stem.starts_with("agent-") => id.to_string(),
         Some(id) => format!("{id}.{stem}"),

@@ -75,7 +75,8 @@ pub struct FileLock {
 /// The result of replacing a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplaceReport {
-    /// The bytes that an agent appended during the replacement, which are in the new file as well.
+    /// The length of what an agent appended during the replacement. The replaced session contains
+    /// it.
     pub carried: Bytes,
 }
 
@@ -283,8 +284,9 @@ impl LockedSession {
         self.prepare(write)?.place()
     }
 
-    /// The first half of a replacement: writes the output of `write` to a file next to the session,
-    /// and flushes it. Everything that may fail for lack of space fails here.
+    /// The first half of a replacement: writes the output of `write` to a file next to the session
+    /// and flushes the file. For rows, writes it to an unnamed temporary file. If the session is a
+    /// file, everything that may fail for lack of space fails here.
     ///
     /// # Errors
     ///
@@ -386,7 +388,8 @@ impl LockedSession {
     }
 }
 
-/// The replacement of a session, written and flushed. It is deleted if this value is dropped.
+/// The new content of a session, which is written but not in its place yet. It is deleted if this
+/// value is dropped.
 pub enum PreparedReplacement<'a> {
     /// A file next to the old one.
     File {
@@ -473,8 +476,8 @@ pub fn write_over(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>)
     write_over_with(path, None, write)
 }
 
-/// Like [`write_over`], with the given permissions. The replacement is the last step: nothing can
-/// fail after it.
+/// Like [`write_over`], with the given permissions, if any. The replacement is the last step:
+/// nothing can fail after it.
 ///
 /// # Errors
 ///
@@ -511,8 +514,9 @@ fn written(
     out.into_inner().map_err(|err| failed(err.into_error()))
 }
 
-/// Waits until no other process holds the lock in this file, and takes it. The lock ends when the
-/// result is dropped, or the process is killed. On a disk without locks nothing is locked.
+/// Waits until no other process holds the lock on the file at `path`, and takes the lock. The lock
+/// ends when the result is dropped, or the process is killed. On a disk without locks nothing is
+/// locked.
 pub(crate) fn lock_for_writing(path: &Path) -> Result<File> {
     let failed = |err| Error::writing(err, "the lock", path);
     let file = open_private(path).map_err(failed)?;

@@ -2,9 +2,9 @@
 //!
 //! The [archive](crate::archive) has what epitome removed from sessions. The vault has what agents
 //! wrote: a [`Vault`] keeps *files* ([`FileKey`]: a session, a sub-agent's file, rows of a
-//! database) in *versions* ([`Version`]: the content that the file had at a scan). A version costs
-//! what is new in it: an append costs the bytes that were appended, and content that the vault has
-//! already costs its name.
+//! database) in *versions* ([`Version`]: the content that the file had at a scan). A version takes
+//! space only for what is new in it: the bytes that were appended, or, for content that is already
+//! in the vault, a reference to it.
 //!
 //! # On disk
 //!
@@ -203,7 +203,7 @@ impl Vault {
     }
 
     /// Waits until no other process writes packs of this machine. The lock ends when the result is
-    /// dropped.
+    /// dropped. `None` if the store needs no lock.
     fn lock(&self) -> Result<Option<File>> {
         self.lock.as_deref().map(lock_for_writing).transpose()
     }

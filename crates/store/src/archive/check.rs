@@ -21,7 +21,7 @@ pub struct VerifyReport {
     /// Pieces of removed bytes that match their hash.
     #[serde(rename = "pieces")]
     pub blobs: u64,
-    /// The total length of these bytes before compression.
+    /// The total length before compression of the pieces that match their hash.
     #[serde(rename = "raw_bytes")]
     pub raw: Bytes,
     /// The total length on disk of all packs that can be opened.

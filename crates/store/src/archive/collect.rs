@@ -55,7 +55,7 @@ pub struct UnneededGenerations {
     pub reason: Reason,
     /// Number of generations.
     pub packs: u64,
-    /// The total length of their packs on disk.
+    /// The total length on disk of the packs of these generations.
     pub stored: Bytes,
 }
 
@@ -66,15 +66,16 @@ pub struct GcReport {
     pub sessions: Vec<UnneededGenerations>,
     /// Number of temporary files that killed processes left.
     pub leftovers: u64,
-    /// Total length of these files.
+    /// Total length of the temporary files that killed processes left.
     pub leftover_bytes: Bytes,
-    /// Number of sessions that keep at least one generation.
+    /// Number of sessions that keep at least one generation. Sessions without a readable pack do
+    /// not count.
     pub kept: u64,
     /// Number of unneeded generations that are younger than the grace period.
     pub young: u64,
     /// Number of packs that are deleted from the trash.
     pub emptied: u64,
-    /// Total length of these packs.
+    /// Total length of the packs that are deleted from the trash.
     pub emptied_bytes: Bytes,
     /// Total length of the packs that remain in the trash.
     pub trash_bytes: Bytes,
@@ -88,8 +89,8 @@ pub struct GcReport {
 pub struct Grace {
     /// The current time.
     pub now: Timestamp,
-    /// How old an unneeded generation must be to be moved to the trash, and how long its pack must
-    /// have been there to be deleted.
+    /// How old an unneeded generation must be before its pack is moved to the trash, and how long
+    /// the pack must have been in the trash before it is deleted.
     pub period: SignedDuration,
 }
 
@@ -291,7 +292,8 @@ impl Archive {
         Ok(generations)
     }
 
-    /// Moves packs of a session to the trash. For each, a note says that it was removed on purpose.
+    /// Moves packs of a session to the trash. Before each pack, writes a note that the pack was
+    /// removed on purpose.
     fn to_trash(&self, folder: &str, going: &[u64], now: Timestamp) -> Result<()> {
         let trash = format!("{TRASH}/{folder}");
         self.store.make_folder(&trash)?;

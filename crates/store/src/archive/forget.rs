@@ -102,7 +102,7 @@ impl Archive {
     /// # Errors
     ///
     /// The errors of [`packs_with`](Archive::packs_with); `Disk` or `NoPermission` if a pack cannot
-    /// be replaced: that pack and later ones are unchanged then.
+    /// be replaced or deleted: later packs are unchanged then.
     pub fn forget_text(&self, text: &ForgottenText) -> Result<Vec<PackWithText>> {
         self.sweep_all()?;
         let found = self.packs_with(text)?;
@@ -116,9 +116,9 @@ impl Archive {
         Ok(found)
     }
 
-    /// Deletes all packs of a session, those in the trash included. That there were some is noted,
-    /// so that no later restore takes a compacted session for an original. Returns their number and
-    /// total length on disk.
+    /// Deletes all packs of a session, those in the trash included. The notes about removed packs
+    /// stay, so that no later restore takes a compacted session for an original. Returns the number
+    /// of deleted packs and their total length on disk.
     ///
     /// # Errors
     ///
@@ -252,8 +252,8 @@ fn changes_only_what(before: &[u8], after: &[u8]) -> bool {
     rest.is_some() && rest == without_what(after)
 }
 
-/// A manifest that lists forgotten bytes: those that the generation of the pack lists already, and
-/// `forgotten`. Members of `manifest` that this version does not know are kept.
+/// Returns `manifest` with the hashes `forgotten` added to its list of forgotten bytes. Members of
+/// `manifest` that this version does not know are kept.
 fn with_forgotten(pack: &Pack, manifest: &[u8], forgotten: &[Hash]) -> Result<Vec<u8>> {
     let failed = |err| pack.damaged("the manifest of this part is damaged").because(err);
     let mut value: serde_json::Value = serde_json::from_slice(manifest).map_err(failed)?;
@@ -264,7 +264,7 @@ fn with_forgotten(pack: &Pack, manifest: &[u8], forgotten: &[Hash]) -> Result<Ve
 }
 
 /// Calls `each` with the bytes of every piece of a pack, and with every description in it. Returns
-/// `false`, and calls nothing, if the file is not a pack.
+/// `false`, and calls nothing, if the file cannot be opened as a pack.
 ///
 /// # Errors
 ///

@@ -77,9 +77,9 @@ pub struct Draft {
     pub tokens_after: Tokens,
     /// The number of edits of each pass.
     pub edits: BTreeMap<String, u64>,
-    /// Hashes of edited records that equal a line of the file before the compaction. Such a line in
-    /// a file does not prove that the record was edited. `None` if these are unknown, as in packs
-    /// of older versions.
+    /// Hashes of edited records that equal a line of the file before the compaction. A file that
+    /// contains such a record is not necessarily the compacted one. `None` if these are unknown, as
+    /// in packs of older versions.
     pub shared: Option<Vec<RecordHash>>,
 }
 
@@ -128,9 +128,9 @@ pub struct Generation {
     pub tokens_after: Tokens,
     /// The number of edits of each pass.
     pub edits: BTreeMap<String, u64>,
-    /// Hashes of edited records that equal a line of the file before the compaction. Such a line in
-    /// a file does not prove that the record was edited. `None` if these are unknown, as in packs
-    /// of older versions.
+    /// Hashes of edited records that equal a line of the file before the compaction. A file that
+    /// contains such a record is not necessarily the compacted one. `None` if these are unknown, as
+    /// in packs of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared: Option<Vec<RecordHash>>,
     /// The hashes of removed bytes that were forgotten on purpose: they are not in the pack any
@@ -295,7 +295,7 @@ fn broken(what: &str) -> Error {
     Error::new(ErrorKind::Broken, what)
 }
 
-/// When and by which run a compaction was made, and the sessions that it belongs with.
+/// When and by which run a compaction was made, and which sessions its session is related to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompactionInfo {
     /// When the compaction was made.
@@ -304,7 +304,8 @@ pub struct CompactionInfo {
     pub run: Option<Run>,
     /// For a sub-agent's session or a log: the session that it belongs to.
     pub part_of: Option<SessionKey>,
-    /// The sub-agents' sessions and logs that belong to the session and were archived before it.
+    /// The sub-agents' sessions and logs that belong to the session and were archived before the
+    /// session itself.
     pub parts: Vec<Part>,
 }
 

@@ -1,4 +1,4 @@
-//! The layout of a pack. Packs that are partly damaged can be read, too.
+//! The layout of a pack. The undamaged pieces of a damaged pack can be read.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -111,8 +111,8 @@ pub fn header() -> [u8; HEADER] {
     bytes
 }
 
-/// The record before the payload of a piece: it suffices to find the piece without a table of
-/// contents.
+/// The record and the description that precede the payload of a piece. With them, the piece is
+/// found even without the table of contents.
 pub fn record(entry: &Entry, about: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(RECORD + about.len());
     bytes.extend_from_slice(&entry.kind.tag());
@@ -132,7 +132,8 @@ fn record_check(head: &[u8], about: &[u8]) -> [u8; 8] {
     eight(hasher.finalize().as_bytes())
 }
 
-/// The table of contents and the footer, at the end of a pack. The entries are sorted in place.
+/// The table of contents, which begins at the offset `at` in the pack, and the footer. Sorts
+/// `entries` in place.
 pub fn ending(entries: &mut [Entry], at: u64) -> Vec<u8> {
     entries.sort_by_key(|entry| (entry.hash, entry.at));
     let mut bytes = Vec::with_capacity(entries.len() * ENTRY + FOOTER);
@@ -225,7 +226,7 @@ impl Pack {
         &self.entries
     }
 
-    /// The entries that `reference` may refer to.
+    /// The entries of removed bytes that `reference` may refer to.
     pub fn matching(&self, reference: &Ref) -> impl Iterator<Item = &Entry> {
         let digits = reference.digits();
         let low: Hash = format!("{digits:0<64}").parse().unwrap_or(Hash::from_bytes([0xff; 32]));
@@ -318,7 +319,8 @@ impl Pack {
         self.about_bytes(entry).is_some()
     }
 
-    /// The description of a piece as it is in its record; `None` if the record is damaged.
+    /// The stored bytes of a piece's description; `None` if the record of the piece is damaged or
+    /// differs from `entry`.
     pub fn about_bytes(&self, entry: &Entry) -> Option<Vec<u8>> {
         let record = read_record(&*self.file, entry.at)?;
         (record.0 == *entry).then_some(record.1)

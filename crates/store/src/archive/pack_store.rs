@@ -17,8 +17,8 @@ use crate::store::disk::GcMode;
 /// Keeps packs under names, in folders: `claude/0f3c9a52/000001.pack`. The parts of a name are
 /// separated by `/`, and each is safe as a file name. The empty name is the root folder.
 ///
-/// A store is shared by threads and processes. It must never show a pack that is not complete, and
-/// never replace one but by [`NewPack::replace`].
+/// A store is shared by threads and processes. It must never show an incomplete pack, and must
+/// replace a pack only in [`NewPack::replace`].
 ///
 /// The errors are `NotFound`, `NoPermission`, `Disk`, `Unreadable` and `Archive`, each with the
 /// [location](PackStore::location) of the name.
@@ -89,7 +89,7 @@ pub trait PackStore: fmt::Debug + Send + Sync {
     /// `Disk` if the folder cannot be flushed.
     fn flush_folder(&self, folder: &str) -> Result<()>;
 
-    /// Removes a folder and its parent, if they are empty.
+    /// Removes a folder if it is empty, and then its parent if that is empty as well.
     fn remove_if_empty(&self, folder: &str);
 
     /// Finds the temporary files of killed processes in a folder, and with [`GcMode::Remove`]
@@ -152,8 +152,8 @@ pub trait NewPack: Write + Send {
     /// The location of the pack for error messages.
     fn location(&self) -> PathBuf;
 
-    /// Gives the pack a name. When this returns, the pack and its name survive a power cut. If the
-    /// name is taken, the pack is returned.
+    /// Gives the pack a name. When this returns `None`, the pack and its name survive a power cut.
+    /// If the name is taken, the pack is returned unchanged.
     ///
     /// # Errors
     ///
@@ -166,7 +166,8 @@ pub trait NewPack: Write + Send {
     /// # Errors
     ///
     /// `NoPermission` or `Disk` if the pack cannot be completed; `Unsupported` if this store
-    /// replaces no packs, which is so unless it says otherwise. The old pack is unchanged then.
+    /// replaces no packs, which is the default. The old pack is then unchanged, except if only
+    /// flushing its folder failed.
     fn replace(self: Box<Self>, name: &str) -> Result<()> {
         let what = format!("a pack is never replaced here: {name}");
         Err(Error::new(ErrorKind::Unsupported, what).at(&self.location()))

@@ -1,4 +1,4 @@
-//! Writes the pieces of a pack, whatever they are.
+//! Writes a pack of any kind, piece by piece.
 
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
@@ -9,7 +9,8 @@ use super::pack_store::{NewPack, PackStore};
 use epitome_error::{Error, ErrorKind, Result};
 
 /// A pack that is being written, piece by piece. It is not visible before
-/// [`finish`](PieceWriter::finish), and is deleted if this value is dropped.
+/// [`finish`](PieceWriter::finish) or [`replace`](PieceWriter::replace), and is deleted if this
+/// value is dropped.
 pub(crate) struct PieceWriter {
     out: BufWriter<Box<dyn NewPack>>,
     at: u64,
@@ -32,8 +33,8 @@ impl PieceWriter {
         Ok(writer)
     }
 
-    /// Continues a complete pack at `end`, where its last piece begins, so that another one can
-    /// replace it. `entries` are those of the pieces before `end`.
+    /// Cuts off a complete pack at `end`, where its last piece begins, so that another last piece
+    /// can be written. `entries` are the entries of the pieces before `end`.
     pub fn resume(
         mut pack: Box<dyn NewPack>,
         folder: PathBuf,
@@ -101,8 +102,8 @@ impl PieceWriter {
     }
 
     /// Completes the pack and gives it a name. When this returns `None`, the pack survives a power
-    /// cut. If the name is taken, the writer is returned, cut to its first `keep` bytes, so that
-    /// other pieces can follow and another name can be tried.
+    /// cut. If the name is taken, the pack is cut to its first `keep` bytes and its writer is
+    /// returned, so that other pieces can follow and another name can be tried.
     ///
     /// # Errors
     ///
@@ -120,13 +121,13 @@ impl PieceWriter {
         Ok(Some(PieceWriter { out, at: keep, entries, zstd, folder }))
     }
 
-    /// Completes the pack and puts it in the place of the pack with this name, at one moment. When
-    /// this returns, it survives a power cut.
+    /// Completes the pack, and atomically replaces the pack with this name by it. When this
+    /// returns, the new pack survives a power cut.
     ///
     /// # Errors
     ///
     /// `Disk` or `NoPermission` if the pack cannot be written, `Unsupported` if the store replaces
-    /// no packs. The old one is unchanged then.
+    /// no packs. The old pack is then unchanged, except if only flushing its folder failed.
     pub fn replace(mut self, name: &str) -> Result<()> {
         let ending = pack::ending(&mut self.entries, self.at);
         self.write(&ending)?;

@@ -86,8 +86,8 @@ impl PackWriter {
         }
     }
 
-    /// Continues a complete pack at `end`, where its manifest begins, so that a new manifest can
-    /// replace it. `entries` are those of the pieces before `end`.
+    /// Cuts off a complete pack at `end`, where its manifest begins, so that a new manifest can be
+    /// written. `entries` are the entries of the pieces before `end`.
     pub(crate) fn resume(
         pack: Box<dyn NewPack>,
         store: Arc<dyn PackStore>,

@@ -19,9 +19,10 @@ const DISTINCT: usize = 40;
 /// The lines of a file while a restore goes back through the generations.
 pub(super) struct Walk<'a> {
     current: &'a dyn Source,
-    /// The span of each line in the current file, and the hash of its text after the undone edits.
+    /// The span of each line in the current file, and the hash of the line after the edits that
+    /// were undone so far.
     lines: Vec<Line>,
-    /// The length of each line after the undone edits.
+    /// The length of each line after the edits that were undone so far.
     lens: Vec<u64>,
     /// For each line, the splices of undone edits, relative to its beginning.
     edits: HashMap<usize, Vec<Splice>>,
@@ -29,7 +30,7 @@ pub(super) struct Walk<'a> {
     undone: HashMap<usize, u64>,
 }
 
-/// The index of a line, and the record that it is.
+/// The index of a line, and the record that was identified with the line.
 type Match<'g> = (usize, &'g EditedRecord);
 
 impl<'a> Walk<'a> {
@@ -39,9 +40,9 @@ impl<'a> Walk<'a> {
         Ok(Walk { current, lines, lens, edits: HashMap::new(), undone: HashMap::new() })
     }
 
-    /// Identifies the lines that are records of a generation, in the order of the file. A text is
-    /// matched with at most as many lines as records; a record whose line is not certain is left
-    /// out.
+    /// Identifies the lines that are records of a generation, in the order of the file. Of lines
+    /// with the same text, at most as many are matched as there are records with that text. A
+    /// record whose line is not certain is left out.
     ///
     /// A record is identified by its text, if only the edit can have made that text; otherwise by
     /// its position, if it has the same distance as after the edit from the certain lines before
@@ -226,8 +227,8 @@ impl<'g> Group<'g> {
         self.lines.drain(..).zip(self.records.drain(..)).collect()
     }
 
-    /// Matches lines and records by their order, if only the edits can have made their text. There
-    /// may be more records than lines if all records are undone in the same way.
+    /// Matches lines and records by their order, if only the edits can have made their text and all
+    /// records are undone in the same way. There may be more records than lines.
     fn match_alike(&mut self) -> Vec<Match<'g>> {
         let Some(first) = self.records.first() else { return Vec::new() };
         let are_alike = self.records.iter().all(|record| record.splices == first.splices);
@@ -238,8 +239,8 @@ impl<'g> Group<'g> {
     }
 }
 
-/// Whether a line is unique: it contains a reference to bytes that were removed from it, or is a
-/// whole JSON object of at least `DISTINCT` bytes.
+/// Whether a line counts as unique: it contains a reference to bytes that were removed from it, or
+/// is a whole JSON object of at least `DISTINCT` bytes.
 fn is_distinct(bytes: &[u8], record: &EditedRecord) -> bool {
     let is_record = bytes.len() >= DISTINCT && bytes.starts_with(b"{") && bytes.ends_with(b"}");
     if is_record {
@@ -255,8 +256,8 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.windows(1 + Ref::DIGITS).filter(|word| word[0] == b'k')
 }
 
-/// Returns an error if a file has more faults, or more violations of its agent's invariants, than
-/// before.
+/// Returns an error if `after` has more faults, or more violations of the agent's invariants, than
+/// `before`.
 pub(super) fn check_sound(before: &dyn Source, after: &dyn Source, agent: &str) -> Result<()> {
     // For an unknown format there are no invariants to check.
     let Some(format) = epitome_formats::find_format(agent) else { return Ok(()) };

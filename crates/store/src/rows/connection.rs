@@ -18,7 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// or after a program was killed, and contains changes that are not in the database yet.
 const LOG: &str = "-wal";
 
-/// The suffix of the index of that log: the file exists while a program uses the database.
+/// The suffix of the index of the write-ahead log: the file exists while a program uses the
+/// database.
 const INDEX: &str = "-shm";
 
 /// The suffix of the rollback journal: the file exists while a program writes, or after a program
@@ -33,9 +34,9 @@ const COPIES: usize = 5;
 ///
 /// No file is left next to a database that is not in use, although SQLite would leave two files
 /// after reading a database with a write-ahead log. So a database that is not in use is opened as
-/// immutable or, if its log is not empty, copied first. If it did change in the meantime, it is
-/// opened again in the usual way. A database that a killed program left in the middle of a commit
-/// is recovered in a copy.
+/// immutable or, if its log is not empty, copied first. If the database did change in the meantime,
+/// it is opened again in the usual way. A database that a killed program left in the middle of a
+/// commit is recovered in a copy.
 ///
 /// # Errors
 ///
@@ -99,7 +100,8 @@ fn recovered<T>(database: &Path, work: impl Fn(&Connection) -> Result<T>) -> Res
     Err(Error::new(ErrorKind::Changed, "the database changed while it was copied").at(database))
 }
 
-/// Copies a database with its log and journal, and opens the copy.
+/// Copies a database, and those of its files with the suffixes `ends` that exist, and runs `work`
+/// on the copy.
 fn reading_copy<T>(
     database: &Path,
     ends: &[&str],
@@ -170,7 +172,7 @@ struct QuietDatabase {
     log: Option<Stamp>,
 }
 
-/// Identifies the state of a file: it differs if the file has changed.
+/// The length and the time of modification of a file, by which a change is noticed.
 #[derive(Debug, PartialEq, Eq)]
 struct Stamp {
     len: u64,

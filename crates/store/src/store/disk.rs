@@ -134,8 +134,8 @@ pub fn sweep(folder: &Path, mode: GcMode) -> Vec<Leftover> {
             continue;
         }
         let path = entry.path();
-        // The lock is held while the file is removed: the process that writes it looks for the file
-        // after locking it.
+        // The lock is held while the file is removed: a process that creates a temporary file locks
+        // it, and then checks that it still exists.
         let Ok(file) = regular::open_with(File::options().read(true).write(true), &path) else {
             continue;
         };

@@ -15,14 +15,15 @@ use crate::step::{DiskStep, step};
 use epitome_error::{Error, Result};
 
 /// How long to wait until a process that has a replaced file open has written to it and closed it.
-/// A process that keeps the file open for longer already had it open before; the user has then
-/// overridden the check for such processes with `--force`.
+/// A process that keeps the file open for longer already had it open before the replacement; the
+/// user has then overridden the check for such processes with `--force`.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How often inserting bytes is tried. A try fails if another program writes to the file during it.
 const TRIES: usize = 4;
 
-/// The hint if the disk is full. The usual hint would be wrong: the session was already replaced.
+/// The hint if bytes cannot be carried over. The usual hint would be wrong, because the session was
+/// already replaced.
 const WRITTEN: &str = "the session itself is written, and `epitome restore` takes that back; see \
                        whether what the agent wrote in these seconds is at its end";
 

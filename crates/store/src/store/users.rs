@@ -112,7 +112,7 @@ fn can_write(info: &Path) -> bool {
     flags.is_none_or(|flags| flags & ACCESS != 0)
 }
 
-/// Whether a process is an epitome, by the name of its program.
+/// Whether a process runs epitome, by the name of its program.
 #[cfg(target_os = "linux")]
 fn is_epitome(user: &User) -> bool {
     let program = std::fs::read_link(format!("/proc/{}/exe", user.pid)).unwrap_or_default();

@@ -149,8 +149,9 @@ impl Batch<'_> {
 
     /// Adds the present content of the file at a path, if it is new.
     ///
-    /// The file is read as a whole. If it changed meanwhile, what was read is accepted only if the
-    /// same bytes are read again: then they were in the file in between.
+    /// The file is read as a whole. If its stamp does not prove that it stayed unchanged, what was
+    /// read is accepted only if the same bytes are read again: then they were in the file between
+    /// the two reads.
     ///
     /// # Errors
     ///
@@ -190,8 +191,8 @@ impl Batch<'_> {
         }
     }
 
-    /// Records that a file does not exist any more. Does nothing if it was never kept, or if that
-    /// is recorded already. Returns whether it is new.
+    /// Records that a file does not exist any more. Does nothing if the file was never kept, or if
+    /// its deletion is recorded already. Returns whether a deletion was added.
     pub fn put_deleted(&mut self, file: &FileKey) -> bool {
         let Some(last) = self.vault.versions(file).next_back() else { return false };
         if last.is_deleted() {
@@ -207,7 +208,8 @@ impl Batch<'_> {
         true
     }
 
-    /// Says why epitome itself made the content that was just added.
+    /// Records why epitome itself changed a file, in the version of the file that this batch has.
+    /// Does nothing if it has none.
     pub fn set_cause(&mut self, file: &FileKey, cause: Cause) {
         if let Some(version) = self.versions.get_mut(file) {
             version.cause = Some(cause);
@@ -255,7 +257,8 @@ impl Batch<'_> {
         Ok(Some(Draft { digest, change: Change::Appended, content }))
     }
 
-    /// Reads content that is not the last version with something appended.
+    /// Reads content that does not begin with the last version, or whose last version is missing,
+    /// lost or damaged.
     fn read_whole(&mut self, file: &FileKey, source: &FileSource) -> Result<Draft> {
         let digest = Digest::from_source(source)?;
         let is_same = |version: &&Version| !version.is_deleted() && version.digest == digest;
@@ -323,7 +326,7 @@ impl Batch<'_> {
         self.pieces.as_mut().ok_or_else(|| Error::new(ErrorKind::Broken, what))
     }
 
-    /// Adds what was read as a version, unless it is the same as the last one.
+    /// Adds what was read as a version, unless it equals the last version and that is intact.
     fn add(
         &mut self,
         file: &FileKey,

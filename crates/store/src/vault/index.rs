@@ -23,14 +23,14 @@ pub(super) type PackId = (String, u64);
 /// What is known of a pack.
 #[derive(Debug, Default)]
 pub(super) struct PackFacts {
-    /// The hashes of its chunks, sorted.
+    /// The hashes of the chunks in the pack, sorted.
     pub chunks: Vec<Hash>,
-    /// Its length on disk in bytes.
+    /// The length of the pack on disk in bytes.
     pub len: u64,
-    /// Whether a newer pack says the same of one of its versions: a merge or a removal was
+    /// Whether a newer pack has one of the pack's versions as well: a merge or a removal was
     /// interrupted before it deleted this pack.
     pub is_stale: bool,
-    /// Why not all of it can be read.
+    /// The error, if not all of the pack can be read.
     pub damage: Option<Error>,
 }
 
@@ -56,7 +56,7 @@ impl Index {
         }
         let is_gone = self.packs.keys().any(|id| !here.contains(id));
         if is_gone {
-            // Their versions are in another pack, which may have been read before.
+            // The versions of a deleted pack are in another pack, which may have been read already.
             *self = Index::default();
         }
         let mut is_new = false;

@@ -16,8 +16,8 @@ use epitome_error::{Error, ErrorKind, Result};
 
 /// How many packs of about the same size must exist before they are merged.
 const MANY: usize = 32;
-/// The sizes by which packs are grouped: a pack belongs to the first that is greater than its
-/// length in bytes. Longer packs are not merged.
+/// The sizes in bytes by which packs are grouped: a pack belongs to the first size that is greater
+/// than its length. Packs that are not shorter than the last size are not merged.
 const SIZES: [u64; 3] = [256 << 10, 8 << 20, 256 << 20];
 
 /// What [`Vault::merge`] did.
@@ -25,7 +25,7 @@ const SIZES: [u64; 3] = [256 << 10, 8 << 20, 256 << 20];
 pub struct Merged {
     /// The number of packs that were merged.
     pub packs: u64,
-    /// Their total length in bytes.
+    /// The total length of the packs that were merged, in bytes.
     pub before: u64,
     /// The total length of the packs that replace them, in bytes.
     pub after: u64,
@@ -34,13 +34,15 @@ pub struct Merged {
 impl Vault {
     /// Merges packs of this machine wherever 32 of about one size exist.
     ///
-    /// The merged pack has the same versions. Of a file that was appended to, the newest version
-    /// has all chunks, and older ones are its beginning. Chunks that no version needs any more are
-    /// left out. A pack with a damaged chunk stays as it is.
+    /// The merged pack has the same versions. Of a file that was appended to, it lists all chunks
+    /// only for the newest version; older versions refer to that version as beginnings of it.
+    /// Chunks that no version needs any more are left out. A pack with a damaged chunk stays as it
+    /// is.
     ///
     /// # Errors
     ///
-    /// `Disk` or `NoPermission` if the pack cannot be written: nothing is changed then.
+    /// `Disk` or `NoPermission` if a merged pack cannot be written: the packs that it would replace
+    /// are unchanged then.
     pub fn merge(&mut self) -> Result<Merged> {
         self.merge_packs(MANY)
     }

@@ -26,7 +26,8 @@ pub(super) struct Segment {
 pub(super) struct Parts {
     /// Each chunk, and how many of its bytes belong to the content, from its beginning.
     pub all: Vec<(Hash, u64)>,
-    /// How many of the first of them begin and end where the content as a whole would be cut.
+    /// The number of elements at the beginning of `all` whose chunks are also chunks if the whole
+    /// content is cut again.
     pub certain: usize,
 }
 
@@ -124,7 +125,7 @@ impl Vault {
         Ok(segments)
     }
 
-    /// The version that another one refers to.
+    /// The version with this number, to which another version refers.
     fn base(&self, file: &FileKey, number: u64) -> Result<&Version> {
         self.index.version(file, number).ok_or_else(|| {
             let what = format!(

@@ -22,7 +22,7 @@ use epitome_error::{Error, ErrorKind, Result};
 pub struct Removed {
     /// The number of versions that are gone, or in which a text was masked.
     pub versions: u64,
-    /// The number of kept files that these are versions of.
+    /// The number of kept files of which a version is gone or was masked.
     pub files: u64,
     /// The number of packs that were replaced.
     pub packs: u64,
@@ -32,7 +32,7 @@ pub struct Removed {
     pub after: u64,
 }
 
-/// JSON that a removal writes into a list of versions, even if the lists before it did not have it.
+/// JSON that a removal may write into a list of versions that did not contain it before.
 const WORDS: [&str; 4] = [
     r#","masked":"#,
     r#","content":{"chunks":[""#,
@@ -158,8 +158,9 @@ impl Vault {
     }
 
     /// For each machine, replaces all packs that have a version of the files that `affected`
-    /// returns, or a chunk that no other file needs. `change` changes the versions of each of
-    /// these files, and returns how many versions it removed or changed.
+    /// returns, a chunk that no other file needs, or what an interrupted merge or removal left.
+    /// `change` changes the versions of each of these files, and returns how many versions it
+    /// removed or changed.
     fn replace_packs(
         &mut self,
         affected: impl Fn(&Vault, &str) -> Result<BTreeSet<FileKey>>,

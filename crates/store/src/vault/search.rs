@@ -47,7 +47,7 @@ impl<'a> TextSearch<'a> {
     /// `Archive` if a chunk cannot be read.
     pub fn occurrences(&mut self, file: &FileKey, version: &Version) -> Result<Vec<Occurrence>> {
         let mut found = Vec::new();
-        // The last bytes before the present chunk, and its offset.
+        // The last bytes before the present chunk, and the offset of the chunk.
         let mut before: Vec<u8> = Vec::new();
         let mut at = 0;
         for segment in self.vault.segments(file, version)? {
@@ -180,7 +180,7 @@ pub(super) fn is_prefix_of(merge: &Merge<'_>, file: &FileKey, one: u64, other: u
 }
 
 /// Writes the content of a version with a text masked. Returns its chunks, and the digest of its
-/// first bytes for each of these lengths and its own.
+/// first bytes for each length in `lens` and for its whole length.
 fn write_masked(
     merge: &mut Merge<'_>,
     file: &FileKey,
@@ -214,7 +214,7 @@ struct MaskedReader<'a> {
     now: Vec<u8>,
     used: usize,
     at: u64,
-    /// The hashes of what was there, and of what is masked.
+    /// The hash of the content before it is masked, and of the masked content.
     before: blake3::Hasher,
     after: blake3::Hasher,
     lens: BTreeSet<u64>,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// How long after a change of a file another change may leave the same times: systems round times
 /// to their clock's tick, which is at most 10 ms long. This is twice as much.
 const TICK: Duration = Duration::from_millis(20);
-/// The same, for a file system that stores whole seconds, or every other second.
+/// The same as `TICK`, for a file system that stores whole seconds, or every other second.
 const SECONDS: Duration = Duration::from_secs(2);
 
 /// The length, times and identity of a file. Two equal stamps of a path mean that the file was not

@@ -22,7 +22,7 @@ pub struct VaultReport {
     pub packs: u64,
     /// The number of chunks that match their hash.
     pub chunks: u64,
-    /// The total length of these chunks before compression.
+    /// The total length before compression of the chunks that match their hash.
     #[serde(rename = "raw_bytes")]
     pub raw: Bytes,
     /// The total length on disk of all packs that can be opened.
@@ -48,7 +48,7 @@ impl Vault {
             report.packs += 1;
             match self.pack(id) {
                 Ok(pack) => verify_pack(&pack, &mut whole, &mut report),
-                // It was merged since the vault was read.
+                // The pack was deleted since the vault was read, by a merge or a removal.
                 Err(err) if err.kind() == ErrorKind::NotFound => {}
                 Err(err) => report.faults.push(err),
             }

@@ -11,7 +11,8 @@ use crate::archive::{Digest, Hash};
 /// Identifies a kept file: a file, or the rows of a session in a database.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FileKey {
-    /// The machine that keeps the file. It is the name of the folder of the pack.
+    /// The name of the machine that keeps the file, which is also the name of the folder of its
+    /// packs.
     #[serde(skip)]
     pub machine: String,
     /// The name of the agent: `claude`.
@@ -62,7 +63,7 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl Version {
-    /// Whether the file did not exist.
+    /// Whether the version records that the file was deleted.
     pub fn is_deleted(&self) -> bool {
         self.change == Change::Deleted
     }
