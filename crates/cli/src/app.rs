@@ -87,9 +87,10 @@ struct Captured {
 
 /// The output of a command, with styles, and its result.
 pub struct Printed {
-    /// On standard output.
+    /// What was printed on standard output.
     pub out: String,
-    /// On standard output and standard error.
+    /// What was printed on standard output and standard error, in the order in which a terminal
+    /// shows it.
     pub all: String,
     pub done: Result<()>,
 }

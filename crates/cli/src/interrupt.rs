@@ -14,8 +14,8 @@ impl Interrupt {
         Interrupt::calling(|| ())
     }
 
-    /// Like [`new`](Interrupt::new), and calls `first` on the first Ctrl-C. Once this is dropped,
-    /// Ctrl-C kills the program.
+    /// Like [`new`](Interrupt::new), and calls `first` on the first Ctrl-C. After the returned
+    /// value was dropped, Ctrl-C kills the program.
     pub fn calling(first: impl FnOnce() + Send + 'static) -> Interrupt {
         let (tell, told) = channel();
         let (begin, begun) = channel();

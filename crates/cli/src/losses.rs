@@ -41,7 +41,8 @@ pub fn render_planned(losses: &CompactionLosses) -> String {
     format!("\n{BOLD}What would leave the context{BOLD:#}\n{}", body(losses, false))
 }
 
-/// The first line of a compaction: `(Claude Code's own, 2026-11-02 14:10): 152.0k → 9.1k tokens`.
+/// The end of a compaction's heading, after its number: `(Claude Code's own, 2026-11-02 14:10):
+/// 152.0k → 9.1k tokens`.
 fn head(compaction: &CompactionLosses, agent: &str) -> String {
     let maker = compaction.maker(agent);
     let mut about = vec![field(maker.strip_prefix("by ").unwrap_or(&maker))];

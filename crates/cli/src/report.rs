@@ -18,7 +18,7 @@ pub struct ReportView {
     pub report: CompactReport,
     /// The losses of a plan that may matter, each in a few words. `None` if they are not shown.
     pub may_matter: Option<Vec<String>>,
-    /// The text before and after each edit, if that was requested.
+    /// The text before and after each edit; empty if that was not requested.
     pub diff: String,
 }
 
@@ -92,7 +92,8 @@ fn how_appended(file: &CompactedFile) -> String {
     }
 }
 
-/// The table of sizes before and after: of the session's own file, and in sum.
+/// The table of sizes before and after: of the session's own file, and of the session with its
+/// parts.
 fn size_table(report: &CompactReport) -> String {
     use Side::{Left, Right};
     let heads = ["", "before", "", "after", "", "", ""];

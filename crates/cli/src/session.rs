@@ -96,8 +96,8 @@ pub fn file(app: &App, name: &OsStr) -> Result<PathBuf> {
     }
 }
 
-/// Returns an error if the name of a session is blank, as that of an unset variable of a shell is.
-/// It would be the beginning of every id.
+/// Returns an error if the name of a session is blank, for example because it comes from an unset
+/// variable of a shell. A blank name would be the beginning of every id.
 pub fn check_name(name: &str) -> Result<()> {
     if name.trim().is_empty() {
         return Err(Failure::usage("the name of the session is empty"));

@@ -11,7 +11,8 @@ use crate::interrupt::Interrupt;
 use crate::progress::Progress;
 use crate::text::{DIM, count};
 
-/// A command in progress. It has a bar on standard error, and handles Ctrl-C.
+/// A command in progress, with a bar on standard error. If it writes, the first Ctrl-C only
+/// requests a stop.
 pub struct Steps {
     bar: ProgressBar,
     progress: Arc<Progress>,

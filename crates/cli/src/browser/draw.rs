@@ -18,7 +18,8 @@ use super::view::View;
 use super::worker::Kind;
 use crate::text::{self, count, field, fit_line, share};
 
-/// The keys, the most important first. Those that do not fit are left out, from the end.
+/// The keys that the last line of the screen lists, the most important first. The last keys are
+/// left out if they do not fit.
 const KEYS: [(&str, &str); 15] = [
     ("?", "help"),
     ("q", "quit"),

@@ -36,9 +36,9 @@ pub struct Entry {
     /// The texts of the columns; the last one is left-aligned.
     pub cells: [String; 4],
     pub session: KeptSession,
-    /// The number of the version to restore; `None` if it has no content.
+    /// The number of the version to restore; `None` if the version has no content.
     pub number: Option<u64>,
-    /// What the version is, for a question.
+    /// The description of the version in the question before it is restored.
     pub what: String,
 }
 
@@ -46,7 +46,7 @@ pub struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptSession {
     pub agent: String,
-    /// The address at which it is or was: several sessions may have one id.
+    /// The address at which the session is or was. An id alone may be that of several sessions.
     pub path: PathBuf,
     /// The beginning of the id, for titles.
     pub short: String,
@@ -139,14 +139,14 @@ impl Picker {
     }
 }
 
-/// An age in words.
+/// An age as a time in the past: `3h ago`, or `just now`.
 fn ago(age: &str) -> String {
     if age == "now" { "just now".to_owned() } else { format!("{age} ago") }
 }
 
 impl Entry {
-    /// The question before the version is restored, and the command that restores it. `None` if it
-    /// has no content.
+    /// The question before the version is restored, and the command that restores it. `None` if the
+    /// version has no content.
     pub fn restore(&self) -> Option<(Vec<String>, Task)> {
         let KeptSession { path, short, exists, .. } = &self.session;
         let number = self.number?.to_string();

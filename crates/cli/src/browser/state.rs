@@ -540,7 +540,7 @@ impl Browser {
     }
 }
 
-/// The tokens of sessions, and how many of them compacting saves.
+/// The tokens of all contexts of these sessions, and how many of the tokens compacting saves.
 pub fn sums(rows: &[&Row]) -> (Tokens, Tokens) {
     let before = rows.iter().map(|row| row.context()).sum();
     (before, rows.iter().map(|row| row.saving()).sum())

@@ -29,7 +29,7 @@ pub enum Task {
     Export { session: PathBuf, short: String, form: Form },
     /// Opens the page of a session in the web browser.
     Open(PathBuf),
-    /// Lists the versions of a session: its path, or the id of a deleted one.
+    /// Lists the versions of a session, which may be deleted. `session` is the session's address.
     Versions { session: OsString, agent: String, short: String },
     /// Lists the sessions that were deleted and kept.
     Deleted,

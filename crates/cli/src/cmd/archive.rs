@@ -419,7 +419,8 @@ fn stdout(err: epitome::Error) -> Failure {
 }
 
 /// The key of a session in the archive. `name` is the beginning of the id of exactly one archived
-/// session, even if its file is gone, or any other name of a session.
+/// session, even if its file is gone, or else a path, an id or the beginning of an id of a session
+/// on this machine.
 fn key_of(app: &App, name: &str) -> Result<SessionKey> {
     let archived: Vec<SessionKey> = app.config.archive().sessions().map_err(Failure::writing)?;
     let by_id: Vec<&SessionKey> = archived

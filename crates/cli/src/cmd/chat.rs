@@ -162,7 +162,8 @@ fn waits(app: &App) -> impl Fn(Wait<'_>) {
     }
 }
 
-/// Ends the interface after a signal, so that it restores the terminal or closes the connection.
+/// Calls `stop` after a signal, to end an interface that has to restore the terminal or close a
+/// connection. As long as `stop` returns true, it is called again after the next signal.
 fn stop_on_signal(stop: impl Fn() -> bool + Send + 'static) {
     let interrupt = Interrupt::new();
     std::thread::spawn(move || while !interrupt.wait(LOOK) || stop() {});

@@ -273,8 +273,7 @@ struct Job<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LossesShown {
     No,
-    /// The losses that may matter, each in a few words: for people, and for the plan of one
-    /// session.
+    /// The losses that may matter, each in a few words. JSON and a diff do not show them.
     InShort,
     All,
 }

@@ -14,7 +14,7 @@ use crate::text::{self, BOLD, DIM, bytes_change};
 
 /// A recorded session of pi, on a small project.
 const SESSION: &[u8] = include_bytes!("../../../../testing/fixtures/sessions/pi/pricing.jsonl");
-/// The name of the demo's copy of that session.
+/// The name of the file with the demo's copy of the sample session.
 const NAME: &str = "session.jsonl";
 
 const EXAMPLES: &str = "\

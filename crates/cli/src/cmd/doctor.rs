@@ -71,7 +71,8 @@ fn agent(shown: &mut String, state: &AgentState) {
     shown.push('\n');
 }
 
-/// Adds whether versions of sessions are kept; nothing if that was never asked for.
+/// Adds the state of `epitome keep`. Adds nothing if it does not run, has kept no version, and has
+/// no installed service.
 fn keep(shown: &mut String, state: &KeepState) {
     let KeepState { is_running, has_versions, service, findings } = state;
     if !is_running && !has_versions && service.is_none() {

@@ -28,7 +28,7 @@ Examples:
   epitome engine --recipe s06 --window 200k
   echo '{\"op\":\"hello\"}' | epitome engine";
 
-/// The context window if none is set.
+/// The context window in tokens, if neither an option nor a setting gives one.
 const WINDOW: u64 = 200_000;
 
 /// Keep an agent's context small while it runs: one JSON object a line, in and out

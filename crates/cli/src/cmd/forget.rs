@@ -74,7 +74,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
 }
 
-/// Shows the plan and asks; then does it.
+/// Shows the plan and asks, except with `--yes`; then carries the plan out. With `--dry-run`, or if
+/// there is nothing to forget, only shows the plan.
 fn carry_out(
     app: &App,
     args: &Args,
@@ -95,7 +96,7 @@ fn carry_out(
     unchanged_sessions(&report)
 }
 
-/// A failure that names the sessions which could not be changed, if there are any.
+/// Returns a failure that names the sessions which could not be changed, if there are any.
 fn unchanged_sessions(report: &ForgetReport) -> Result<()> {
     let mut what = String::from("these sessions could not be changed, and may have the text:");
     let mut is_any = false;
@@ -178,8 +179,8 @@ fn print(app: &App, args: &Args, report: &ForgetReport) -> Result<()> {
     Ok(())
 }
 
-/// Tells the user which copies remain of what was to be forgotten: in sessions, and at the
-/// archive's address.
+/// Tells the user which copies remain of what was to be forgotten: in sessions, and in the remote
+/// archive.
 fn note_remaining(app: &App, args: &Args, report: &ForgetReport) {
     let sessions = report.remaining().filter(|place| place.kind == PlaceKind::Session).count();
     if sessions > 0 && args.secret {
@@ -221,7 +222,7 @@ fn kind(kind: PlaceKind) -> &'static str {
     }
 }
 
-/// What is counted at a place.
+/// The number of things that are forgotten at a place, with what they are: `3 versions`.
 fn amount(place: &ForgetPlace, is_secret: bool) -> String {
     let what = match (place.kind, is_secret) {
         (PlaceKind::Vault, _) => "version",

@@ -20,7 +20,7 @@ use crate::redaction::Redaction;
 /// The maximum time to wait until the agent has closed the session.
 const AT_MOST: Duration = Duration::from_secs(20);
 
-/// The maximum length of an agent's event in bytes. A longer input is not an event.
+/// The maximum number of bytes that are read of an agent's event. A longer input is cut off.
 const TOLD: u64 = 1 << 20;
 
 /// Keep the session that an agent names on standard input (called by agents)

@@ -90,7 +90,8 @@ pub struct Args {
     pub yes: bool,
 }
 
-/// The options about kept sessions, which cannot be given for an addition.
+/// The options about kept transcripts. They cannot be given together with an option that installs
+/// something else.
 const NOT_OF_ADDITIONS: [&str; 7] =
     ["format", "out", "branch", "compact", "shrink", "project", "all"];
 

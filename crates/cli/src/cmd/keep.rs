@@ -210,7 +210,7 @@ pub fn warn_of_damage(app: &App, vault: &Vault) {
     }
 }
 
-/// Reports what could not be read.
+/// Reports what was not kept: files that are being written, and what could not be read.
 pub fn note_unread(app: &App, report: &ScanReport) {
     for path in &report.changing {
         let path = text::path(path);
@@ -222,7 +222,7 @@ pub fn note_unread(app: &App, report: &ScanReport) {
     }
 }
 
-/// Reports what could not be read. It is an error if nothing could be.
+/// Reports what was not kept. Returns an error if something could not be read and no file could.
 fn unread(app: &App, report: &ScanReport) -> Result<()> {
     note_unread(app, report);
     if report.files == 0 && !report.unread.is_empty() {

@@ -38,8 +38,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let report = session_losses(&session, app.settings()?, app.counter())?;
     app.check_output_has_reader()?;
     if report.compactions.is_empty() {
-        // If a compaction's archive is on another machine, the report does not know the compaction.
-        // A note says so.
+        // If the archive of a compaction is on another machine, the report does not know the
+        // compaction. Opening the session prints a note about it.
         State::default().open(app, &Input::File(path))?;
     }
     if app.global.json {

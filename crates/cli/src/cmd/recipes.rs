@@ -55,7 +55,7 @@ fn print(app: &App, known: &[KnownRecipe], name: &str) -> Result<()> {
     if let Some(known) = known.iter().find(|known| known.name == *name) {
         return app.print_bytes(known.text.as_bytes());
     }
-    // Reports an unknown name. If the name is that of a file, it must be a valid recipe.
+    // Fails if the name is unknown, or if it is the path of a file that is not a valid recipe.
     epitome::recipes::find(&app.config, name)?;
     let text = std::fs::read(name)?;
     app.print_bytes(&text)

@@ -113,7 +113,7 @@ impl Args {
     }
 }
 
-/// The value of `--compact` if none is given. A user cannot type it.
+/// The value of `--compact` if the option is given without a value. A user cannot type it.
 pub const BARE: &str = "\0";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -130,7 +130,8 @@ fn session(app: &App, finder: &Finder, name: &OsStr, args: &Args) -> Result<Opti
     history.failure().map_or(Ok(Some(places)), |failure| Err(failure.into()))
 }
 
-/// Prints what was found. If `shows_all`, also reports sessions in which nothing was found.
+/// Prints what was found in a session; if nothing was found, prints that only if `shows_all`.
+/// Returns the number of places.
 fn scan(
     app: &App,
     finder: &Finder,

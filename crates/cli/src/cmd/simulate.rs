@@ -237,7 +237,7 @@ fn table(report: &SimulateReport) -> String {
     )
 }
 
-/// The rules that requests break, as paragraphs. Empty if none breaks any.
+/// The rules that requests break, as paragraphs. Empty if no request breaks a rule.
 fn violations(report: &SimulateReport) -> String {
     let findings = report.rule_findings();
     let findings = findings.iter().map(|finding| wrap_line(&field(finding), 100).join("\n"));

@@ -22,7 +22,7 @@ Examples:
 const INPUT: u64 = 1 << 20;
 /// The shares of the window, in per cent, from which on the context is shown in yellow and in red.
 const FULL: (u64, u64) = (60, 80);
-/// The minimum number of tokens that are worth a compaction.
+/// The minimum number of tokens that compacting must free for the line to mention it.
 const LEAST: Tokens = Tokens(1_000);
 
 /// Print the status line of a running session: how full the context is, how many tokens a

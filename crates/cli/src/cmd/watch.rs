@@ -94,7 +94,7 @@ pub struct Args {
     pub choice: Choice,
 }
 
-/// Parses a percentage: `10%`. It is rounded to a tenth of a per cent.
+/// Parses a percentage, with or without the sign: `10%`. It is rounded to a tenth of a per cent.
 fn parse_share(text: &str) -> std::result::Result<Share, String> {
     let wrong = || format!("`{text}` is not a percentage; write it like 10% or 2.5%");
     let percent: f64 = text.strip_suffix('%').unwrap_or(text).parse().map_err(|_| wrong())?;

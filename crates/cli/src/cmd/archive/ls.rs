@@ -27,10 +27,11 @@ struct Row<'a> {
     disk_bytes: Change<u64>,
     context_tokens: Change<u64>,
     blake3: Change<String>,
-    /// The size on disk of the generation, of all generations of its session, and of the whole
-    /// archive.
+    /// The size of the generation on disk.
     stored_bytes: Bytes,
+    /// The size on disk of all generations of the session.
     session_stored_bytes: Bytes,
+    /// The size on disk of the generations of all sessions.
     archive_stored_bytes: Bytes,
     imported: Option<Timestamp>,
 }
@@ -63,7 +64,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The generations of a session with the bytes of each pack.
+/// The generations of a session, and the length of each pack by the number of its generation.
 struct Kept {
     generations: Vec<Generation>,
     sizes: BTreeMap<u64, Bytes>,
@@ -143,7 +144,7 @@ fn listed(app: &App, kept: &[Kept], total: Bytes) -> String {
     format!("{}{DIM}{packs} of {sessions}, {total} on disk{DIM:#}\n{vault}", table.render())
 }
 
-/// The size of the vault in a line; empty if nothing was kept, or it cannot be listed.
+/// The size of the vault in a line; empty if nothing was kept, or if the vault cannot be listed.
 fn vault_size(app: &App) -> String {
     let Ok(vault) = app.config.vault() else { return String::new() };
     let (packs, stored) = vault.size();

@@ -34,8 +34,9 @@ pub use with_storage::{key, pull, push, push_new, try_pull};
 #[cfg(not(feature = "remote"))]
 pub use without_storage::{absent, key, pull, push, push_new, try_pull};
 
-/// The same functions in a build without the feature `remote`. Those that a user calls fail; those
-/// that run after a compaction or a failed restore do nothing.
+/// The functions of `with_storage` in a build without the feature `remote`. Functions that carry
+/// out a command of the user fail; those that run after a compaction or a failed restore do
+/// nothing.
 #[cfg(not(feature = "remote"))]
 mod without_storage {
     use super::{App, KeyVerb, Path, Result};
@@ -135,7 +136,8 @@ mod with_storage {
         Ok(())
     }
 
-    /// Pushes what a compaction archived. A failure is a note: the next push copies it.
+    /// Pushes what a compaction archived. A failure is only noted, because the next push copies
+    /// what was not pushed.
     pub fn push_new(app: &App) {
         let pushed = app.settings().and_then(|settings| {
             match RemoteArchive::from_settings(&app.config, settings, Retries::SHORT)? {
@@ -162,7 +164,7 @@ mod with_storage {
     }
 
     /// The key of a session, and its file if it is on this machine. With `--agent`, a name that
-    /// neither a session of this machine nor an archived one has is a whole id.
+    /// refers neither to a session of this machine nor to an archived one is taken as a whole id.
     fn session_of(app: &App, name: &str) -> Result<(SessionKey, Option<std::path::PathBuf>)> {
         if let Ok(file) = crate::session::file(app, name.as_ref()) {
             let session = epitome::storage::load(&file, app.agent())?;
@@ -177,7 +179,8 @@ mod with_storage {
         }
     }
 
-    /// Pulls the packs of a session that could not be restored. Returns whether some came.
+    /// Pulls the packs of a session that could not be restored. Returns whether any pack was added
+    /// to the archive.
     pub fn try_pull(app: &App, file: &Path) -> bool {
         let pulled = app.settings().and_then(|settings| {
             let found = RemoteArchive::from_settings(&app.config, settings, Retries::SHORT)?;

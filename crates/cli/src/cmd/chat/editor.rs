@@ -28,8 +28,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Makes the agents of an editor's sessions, from the options of the program and the settings of
-/// each session's folder.
+/// Starts an agent for each session of an editor, from the options of the program and the settings
+/// of the session's folder.
 struct Folders {
     app: App,
     args: Args,

@@ -32,8 +32,8 @@ struct NotCompacted<'a> {
     error: &'a Failure,
 }
 
-/// Compacts all sessions of this machine. Sessions that are in use or change meanwhile, and files
-/// that are not sessions, are skipped and reported. They are not failures.
+/// Compacts all sessions of this machine that pass the filter. Sessions that are in use or change
+/// meanwhile, and files that are not sessions, are skipped and reported. They are not failures.
 ///
 /// Without a terminal the user is not asked, because timers run this.
 pub(super) fn run_all(job: &Job<'_>, filter: &Filter, yes: bool) -> Result<()> {
@@ -43,7 +43,8 @@ pub(super) fn run_all(job: &Job<'_>, filter: &Filter, yes: bool) -> Result<()> {
 }
 
 impl Job<'_> {
-    /// Compacts several sessions. On a terminal the user is asked before more than one is written.
+    /// Compacts several sessions. On a terminal, without `yes`, the user is asked before more than
+    /// one session is written.
     pub(super) fn compact_several(&self, inputs: Vec<Input>, yes: bool) -> Result<()> {
         if inputs.len() > 1 && !yes && !self.dry_run && can_ask() {
             self.ask(&inputs)?;

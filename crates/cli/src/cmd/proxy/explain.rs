@@ -20,7 +20,8 @@ const WHAT: usize = 60;
 /// The maximum number of characters of the text that is sent in place of a block.
 const STUB: usize = 100;
 
-/// Writes explanations to a file, which is appended to, or to standard error for `-`.
+/// Returns a function that appends explanations to a file, or prints them on standard error if the
+/// path is `-`.
 pub fn explainer(app: &App, path: &Path) -> Result<Explainer> {
     let screen = app.screen()?;
     if path == Path::new("-") {
@@ -41,7 +42,7 @@ pub fn explainer(app: &App, path: &Path) -> Result<Explainer> {
     Ok(Arc::new(move |explanation| {
         let text = render(explanation, &screen);
         let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-        // A report that cannot be written stops no request.
+        // An explanation that cannot be written must not stop the request.
         file.write_all(text.as_bytes()).ok();
     }))
 }

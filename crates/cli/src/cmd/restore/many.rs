@@ -44,8 +44,8 @@ struct Left<'a> {
 
 /// Restores several sessions. All of them are planned and proved first. If there is more than one,
 /// the user is asked before they are written. A session that cannot be restored is reported and
-/// left unchanged, and the others are restored. `unread` are damaged parts of the archive that may
-/// belong to further sessions.
+/// left unchanged, and the others are restored. `unread` are the errors of parts of the archive
+/// that cannot be read and may belong to further sessions.
 pub fn give_back(
     app: &App,
     how: &How<'_>,

@@ -61,8 +61,8 @@ fn number_at(app: &App, vault: &Vault, file: &FileKey, at: &str) -> Result<u64> 
     }
 }
 
-/// A time: a time stamp, a local date with or without a time of day, or how long ago it was. A date
-/// alone means its end.
+/// Parses a time: a time stamp, a local date with or without a time of day, or how long ago the
+/// time was. A date alone means the end of that day.
 fn time(now: Timestamp, text: &str) -> Option<Timestamp> {
     let local = |time: DateTime| Some(time.to_zoned(TimeZone::system()).ok()?.timestamp());
     if let Ok(time) = text.parse::<Timestamp>() {

@@ -12,9 +12,9 @@ use crate::failure::{Failure, Result, Status};
 use crate::table::{Side, Table};
 use crate::text::{GREEN, PLAIN, RED, field};
 
-/// The name of the report, and of the suite of sessions that were not replayed.
+/// The name of the report, and the class name of the cases for sessions that were not replayed.
 const NAME: &str = "epitome simulate";
-/// The beginning of a report, which a new report replaces.
+/// The first bytes of a report. A new report replaces a file that begins with them.
 const XML: &[u8] = b"<?xml";
 
 /// The conditions as a table, with an empty line before it. Empty if there is no gate.
@@ -42,8 +42,8 @@ pub fn table(report: &SimulateReport) -> String {
     format!("\n{}", table.render())
 }
 
-/// `Ok` if every condition is met. `policy` is the command that was measured, if it was none of the
-/// recipes.
+/// Returns an error unless every condition is met. `policy` is the policy command that was
+/// measured; `None` if a recipe was measured.
 pub fn check(report: &SimulateReport, policy: Option<&PolicyCommand>) -> Result<()> {
     let missed = report.gates.iter().filter(|gate| !gate.passed);
     let missed: Vec<String> =
@@ -122,7 +122,7 @@ fn measured(report: &SimulateReport) -> &str {
     report.recipes.get(1).map_or(NAME, |recipe| recipe.recipe.as_str())
 }
 
-/// Whether a file is an older report. Any other file is left alone.
+/// Whether a file begins like a report, so that a new report may replace it.
 fn is_report(path: &Path) -> bool {
     let mut head = [0; XML.len()];
     let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut head));
