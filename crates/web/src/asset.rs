@@ -4,7 +4,7 @@
 use axum::http::header;
 use axum::response::IntoResponse;
 
-/// The viewer's own style, added to that of every rendered page.
+/// The viewer's own style sheet, which is appended to the style sheet of rendered pages.
 const STYLE: &str = include_str!("viewer.css");
 const SCRIPT: &str = include_str!("viewer.js");
 

@@ -123,7 +123,7 @@ fn given_back(report: &RestoreReport) -> Response {
     )
 }
 
-/// The page after one text was put back.
+/// The response to a request to put one text back: whether this was done, and in how many places.
 fn put_back(session: &OpenSession<'_>, reference: &Ref, report: &RestoreReport) -> Response {
     let file = &report.file;
     let (title, how) = match (file.by_record, file.missing) {

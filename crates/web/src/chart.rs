@@ -4,12 +4,12 @@ use maud::{Markup, html};
 
 use crate::sums::{Slot, Sum};
 
-/// The height of a chart, and the width of a bar with its gap, in units of the drawing, which the
-/// page stretches.
+/// The height of a chart, in units of the drawing, which the page stretches.
 const HEIGHT: u64 = 100;
+/// The width of a bar together with the gap next to it, in the same units as `HEIGHT`.
 const SLOT: usize = 10;
 
-/// A bar: the day or month, its parts from the bottom up, and their sum in words.
+/// A bar: its day or month, its parts from the bottom up, and a description of the parts.
 pub(crate) struct Bar {
     pub(crate) when: String,
     pub(crate) parts: Vec<u64>,
@@ -26,8 +26,8 @@ pub(crate) struct Chart {
 }
 
 impl Chart {
-    /// Makes a chart with one bar for each slot; `bar` returns the slot's parts and describes their
-    /// sum. `total` describes the sum of all slots, `most` the largest slot.
+    /// Makes a chart with one bar for each slot; `bar` returns the parts of a slot's bar and a
+    /// description of them. `total` describes the sum of all slots, `most` the largest slot.
     pub(crate) fn over(
         slots: &[Slot],
         title: &'static str,

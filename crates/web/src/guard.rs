@@ -1,5 +1,5 @@
 //! Access control: a request is answered only if it comes from this machine, has the token, and was
-//! not sent by another site's page.
+//! not sent by another site's page. A link on another site may lead here.
 //!
 //! The token is the first part of every path. A cookie would be sent to every other server on
 //! 127.0.0.1 as well, whatever its port: `docs/why.md`.
@@ -51,7 +51,8 @@ enum Refusal {
     Host,
     /// The request does not have the token.
     Token,
-    /// The request was sent by another site.
+    /// The request was sent by another site, or it writes and does not say from which site it
+    /// comes.
     Origin,
     /// The method of the request is none of `GET`, `HEAD` and `POST`.
     Method,
@@ -115,8 +116,8 @@ impl Guard {
             None | Some(b"same-origin") => Ok(()),
             // The user typed the address, or opened it from another program.
             Some(b"none") if !is_write => Ok(()),
-            // A link on another site leads here. The page is displayed by itself, so that site
-            // cannot read it.
+            // A link on another site leads here. The other site cannot read the page, because the
+            // page is not displayed inside of it.
             Some(_) if !is_write && is_navigation(headers) => Ok(()),
             Some(_) => Err(Refusal::Origin),
         }

@@ -151,7 +151,7 @@ fn coverage(state: &IndexState) -> Markup {
 }
 
 /// The hits by session, in the order of each session's best hit. Hits of sessions that are not in
-/// the list are left out, because no link leads there.
+/// the list are left out, because the viewer has no page for them.
 fn groups<'a>(hits: &'a Hits, kept: &'a [CachedSession]) -> Vec<Group<'a>> {
     let known: HashMap<&Path, &CachedSession> =
         kept.iter().map(|session| (&*session.file.path, session)).collect();

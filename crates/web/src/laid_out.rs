@@ -11,7 +11,7 @@ use crate::problem::Problem;
 /// The maximum number of bytes of HTML that are kept of one session.
 pub(crate) const OF_ONE: usize = 16 << 20;
 
-/// One page, split into its parts, with its position among the pages.
+/// One rendered page, with its position among the pages and with facts about the whole session.
 #[derive(Clone, Debug)]
 pub(crate) struct ToldSheet {
     pub(crate) sheet: Sheet,
@@ -72,8 +72,8 @@ impl LaidOut {
         LaidOut { last_items, sheets }
     }
 
-    /// The index of the page, from 0, that shows an item of a part. If no page shows it, that of
-    /// the last page, or 0 if there is no such part.
+    /// The index, from 0, of the page that shows a transcript item of a part. If no page shows the
+    /// item, the index of the last page; 0 if there is no such part.
     pub(crate) fn page_of(&self, part: usize, item: usize) -> usize {
         let Some(last_items) = self.last_items.get(part) else { return 0 };
         let found = last_items.iter().position(|last| item <= *last);

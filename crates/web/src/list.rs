@@ -86,7 +86,8 @@ pub(crate) async fn page(
     response.await.unwrap_or_else(|problem| problem)
 }
 
-/// The sessions that the page will show first, as far as that is known without reading them.
+/// The indexes of the sessions that must be read before the page is shown: those on the page or, if
+/// the query depends on the content of sessions, all.
 fn first(asked: &ListQuery, kept: &[CachedSession]) -> Vec<usize> {
     if asked.needs_all() {
         return (0..kept.len()).collect();
@@ -354,7 +355,8 @@ fn row(
     }
 }
 
-/// The tooltip of a context: its tokens, and the tokens that the provider bills.
+/// The tooltip of a number of tokens: what the number counts and, if known, how many tokens the
+/// provider bills for the request.
 fn context_title(seen: Option<&SessionInfo>) -> String {
     let messages = "tokens of the messages that a resume sends, estimated";
     match seen.and_then(|seen| seen.request.zip(seen.calibration)) {

@@ -359,7 +359,8 @@ fn figure(name: &str, value: impl std::fmt::Display) -> Markup {
     html! { div { dt { (name) } dd { (value.to_string()) } } }
 }
 
-/// A number before and after.
+/// A figure with a number before and after; its label says by how many per cent the number
+/// decreased.
 fn change(name: &str, before: u64, after: u64, shown: &str) -> Markup {
     html! {
         div {

@@ -72,7 +72,7 @@ impl<T: DeserializeOwned> FromRequestParts<Arc<Viewer>> for Query<T> {
     }
 }
 
-/// HTML that epitome's own templates made, so that it is not escaped again.
+/// Marks HTML that epitome's own templates made, so that it is not escaped again.
 pub(crate) fn made(html: &str) -> PreEscaped<&str> {
     PreEscaped(html)
 }

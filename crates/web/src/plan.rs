@@ -305,7 +305,8 @@ fn choice(viewer: &Viewer, asked: &PlanQuery, recipe: &Recipe) -> Markup {
     }
 }
 
-/// Context and disk, before and after, of the session and of its sub-agents.
+/// The sizes before and after, the price and the number of edits, of the session and of each of its
+/// sub-agents.
 pub(crate) fn figures(report: &CompactReport) -> Markup {
     let files = report.all().count();
     html! {
@@ -332,7 +333,7 @@ pub(crate) fn figures(report: &CompactReport) -> Markup {
     }
 }
 
-/// The heading of the n-th file, if there are several.
+/// The heading of the file with the index `n` among `of` files; empty if there is only one file.
 pub(crate) fn heading_of(n: usize, of: usize) -> Markup {
     html! {
         @match (n, of) {
@@ -396,7 +397,7 @@ fn passes(part: &Part, asked: &PlanQuery) -> Markup {
     }
 }
 
-/// Why fewer changes are listed than are counted above.
+/// A note on why the page lists fewer changes than it counts; empty if it lists all.
 fn not_listed(part: &Part) -> Markup {
     let listed: u64 = part.passes.values().sum();
     html! {

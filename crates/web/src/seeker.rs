@@ -17,8 +17,8 @@ const PATIENCE: Duration = Duration::from_millis(300);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum IndexState {
     Complete,
-    /// An update is running. The numbers of sessions that are done and that the update covers, if
-    /// they are known.
+    /// An update is running. The value is the number of sessions that are done and the number that
+    /// the update covers, if they are known.
     Indexing(Option<(usize, usize)>),
     /// Another process writes the index.
     Elsewhere,

@@ -24,7 +24,8 @@ pub(crate) async fn page(
     let laid_out_page = run_blocking(viewer, move |viewer| {
         let session = viewer.session(&key)?;
         let (part, page) = part_and_page(&file).ok_or_else(not_there)?;
-        // The stamp is read before the session, so that the tail notices changes that come later.
+        // The stamp is read before the session, so that the requests for changes of the page
+        // (module `tail`) notice every later change.
         let stamp = Stamp::read(&session.path);
         let laid_out_page = sheet(viewer, &session, part, page)?;
         Ok(frame(&laid_out_page.sheet.title, UP, &body(viewer, &session, &laid_out_page, &stamp))
@@ -50,7 +51,7 @@ pub(crate) struct Anchor {
     /// 0 is the session itself; the other numbers are those of its sub-agents, from 1.
     #[serde(default)]
     part: usize,
-    /// Words to mark on that page.
+    /// Words to mark on the page.
     #[serde(default)]
     mark: String,
 }
@@ -120,7 +121,8 @@ pub(crate) fn sheet_alone(
 
 fn body(viewer: &Viewer, session: &SessionFile, told: &ToldSheet, stamp: &Stamp) -> Markup {
     let ToldSheet { sheet, file, is_last, part, sub_agents, is_compacted, .. } = told;
-    // Only the last page of the session itself is updated, no page of a sub-agent.
+    // While the session grows, only the last page of the session itself is updated, never a page of
+    // a sub-agent.
     let follows = *is_last && *part == 0;
     html! {
         (made(&sheet.bar))

@@ -86,8 +86,8 @@ impl SessionCache {
         SessionCache { config, settings, inside: Mutex::default(), read: Condvar::new() }
     }
 
-    /// Updates the list from the disk. Keeps the cached content of unchanged sessions, and starts
-    /// to read the others.
+    /// Updates the list to `files`. Keeps what was read of unchanged sessions, and starts to read
+    /// the others in the background.
     pub(crate) fn refresh(self: &Arc<Self>, files: Vec<SessionFile>) {
         let mut inside = self.inside();
         let mut before: HashMap<PathBuf, CachedSession> =

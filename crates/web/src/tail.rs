@@ -34,7 +34,7 @@ const REST: u32 = 3;
 /// The query parameters of a page that follows a session.
 #[derive(Deserialize)]
 pub(crate) struct Follow {
-    /// The page.
+    /// The file name of the page.
     file: String,
     /// The stamp of the session when the page was made.
     since: String,

@@ -140,8 +140,8 @@ fn version_page(key: &str, number: u64) -> String {
     format!("v/{key}-{number}/{}", name(0).file(0))
 }
 
-/// The kept session with a key, if the viewer shows sessions like it. Of several ids that a path
-/// had, the one that was seen last is meant.
+/// The kept session with a key, if the viewer shows the sessions of its agent or folder. If several
+/// sessions were kept from one path, returns the one that was seen last.
 fn kept_file(viewer: &Viewer, vault: &Vault, wanted: &str) -> Option<FileKey> {
     let is_shown = |file: &FileKey| match &viewer.options.which {
         Which::All => true,
@@ -186,7 +186,8 @@ fn history_body(viewer: &Viewer, key: &str, history: &VersionHistory) -> Markup 
     framed(history.exists, &content)
 }
 
-/// The versions of a file, the newest first. Those of a session lead to its pages.
+/// The versions of a file, the newest first. If the file is a session, each version with content is
+/// a link to its pages.
 fn list(key: &str, history: &VersionHistory, is_session: bool) -> Markup {
     html! {
         ol.rows.versions {

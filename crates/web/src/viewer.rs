@@ -29,8 +29,8 @@ pub(crate) struct Viewer {
     pub(crate) seeker: Arc<Seeker>,
     /// Set when the server is to end.
     pub(crate) stopped: watch::Receiver<bool>,
-    /// Locked for reading while a session is written. The server locks it for writing before it
-    /// ends, and so waits.
+    /// Locked for reading while a session is written. Before the server ends, it takes the lock for
+    /// writing, and so waits until no session is being written.
     pub(crate) writes: Arc<RwLock<()>>,
     /// The rendered pages of the sessions that were opened last.
     pub(crate) pages: PageCache,
@@ -142,7 +142,7 @@ impl Viewer {
     }
 
     /// Reads the session at a path and passes to `show` the id that it contains, and its pages.
-    /// `id` is the one that its file is named after.
+    /// `id` is the id after which the session's file is named.
     pub(crate) fn with_pages_at<T>(
         &self,
         path: &Path,
