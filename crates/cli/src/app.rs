@@ -155,7 +155,7 @@ impl App {
         Ok(config)
     }
 
-    /// The redactor of titles and other texts of sessions that are displayed.
+    /// The redactor for titles and other texts of sessions that the program displays.
     pub fn screen(&self) -> Result<Screen> {
         Ok(Screen::new(&self.with_rules()?))
     }

@@ -20,7 +20,7 @@ pub enum Side {
 /// A text with its style.
 type Cell = (Style, String);
 
-/// Rows of cells in columns of equal width.
+/// Rows of cells. All cells of a column have the same width.
 pub struct Table {
     sides: Vec<Side>,
     rows: Vec<(Style, Vec<Cell>)>,

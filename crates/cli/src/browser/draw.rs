@@ -153,7 +153,8 @@ fn draw_list(browser: &mut Browser, frame: &mut Frame<'_>) {
     frame.render_widget(Paragraph::new(lines), below);
 }
 
-/// The number of sessions, the size of their contexts, and what compacting would save.
+/// The first line: the number of sessions, the size of their contexts, what compacting would save,
+/// and the filter or the order.
 fn head_line(browser: &Browser, width: usize) -> Line<'static> {
     let all: Vec<&Row> = browser.shown.iter().map(|&at| &browser.rows[at]).collect();
     let (before, saving) = sums(&all);
@@ -309,7 +310,7 @@ impl Columns {
 /// Which columns are right-aligned.
 const RIGHT: [bool; 8] = [false, false, true, true, true, false, true, false];
 
-/// A text in a column.
+/// A text, cut or padded to the width of a column.
 fn cell(text: &str, width: usize, right: bool) -> String {
     let text = fit_line(text, width);
     let gap = " ".repeat(width.saturating_sub(text.width()));

@@ -13,7 +13,7 @@ use crate::fold::fold_lines;
 pub struct View {
     pub title: String,
     pub lines: Vec<Line<'static>>,
-    /// The first line that is shown.
+    /// The index of the first line that is shown.
     pub top: usize,
     /// The search text. `is_typing` says whether the user is typing it.
     pub search: String,
