@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 /// How long [`collect`] waits, after a program has ended, for processes that it started and that
-/// still hold its output open; so long again after these have been killed.
+/// still hold its output open. After these have been killed, it waits for the same time again.
 const LINGER: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(20);
 
@@ -92,7 +92,7 @@ fn drain(mut pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
 
 /// Waits for the end of an output and returns it; if a process of the group holds the pipe open for
 /// too long, the group is killed. While a process of the group lives, no other group can get the
-/// same id: so the kill cannot hit a stranger.
+/// same id, so the kill cannot hit an unrelated process.
 fn collect(output: &Receiver<Vec<u8>>, group: Pid) -> String {
     let bytes = output.recv_timeout(LINGER).or_else(|_| {
         let _ = kill_process_group(group, Signal::KILL);

@@ -41,9 +41,9 @@ impl Archived {
         for round in 0..rounds {
             let mut args = subject.compact();
             if rounds > 1 {
-                // Use the default recipe, whose stubs have references: with other stubs nobody
-                // could see that the newest part of the archive is gone. The first round removes
-                // less, so that the second has something left to remove.
+                // Use the default recipe, whose stubs have references. With other stubs, the
+                // program could not notice that the newest part of the archive is missing. The
+                // first round removes less, so that the second has something left to remove.
                 args.retain(|arg| !arg.starts_with("--recipe") && !arg.starts_with("--keep-turns"));
                 args.push(if round == 0 { "--keep-results=4" } else { "--keep-results=0" });
             }

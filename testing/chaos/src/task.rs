@@ -20,9 +20,9 @@ pub(crate) struct Task {
     pub(crate) args: Vec<String>,
     /// The content of the subject's files before the command.
     before: State,
-    /// The content of these files after the command ran without a fault.
+    /// The content of the subject's files after the command ran without a fault.
     after: State,
-    /// The content of these files before any compaction or installation.
+    /// The content of the subject's files before any compaction or installation.
     original: State,
 }
 

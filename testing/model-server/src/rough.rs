@@ -1,4 +1,4 @@
-//! A server with faults: it answers as it is told to, even with half an answer or with none.
+//! A server with faults: it gives the answer that a test sets, even half an answer or none.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

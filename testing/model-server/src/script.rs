@@ -43,7 +43,7 @@ pub struct Step {
 /// Why an answer without calls ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Ending {
-    /// The model has said all.
+    /// The model has finished its answer.
     #[default]
     Done,
     /// The request's limit of output tokens was reached.
