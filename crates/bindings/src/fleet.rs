@@ -187,7 +187,8 @@ impl Fleet {
     ///
     /// # Errors
     ///
-    /// `Usage` if an option is not understood, `Recipe` if there is no such recipe.
+    /// `Usage` if an option is not understood, or if a name in `find` is unknown; `Recipe` if there
+    /// is no such recipe, or if `recipe_text` is not a recipe.
     pub fn new(options: &[u8]) -> Result<Fleet> {
         let options: Options = parse(options)?;
         let mut config = Config::from_home(Path::new("/nonexistent"));
