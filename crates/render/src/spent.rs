@@ -16,8 +16,9 @@ pub(crate) struct Request<'a> {
     usage: RecordedUsage,
 }
 
-/// The requests of a session whose usage is recorded, in the order of its items. If several records
-/// belong to one response, each may contain the usage so far; they count as one request.
+/// The requests of a session that have tokens or a cost, in the order of the session's items. If
+/// several records belong to one response, each may contain the usage so far; they count as one
+/// request.
 pub(crate) fn requests(transcript: &Transcript) -> Vec<Request<'_>> {
     let mut requests: Vec<Request<'_>> = Vec::new();
     let mut groups: HashMap<&str, usize> = HashMap::new();
@@ -243,7 +244,7 @@ impl RequestTotals {
     }
 }
 
-/// Whether a request has a usage. Requests that were aborted or failed have no tokens.
+/// Whether a usage has tokens or a cost. Requests that were aborted or failed may have neither.
 fn is_billed(usage: &RecordedUsage) -> bool {
     usage.input > 0 || usage.output > 0 || usage.cost.is_some()
 }
