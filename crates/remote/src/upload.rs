@@ -47,8 +47,9 @@ pub(crate) struct Uploader<'a> {
 }
 
 impl Uploader<'_> {
-    /// Encrypts everything that `from` contains and stores it. `path` gives the object of a name.
-    /// When this returns, the object is complete; no head names it yet.
+    /// Encrypts everything that `from` contains and stores it as one object. `path` returns the
+    /// path of an object from its name. After a success the object is complete, but no head refers
+    /// to it yet.
     pub(crate) fn upload(
         &self,
         from: &mut dyn Read,
