@@ -339,7 +339,7 @@ pub fn goes_on_as_appended(current: &dyn Source, generation: &Generation) -> Res
     if !has_appended || len <= from {
         return Ok(false);
     }
-    // A change may have made the lines longer.
+    // The appended lines may have become longer since, so more bytes are read.
     let tail = exactly(current, from..len.min(to.saturating_add(4096)))?;
     let appended = (to - from) as usize;
     // Only whole records of JSON are compared.

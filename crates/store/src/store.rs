@@ -75,8 +75,8 @@ pub struct FileLock {
 /// The result of replacing a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplaceReport {
-    /// The length of what an agent appended during the replacement. The replaced session contains
-    /// it.
+    /// The length of the bytes that an agent appended during the replacement. The session's new
+    /// file contains these bytes.
     pub carried: Bytes,
 }
 

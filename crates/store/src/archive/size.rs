@@ -68,7 +68,8 @@ impl PackSize {
 
     /// The length of the whole pack.
     pub fn finish(mut self, draft: Draft) -> Result<Bytes> {
-        // The real number may have more digits, which changes the length by a few bytes.
+        // The number that the generation gets may have more digits than 1, which changes the length
+        // by a few bytes.
         let generation = Generation { number: 1, ..draft.into_generation(&self.key) };
         let manifest = serde_json::to_vec(&generation)
             .map_err(|err| Error::new(ErrorKind::Broken, "no manifest").because(err))?;

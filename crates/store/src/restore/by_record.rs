@@ -218,8 +218,8 @@ struct Group<'g> {
 }
 
 impl<'g> Group<'g> {
-    /// Matches lines and records by their order, if there are equally many and only the edits can
-    /// have made their text.
+    /// Matches lines and records by their order, if there are as many lines as records and only the
+    /// edits can have made the text of the lines.
     fn match_in_order(&mut self) -> Vec<Match<'g>> {
         if !self.is_proof || self.lines.len() != self.records.len() {
             return Vec::new();
@@ -227,8 +227,8 @@ impl<'g> Group<'g> {
         self.lines.drain(..).zip(self.records.drain(..)).collect()
     }
 
-    /// Matches lines and records by their order, if only the edits can have made their text and all
-    /// records are undone in the same way. There may be more records than lines.
+    /// Matches lines and records by their order, if only the edits can have made the text of the
+    /// lines and all records are undone in the same way. There may be more records than lines.
     fn match_alike(&mut self) -> Vec<Match<'g>> {
         let Some(first) = self.records.first() else { return Vec::new() };
         let are_alike = self.records.iter().all(|record| record.splices == first.splices);

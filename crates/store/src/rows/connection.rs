@@ -153,8 +153,8 @@ pub(super) fn written(database: &Path) -> SystemTime {
     times.max().unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// Opens an existing database for writing. SQLite recovers one that a killed program left in the
-/// middle of a commit.
+/// Opens an existing database for writing. If a killed program left the database in the middle of a
+/// commit, SQLite recovers it.
 pub(super) fn open_to_write(database: &Path) -> Result<Connection> {
     only_files(database)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;

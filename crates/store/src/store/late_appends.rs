@@ -157,8 +157,8 @@ impl<'a> Carry<'a> {
         let began = Instant::now();
         loop {
             step(DiskStep::Look).ok();
-            // This is checked before reading: a process that has closed the file by now has written
-            // before.
+            // This is checked before the files are read, so that the read finds everything that was
+            // written by a process that has closed its file by now.
             let waited = began.elapsed();
             let done = waited >= PATIENCE || waited >= grace && !self.is_open();
             let olds = self.olds.len();

@@ -35,8 +35,8 @@ pub struct Batch<'v> {
     /// For each file whose version in this batch is built upon a version in a pack: the digest of
     /// that version.
     bases: BTreeMap<FileKey, Digest>,
-    /// Whether the last version of the file that is being read is lost or damaged: then the file is
-    /// kept as a whole, and a chunk that a pack has is believed only if it can be read.
+    /// Whether the last version of the file that is being read is lost or damaged. If so, the file
+    /// is kept as a whole, and a chunk that a pack has is believed only if it can be read.
     is_damaged: bool,
 }
 
@@ -56,7 +56,8 @@ pub enum Put {
 /// What [`Batch::commit`] did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Committed {
-    /// These versions can be read from now on, also after a power cut. Empty if there were none.
+    /// These versions can be read from now on, also after a power cut. The list is empty if the
+    /// batch had no versions.
     Written(Vec<(FileKey, Version)>),
     /// Another process has added versions of the same files, or has removed chunks that this batch
     /// relied on. Nothing was written: the files must be put into a new batch.
@@ -209,7 +210,7 @@ impl Batch<'_> {
     }
 
     /// Records why epitome itself changed a file, in the version of the file that this batch has.
-    /// Does nothing if it has none.
+    /// Does nothing if the batch has no version of the file.
     pub fn set_cause(&mut self, file: &FileKey, cause: Cause) {
         if let Some(version) = self.versions.get_mut(file) {
             version.cause = Some(cause);

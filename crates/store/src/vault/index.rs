@@ -56,7 +56,8 @@ impl Index {
         }
         let is_gone = self.packs.keys().any(|id| !here.contains(id));
         if is_gone {
-            // The versions of a deleted pack are in another pack, which may have been read already.
+            // Forget all packs and read them again: the versions of a deleted pack are in another
+            // pack, which may have been read already.
             *self = Index::default();
         }
         let mut is_new = false;

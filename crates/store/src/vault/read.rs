@@ -1,4 +1,4 @@
-//! Reads versions back, and proves that they are what was seen.
+//! Reads the content of versions, and checks it against their digests.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,8 +40,8 @@ impl Vault {
     /// # Errors
     ///
     /// `NotArchived` if there is no such version; `NotFound` if the file was deleted in it;
-    /// `Archive` if a chunk that it needs is missing or damaged: the error names the chunk and the
-    /// pack. The errors of `out`.
+    /// `Archive` if a chunk that the version needs is missing or damaged (the error names the chunk
+    /// and the pack), or if the content does not match the version's digest. The errors of `out`.
     pub fn write_version(&self, file: &FileKey, number: u64, out: &mut dyn Write) -> Result<()> {
         let version = self.version(file, number)?;
         if version.is_deleted() {
@@ -74,7 +74,8 @@ impl Vault {
         self.write_version(file, number, &mut io::sink())
     }
 
-    /// The content of a version in an unnamed temporary file, proved.
+    /// Writes the content of a version to an unnamed temporary file, and checks the content against
+    /// the version's digest.
     ///
     /// # Errors
     ///

@@ -111,7 +111,7 @@ fn last(bytes: &[u8], len: usize) -> Vec<u8> {
     bytes[bytes.len().saturating_sub(len)..].to_vec()
 }
 
-/// Masks a text in all versions of a file. Returns the number of versions that had it.
+/// Masks a text in all versions of a file. Returns the number of versions that contained the text.
 pub(super) fn mask_versions(
     merge: &mut Merge<'_>,
     listed: &mut FileVersions,

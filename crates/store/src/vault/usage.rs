@@ -9,7 +9,8 @@ use epitome_error::Result;
 
 /// What each version costs: the chunks that no other version needs.
 ///
-/// The numbers are estimates: a removal may cut content into other chunks, and packs have lists.
+/// The numbers are estimates: a removal may cut content into other chunks, and packs contain lists
+/// besides chunks.
 #[derive(Debug)]
 pub struct VaultUsage<'v> {
     vault: &'v Vault,

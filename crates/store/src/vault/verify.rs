@@ -73,7 +73,7 @@ impl Vault {
         report
     }
 
-    /// Whether all of a version's content is in these chunks, whose lengths are given.
+    /// Whether the chunks `whole`, given by hash and length, contain all of a version's content.
     fn has_all_chunks(
         &self,
         file: &FileKey,
