@@ -270,7 +270,7 @@ fn path_end(path: &str) -> String {
     }
 }
 
-/// Says which losses may matter, and how all of them are listed.
+/// Says which losses may matter, and how to list all losses unless they are listed already.
 fn loses(may_matter: &[String], are_listed: bool) -> Vec<String> {
     let mut lines = vec![if may_matter.is_empty() {
         "no rule, plan, decision, unresolved error, or message of yours".to_owned()

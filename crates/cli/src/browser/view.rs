@@ -1,4 +1,4 @@
-//! A text that fills the screen: scrolled, and searched.
+//! A text that fills the screen and can be scrolled and searched.
 
 use ansi_to_tui::IntoText;
 use anstream::adapter::strip_str;

@@ -90,7 +90,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     watch(app, args, &mut keeper)
 }
 
-/// Keeps what changes until Ctrl-C.
+/// Keeps every change of a session, until the user presses Ctrl-C.
 fn watch(app: &App, args: &Args, keeper: &mut Keeper<'_>) -> Result<()> {
     let mut folders = FolderWatch::new(false);
     let stopper = folders.stopper();

@@ -25,7 +25,7 @@ pub fn run(app: &App, started: StartedChat, message: &str) -> Result<()> {
     let mut agent = agent.with_changes(setup);
     cancel_on_interrupt(agent.inputs());
     let turn = agent.turn(message, &mut front);
-    // The session is locked until here.
+    // This unlocks the session.
     drop(agent);
     turn?;
     if let Some(failure) = front.failed {

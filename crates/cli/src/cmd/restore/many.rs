@@ -79,8 +79,8 @@ pub fn give_back(
         app.note(&format!("{sessions} would be {}: disk {disk}", how.done));
         ask_to_continue(app, how.yes, "Go on?")?;
     }
-    // This is checked only here: once the first session is written, all are, even if the reader of
-    // the output has gone.
+    // This is checked only before the first write. Later, the run goes on even if the reader of the
+    // output has gone.
     app.check_output_has_reader()?;
     let mut written = 0;
     let mut all = Vec::new();
