@@ -28,7 +28,7 @@ pub(crate) struct ListQuery {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum State {
-    /// Compacted or not.
+    /// All sessions, compacted or not.
     #[default]
     #[serde(alias = "")]
     Any,
