@@ -62,8 +62,8 @@ fn sent_at(transcript: &Transcript, at: usize) -> Option<&Entry> {
     transcript.items[*transcript.context.get(at)?].entry()
 }
 
-/// Whether a response begins at an index of the context, and its first block is reasoning in the
-/// API's own format, which is a JSON object.
+/// Whether a response begins at an index of the context whose first block is reasoning in the API's
+/// own format: a JSON object.
 fn begins_with_reasoning(transcript: &Transcript, source: &dyn Source, at: usize) -> bool {
     let Some(entry) = sent_at(transcript, at).filter(|it| it.role == Role::Assistant) else {
         return false;

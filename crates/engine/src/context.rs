@@ -157,7 +157,7 @@ struct Attempt {
     /// The number of items in the log when the context was last ready to be sent, or was resumed:
     /// these items may have been sent.
     sent: usize,
-    /// Whether a step of this attempt was written. An undo takes all steps of an attempt back.
+    /// Whether a step of this attempt was written. An undo takes back all steps of an attempt.
     has_begun: bool,
     /// Number of requests that the provider refused as too long since its last response.
     overflows: u32,
@@ -497,8 +497,8 @@ impl Context {
     }
 
     /// Requests a compaction, which is made before the next request. Like
-    /// [`compact_to`](Context::compact_to), but for a caller with a model that writes summaries: it
-    /// calls [`step`](Context::step) or [`view_with`](Context::view_with) after this.
+    /// [`compact_to`](Context::compact_to), but for a caller with a model that writes summaries:
+    /// such a caller calls [`step`](Context::step) or [`view_with`](Context::view_with) after this.
     ///
     /// ```
     /// # use epitome_model::Tokens;

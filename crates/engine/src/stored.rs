@@ -118,7 +118,8 @@ pub struct PreparedCompaction<'a, S> {
     /// archive keeps their bytes. In a rewrite, `splices` replaces these ranges. If records are
     /// appended or results are marked, the bytes remain in the file.
     pub unsent: Vec<(Span, At)>,
-    /// The invariants that the compaction would violate. If there are any, it must not be written.
+    /// The invariants that the compaction would violate. If there are any, the compaction must not
+    /// be written.
     pub violations: Vec<Violation>,
     /// The transcript of the compacted session, read from its bytes.
     pub after: Transcript,

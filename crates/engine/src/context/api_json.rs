@@ -58,7 +58,7 @@ impl<'a> Outgoing<'a> {
 
     /// The body of a request to an API (`anthropic`, `openai-chat`, `openai-responses`,
     /// `gemini-api`), and a list of the content that this API cannot express. The body names no
-    /// model and sets no token limits. It is empty if the context is empty.
+    /// model and sets no token limits. The body is empty if the context is empty.
     ///
     /// # Errors
     ///
@@ -327,7 +327,7 @@ impl Context {
             let usage = entry.usage;
             let speaker =
                 Speaker { role: entry.role, prompt: *prompt, model, usage, group: None, message };
-            // The log gets a copy of the text: it does not refer to the parsed message.
+            // The log gets a copy of the text, and does not refer to the parsed message.
             let item = self.log_entry(&speaker, &blocks_of(entry, &parsed.source()))?;
             self.take_entry(item, &speaker)?;
         }

@@ -135,7 +135,7 @@ impl Counts {
         }
     }
 
-    /// Adds an item that is sent to the sums. It must have been counted.
+    /// Adds an item of the context to the sums. The item must have been counted.
     fn add_to_sums(&mut self, item: usize, transcript: &Transcript, source: &dyn Source) {
         let Some(entry) = transcript.items[item].entry() else { return };
         let total = &mut self.total;

@@ -13,9 +13,9 @@ use crate::boundary::current_request;
 use crate::digest::{Chosen, Digesting, saves_enough};
 
 impl Context {
-    /// Adds a digest after the passes, if the recipe has one. It adds none if `why` is `Request`:
-    /// the recipe then runs its passes before every request. `by_stage` is the number of edits of
-    /// each pass; the digest is added to it.
+    /// Adds a digest after the passes, if the recipe has one. Adds none if `why` is `Request`: the
+    /// recipe then runs its passes before every request. `by_stage` is the number of edits of each
+    /// pass; the digest is added to it.
     pub(super) fn digested(
         &mut self,
         why: EventReason,

@@ -1,5 +1,6 @@
 //! The last means to make a context fit the window: a digest of the old part, whatever the recipe
-//! says, then shorter results in the new part, and then a smaller digest. It needs no model.
+//! says, then shorter results in the new part, and then a smaller digest. None of these needs a
+//! model.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +16,8 @@ const AIM: u64 = 45;
 /// The target if no digest can be as small as `AIM`, for example because of pinned rules; in per
 /// cent of the limit.
 const MOST: u64 = 90;
-/// The target of the last digest, in per cent of the limit. It is made if the context is still too
-/// large with shorter results.
+/// The target of the last digest, in per cent of the limit. This digest is made if the context is
+/// still too large with shorter results.
 const LEAST: u64 = 10;
 
 impl Context {

@@ -43,8 +43,8 @@ pub enum Recovery {
 }
 
 /// The maximum size of the retry, in per cent of the smallest of the refused request, the
-/// provider's limit and the window without the reserve. It is below 100 because epitome may count
-/// fewer tokens than the provider.
+/// provider's limit and the window without the reserve. The value is below 100 because epitome may
+/// count fewer tokens than the provider.
 const MARGIN: u64 = 90;
 
 impl Context {
@@ -94,8 +94,8 @@ impl Context {
         self.machine.set_limit(wanted);
         self.attempt.has_begun = false;
         let gauge = self.gauge();
-        // The machine reports that the compaction begins. Its step is to run the recipe, which is
-        // done below, together with other recipes.
+        // The machine reports that the compaction begins. The step that the machine returns is to
+        // run the recipe, which is done below, together with other recipes.
         self.machine.step(&gauge);
         let mut recipes = vec![self.setup.recipe.clone()];
         recipes.extend(overflow_recipes());

@@ -182,9 +182,9 @@ impl Context {
     /// tokens would be kept from there on, everything is replaced, unless a call of the last
     /// response has no result.
     ///
-    /// The last response stays with its results if one of its calls has no result. It stays as well
-    /// if the model has not seen its results, the recipe keeps such results, and the response
-    /// begins at or after `unseen`.
+    /// The last response stays with its results if one of its calls has no result. The last
+    /// response stays as well if the model has not seen the results, the recipe keeps such results,
+    /// and the response begins at or after `unseen`.
     pub(super) fn end_of_old(
         &self,
         least: usize,

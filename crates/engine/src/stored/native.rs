@@ -45,7 +45,7 @@ pub(super) fn only_what_is_reached<S: Source>(
             }
         }
     }
-    // A record makes the file larger, so none is written if no tokens are saved.
+    // A record makes the file larger, so none is written if no tokens are saved and nothing is cut.
     if plan.cut().is_none() && plan.edits.iter().all(|planned| planned.tokens == Tokens(0)) {
         plan.edits.clear();
     }

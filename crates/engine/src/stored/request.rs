@@ -18,7 +18,7 @@ use crate::digest::{Chosen, Digesting, saves_enough};
 pub struct RequestDigest {
     /// The digest.
     pub digest: Digest,
-    /// The messages that it replaces, in order: indices into the list of the request.
+    /// The messages that the digest replaces, in order: indices into the list of the request.
     pub messages: Vec<usize>,
 }
 
@@ -103,8 +103,8 @@ impl RequestDigest {
         self.digest.tokens + TOKENS_AROUND
     }
 
-    /// Whether the digest saves enough of the tokens of the messages that it replaces to be sent at
-    /// all.
+    /// Whether the digest saves enough to be sent at all. `of` are the tokens of the messages that
+    /// the digest replaces.
     pub fn saves_enough(&self, of: Tokens) -> bool {
         saves_enough(self.tokens(), of)
     }
