@@ -26,8 +26,8 @@ use crate::{AGENTS, find_agent};
 /// The number of bytes at the beginning of a file that are searched for ids. A session has its id
 /// in these bytes.
 const HEAD: u64 = 64 << 10;
-/// The name of the folder with the files of Claude Code's sub-agents. It is in a folder that is
-/// named like their session.
+/// The name of the folder with the files of Claude Code's sub-agents. This folder is in a folder
+/// that has the name of the session's file, without the extension.
 const PARTS: &str = "subagents";
 /// The minimum length of an id that counts as known because a file mentions it. A shorter id may be
 /// in a file by chance.

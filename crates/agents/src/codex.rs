@@ -340,9 +340,9 @@ const SHOWN: &str = "thread_history_1.sqlite";
 const TABLES: [&str; 4] =
     ["thread_turns", "thread_items", "thread_realtime_items", "thread_history_projection_state"];
 
-/// Deletes the rows of a rollout from the database from which Codex displays threads. They contain
-/// offsets into the file, and Codex would wait for new turns behind the end of a shorter file;
-/// without them, it reads the rollout again.
+/// Deletes the rows of a rollout from the database from which Codex displays threads. The rows
+/// contain offsets into the file: Codex would wait for new turns behind the end of a shorter file.
+/// Without the rows, Codex reads the rollout again.
 ///
 /// # Errors
 ///

@@ -64,8 +64,8 @@ pub struct LaunchFile {
     pub text: String,
 }
 
-/// Claude Code. With another base URL it sends the descriptions of all tools in each request,
-/// unless it is told that the service supports loading them later.
+/// Claude Code. With another base URL, Claude Code sends the descriptions of all tools in each
+/// request, unless a variable says that the service supports loading them later.
 pub(crate) const CLAUDE: ModelAddress = ModelAddress {
     program: "claude",
     variable: Some("ANTHROPIC_BASE_URL"),
