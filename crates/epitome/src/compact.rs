@@ -102,8 +102,9 @@ pub(crate) fn archive_generation<S: Source>(
     if_read(&planned.session.source, done)
 }
 
-/// Like [`archive_generation`], for a session that is not a file on this machine. It does not look
-/// for files that contain the text of a removed piece, so that every machine makes the same pack.
+/// Like [`archive_generation`], for a session that is not a file on this machine. This function
+/// does not look for files that contain the text of a removed piece, so that every machine makes
+/// the same pack.
 pub(crate) fn archive_elsewhere<S: Source>(
     planned: &PreparedCompaction<'_, S>,
     path: &Path,

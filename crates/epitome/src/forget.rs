@@ -94,7 +94,7 @@ pub enum ForgetAction {
     Masked,
     /// All of it is deleted.
     Deleted,
-    /// Nothing: it stays.
+    /// Nothing is done: what is at the place stays.
     Stays,
 }
 

@@ -219,8 +219,8 @@ pub(crate) fn unneeded(
     let mut open = Vec::new();
     let (undone, others): (Vec<&Generation>, Vec<&Generation>) =
         compactions.iter().partition(|it| walked.undone.contains(&it.number));
-    // Undoing the compactions one by one may have skipped a generation. It is a duplicate if a
-    // generation that was used can restore the same bytes.
+    // Undoing the compactions one by one may have skipped a generation. Such a generation is a
+    // duplicate if a generation that was used can restore the same bytes.
     let twins = others
         .into_iter()
         .filter(|other| undone.iter().any(|undone| restores_as_well(undone, other)));
@@ -246,8 +246,8 @@ pub(crate) fn unneeded(
             }
         }
     }
-    // A restore is archived as a generation, too. It is not needed if the session begins with the
-    // file from before the restore, and not with the file from after it.
+    // A restore is archived as a generation, too. This generation is not needed if the session
+    // begins with the file from before the restore, and not with the file from after it.
     let lens: Vec<u64> = backs.iter().flat_map(|it| [it.before.len, it.after.len]).collect();
     let digests = Digest::from_prefixes(current, &lens)?;
     let is_before = backs.iter().filter(|it| {

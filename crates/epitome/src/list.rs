@@ -255,8 +255,7 @@ fn look_unless_known(
     (ListedSession::new(file, seen), new)
 }
 
-/// How many tokens of its context compacting a session would save; `None` if the session cannot be
-/// read.
+/// The number of tokens that compacting a session would save; `None` if the session cannot be read.
 pub(crate) fn saving(path: &Path, recipe: &Recipe) -> Option<Tokens> {
     let session = crate::session::load(path, None).ok()?;
     let (_, saving) = planned(&session, path, recipe);

@@ -60,7 +60,8 @@ pub struct Size {
     pub overhead: u64,
     /// Whether the client answers questions for summaries.
     pub summaries: bool,
-    /// The window of the model that the client calls for summaries, if it is another one.
+    /// The window of the model that the client calls for summaries, if that is another model than
+    /// the agent's.
     pub writer_window: Option<u64>,
 }
 

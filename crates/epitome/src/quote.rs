@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use crate::ops::Change;
 
-/// For how many seconds a provider is assumed to cache a request. The table of models has the price
-/// of cache writes for this time.
+/// The number of seconds for which a provider is assumed to cache a request. The table of models
+/// has the price of cache writes for this time.
 pub const CACHED_FOR: i64 = 300;
 
 /// Whether the last request of a session is still in the provider's cache.

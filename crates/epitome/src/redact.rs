@@ -31,7 +31,7 @@ pub struct RedactedSession<'a> {
 ///
 /// # Errors
 ///
-/// `NotFound`, `NoPermission` or `Unreadable` if a file cannot be read; `Refused` if it has no
+/// `NotFound`, `NoPermission` or `Unreadable` if a file cannot be read; `Refused` if a file has no
 /// valid rules.
 pub fn rules(config: &Config, files: &[PathBuf]) -> Result<Rules> {
     let own = config.redaction_rules();

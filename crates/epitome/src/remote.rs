@@ -207,7 +207,8 @@ pub fn find_key(config: &Config) -> Result<Option<(SealKey, SealKeyPlace)>> {
 ///
 /// # Errors
 ///
-/// The errors of [`find_key`]; `Disk` or `NoPermission` if it cannot be kept.
+/// The errors of [`find_key`]; `Disk` or `NoPermission` if the new key cannot be kept; `Changed` if
+/// another process makes a key and removes it at the same time.
 pub fn make_key(config: &Config) -> Result<(SealKey, SealKeyPlace)> {
     match find_key(config)? {
         Some(found) => Ok(found),
@@ -215,11 +216,12 @@ pub fn make_key(config: &Config) -> Result<(SealKey, SealKeyPlace)> {
     }
 }
 
-/// Keeps the key of another machine as the key of this one.
+/// Keeps the key of another machine as the key of this one. Returns the key that is kept: if
+/// another process makes a key at the same time, this is the key of that process.
 ///
 /// # Errors
 ///
-/// `Exists` if this machine has another key; `Disk` or `NoPermission` if it cannot be kept.
+/// `Exists` if this machine has another key; otherwise the errors of [`make_key`].
 pub fn import_key(config: &Config, key: &SealKey) -> Result<(SealKey, SealKeyPlace)> {
     match find_key(config)? {
         Some((here, place)) if here == *key => Ok((here, place)),
@@ -233,11 +235,12 @@ pub fn import_key(config: &Config, key: &SealKey) -> Result<(SealKey, SealKeyPla
     }
 }
 
-/// Removes the key from this machine. Returns whether there was one.
+/// Removes the key from this machine. Returns whether a key was removed. A keyring that cannot be
+/// used counts as empty.
 ///
 /// # Errors
 ///
-/// `Disk` or `NoPermission` if it cannot be removed.
+/// `Disk` or `NoPermission` if the key's file cannot be removed.
 pub fn remove_key(config: &Config) -> Result<bool> {
     let path = key_file(config);
     let in_file = match std::fs::remove_file(&path) {

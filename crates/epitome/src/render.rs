@@ -317,7 +317,8 @@ impl Member {
         Ok(Member { path: Some(path.to_owned()), history })
     }
 
-    /// The agent, and the id of the session, or the name of its file if it has no id.
+    /// The name of the agent, and the id of the session. Without an id, the name of the session's
+    /// file; `session` if it is not a file.
     fn agent_and_id(&self) -> (&'static str, String) {
         let loaded = self.loaded();
         let id = match &loaded.transcript.head.id {

@@ -136,7 +136,7 @@ impl ServiceManager {
     }
 }
 
-/// A unit of systemd. Its service starts again after an error, such as a full disk.
+/// A unit of systemd. The service starts again after an error, such as a full disk.
 fn unit(words: &[String], variables: &[(String, String)]) -> String {
     let words: Vec<String> = words.iter().map(|word| unit_word(word)).collect();
     let mut environment = String::new();
@@ -167,7 +167,7 @@ fn unit_word(word: &str) -> String {
     format!("\"{}\"", escaped.replace('%', "%%").replace('$', "$$"))
 }
 
-/// A property list of launchd. Its service starts again after an error, such as a full disk.
+/// A property list of launchd. The service starts again after an error, such as a full disk.
 fn property_list(words: &[String], variables: &[(String, String)]) -> String {
     let string = |text: &str| format!("<string>{}</string>", xml(text));
     let words: String = words.iter().map(|word| format!("    {}\n", string(word))).collect();

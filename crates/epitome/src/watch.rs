@@ -69,7 +69,7 @@ impl<'a> Watch<'a> {
         Watch { config, trigger, least, agent: None, project: None, seen: HashMap::new() }
     }
 
-    /// The sessions that can be compacted, including those that are not over yet.
+    /// The sessions of formats that epitome can write, including those that are not over yet.
     pub fn sessions(&self) -> Vec<SessionFile> {
         let mut found = sessions(&self.config.agents, self.agent);
         found.retain(|file| find_format(file.agent).is_some_and(|format| writer(format).is_ok()));

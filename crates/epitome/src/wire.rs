@@ -239,8 +239,8 @@ impl MemoFile {
             // Other processes have written lines before this one, so `new_lines` will read them and
             // this one.
             Ok(()) => {}
-            // A part of the line may have been written. It is removed, so that the next line is
-            // whole.
+            // A part of the line may have been written. This part is removed, so that the next line
+            // is whole.
             Err(_) => file.set_len(end)?,
         }
         file.unlock()?;

@@ -41,8 +41,8 @@ pub enum SessionChoice {
 }
 
 impl ForgetSession {
-    /// Finds the session that a user means by a path, an id, or the prefix of an id. It may exist
-    /// only in the vault or in the archive.
+    /// Finds the session that a user means by a path, an id, or the prefix of an id. The session
+    /// may exist only in the vault or in the archive.
     ///
     /// # Errors
     ///

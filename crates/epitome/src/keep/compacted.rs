@@ -53,7 +53,7 @@ fn count_within(ends: &BTreeSet<u64>, len: u64) -> usize {
 }
 
 /// The offsets at which the records of compactions end in the last version of a chain of appends:
-/// the other versions are beginnings of this one. `None` if it cannot be read.
+/// the other versions are beginnings of this one. `None` if the last version cannot be read.
 fn compaction_ends(vault: &Vault, file: &FileKey, chain: &[&Version]) -> Option<BTreeSet<u64>> {
     let source = vault.open_version(file, chain.last()?.number).ok()?;
     if source.len() == 0 {

@@ -137,7 +137,8 @@ impl HistoryVersion {
 }
 
 impl VersionHistory {
-    /// The history of a kept file, with those of the files that belong to it if it is a session.
+    /// The history of a kept file and, if this is a session's main file, the histories of the files
+    /// that belong to the session.
     ///
     /// # Errors
     ///

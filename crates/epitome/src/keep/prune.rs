@@ -216,7 +216,7 @@ impl Plan {
     }
 }
 
-/// A version that is not the newest of its file.
+/// A version that is not the last of its file.
 struct Replaced<'v> {
     /// When the next version was seen.
     at: Timestamp,
@@ -226,7 +226,7 @@ struct Replaced<'v> {
     is_newest_content: bool,
 }
 
-/// All versions but the newest of each file. Those that were replaced first come first.
+/// All versions of each file except the last, in the order in which they were replaced.
 fn replaced_versions(vault: &Vault) -> Vec<Replaced<'_>> {
     let mut replaced = Vec::new();
     for file in vault.files() {

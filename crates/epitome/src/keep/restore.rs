@@ -57,7 +57,7 @@ pub struct RestoredVersion {
     pub unchanged: bool,
     /// The version that has the content which was replaced; `None` if there was none.
     pub replaced: Option<u64>,
-    /// Whether this is only what would be done.
+    /// Whether the report is of a dry run, which changes nothing.
     pub dry_run: bool,
     /// The files that belong to the session and were restored with it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -160,8 +160,8 @@ impl RestoreVersion<'_> {
     ///
     /// The errors of [`plan`](RestoreVersion::plan); `InUse`, `HeldByAgent` or `Locked`, with the
     /// process that has the session; `Changed` if it is written to all the time; `Unsupported` if
-    /// sessions at this place cannot be written so; the errors of replacing. The session is
-    /// unchanged then.
+    /// sessions at this place cannot be written in this way; the errors of replacing. The session
+    /// is unchanged then.
     pub fn run(&self, config: &Config, vault: &mut Vault) -> Result<RestoredVersion> {
         let mut targets = self.targets(vault)?;
         for target in &targets {
@@ -253,7 +253,7 @@ impl Target {
         }
     }
 
-    /// The present content, as it is kept.
+    /// The present content, in the form in which the vault keeps it.
     fn present(&self) -> Result<FileSource> {
         match &self.place {
             Place::File(path) => FileSource::open(path),
@@ -334,11 +334,12 @@ fn keep_present(config: &Config, vault: &mut Vault, targets: &mut [Target]) -> R
     Err(Error::new(ErrorKind::Changed, what).at(&path))
 }
 
-/// Reads back the last version of a file, which is about to be replaced.
+/// Reads back the last version of a file before the file is replaced. Does nothing if there is no
+/// version.
 ///
 /// # Errors
 ///
-/// `Archive` if it cannot be restored: then nothing may be replaced.
+/// `Archive` if the version cannot be restored: then nothing may be replaced.
 fn prove_last(vault: &Vault, file: &FileKey) -> Result<()> {
     let Some(last) = vault.versions(file).next_back() else { return Ok(()) };
     vault.prove_version(file, last.number).map_err(|err| {

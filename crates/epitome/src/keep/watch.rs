@@ -49,7 +49,7 @@ struct Pending {
 }
 
 impl Stopper {
-    /// Ends the waiting, now or when it begins.
+    /// Ends the waiting now, or as soon as it begins.
     pub fn stop(&self) {
         self.0.pending().is_stopped = true;
         self.0.changed.notify_all();
@@ -112,8 +112,8 @@ impl FolderWatch {
         }
     }
 
-    /// Why not all folders are watched; `None` if they are. They must then be scanned at short
-    /// intervals.
+    /// Why not all folders are watched; `None` if all are. Folders that are not watched must be
+    /// scanned at short intervals.
     pub fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }

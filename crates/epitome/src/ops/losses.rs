@@ -81,7 +81,7 @@ pub enum CompactedBy {
 pub struct CompactionLosses {
     /// Which program made the compaction.
     pub by: CompactedBy,
-    /// The number of the generation, for a compaction by epitome. `None` for a planned one.
+    /// The number of the generation. `None` for a planned compaction, and for one by the agent.
     pub generation: Option<u64>,
     /// The name of the recipe, for a compaction by epitome.
     pub recipe: Option<String>,

@@ -21,7 +21,7 @@ use super::open::SessionPart;
 pub(crate) struct LockedFile {
     /// The path of the file, as the caller wrote it.
     pub path: PathBuf,
-    /// Whether the file is a conversation, and not a log that a database keeps of one.
+    /// Whether the file is a conversation, and not a log of a conversation in a database.
     pub is_conversation: bool,
     /// The file, locked against other epitome processes.
     pub file: store::LockedSession,

@@ -204,7 +204,7 @@ pub struct CompactedFile {
     /// For a plan: the processes that have the file open.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub in_use: Vec<UserFound>,
-    /// Whether the file is a conversation, and not a log that a database keeps of one.
+    /// Whether the file is a conversation, and not a log of a conversation in a database.
     #[serde(skip)]
     pub is_conversation: bool,
     /// The invariants that the plan would violate. If there are any, the compaction is refused.

@@ -60,7 +60,7 @@ pub enum How {
     Exact,
     /// Record by record, because another program has changed the file.
     ByRecord,
-    /// Exactly, but not to the original: older bytes are not in the archive.
+    /// Exactly, but to a state later than the original: older bytes are not in the archive.
     Short,
     /// There was nothing to undo.
     Nothing,

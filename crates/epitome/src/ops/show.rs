@@ -94,8 +94,8 @@ fn read(archive: &Archive, found: &ReferencedBytes) -> Result<Vec<u8>> {
     Ok(found.about.text_for_people(&raw))
 }
 
-/// Returns `found` if all of it are copies of the same bytes, which were removed several times.
-/// `NotFound` if `found` is empty; `Ambiguous` if it has different bytes.
+/// Returns `found` if all its elements are copies of the same bytes, which were removed several
+/// times. `NotFound` if `found` is empty; `Ambiguous` if its elements have different bytes.
 fn copies_of_one(reference: &Ref, mut found: Vec<ReferencedBytes>) -> Result<Vec<ReferencedBytes>> {
     let mut hashes: Vec<_> = found.iter().map(|found| found.hash).collect();
     hashes.sort_unstable();

@@ -16,8 +16,8 @@ use crate::place::Place;
 /// short on purpose: a manifest is shared, and a short hash does not reveal a path.
 const DIGITS: usize = 8;
 
-/// The maximum number of characters in a session's name. Names of its sub-agents begin with it and
-/// are longer.
+/// The maximum number of characters in a session's name. The names of its sub-agents' pages begin
+/// with this name and are longer.
 const LONGEST: usize = 64;
 
 /// The names of the files of a session and of its sub-agents.

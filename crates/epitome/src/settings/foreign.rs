@@ -57,7 +57,7 @@ pub enum To {
     IfTrue(Vec<(String, Value)>),
     /// This key gets the first text for `true`, and the second for `false`.
     Either(String, String, String),
-    /// The value must be this text. It sets nothing.
+    /// The value must be this text, and sets nothing.
     Exactly(String),
 }
 
