@@ -26,7 +26,7 @@ use crate::archive::{About, Hash, Hex};
 use crate::error::{Error, Result};
 use crate::regular;
 
-/// Version of the lines. A line with a higher one is not read.
+/// Version of the lines. A line with a higher version is not read.
 const VERSION: u32 = 2;
 /// The version of lines that drop no messages. An older epitome can read them.
 const WITHOUT_DROPS: u32 = 1;

@@ -60,7 +60,7 @@ impl User {
 }
 
 /// Calls `each` with the number of a step that is to fail, from 0 on, until more than twenty steps
-/// did not fail. `each` returns whether the step failed. Returns how many did.
+/// did not fail. `each` returns whether the step failed. Returns the number of steps that failed.
 fn every_step(mut each: impl FnMut(usize) -> bool) -> usize {
     let (mut n, mut failures) = (0, 0);
     while n <= failures + 20 {

@@ -284,7 +284,8 @@ impl Target {
         }
         write_new(path, |out| copy(&self.content, 0..self.content.len(), out))?;
         if let Some(modified) = vault.version(&self.file, self.number)?.modified {
-            // Agents sort sessions by this time; a session with another is whole as well.
+            // Agents sort sessions by this time. An error is ignored: the content is restored
+            // anyway.
             let file = regular::open_with(fs::OpenOptions::new().append(true), path);
             file.and_then(|file| file.set_modified(SystemTime::from(modified))).ok();
         }
