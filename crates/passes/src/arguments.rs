@@ -13,7 +13,7 @@ use crate::key_blocks::without_key_blocks;
 use crate::view::on_all_cores;
 use crate::{Pass, View};
 
-/// Settings of the pass.
+/// Settings of the pass that shortens arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Arguments {
@@ -67,7 +67,7 @@ pub enum DigestStyle {
     Named,
     /// The name of the field and its number of lines: `[content: 84 lines]`.
     Counted,
-    /// A fixed text, the same as for results in this style.
+    /// A fixed text, which also replaces results in the style `placeholder`.
     Placeholder,
 }
 

@@ -32,9 +32,9 @@ pub struct Plan {
     /// The edits: a cut of the middle first, then the others, sorted by position ([`At`]). A
     /// summary or a digest is the only edit of its plan.
     pub edits: Vec<PlannedEdit>,
-    /// The items and blocks that are kept whole, and for what reason.
+    /// The items that are kept whole, and the rules that keep them.
     pub kept: KeptParts,
-    /// Tokens of pinned rules, which no edit removes.
+    /// Tokens of the texts that set rules for the agent, which no edit removes.
     pub pinned: Tokens,
     /// The number of tokens that the agent would send if the session were resumed without the
     /// compaction.
@@ -49,7 +49,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A plan with this edit alone, or without edits.
+    /// A plan whose only edit is `edit`, or a plan without edits if `edit` is `None`.
     pub fn from_edit(edit: Option<Edit>) -> Plan {
         let edits = edit.into_iter().map(PlannedEdit::without_count).collect();
         Plan { edits, ..Plan::default() }
@@ -288,8 +288,8 @@ impl<'a> Run<'a> {
         for (_, planned) in planned.iter().filter(|(_, planned)| loses_nothing(view, planned)) {
             subtract(&mut left, planned.tokens, self.chars_saved(view, &planned.edit));
         }
-        // The part of the recipe that made the last edit; edits that lose nothing are not
-        // considered.
+        // The part of the recipe whose edit was chosen last. Edits by which the model loses nothing
+        // do not count.
         let mut begun = None;
         let mut current = None;
         let mut skipped = None;
@@ -298,7 +298,8 @@ impl<'a> Run<'a> {
         for (part, planned) in planned {
             let free = loses_nothing(view, &planned);
             if current.replace(part) != Some(part) {
-                // A pass that begins only in a large context is skipped whole in a small one.
+                // If a pass has a minimum of characters, and the context has no more than that when
+                // the pass begins, all edits of the pass are skipped.
                 let over = match part {
                     Part::Ingest => None,
                     Part::Pass(pass) => self.passes[pass].over_chars(),
@@ -381,8 +382,8 @@ fn is_exempt(view: &View<'_>, recipe: &Recipe, at: At) -> bool {
 struct EditedCalls(HashMap<(usize, usize), BTreeMap<usize, String>>);
 
 impl EditedCalls {
-    /// Tokens that an edit saves in the context, after the earlier edits of other fields of the
-    /// same call.
+    /// Tokens that an edit saves in the context. Earlier edits of other fields of the same call are
+    /// taken into account.
     fn saving(&mut self, view: &View<'_>, edit: &Edit) -> Tokens {
         match (edit.at, &edit.verb) {
             (At::Field { item, block, field }, Verb::Replace(text)) => {

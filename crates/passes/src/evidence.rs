@@ -160,8 +160,8 @@ fn is_source(lines: &[&str], frames: &[bool], idx: usize) -> bool {
     idx > 0 && frames[idx - 1] && lines[idx].starts_with([' ', '\t'])
 }
 
-/// The first line of an output that reports a failure. If the call failed, a line other than its
-/// exit status is preferred.
+/// The first line of an output that reports a failure, if there is one. If the call failed, a line
+/// other than its exit status is preferred.
 pub(crate) fn failure(text: &str, failed: bool) -> Option<&str> {
     if !failed {
         return text.lines().find(|line| is_error_line(line));
@@ -268,7 +268,7 @@ pub fn output_excerpt(
         }
     }
     saved(&lines, &mut keep);
-    // Lines of a failed output are not truncated: they may be its only message.
+    // Lines of a failed output are not truncated: nothing else may say why the call failed.
     shortened(text, &keep, if failed { 0 } else { amount.width })
 }
 

@@ -48,8 +48,8 @@ pub struct FactUses {
 }
 
 impl FactUses {
-    /// Reads a text that the model wrote. Calls `used` with each fact that no text has contained
-    /// since the point.
+    /// Reads a text that the model wrote. Calls `used` with each fact of this text that no text
+    /// which was read before contains.
     pub fn write(&mut self, text: &str, mut used: impl FnMut(FactId, FactKind, &str)) {
         each_fact(text, |kind, fact| {
             let id = FactId::from_text(fact);
@@ -59,8 +59,8 @@ impl FactUses {
         });
     }
 
-    /// Adds the facts of a text that the model reads. If the model writes one of them later, it may
-    /// have taken it from this text: that is not a use of an earlier text.
+    /// Adds the facts of a text that the model reads. If the model writes one of these facts later,
+    /// it may have taken the fact from this text, so that is not a use of an earlier text.
     pub fn bring_back(&mut self, facts: impl IntoIterator<Item = FactId>) {
         self.seen.extend(facts.into_iter().map(|id| (id, ())));
     }

@@ -56,7 +56,7 @@ impl<'t> Parents<'t> {
         }
     }
 
-    /// The entry before this one in the history.
+    /// The item of the entry that precedes `entry` in the history. `None` if `entry` is the first.
     fn before(&self, item: usize, entry: &Entry) -> Option<usize> {
         let is_summary = entry.blocks.iter().any(|block| matches!(block, Block::Summary(_)));
         match entry.parent.as_deref() {
@@ -67,7 +67,7 @@ impl<'t> Parents<'t> {
         }
     }
 
-    /// The entry before this one in the file.
+    /// The last item before `item` that is an entry and not a copy of earlier entries.
     fn earlier(&self, item: usize) -> Option<usize> {
         let items = &self.transcript.items[..item];
         items.iter().rposition(|item| item.entry().is_some_and(|entry| !entry.repeated))

@@ -35,7 +35,7 @@ const WIDTH: usize = 400;
 /// may have this many bytes for each token of the cap.
 const BYTES: usize = 2;
 
-/// Settings of the stage.
+/// Settings of the ingest stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct IngestRule {
@@ -52,7 +52,8 @@ pub struct IngestRule {
 }
 
 impl IngestRule {
-    /// The rule for the results of a tool of this kind.
+    /// This rule as it applies to results of one kind of tool: for file reads, `reads` takes the
+    /// place of `cap` if it is set.
     pub fn rule_for(&self, kind: Option<ToolKind>) -> IngestRule {
         let reads = self.reads.filter(|_| kind == Some(ToolKind::Read));
         IngestRule { cap: reads.or(self.cap), ..*self }
@@ -144,7 +145,7 @@ impl BatchRule {
 /// The lines that a context contains, each with a description of the first text that contained it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SeenLines {
-    /// The key of each line, with the index of its text in `sources`.
+    /// The key of each line, with the index in `sources` of the text that first contained the line.
     lines: HashMap<u64, u32>,
     /// The keys of the lines, in the order in which they were added.
     order: Vec<u64>,
@@ -176,7 +177,7 @@ impl SeenLines {
         }
     }
 
-    /// The current state.
+    /// The current state, to which [`SeenLines::rewind`] can return later.
     pub fn mark(&self) -> SeenMark {
         SeenMark { lines: self.order.len(), sources: self.sources.len() }
     }
@@ -238,8 +239,9 @@ fn without_repeats(text: &str, seen: &SeenLines) -> (Option<String>, usize) {
     ((left > 0).then(|| kept.join("\n")), left)
 }
 
-/// Ends a run of lines that may go. In place of a long run, a line says which text contains them; a
-/// short run is kept. Returns the number of lines that were left out.
+/// Ends a run of lines that the context contains. A long run is replaced by one line that says
+/// which text contains these lines; a short run is kept. Returns the number of lines that were left
+/// out.
 fn close_run<'t>(run: &mut Vec<&'t str>, kept: &mut Vec<Cow<'t, str>>, seen: &SeenLines) -> usize {
     // Lines too short to be recognised are left out only between repeated lines. At the end of the
     // run they are kept.

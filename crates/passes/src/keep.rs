@@ -83,7 +83,7 @@ impl fmt::Display for KeepRule {
 /// The parts of a session that rules keep.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct KeptParts {
-    /// Tokens of everything that is kept.
+    /// Tokens of everything that is kept, without results that repeat earlier ones.
     pub tokens: Tokens,
     /// The rules that keep something, each with the number of entries that it keeps.
     pub rules: Vec<(KeepRule, u64)>,

@@ -62,17 +62,17 @@ impl LanguagePatterns {
         LanguagePatterns::new(&patterns)
     }
 
-    /// Patterns that mean a failure only in the output of a failed call.
+    /// Patterns of words that mean a failure only in the output of a failed call.
     pub fn may_say() -> LanguagePatterns {
         LanguagePatterns::new(&of_all_languages(|language| &language.may_say))
     }
 
-    /// Patterns that command or forbid.
+    /// Patterns of words that command or forbid something.
     pub fn commands() -> LanguagePatterns {
         LanguagePatterns::new(&all_bounded(|language| &language.commands))
     }
 
-    /// Patterns in headings of lists of rules.
+    /// Patterns of words in the headings of lists of rules.
     pub fn rules() -> LanguagePatterns {
         LanguagePatterns::new(&all_bounded(|language| &language.rules))
     }
@@ -101,7 +101,7 @@ impl LanguagePatterns {
         })
     }
 
-    /// Whether a line matches.
+    /// Whether any of the patterns matches a part of a line.
     pub fn are_in(&self, line: &str) -> bool {
         match line.is_ascii() {
             true => self.ascii.is_match(line.as_bytes()),
@@ -109,7 +109,7 @@ impl LanguagePatterns {
         }
     }
 
-    /// The range of the first match in a line.
+    /// The range of the first match in a line; `None` if no pattern matches.
     pub fn find(&self, line: &str) -> Option<std::ops::Range<usize>> {
         match line.is_ascii() {
             true => self.ascii.find(line.as_bytes()).map(|found| found.range()),
@@ -134,9 +134,9 @@ fn all_bounded(words: fn(&Language) -> &Vec<String>) -> Vec<String> {
     LANGUAGES.iter().flat_map(words).map(|it| bounded(it)).collect()
 }
 
-/// A pattern with a word boundary at each end that is an ASCII letter or digit (in an ASCII
-/// pattern, also a bracket or a final `?`), unless it ends with `\w`. Words of other scripts have
-/// no boundaries.
+/// Adds word boundaries to a pattern, at each end that is an ASCII letter or digit. In a pattern of
+/// only ASCII, an opening bracket, a closing bracket and a final `?` get a boundary as well. An end
+/// `\w` gets none, and neither do words of other scripts.
 fn bounded(words: &str) -> String {
     let is_letter = |c: char| c.is_ascii_alphanumeric();
     let begins = words.starts_with(is_letter) || words.is_ascii() && words.starts_with('(');

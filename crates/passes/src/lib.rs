@@ -5,7 +5,7 @@
 //! which stages do it. A pass, one of [`PassSettings`], looks at a [`View`] of a transcript and
 //! proposes edits. [`compact`] runs the passes of a recipe and returns a [`Plan`]: the edits with
 //! what each saves, and what is kept and why. [`verify`] checks a compacted session against the
-//! session before and the plan, however the edits were written.
+//! original session and the plan, however the edits were written.
 //!
 //! Other stages are here as well: [`IngestRule`] truncates a result before it is first sent,
 //! [`TrimRule`] removes messages from the middle, [`DigestRule`] replaces the old part by lines

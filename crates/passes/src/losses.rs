@@ -47,7 +47,7 @@ pub struct LostPiece {
     /// displayed and recalled by this number (`@7`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response: Option<u64>,
-    /// The removed tokens.
+    /// The number of tokens of the text that were removed.
     pub tokens: Tokens,
     /// Whether some lines of the text are still in the context.
     pub partly: bool,

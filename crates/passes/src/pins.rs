@@ -149,7 +149,8 @@ pub fn pins(view: &View<'_>, items: &[usize]) -> Vec<Pin> {
     pins
 }
 
-/// The pin of a state. A long rule file is reduced to its commands.
+/// The pin with the text of a state. A long rule file is reduced to the parts that command or
+/// forbid something. `None` if no text is left.
 fn pin(view: &View<'_>, state: State) -> Option<Pin> {
     let State { item, block, kind, name, source, text, .. } = state;
     let text = match kind {

@@ -109,7 +109,7 @@ pub enum ThinkingMode {
     Drop,
 }
 
-/// A text that is not a recipe.
+/// The error of parsing a text that is not a recipe.
 #[derive(Debug)]
 pub struct RecipeError(toml::de::Error);
 
@@ -169,7 +169,7 @@ impl Recipe {
         let trigger = &mut self.trigger.stored;
         if let Some(percent) = trigger.percent.take() {
             let tokens = Target { percent: Some(percent), ..Target::default() }.tokens(usable);
-            // Both limits must be reached.
+            // The context must reach both limits, so the larger one counts.
             trigger.tokens = trigger.tokens.max(tokens.map(|tokens| tokens.0));
         }
         self

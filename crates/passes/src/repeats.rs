@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Pass, View};
 
-/// Settings of the pass.
+/// Settings of the pass that removes texts which a later reply repeats.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Repeats {

@@ -15,7 +15,7 @@ use crate::images::without_stubs;
 use crate::key_blocks::without_key_blocks;
 use crate::{Pass, View, keep};
 
-/// Settings of the pass.
+/// Settings of the pass that replaces results.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Results {

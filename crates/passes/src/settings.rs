@@ -45,8 +45,8 @@ impl PassSettings {
         }
     }
 
-    /// The number of characters that a context must exceed before the pass begins, if its settings
-    /// have one.
+    /// The number of characters that a context must exceed before the pass begins. `None` if the
+    /// settings of the pass have no such number.
     pub(crate) fn over_chars(&self) -> Option<u64> {
         match self {
             PassSettings::Results(pass) => pass.over_chars,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::view::on_all_cores;
 use crate::{Pass, View};
 
-/// Settings of the pass.
+/// Settings of the pass that replaces results of reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Stale {
@@ -39,7 +39,8 @@ impl Pass for Stale {
     }
 }
 
-/// The last read and the last change of each file in the context.
+/// The items of the last successful read and of the last successful change of each file in the
+/// context.
 #[derive(Default)]
 struct LastAccess {
     reads: HashMap<(String, Option<Box<str>>), usize>,

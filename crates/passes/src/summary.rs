@@ -134,7 +134,7 @@ pub enum SummaryProgress {
     Written(WrittenSummary),
     /// There is no summary.
     Nothing {
-        /// The reason.
+        /// Why there is no summary.
         reason: String,
         /// The questions that were asked, and their billed tokens.
         spent: AskTotals,

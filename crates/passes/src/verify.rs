@@ -184,14 +184,15 @@ fn appended(sides: &Sides<'_>, plan: &Plan) -> Option<Vec<Violation>> {
     Some(violations)
 }
 
-/// A middle cut, while the entries of the context before the change are compared.
+/// A middle cut, and how much of it has been reached in a comparison of the context before the
+/// change with the context after it.
 struct CutOut<'a> {
     sides: &'a Sides<'a>,
     items: HashSet<usize>,
     text: Option<&'a str>,
-    /// Whether one of the items has been reached.
+    /// Whether one of the items of the cut has been reached.
     is_met: bool,
-    /// The tokens of the items that have been reached.
+    /// The tokens of those items of the cut that have been reached.
     freed: Tokens,
 }
 
@@ -202,7 +203,7 @@ impl<'a> CutOut<'a> {
         CutOut { sides, items, text, is_met: false, freed: Tokens(0) }
     }
 
-    /// Whether an entry is the text that is sent in place of the items.
+    /// Whether an entry is the text that is sent in place of the items of the cut.
     fn is_text(&self, entry: &Entry) -> bool {
         match (entry.role, entry.blocks.as_slice()) {
             (Role::System, [Block::Text(text)]) => {

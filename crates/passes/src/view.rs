@@ -38,7 +38,8 @@ pub struct View<'a> {
     /// The blocks that no pass may edit, by item and block index.
     pinned: HashSet<(usize, usize)>,
     rule_files: &'a RuleFiles,
-    /// Only in a view for a person who reads a session: see [`View::for_reading`].
+    /// Looks up numbers of lines. Set only in a view for a person who reads a session: see
+    /// [`View::for_reading`].
     reading: Option<LinesOf<'a>>,
     /// Token counts that the caller already knew, by item and block index.
     known: &'a [Vec<Tokens>],
@@ -93,9 +94,9 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A view for edits that are shown to a person and never written. With it, even short texts are
-    /// replaced, calls without a result are treated like calls with one, and a stub shows the
-    /// number of lines that its original had, which `lines_of` looks up.
+    /// A view for edits that are shown to a person and never written. In such a view, even short
+    /// texts are replaced, calls without a result are treated like calls with one, and a stub shows
+    /// the number of lines that its original had, which `lines_of` looks up.
     pub fn for_reading(
         transcript: &'a Transcript,
         source: &'a dyn Source,
@@ -164,7 +165,7 @@ impl<'a> View<'a> {
         self.in_context[item]
     }
 
-    /// The call that a result answers.
+    /// The call that a result answers; `None` if the session does not contain that call.
     pub fn call_of(&self, output: &Output) -> Option<&'a Call> {
         let &(item, block) = self.calls.get(&*output.call)?;
         match &self.transcript.items[item].entry()?.blocks[block] {
@@ -415,7 +416,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A short description of a call: the name of the tool and the target.
+    /// A short description of a call: the name of the tool and the target. `result` if there is no
+    /// call.
     pub fn describe_call(&self, call: Option<&Call>) -> String {
         let Some(call) = call else { return "result".into() };
         match &call.target {
@@ -484,6 +486,7 @@ impl<'a> View<'a> {
     }
 
     /// The path of the file that was read or written at a position, and its text as in the file.
+    /// `None` for any other position.
     pub fn file_text(&self, at: At) -> Option<(String, String)> {
         let (At::Block { item, block } | At::Field { item, block, .. }) = at else { return None };
         let content = self.transcript.items[item].entry()?.blocks.get(block)?;

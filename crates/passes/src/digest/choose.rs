@@ -21,14 +21,14 @@ pub(super) type Chosen = BTreeMap<usize, ChosenLines>;
 pub(super) struct ChosenLines {
     /// Whether the header is the full one, with the target of the call.
     pub full: bool,
-    /// Whether the whole text is included (a short text of the model).
+    /// Whether the whole text of the piece is included: a short text of the model.
     pub whole: bool,
     pub lines: BTreeSet<usize>,
 }
 
-/// The settings and limits by which lines are chosen, apart from their facts.
+/// Settings and limits for the choice of lines.
 pub(super) struct DigestLimits<'a> {
-    /// The text of the rules.
+    /// The texts that set rules, as the digest contains them.
     pub rules: Option<&'a str>,
     /// Maximum tokens of all short texts of the model; the newest are included first.
     pub briefs: Tokens,
@@ -39,17 +39,17 @@ pub(super) struct DigestLimits<'a> {
     pub focus: Option<&'a str>,
 }
 
-/// The value of an error line, added to that of its facts.
+/// What is added to the value of a line that looks like an error.
 const ERROR: f64 = 0.01;
-/// The value of a line that states a decision, added to that of its facts. With this value, a
-/// digest with a fifth of the session's tokens contains four of five decisions, and as many facts
-/// as without it (`docs/quality.md`).
+/// What is added to the value of a line that states a decision. With this addition, a digest with a
+/// fifth of the session's tokens contains four of five decisions, and as many facts as without the
+/// addition (`docs/quality.md`).
 const DECISION: f64 = 0.2;
-/// The value of a heading of a long text of the model, and of a line in its first or last
-/// paragraph, added to that of its facts.
+/// What is added to the value of a heading of a long text of the model, and to the value of a line
+/// in the first or last paragraph of such a text.
 const FRAME: f64 = 0.1;
 
-/// The pieces to choose from, and those that are included in any case.
+/// The pieces and candidates from which lines are chosen, and what is included in any case.
 pub(super) struct Choice<'p> {
     old: &'p [Piece],
     values: &'p Values,
@@ -208,7 +208,7 @@ impl<'p> Choice<'p> {
         value + bonus
     }
 
-    /// Begins to choose, with the lines that every digest has.
+    /// Begins a choice with the texts and lines that every digest contains.
     pub fn begin<'c>(&'c self, counter: &'c dyn Counter) -> Choosing<'c, 'p> {
         Choosing {
             choice: self,
@@ -369,7 +369,8 @@ fn stays(old: &[Piece], kept: &[Piece]) -> Chosen {
     chosen
 }
 
-/// The value that a line has in addition to that of its facts: for an error, for a decision.
+/// The value that is added to the value of the facts in a line, because the line looks like an
+/// error or states a decision.
 fn bonus(line: &Line) -> f64 {
     let error = if line.is_error { ERROR } else { 0.0 };
     let decision = if line.decides { DECISION } else { 0.0 };

@@ -7,7 +7,7 @@ use regex::{RegexSet, RegexSetBuilder, escape};
 
 use super::pieces::{Piece, Speaker};
 
-/// The value of a line that contains all words of the topic, added to that of its facts.
+/// What is added to the value of a line that contains all words of the topic.
 const WORTH: f64 = 4.0;
 /// Maximum number of words of a topic.
 const MOST: usize = 40;

@@ -61,7 +61,8 @@ impl FactIndex {
         body.count_lines(counter);
     }
 
-    /// The pieces of these items. Pieces that are in the index are not read again.
+    /// The pieces of the items `originals` and `kept`. Pieces that are in the index are not read
+    /// again.
     pub(super) fn pieces(
         &mut self,
         view: &View<'_>,
@@ -88,12 +89,12 @@ impl FactIndex {
         Pieces::new(all.collect(), old, responses)
     }
 
-    /// The piece that the index has for this position, if it was made of this part.
+    /// The piece that the index has for the position `at`, if that piece was made of `part`.
     fn piece(&self, at: (usize, usize), part: &Part<'_>) -> Option<&Arc<Body>> {
         self.pieces.get(&at).filter(|body| part.is_of(body))
     }
 
-    /// Numbers the facts of a new piece, and adds it to the index.
+    /// Numbers the facts of a new piece, and adds the piece to the index.
     fn take(&mut self, at: (usize, usize), found: UnnumberedPiece) -> Arc<Body> {
         let UnnumberedPiece { mut body, of_header, of_lines } = found;
         if let Some(full) = &mut body.full {

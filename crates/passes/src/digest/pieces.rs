@@ -30,7 +30,8 @@ const TARGET: usize = 200;
 const ARGUMENT: usize = 160;
 /// A line with at least this many bytes is data, and does not report a failure.
 const LONGEST_ERROR: usize = 300;
-/// Minimum bytes of a trimmed line: a shorter one has no meaning.
+/// Minimum bytes of a line without its indentation. Shorter lines are left out: they have no
+/// meaning.
 const SHORTEST: usize = 3;
 
 /// The pieces of a session, in order.

@@ -13,10 +13,10 @@ use super::pieces::{Body, Fact, Pieces, Speaker};
 /// that the model will use it soon.
 pub(super) struct Values(Vec<f64>);
 
-/// The occurrences of each fact in some pieces, and the number of texts.
+/// The occurrences of each fact in some pieces, and the number of texts in these pieces.
 #[derive(Clone, Default)]
 pub(super) struct Occurrences {
-    /// By fact number; `None` for facts that are not in these pieces.
+    /// The occurrences of each fact, by its number; `None` for a fact that is not in the pieces.
     facts: Vec<Option<Seen>>,
     texts: u32,
     /// The pieces, each with the number of its response.
@@ -33,8 +33,8 @@ struct Seen {
     /// The numbers of the responses of the fact's first and last occurrence.
     first: u32,
     last: u32,
-    /// The number of facts in the last text that contains it, and whether that text was the result
-    /// of a read.
+    /// The number of facts in the last text that contains this fact, and whether that text was the
+    /// result of a read.
     among: u32,
     in_read: bool,
     /// How often the model wrote the fact, and in which response it last did.
@@ -44,8 +44,8 @@ struct Seen {
     by_user: bool,
 }
 
-/// The names of the features of a fact, in order. From them the probability is computed that the
-/// model uses the fact in the next 40 responses.
+/// The names of the features of a fact, in order. The probability that the model uses the fact in
+/// the next 40 responses is computed from these features.
 pub const FEATURES: [&str; 16] = [
     "bias",
     "density",

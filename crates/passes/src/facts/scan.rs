@@ -195,7 +195,7 @@ fn hyphenated<'t>(text: &'t str, each: &mut impl FnMut(FactKind, &'t str)) {
     }
     for run in text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-') {
         let start = run.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(run.len());
-        // A hyphen at the end, or two in a row, end a name.
+        // A name ends before a hyphen at the end of the run, and before two hyphens in a row.
         let run = &run[start..];
         let end = run.find("--").unwrap_or(run.len());
         let name = run[..end].trim_end_matches('-');

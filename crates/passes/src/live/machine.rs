@@ -18,7 +18,7 @@ use crate::{ContextKind, Recipe};
 
 use breaker::{AttemptResult, Breaker, has_grown};
 
-/// What to do next.
+/// What the caller of the machine has to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextStep {
     /// Send the context unchanged.
@@ -72,9 +72,9 @@ pub struct Machine {
 /// How a context has grown since its last compaction, or since the machine first saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Growth {
-    /// Tokens of the context at that time.
+    /// Tokens of the context after its last compaction, or when the machine first saw it.
     from: Tokens,
-    /// Number of requests since then.
+    /// Number of requests since the context had `from` tokens.
     requests: u64,
 }
 
@@ -168,9 +168,9 @@ impl Machine {
         self.must_fit = Some(limit);
     }
 
-    /// Requests a compaction before the next request, even if the breaker is open. If `why` is the
-    /// user or the model and the recipe has a target, the compaction has the lower target
-    /// [`target_by_hand`](Machine::target_by_hand).
+    /// Requests a compaction before the next request, even if the breaker is open. If `why` is
+    /// [`EventReason::Manual`] or [`EventReason::Tool`] and the recipe has a target, the compaction
+    /// has the lower target [`target_by_hand`](Machine::target_by_hand).
     pub fn force(&mut self, why: EventReason) {
         self.asked_for = Some(why);
         self.stage = Stage::Idle;
@@ -584,9 +584,9 @@ impl Machine {
         }
     }
 
-    /// Ends an attempt without a summary, so that it saved what the passes saved. If the context is
-    /// still too large, makes a digest instead. For a recipe that runs before every request, it is
-    /// no failure if nothing was saved.
+    /// Ends an attempt in which no summary was written: what it saved is what the passes saved. If
+    /// the context is still too large, makes a digest the next step instead. For a recipe that runs
+    /// before every request, it is no failure if nothing was saved.
     fn end(&mut self, attempt: Attempt, now: &ContextSize) {
         if self.misfits(now) {
             return self.fall_back(attempt);

@@ -14,7 +14,7 @@ use crate::evidence::failure;
 use crate::facts::{FactId, FactMap, each_fact};
 use crate::pins::{PinKind, pins};
 
-/// Maximum characters of a name.
+/// Maximum characters of the name of a text in a report.
 const NAME: usize = 300;
 
 /// A removed piece, with its item and block index in the context before the compaction.

@@ -7,7 +7,7 @@ use crate::languages::LanguagePatterns;
 /// Words in a line that commands or forbids something.
 static COMMANDS: LazyLock<LanguagePatterns> = LazyLock::new(LanguagePatterns::commands);
 
-/// A heading of a list of rules: every item below it is a rule.
+/// Words in the heading of a list of rules: every list item below such a heading is a rule.
 static HEADS_RULES: LazyLock<LanguagePatterns> = LazyLock::new(LanguagePatterns::rules);
 
 /// A rule file counts as written in a known language if there is at least one line that commands or

@@ -6,7 +6,7 @@ use super::{Pin, PinKind};
 pub const HEADING: &str = "## What sets rules, word for word";
 
 /// The text of pins in a summary; `None` if there are no pins. Each pin states its number of lines,
-/// so that nothing in its text can end it early.
+/// so that no line of its text is taken for its end.
 pub fn pinned_text(pins: &[Pin]) -> Option<String> {
     let tagged = pins.iter().map(|Pin { kind, name, source, text, .. }| {
         let what = kind.word();

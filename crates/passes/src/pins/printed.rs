@@ -17,7 +17,7 @@ pub struct PrintedFile {
     pub is_whole: bool,
 }
 
-/// The rule files that a command prints.
+/// The rule files that a command prints, and whether it prints anything else.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct PrintedRules {
     /// The rule files, in order.
@@ -50,8 +50,8 @@ fn is_silent(words: &[String]) -> bool {
     words.first().is_none_or(|word| word == "cd" || word.starts_with('#'))
 }
 
-/// The rule files that one program prints. `is_filtered` is whether its output goes to another
-/// program.
+/// The rule files that one program prints. `is_filtered` is whether the output of the program goes
+/// to another program.
 fn printed_by_words(words: &[String], is_filtered: bool, files: &RuleFiles) -> PrintedRules {
     // What precedes the program is skipped: a shell with options, `sudo`, variables.
     let at = words.iter().take_while(|word| program(word).is_none() && !files.has(word)).count();

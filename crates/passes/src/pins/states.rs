@@ -144,7 +144,7 @@ fn is_summary(view: &View<'_>, item: usize) -> bool {
     blocks.iter().any(|block| matches!(block, Block::Summary(_)))
 }
 
-/// The states in an item.
+/// The states of rule files, skills, plans, lists and marked texts that an item contains.
 fn states_of_item(view: &View<'_>, item: usize) -> Vec<State> {
     let Some(entry) = view.transcript.items[item].entry() else { return Vec::new() };
     let mut states = Vec::new();
@@ -229,7 +229,7 @@ fn found_in_call(view: &View<'_>, call: &Call) -> Option<Found> {
             let key = Key::new(PinKind::RuleFile, &absolute(view, &path));
             Some((PinKind::RuleFile, path, text, vec![key]))
         }
-        // An edit does not replace the state before it: the newest state consists of both.
+        // An edit does not replace the state before the edit: the newest state consists of both.
         ToolKind::Edit => {
             let path = target.filter(|path| files.has(path))?;
             let text = fields(view, call, FieldRole::New)?;

@@ -63,8 +63,8 @@ impl Stages {
         }
     }
 
-    /// Sets the tools whose old calls lose their arguments. An empty list means all tools, `None`
-    /// means no tool.
+    /// Sets the tools whose old calls get a fixed text in place of each long argument. An empty
+    /// list means all tools, `None` means no tool.
     pub fn set_cleared_inputs(&mut self, tools: Option<Vec<String>>) {
         let style = DigestStyle::Placeholder;
         self.passes
@@ -74,7 +74,8 @@ impl Stages {
         self.passes.extend(cleared.map(PassSettings::Arguments));
     }
 
-    /// Sets the size in bytes up to which passes leave any text unchanged.
+    /// Sets the size in bytes up to which each pass leaves a text unchanged. The pass that removes
+    /// reasoning has no such size.
     pub fn set_min_bytes(&mut self, bytes: u64) {
         for pass in &mut self.passes {
             match pass {
@@ -89,7 +90,7 @@ impl Stages {
         }
     }
 
-    /// Sets the size in bytes up to which passes leave a result unchanged.
+    /// Sets the size in bytes up to which the passes for results leave a result unchanged.
     pub fn set_min_result_bytes(&mut self, bytes: u64) {
         for pass in &mut self.passes {
             if let PassSettings::Results(pass) = pass {

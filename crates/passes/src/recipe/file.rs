@@ -42,8 +42,8 @@ fn move_members(file: &mut DeTable<'_>) -> Result<(), Error> {
     if is_number && let Some(tokens) = take(file, "target") {
         put(file, "target.tokens", tokens);
     }
-    // Files of earlier versions have these two keys directly in `trigger`. They are for stored
-    // sessions.
+    // Files of earlier versions have these two keys directly in `trigger`. There, the keys are for
+    // stored sessions.
     let mut stored = DeTable::new();
     for key in ["trigger.tokens", "trigger.bytes"] {
         if let Some(value) = take(file, key) {

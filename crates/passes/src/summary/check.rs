@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::history::escape_tags;
 use super::sections::Section;
 
-/// Replaces a part that the history does not contain.
+/// The text that replaces a quote or a file name which the history does not contain.
 pub const STRUCK: &str = "[struck]";
 
 /// The number of parts that were removed from a model's text because the history does not contain
@@ -28,7 +28,7 @@ pub struct StruckCounts {
 pub struct Haystack(String);
 
 impl Haystack {
-    /// Adds a text.
+    /// Adds a text to the history.
     pub fn add(&mut self, text: &str) {
         if !self.0.is_empty() && !self.0.ends_with(' ') {
             self.0.push(' ');
@@ -176,7 +176,7 @@ fn text_behind<'l>(line: &'l str, title: &str, form: HeadingForm) -> Option<&'l 
     let separated = [":", "：", " – ", " — ", " - "].iter().map(|mark| line.split_once(mark));
     let mut splits = separated.chain([bold.filter(|_| is_marked)]).flatten();
     let (_, rest) = splits.find(|(before, _)| is_title(before, &title))?;
-    // The end of bold text is removed.
+    // The marks that end bold text are removed.
     Some(rest.trim_start_matches(['*', '_']).trim())
 }
 
@@ -186,7 +186,8 @@ fn is_title(text: &str, title: &str) -> bool {
     heading(text) == title || heading(before) == title
 }
 
-/// A text without thoughts before it and without a code fence around it.
+/// An answer without the thoughts before it (`<think>…</think>`), and without a code fence around
+/// it.
 fn unwrapped(text: &str) -> &str {
     let mut text = text.trim();
     for tag in ["analysis", "think", "thinking"] {

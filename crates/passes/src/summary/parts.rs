@@ -112,7 +112,7 @@ impl SummaryInProgress {
                 continue;
             }
             match self.merge(&group) {
-                // This question replaces the one about the same notes without the last.
+                // This question replaces the question about the same notes without the last one.
                 Some(ask) if group.len() > 2 => {
                     groups.pop();
                     groups.push(ask);

@@ -21,7 +21,7 @@ pub struct SummaryRule {
     /// Maximum tokens of the user's messages that are included word for word; newer ones are
     /// preferred.
     pub user_tokens: u64,
-    /// What every summary pays attention to.
+    /// A topic to which every summary pays attention.
     pub focus: Option<String>,
     /// Texts that every summary contains word for word.
     pub protected: Vec<String>,

@@ -31,15 +31,18 @@ pub enum SectionSet {
     Jcli,
     /// Five: goal, findings, files, what remains, the user's constraints.
     S08,
-    /// Six, with progress.
+    /// Six: goal, constraints, progress, decisions, next steps, critical context.
     Pi,
-    /// Seven: the default.
+    /// Seven: task state, files, tools, errors, decisions, the user's guidance, next steps. The
+    /// default.
     #[default]
     Ion,
-    /// Nine, with active skills.
+    /// Nine: request, concepts, files, errors, problems, active skills, pending tasks, current
+    /// work, next step.
     #[serde(rename = "jcli-9")]
     Jcli9,
-    /// Nine, reportedly as in Claude Code.
+    /// Nine, reportedly as in Claude Code: those of Jcli9, with the user's messages in place of
+    /// active skills.
     ClaudeCode,
 }
 
