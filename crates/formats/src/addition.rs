@@ -20,14 +20,14 @@ pub enum AdditionForm {
     /// A member of an object in a JSON file. The file may contain comments if the agent accepts
     /// them.
     Member {
-        /// The keys that lead to the member; its own key is the last.
+        /// The keys that lead to the member. The last one is the key of the member itself.
         keys: &'static [&'static str],
         /// Makes the value from a program and its arguments.
         value: fn(words: &[&str]) -> Value,
     },
     /// A table of a TOML file.
     Table {
-        /// The keys that lead to the table; its own key is the last.
+        /// The keys that lead to the table. The last one is the key of the table itself.
         keys: &'static [&'static str],
         /// Makes the text of the table from a program and its arguments.
         text: fn(words: &[&str]) -> String,

@@ -1,5 +1,5 @@
-//! The command `/epitome` of agents: a prompt that has the model show what compacting its own
-//! session would free and lose, and name the command that does it.
+//! The command `/epitome` of agents: a prompt. It tells the model to show what compacting its own
+//! session would free and lose, and to name the command that compacts the session.
 //!
 //! The model compacts nothing: the session that it works in is running. The agent would continue
 //! with the messages that it has in memory, and append to a file that was replaced in the meantime.

@@ -50,8 +50,9 @@ pub struct Document {
 /// How the JSON of one row is read and written.
 #[derive(Debug)]
 pub struct Table {
-    /// The text with which the lines of these rows begin: a new row is inserted into the first
-    /// table whose text its line begins with. Empty for a read-only table, which gets no new rows.
+    /// The beginning of the lines of this table's rows. A new row is inserted into the first table
+    /// for which the line of the row has this beginning. Empty for a read-only table, which gets no
+    /// new rows.
     pub begins: &'static str,
     /// Selects the JSON of the row `?1`.
     pub select: &'static str,
@@ -91,8 +92,8 @@ pub fn line(head: &str, data: Option<&[u8]>) -> Vec<u8> {
     line
 }
 
-/// The new content of a row, if `line` is a line of the row that `head` identifies; `before` is the
-/// content so far.
+/// The new content of a row: the JSON in `line`. `before` is the content so far. `None` if `line`
+/// is not a line of the row that `head` identifies.
 pub fn data<'l>(line: &'l [u8], head: &str, before: Option<&[u8]>) -> Option<&'l [u8]> {
     line.strip_prefix(beginning(head, before).as_slice())?.strip_suffix(b"}")
 }

@@ -5,7 +5,8 @@
 use std::borrow::Cow;
 
 /// How an agent stores a session in many files: `SESSIONS/<any>/<session>.json`,
-/// `MESSAGES/<session>/<message>.json` and `PARTS/<message>/<part>.json`, each sorted by name.
+/// `MESSAGES/<session>/<message>.json` and `PARTS/<message>/<part>.json`. The files of each
+/// directory are read in the order of their names.
 #[derive(Debug)]
 pub struct Files {
     /// The agent that writes the files.

@@ -12,7 +12,8 @@ pub struct Hook {
     pub file: &'static str,
     /// The setting in that file.
     pub setting: Setting,
-    /// What the user still has to do after the change, as a sentence; `None` if nothing.
+    /// What the user still has to do after the change, as a sentence; `None` if there is nothing to
+    /// do.
     pub afterwards: Option<&'static str>,
 }
 
@@ -45,9 +46,9 @@ pub struct EndedSession {
     pub process: Option<u32>,
 }
 
-/// Parses what a hook receives: a JSON object with Claude Code's keys, which Codex and Gemini CLI
-/// adopted (<https://code.claude.com/docs/en/hooks>) and epitome's own files use. `None` if it is
-/// not such an object.
+/// Parses what a hook receives: a JSON object with the keys that Claude Code uses
+/// (<https://code.claude.com/docs/en/hooks>). Codex and Gemini CLI have adopted these keys, and the
+/// files that epitome writes use them. `None` if `input` is not such an object.
 pub fn parse_ended_session(input: &[u8]) -> Option<EndedSession> {
     let input: Value = serde_json::from_slice(input).ok()?;
     let ended = EndedSession {

@@ -106,9 +106,10 @@ pub struct Format {
     pub read: Read,
     /// How edits are written, or why the format is read-only.
     pub writing: Writing,
-    /// The agent's own way to shorten a history, if it has one.
+    /// The agent's own way to shorten a history; `None` if it has none that epitome uses.
     pub native: Option<Native>,
-    /// The agent's own way to store a summary that replaces the beginning of a history.
+    /// How to write a summary in place of the beginning of a history, in the agent's own way;
+    /// `None` if epitome writes no summaries in this format.
     pub summarise: Option<Summarise>,
     /// What the agent and its API refuse.
     pub invariants: &'static dyn Invariants,
@@ -268,8 +269,8 @@ impl Native {
     }
 }
 
-/// Records appended to the file that replace earlier records when the agent resumes. Nothing before
-/// them changes.
+/// Records that are appended to the file and replace earlier records when the agent resumes. All
+/// earlier bytes of the file stay unchanged.
 #[derive(Clone, Copy)]
 pub struct Append {
     /// Turns edits into bytes to append. The edits are relative to what a resume sends.

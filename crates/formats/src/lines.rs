@@ -61,7 +61,7 @@ pub fn batches(source: &dyn Source, mut each: impl FnMut(&[Line<'_>])) {
     }
 }
 
-/// The value that `read` makes of the first line that is not blank.
+/// What `read` returns for the first line that is not blank; `None` if all lines are blank.
 pub fn first<T>(head: &[u8], read: impl Fn(&Line<'_>) -> Option<T>) -> Option<T> {
     let mut first = None;
     lines(&head, |line| {

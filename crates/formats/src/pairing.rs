@@ -101,8 +101,8 @@ impl Seen {
     }
 }
 
-/// Finds blank texts, which Anthropic's API refuses. It accepts a result that consists of one blank
-/// text.
+/// Finds blank texts, which Anthropic's API refuses. The API does accept a result that consists of
+/// one blank text.
 pub fn empty_texts(transcript: &Transcript, source: &dyn Source) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (_, entry) in transcript.context() {

@@ -47,8 +47,8 @@ const SHAPES: Shapes = Shapes {
     thinking: BlockRemainder::Nothing,
 };
 
-/// The content of a result that is replaced by a text. It is a list of blocks, because pi calls
-/// array methods on it and could not open the session if it were a string.
+/// A text that replaces the content of a result, as a list of blocks: pi calls array methods on the
+/// content, and could not open the session if it were a string.
 fn text_blocks(text: &str) -> String {
     format!("[{}]", epitome_api::text_block(text))
 }

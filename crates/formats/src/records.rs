@@ -172,7 +172,7 @@ impl<'f> SessionReader<'f> {
         }
         for mut entry in entries {
             entry.record = record;
-            // Hidden fields belong to the record: its first entry gets them.
+            // Hidden fields belong to the record: the first entry of the record gets them.
             if entry.copies.is_empty() {
                 entry.copies = std::mem::take(&mut copies);
             } else {

@@ -176,7 +176,8 @@ impl<'a> Spliced<'a> {
     /// The run of bytes that begins at `at`: a part of the base or of a splice. `at` must be before
     /// the end.
     fn run_at(&self, at: u64) -> Run {
-        // The last splice that begins at or before `at`; empty ones before it have no bytes.
+        // The last splice that begins at or before `at`. If several begin at the same position, all
+        // of them but the last are empty.
         let idx = self.starts.partition_point(|&start| start <= at);
         let next = self.starts.get(idx).copied().unwrap_or(self.len);
         let Some(idx) = idx.checked_sub(1) else {

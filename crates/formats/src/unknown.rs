@@ -9,7 +9,7 @@ const NAME: usize = 40;
 /// Maximum number of kinds that are reported per session: a file with more is of another format.
 const MOST: usize = 64;
 
-/// The kinds that were reported: each is reported once, for the line where it first occurs.
+/// The kinds that were reported. Each kind is reported once, for the line where it first occurs.
 #[derive(Debug, Default)]
 pub struct Unknown(HashSet<(&'static str, String)>);
 

@@ -31,7 +31,7 @@ pub const STATUS_LINE: Addition = Addition {
 };
 
 /// A command for all projects of the user (<https://code.claude.com/docs/en/slash-commands>). Only
-/// the user can call it: the model is not told about it.
+/// the user can call it: the model does not learn of the command.
 pub const COMMAND: Addition = Addition {
     file: "commands/epitome.md",
     form: AdditionForm::File {

@@ -3,7 +3,7 @@
 
 use crate::address::AddressSettings;
 
-/// Variables in `env` of the settings override those that the process was started with.
+/// Variables in `env` of the settings override the variables with which the process was started.
 pub const ADDRESS: AddressSettings = AddressSettings {
     file: "settings.json",
     overriding: |settings| {

@@ -13,7 +13,7 @@ use crate::{BilledRequest, BilledRequests};
 /// The name of the model in messages that Claude Code writes itself.
 const SYNTHETIC: &str = "<synthetic>";
 
-/// Reads the requests of a session, or of whole lines of one.
+/// Reads the requests of a session, or of some complete lines of a session.
 pub fn read_billed(session: &[u8]) -> BilledRequests {
     let finder = memmem::Finder::new(b"\"usage\":");
     let mut found = BilledRequests::default();

@@ -52,7 +52,8 @@ fn items_to_keep(transcript: &Transcript, usages: &Usages) -> Vec<usize> {
 struct Response {
     /// The records that hold only reasoning, each with its usage.
     reasoning: Vec<(usize, RecordedUsage)>,
-    /// The usage of the first record that holds more, once there is one.
+    /// The usage of the first record that holds more than reasoning; `None` until that record is
+    /// read.
     next_usage: Option<RecordedUsage>,
 }
 

@@ -4,9 +4,9 @@ use crate::accounting::Path;
 use crate::pairing::{self, RecordInvariants};
 
 /// The values that `ccusage`, `claude-code-log` and other programs read from records: the usage of
-/// every response, the ids of records, and the directory and time of each. Each record of a
-/// response repeats the usage; some programs add up the first records, others the last. The usage
-/// in the `data` of `progress` and in the result of a sub-agent is the sub-agent's.
+/// each response; and the id, the directory and the time of each record. Each record of a response
+/// repeats the usage; some programs add up the first records, others the last. The usage in the
+/// `data` of `progress` and in the result of a sub-agent is the sub-agent's.
 pub const ACCOUNTING: &[Path] = &[
     "type",
     "uuid",

@@ -43,7 +43,8 @@ impl SessionRecords<'_> {
                 self.add_user(&encode(text), marks);
             }
             Message::Reply(texts, calls) => {
-                // A response has one record per block; the records share its id.
+                // A response has one record per block. All these records have the id of the
+                // response.
                 let id = uuid(self.given.id, &format!("reply {}", self.lines.len()));
                 let id = format!("msg_{}", id.replace('-', ""));
                 let stop = if calls.is_empty() { "end_turn" } else { "tool_use" };

@@ -1,4 +1,5 @@
-//! Writes Codex's own record of a replaced history, which contains everything that is still sent.
+//! Writes Codex's own record of a replaced history. The record contains everything that is still
+//! sent.
 //!
 //! Codex writes `compacted` with a `replacement_history` when it compacts by itself. After that
 //! record it writes the world state and the turn context again: without them it would send its
@@ -213,7 +214,7 @@ fn begins_with(line: &[u8], place: &Option<Range<usize>>, first: u8) -> bool {
 struct Last {
     timestamp: Option<Box<str>>,
     ordinal: Option<u64>,
-    /// The last record with the full world state, and the later records with changes.
+    /// The last record with the full world state, and the later records with changes of this state.
     world: Vec<String>,
     turn: Option<String>,
     count: Option<Count>,

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{BilledRequest, BilledRequests};
 
-/// Reads the requests of a rollout, or of whole lines of one.
+/// Reads the requests of a rollout, or of some complete lines of a rollout.
 pub fn read_billed(session: &[u8]) -> BilledRequests {
     let mut found = BilledRequests::default();
     let (mut model, mut total) = (None, Value::Null);
@@ -39,8 +39,8 @@ pub fn read_billed(session: &[u8]) -> BilledRequests {
 /// tools.
 const KINDS: [&[u8]; 3] = [b"\"token_count\"", b"\"turn_context\"", b"\"session_meta\""];
 
-/// The request of an event. Its key is its time and its total, because a rollout that continues
-/// another one begins with copies of the other's events, with the same times.
+/// The request of an event. Its key consists of the time and the total of the event: a rollout that
+/// continues another one begins with copies of the other's events, which have the same times.
 fn request(info: &Value, time: Option<String>, model: Option<String>) -> Option<BilledRequest> {
     let last = info["last_token_usage"].as_object()?;
     let count = |name: &str| last.get(name).and_then(Value::as_u64).unwrap_or_default();

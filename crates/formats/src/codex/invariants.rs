@@ -5,8 +5,8 @@ use epitome_model::{Block, Invariant, Role, Transcript, Violation};
 use crate::accounting::Path;
 use crate::pairing::{self, RecordInvariants};
 
-/// Values that other programs read from a rollout. The id of a reasoning item is not among them: it
-/// is removed together with the reasoning.
+/// Values that other programs read from a rollout. The id of a reasoning item is not listed here,
+/// because it is removed together with the reasoning.
 const ACCOUNTING: &[Path] = &[
     "type",
     "timestamp",

@@ -25,7 +25,7 @@ const NOT_USER: [&str; 14] = [
     "Warning: apply_patch was requested via ",
 ];
 
-/// The beginning of a summary that Codex made.
+/// The words with which every summary that Codex made begins.
 pub const SUMMARY: &str =
     "Another language model started to solve this problem and produced a summary of its thinking";
 

@@ -40,7 +40,7 @@ enum Token {
     Call(Range<usize>),
 }
 
-/// The previous token, which determines what a slash, a colon or a bracket means.
+/// The previous token. It determines what a slash, a colon or a bracket after it means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Last {
     Nothing,
@@ -132,8 +132,9 @@ impl Scan<'_> {
         }
     }
 
-    /// The range of the literal that begins here. `None` if it is not closed, if it is a key of an
-    /// object, or if it is a template with substitutions or a tag.
+    /// The range of the string literal that begins at the current position. `None` if the literal
+    /// is not closed, is a key of an object, is a template with substitutions, or is a template
+    /// with a tag.
     fn text(&mut self, quote: u8) -> Option<Range<usize>> {
         let start = self.pos;
         let tagged = quote == b'`' && matches!(self.last, Last::Word(_) | Last::Tool(_));

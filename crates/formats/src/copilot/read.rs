@@ -169,15 +169,16 @@ fn response(at: &RecordBytes<'_>, data: &Value<'_>) -> Vec<Block> {
 fn call(at: &RecordBytes<'_>, request: &Value<'_>) -> Option<Call> {
     let id = request.boxed_text_of("toolCallId")?;
     let name = request.string("name")?;
-    // A call without arguments gets an empty range after its name instead.
+    // Every call needs a range of arguments: a call without arguments gets an empty range after its
+    // name.
     let end = name.range().end;
     let arguments = request.get("arguments").map_or(end..end, |it| it.range().clone());
     Some(at.call(TOOLS, id, name.text()?.into(), &arguments))
 }
 
-/// The span of the reasoning. If its text and its signature are next to each other, the span covers
-/// both. If they are apart, it covers only the signature. If one of the two is missing, it covers
-/// the other.
+/// The span of the reasoning. If the text and the signature of the reasoning are next to each
+/// other, the span covers both. If they are apart, the span covers only the signature. If one of
+/// the two is missing, the span covers the other.
 fn reasoning(data: &Value<'_>) -> Option<Span> {
     let seal = data.string("reasoningOpaque").or_else(|| data.string("encryptedContent"));
     let (words, seal) = match (data.string("reasoningText"), seal) {

@@ -3,7 +3,7 @@
 use epitome_api::arguments::{Roles, Rule};
 use epitome_model::{FieldRole, ToolKind};
 
-/// Tools by name, as written in its logs.
+/// Tools by name, as written in the logs of Copilot CLI.
 pub const TOOLS: &[Rule] = &[
     Rule::new("view", ToolKind::Read, VIEW),
     Rule::new("create", ToolKind::Write, CREATE),

@@ -1,7 +1,7 @@
 //! Composers, the conversations of the editor: rows of `state.vscdb`.
 //!
-//! A bubble is a message. Since 2025 a composer lists its bubbles, which are separate rows; before,
-//! it contained them.
+//! A bubble is a message. Since 2025, bubbles are separate rows, which a composer lists; before
+//! 2025, a composer contained its bubbles.
 
 use std::collections::{HashMap, HashSet};
 
@@ -264,7 +264,7 @@ fn request(data: &Value<'_>) -> Vec<Block> {
     words.into_iter().chain(attached.map(|it| Block::Opaque(it.span()))).collect()
 }
 
-/// The result of a call, if it has one.
+/// The result of a call; `None` if the call has no result.
 fn output(former: &Value<'_>) -> Option<Output> {
     let error = former.is("status", "error");
     let keys = if error { ["error", "result"] } else { ["result", "error"] };

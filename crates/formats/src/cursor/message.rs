@@ -48,7 +48,7 @@ pub fn content(content: &Value<'_>, calls: &mut Calls) -> Vec<Block> {
     content.list().iter().filter_map(|block| read(block, calls)).collect()
 }
 
-/// The role with this name.
+/// The role with this name; `None` if no role has it.
 pub fn role(name: &str) -> Option<Role> {
     match name {
         "user" => Some(Role::User),
@@ -59,7 +59,8 @@ pub fn role(name: &str) -> Option<Role> {
     }
 }
 
-/// Reads a block. Chats and transcripts spell its kind differently: `tool-call` and `tool_use`.
+/// Reads a block. The name of its kind is spelled differently in chats and in transcripts:
+/// `tool-call` and `tool_use`.
 fn read(block: &Value<'_>, calls: &mut Calls) -> Option<Block> {
     match block.text_of("type").as_deref() {
         Some("text") => text(block.get("text")?),

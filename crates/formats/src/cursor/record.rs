@@ -37,7 +37,7 @@ pub fn title(words: &str) -> Option<Box<str>> {
     (!words.is_empty()).then(|| epitome_model::title(words))
 }
 
-/// The text that a user typed, if Cursor's tags are around it.
+/// The text that a user typed, which is between Cursor's tags; `None` if there are no such tags.
 pub fn user_query(words: &str) -> Option<&str> {
     let [open, close] = QUERY;
     let (_, rest) = words.split_once(open)?;

@@ -72,7 +72,7 @@ pub fn batch(
     Ok([before(source), lines.concat().as_bytes()].concat())
 }
 
-/// The line of the edits of blocks, by item.
+/// The line with the edits of blocks, grouped by item.
 fn edits_line(
     transcript: &Transcript,
     source: &dyn Source,
@@ -231,7 +231,8 @@ pub fn rewind(
     Ok(format!("{{\"type\":\"birth\",\"back\":{messages},\"edits\":[{edits}]}}\n"))
 }
 
-/// A line feed if the last line is incomplete, so that it ends before new lines; otherwise nothing.
+/// What must come before new lines: a line feed if the last line of the log has none, otherwise
+/// nothing.
 fn before(source: &dyn Source) -> &'static [u8] {
     let end = source.len();
     let ended = source.read(end.saturating_sub(1)..end);

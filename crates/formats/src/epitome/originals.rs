@@ -16,8 +16,9 @@ pub fn originals_before(source: &dyn Source, kept: &[usize]) -> (Vec<usize>, Vec
     (originals_in_context(&log, kept), all_originals(log.transcript(), kept))
 }
 
-/// The items to summarise: the context up to `kept`, with the original of each item, including
-/// those that edits emptied. Earlier summaries are included as they are.
+/// The items to summarise: the context before `kept`, without the prompt. In place of each item
+/// that an edit made is its original; items that edits emptied are included. Earlier summaries are
+/// included as they are.
 pub fn originals_in_context(log: &Log, kept: &[usize]) -> Vec<usize> {
     let slots = log.slots();
     let prompt = &log.transcript().head.prompt;
@@ -26,8 +27,9 @@ pub fn originals_in_context(log: &Log, kept: &[usize]) -> Vec<usize> {
     goes.map(|&item| log.original_of(item)).collect()
 }
 
-/// All original items up to `kept`, including those that earlier summaries replaced. Of the items
-/// with the same id, the first is the original, and the others are edited versions.
+/// The original items of all entries except the prompt, summaries and the entries `kept`. Items
+/// that earlier summaries replaced are included. Of the items with the same id, the first is the
+/// original, and the others are edited versions.
 pub fn all_originals(transcript: &Transcript, kept: &[usize]) -> Vec<usize> {
     let ids = kept.iter().filter_map(|&item| transcript.items[item].entry()?.id.as_deref());
     let mut seen: HashSet<&str> = ids.collect();

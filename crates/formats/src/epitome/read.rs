@@ -110,11 +110,12 @@ pub struct Log {
 /// How to undo a compaction.
 #[derive(Clone, Debug)]
 enum Undo {
-    /// Edits: the slots that they changed, each with the item that it contained before.
+    /// A batch of edits: the slots that the edits changed, each with the item that it contained
+    /// before.
     Edits(Vec<(usize, usize)>),
-    /// A summary: the items that it replaced.
+    /// A summary: the items that the summary replaced.
     Summary(Vec<usize>),
-    /// A cut: the slot of its text, and the slots and items that it replaced.
+    /// A cut: the slot of the text that was inserted, and the slots and items that were removed.
     Cut(usize, Vec<(usize, usize)>),
 }
 
@@ -151,8 +152,9 @@ impl Log {
         self.originals.get(&item).copied().unwrap_or(item)
     }
 
-    /// The items that a cut replaced by this item. An earlier cut among them counts as the items
-    /// that it replaced. Empty if this item does not replace a cut.
+    /// The items that were cut out and replaced by `item`. If these include the text of an earlier
+    /// cut, the items of that cut take the place of its text. Empty if `item` is not the text of a
+    /// cut.
     pub fn cut_out(&self, item: usize) -> Vec<usize> {
         let mut found = Vec::new();
         for &gone in self.cuts.get(&item).into_iter().flatten() {
@@ -204,7 +206,8 @@ impl Log {
         first.map_or(0, |first| self.undo.len() - first)
     }
 
-    /// The item with the current content of the entry with this id.
+    /// The item with the current content of the entry with the id `id`; `None` if there is no such
+    /// entry.
     pub fn item(&self, id: &str) -> Option<usize> {
         self.places.get(id).map(|&slot| self.slots[slot])
     }
@@ -311,7 +314,8 @@ impl Log {
             .map(|text| epitome_model::title(text.trim()));
     }
 
-    /// Sets the new content of entries. Returns each slot with the item it had before.
+    /// Sets the new content of entries. Returns each changed slot with the item that it contained
+    /// before.
     fn edits(
         &mut self,
         root: &Value<'_>,

@@ -1,8 +1,8 @@
-//! Appends records to a log, which Gemini CLI reads as the newest version of the messages they
+//! Appends records to a log. Gemini CLI reads them as the newest versions of the messages that they
 //! name.
 //!
-//! A message that is appended again under its id replaces the earlier one at its old position:
-//! Gemini CLI does so itself when the calls of a response are done. Its own compaction writes the
+//! A message that is appended again under its id replaces the earlier version, at the old position:
+//! Gemini CLI itself does so when the calls of a response are done. Its own compaction writes the
 //! whole history again, as `$set.messages`.
 
 use std::collections::HashSet;

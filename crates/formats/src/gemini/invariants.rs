@@ -84,7 +84,7 @@ fn turns(transcript: &Transcript) -> Vec<Turn<'_>> {
     turns
 }
 
-/// Finds results whose calls are not in the turn before.
+/// Finds results whose calls are not in the previous turn.
 fn results(turn: &Turn<'_>, before: Option<&Turn<'_>>) -> Vec<Violation> {
     let foreign = turn
         .results
@@ -113,7 +113,7 @@ fn answers(turn: &Turn<'_>, after: &Turn<'_>) -> Vec<Violation> {
     violations
 }
 
-/// Finds empty texts: one of them makes Gemini CLI leave out the model's whole turn.
+/// Finds empty texts. If a turn of the model contains one, Gemini CLI leaves out the whole turn.
 fn empty_texts(transcript: &Transcript, source: &dyn Source) -> Vec<Violation> {
     let entries = transcript.context().filter(|(_, entry)| entry.role == Role::Assistant);
     entries

@@ -48,7 +48,7 @@ pub struct Message {
 /// the tool follows.
 const NO_ID: char = '\0';
 
-/// Assigns ids to calls and results without one: those of the same tool are numbered.
+/// Assigns ids to calls and results that have none: numbers, counted for each tool.
 #[derive(Default)]
 pub struct Numbers {
     calls: HashMap<Box<str>, usize>,
@@ -169,8 +169,9 @@ fn model(at: &RecordBytes<'_>, raw: &raw::Message) -> Entry {
     for part in parts {
         if part.thought {
             // A thought in the content is never sent. But while it is there, the calls next to the
-            // content are not sent either. So the thought may be removed only if no calls become
-            // sent by that: if there are no calls, or if the content itself contains calls.
+            // content are not sent either. The thought may be removed only if its removal does not
+            // cause these calls to be sent: if there are no such calls, or if the content itself
+            // contains calls.
             if calls_inside || calls.is_empty() {
                 let value = at.span(&part.whole);
                 entry.copies.push(HiddenField {

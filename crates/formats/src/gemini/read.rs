@@ -61,7 +61,8 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
     reader.finish(source)
 }
 
-/// Reads a session of an older version: one object over all lines.
+/// Reads a session of an older version, which is one object over all lines; `None` if the source is
+/// not such an object.
 fn whole(source: &dyn Source, faults: &mut dyn Faults) -> Option<Reader> {
     if source.read(0..1).as_ref() != b"{" {
         return None;

@@ -1,7 +1,7 @@
 //! OpenCode's own way to shorten what it sends: `state.time.compacted` marks a pruned result.
 //!
-//! The result remains in the part, and is no longer sent. OpenCode marks completed results
-//! (`SessionCompaction.prune`), and so does epitome.
+//! A pruned result stays in its part, but OpenCode sends a fixed text in its place. OpenCode marks
+//! only completed results (`SessionCompaction.prune`), and so does epitome.
 
 use std::ops::Range;
 

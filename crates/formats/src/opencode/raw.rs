@@ -203,7 +203,7 @@ pub fn data_of(record: &[u8]) -> Range<usize> {
     }
 }
 
-/// The part in a record.
+/// The part in a record; `None` if the record contains no valid part.
 pub fn part_of(record: &[u8]) -> Option<Part> {
     Part::at(record, &data_of(record)).ok()
 }

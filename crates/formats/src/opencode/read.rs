@@ -55,11 +55,11 @@ struct Message {
     items: Vec<usize>,
     /// All parts of the message, by id: a session may be reverted to one of them.
     parts: Vec<(Box<str>, usize)>,
-    /// If the message requests a summary: the id of the first message that is kept, if it names
-    /// one.
+    /// `None` if the message does not request a summary. Otherwise the id of the first message that
+    /// is kept, if the request names one.
     compaction: Option<Option<Box<str>>>,
-    /// Whether the message has a part other than reasoning or the start of a step. If it has, it is
-    /// sent although it was aborted.
+    /// Whether the message has a part other than reasoning or the start of a step. A message with
+    /// such a part is sent even if it was aborted.
     counts: bool,
 }
 

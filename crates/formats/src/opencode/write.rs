@@ -21,7 +21,8 @@ pub fn write(
 }
 
 /// The replacements for edits that must be written in OpenCode's own form: a part must stay a part,
-/// with the members that its kind requires.
+/// with the members that its kind requires. `None` for an edit that needs no special form, or that
+/// cannot be written in this form.
 fn own(transcript: &Transcript, source: &dyn Source, edit: &Edit) -> Option<Vec<OwnReplacement>> {
     let (At::Block { item, block } | At::Part { item, block, .. }) = edit.at else { return None };
     let entry = transcript.items.get(item)?.entry()?;

@@ -26,8 +26,8 @@ pub fn reaches(transcript: &Transcript, item: usize) -> bool {
         && transcript.items[item].entry().is_some_and(|it| it.id.is_some() && is_editable(it))
 }
 
-/// Whether pi applies a `context_edit` to an entry. It applies it to messages of users, models and
-/// tools, but not to pi's own messages or to commands that the user ran.
+/// Whether pi applies a `context_edit` to an entry. pi does so for messages of users, models and
+/// tools, but not for its own messages or for commands that the user ran.
 pub fn is_editable(entry: &Entry) -> bool {
     match entry.role {
         Role::User | Role::Assistant => true,
@@ -161,7 +161,7 @@ impl Located {
 /// The end of a session, and the ids in use.
 #[derive(Default)]
 struct End {
-    /// The id of the last entry; empty if it has none.
+    /// The id of the last entry; empty if that entry has no id.
     leaf: Box<str>,
     timestamp: Option<Box<str>>,
     ids: HashSet<Box<str>>,

@@ -12,7 +12,8 @@ const ID: usize = 40;
 /// The type of messages that belong to the agent itself; no extension of pi has this name.
 const CUSTOM: &str = "ported";
 
-/// The usage that every response must have: pi adds up its cost, and fails if it is missing.
+/// The usage that every response must have: pi adds up the costs of all responses, and fails if one
+/// is missing.
 const USAGE: &str = concat!(
     r#"{"input":0,"output":0,"cacheRead":0,"cacheWrite":0,"totalTokens":0,"#,
     r#""cost":{"input":0,"output":0,"cacheRead":0,"cacheWrite":0,"total":0}}"#,

@@ -3,8 +3,8 @@
 use crate::addition::{Addition, AdditionForm};
 use crate::command::{Prompt, SessionSource};
 
-/// A command for all projects of the user. Only the user can call it: the model is not told about
-/// it.
+/// A command for all projects of the user. Only the user can call it: the model does not learn of
+/// the command.
 pub const COMMAND: Addition = Addition {
     file: "commands/epitome.md",
     form: AdditionForm::File {
