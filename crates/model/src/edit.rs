@@ -58,7 +58,7 @@ impl At {
         }
     }
 
-    /// This position, but in another item.
+    /// The same position, but in the item `item`.
     #[must_use]
     pub fn with_item(self, item: usize) -> At {
         match self {
@@ -93,7 +93,7 @@ pub struct Cut {
     /// The text that is sent in the position of the first removed item.
     pub text: String,
     /// The number of messages that this cut removes. A new cut also removes the text of an earlier
-    /// one; the messages that the earlier cut removed are not counted again.
+    /// cut; the messages that the earlier cut removed are not counted again.
     pub messages: u64,
 }
 
@@ -142,7 +142,8 @@ impl Edit {
 pub enum WriteMode {
     /// Into the records that hold the edited blocks: the file becomes smaller.
     Splice,
-    /// As appended records, which replace earlier ones on a resume: existing records never change.
+    /// As appended records, which replace earlier records on a resume: existing records never
+    /// change.
     Append,
     /// As the agent's own marks on records: a marked result is sent as a fixed text.
     Mark,

@@ -45,9 +45,10 @@ pub struct CountedRequest<'t> {
 
 /// All requests whose tokens a session records, in the order of the file.
 ///
-/// Several records of one response may each have counts, which grow: they are one request, wherever
-/// in the file they are, with the largest of each count. Requests that have no tokens and no cost
-/// (aborted, or failed at once) are left out, and so are copies of the history.
+/// Several records of one response may each have counts, which grow from record to record. Together
+/// they are one request, which has the largest value of each count, wherever in the file the
+/// records are. Requests that have no tokens and no cost (aborted, or failed at once) are left out,
+/// and so are copies of the history.
 pub fn requests_with_counts(transcript: &Transcript) -> Vec<CountedRequest<'_>> {
     let mut requests: Vec<CountedRequest<'_>> = Vec::new();
     let mut of_response: HashMap<&str, usize> = HashMap::new();

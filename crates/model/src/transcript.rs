@@ -41,9 +41,9 @@ pub struct Head {
     pub title: Option<Box<str>>,
     /// The version of the agent or of its format, as written in the session.
     pub version: Option<Box<str>>,
-    /// What the model is sent before the conversation (system prompt, tools), if the session stores
-    /// it: indices into `Transcript::items`, in the order they are sent. The entries among these
-    /// items are part of the context, too.
+    /// What the model is sent before the conversation (system prompt, tools), as indices into
+    /// `Transcript::items`, in the order in which it is sent; empty if the session does not store
+    /// it. The entries among these items are part of the context as well.
     pub prompt: Vec<usize>,
 }
 
@@ -135,7 +135,7 @@ pub struct Entry {
     pub record: Record,
     /// The id of the entry among the entries of the session.
     pub id: Option<Box<str>>,
-    /// The id of the entry that this one continues.
+    /// The id of the entry that precedes this entry in the conversation.
     pub parent: Option<Box<str>>,
     /// The speaker.
     pub role: Role,
@@ -225,8 +225,8 @@ impl RecordedUsage {
     }
 
     /// Sets the cost from a number of dollars that a session records. Zero is treated as unknown,
-    /// because agents that do not know the price record zero, too; so is a text that is not a
-    /// plausible number.
+    /// because agents that do not know the price record zero, too. A text that is not a plausible
+    /// number is treated as unknown as well.
     #[must_use]
     pub fn with_cost(mut self, dollars: &str) -> RecordedUsage {
         let cost = dollars.parse::<f64>().ok().filter(|cost| (1e-9..1e9).contains(cost));
@@ -265,9 +265,10 @@ pub struct Thinking {
     pub text: Option<Text>,
     /// The whole block as stored, signature included.
     pub whole: Span,
-    /// Whether the block may be removed. It may not if the API would refuse the rest of the session
-    /// without it, as OpenAI's Responses API refuses a call whose reasoning item is missing, or if
-    /// other programs would then read other token counts for a response of Claude Code.
+    /// Whether the block may be removed. It must stay if the API would refuse the rest of the
+    /// session without it, as OpenAI's Responses API refuses a call whose reasoning item is
+    /// missing. It must also stay if other programs would read other token counts for a response of
+    /// Claude Code without it.
     pub removable: bool,
 }
 
@@ -339,7 +340,7 @@ impl Output {
     }
 }
 
-/// A result that repeats an earlier one exactly: removing it loses nothing.
+/// A result that repeats an earlier one exactly. The model loses nothing if it is removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepeatedOutput {
     /// The result at this position, which an earlier result equals.

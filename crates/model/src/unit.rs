@@ -11,9 +11,9 @@ use crate::{Block, Role, Transcript};
 pub struct Unit {
     /// Indices into `Transcript::items`, in the order they are sent.
     pub items: Vec<usize>,
-    /// Whether the unit contains a user message. [`turns`](crate::turns) is stricter: a blank
-    /// message begins no turn, and neither does one that follows another without an answer between
-    /// them.
+    /// Whether the unit contains a user message. Not every such message begins one of the
+    /// [`turns`](crate::turns): a blank message does not, and neither does a message that follows
+    /// another one without an answer between them.
     pub starts_turn: bool,
 }
 
