@@ -45,8 +45,8 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Sends a request and adds it to the cache. Returns the tokens of the request, and how many of
-    /// them were in the cache before, for each [`CacheModel`].
+    /// Sends a request and adds it to the cache. Returns the number of tokens in the request, and
+    /// how many of these were in the cache before, for each [`CacheModel`].
     pub fn send<'p>(&mut self, request: impl Iterator<Item = &'p MeasuredBlock>) -> RequestTokens {
         let mut sent = RequestTokens::default();
         let mut chain = 0_u64;

@@ -151,9 +151,10 @@ fn entries(transcript: &Transcript, source: &dyn Source) -> Vec<Entry> {
 #[derive(Default)]
 struct Building {
     entries: Vec<Entry>,
-    /// The response that is being assembled from its entries; more of them may follow.
+    /// The response that is being assembled from its entries. More entries of the response may
+    /// follow.
     response: Option<Entry>,
-    /// The results by the id of their call. If a call has several, the first counts.
+    /// The results by the id of their call. If a call has several results, the first one counts.
     results: HashMap<Box<str>, Output>,
     called: HashSet<Box<str>>,
 }

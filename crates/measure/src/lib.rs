@@ -1,5 +1,5 @@
-//! Measures what an agent used of a session's earlier content, and how much of that a compacted
-//! context still contains.
+//! Measures which of a session's earlier content an agent used, and how much of the used content a
+//! compacted context still contains.
 //!
 //! What was needed can be seen in the session itself: if the model writes a fact that occurred
 //! earlier, and no text has brought it back in between, the model took it from the context. A

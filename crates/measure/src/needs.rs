@@ -57,8 +57,8 @@ pub struct Need {
 /// An edit that removes a text from a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// The lines of the removed text that occurred earlier in the session, each with the index of
-    /// the last piece before the edit that contains it.
+    /// The lines of the removed text that occurred earlier in the session. Each has the index of
+    /// the last piece before the edit that contains the line.
     pub lines: Vec<(LineId, usize)>,
     /// The index of the piece that contains the most of these lines.
     pub from: usize,
