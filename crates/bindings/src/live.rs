@@ -1,12 +1,13 @@
 //! The context of an agent that is running.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use epitome::pipe::{Logs, Server, ServerOptions, Size};
+use epitome::pipe::{LogStore, Logs, Server, ServerOptions, Size};
 use epitome::storage::Store;
 use epitome::{Config, Error, ErrorKind, recipes};
 use epitome_api::find_api;
+use epitome_tokens::{Estimate, O200k};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -87,11 +88,15 @@ fn server(start: Start) -> epitome::Result<Server> {
     let size = Size { window: start.window, overhead: start.overhead, ..Size::default() };
     size.check()?;
     let logs = start.log.map(|folder| Logs::new(folder, Store::new(&config.home)));
+    let logs = logs.map(|logs| -> Box<dyn LogStore> { Box::new(logs) });
     let options = ServerOptions {
         api: api.name.to_owned(),
         recipe: recipes::find(&config, &start.recipe)?,
         logs,
-        estimate: start.estimate,
+        counter: match start.estimate {
+            true => Arc::new(Estimate::new()),
+            false => Arc::new(O200k::new()),
+        },
         model: None,
     };
     Ok(Server::new(options, size))

@@ -16,6 +16,8 @@
 //! [`PreparedCompaction`](stored::PreparedCompaction) is planned, written, read again, verified and
 //! counted in memory.
 //!
+//! [`pipe`] answers requests about contexts, which are lines of JSON: for agents in any language.
+//!
 //! ```
 //! use epitome_engine::{Context, MessagePart, Setup};
 //! use epitome_passes::built_in;
@@ -43,6 +45,7 @@ mod digest;
 mod journal;
 mod middle;
 mod overflow;
+pub mod pipe;
 pub mod stored;
 mod summary;
 

@@ -9,13 +9,14 @@ use clap::Args as ClapArgs;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use epitome::models::{ModelSelection, named_models};
 use epitome::ops::AUTO;
-use epitome::pipe::{Logs, Server, ServerOptions, Size};
+use epitome::pipe::{Logs, ProviderModel, Server, ServerOptions, Size};
 use epitome::recipes;
 use epitome::storage::Store;
 use epitome_api::APIS;
 use epitome_llm::{Provider, RetryingModel};
 use epitome_model::Tokens;
 use epitome_passes::{Recipe, SummaryRule};
+use epitome_tokens::{Estimate, O200k};
 
 use crate::app::{App, Count};
 use crate::confirm::can_ask;
@@ -107,13 +108,19 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
     let folder = args.log.clone().unwrap_or_else(|| app.config.logs());
     let logs = Logs::new(folder, Store::new(&app.config.home));
-    let model = model(app, args, &recipe, size.window)?.map(Arc::new);
+    let model = model(app, args, &recipe, size.window)?;
     let options = ServerOptions {
         api: args.wire.clone(),
         recipe,
-        logs: (!args.no_log).then_some(logs),
-        estimate: app.global.count == Count::Estimate,
-        model,
+        logs: if args.no_log { None } else { Some(Box::new(logs)) },
+        counter: match app.global.count {
+            Count::Estimate => Arc::new(Estimate::new()),
+            Count::O200k => Arc::new(O200k::new()),
+        },
+        model: match model {
+            Some(model) => Some(Arc::new(ProviderModel::new(Arc::new(model)))),
+            None => None,
+        },
     };
     let mut server = Server::new(options, size);
     let stdin = std::io::stdin().lock();

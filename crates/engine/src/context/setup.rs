@@ -48,11 +48,17 @@ impl Setup {
     /// unknown: thresholds that are a share of the window are never reached until
     /// [`with_window`](Setup::with_window) sets it.
     pub fn new(recipe: Recipe) -> Setup {
+        Setup::with_shared_counter(recipe, Arc::new(O200k::new()))
+    }
+
+    /// Like [`new`](Setup::new), with a tokenizer that others use, too. A program that calls only
+    /// this function, with another tokenizer, does not contain the vocabulary of o200k.
+    pub fn with_shared_counter(recipe: Recipe, counter: Arc<dyn Counter + Send>) -> Setup {
         Setup {
             recipe,
             window: None,
             overhead: Tokens(0),
-            counter: Arc::new(O200k::new()),
+            counter,
             writer: None,
             focus: None,
             protected: Vec::new(),

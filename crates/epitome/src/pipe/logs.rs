@@ -3,10 +3,12 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::regular;
-use crate::store::{FileLock, Store};
+use epitome_engine::pipe::{LogLock, LogStore, NewLog};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::live::{self, Context, Setup};
+use crate::regular;
+use crate::store::Store;
 
 /// The maximum number of characters of a session's name that its file's name contains.
 const NAME: usize = 80;
@@ -26,31 +28,10 @@ impl Logs {
     }
 
     /// The path of a new log of this session, with the next free number.
-    pub(super) fn next(&self, session: &str) -> PathBuf {
+    fn next(&self, session: &str) -> PathBuf {
         let name = file_name(session);
         let number = self.numbers(&name).into_iter().max().map_or(1, |last| last.saturating_add(1));
         self.path(&name, number)
-    }
-
-    /// The path of the newest log of this session. `NotFound` if it has none.
-    pub(super) fn newest(&self, session: &str) -> Result<PathBuf> {
-        let name = file_name(session);
-        let mut numbers = self.numbers(&name);
-        numbers.sort_unstable();
-        let paths = numbers.into_iter().rev().map(|number| self.path(&name, number));
-        // Names of sessions are changed and shortened to names of files, so a file with this name
-        // may be the log of another session.
-        paths.into_iter().find(|path| id(path).as_deref() == Some(session)).ok_or_else(|| {
-            let session = epitome_model::short(session, NAME);
-            let what = format!("there is no log of a session {session}");
-            Error::new(ErrorKind::NotFound, what)
-                .with_hint(format!("logs are in {}", self.folder.display()))
-        })
-    }
-
-    /// Locks a log against other processes.
-    pub(super) fn hold(&self, path: &Path) -> Result<FileLock> {
-        self.store.lock_file(path)
     }
 
     fn path(&self, name: &str, number: u64) -> PathBuf {
@@ -77,9 +58,50 @@ impl Logs {
     }
 }
 
+impl LogStore for Logs {
+    fn create(&self, session: &str, setup: Setup) -> Result<NewLog> {
+        let path = self.next(session);
+        let context = live::create(&path, setup)?;
+        let lock = self.lock(&path)?;
+        Ok(NewLog { path, context, lock })
+    }
+
+    fn newest(&self, session: &str) -> Result<PathBuf> {
+        let name = file_name(session);
+        let mut numbers = self.numbers(&name);
+        numbers.sort_unstable();
+        let paths = numbers.into_iter().rev().map(|number| self.path(&name, number));
+        // Names of sessions are changed and shortened to names of files, so a file with this name
+        // may be the log of another session.
+        paths.into_iter().find(|path| id(path).as_deref() == Some(session)).ok_or_else(|| {
+            let session = epitome_model::short(session, NAME);
+            let what = format!("there is no log of a session {session}");
+            Error::new(ErrorKind::NotFound, what)
+                .with_hint(format!("logs are in {}", self.folder.display()))
+        })
+    }
+
+    fn id(&self, path: &Path) -> Option<String> {
+        id(path)
+    }
+
+    fn is_same(&self, one: &Path, other: &Path) -> bool {
+        let real = one.canonicalize().ok();
+        real.is_some() && real == other.canonicalize().ok()
+    }
+
+    fn lock(&self, path: &Path) -> Result<LogLock> {
+        Ok(Box::new(self.store.lock_file(path)?))
+    }
+
+    fn resume(&self, path: &Path, setup: Setup) -> Result<Context> {
+        live::open(path, setup)
+    }
+}
+
 /// The id of the session in the first line of a log. `None` if the file cannot be read or is no
 /// log.
-pub fn id(path: &Path) -> Option<String> {
+fn id(path: &Path) -> Option<String> {
     let mut head = Vec::new();
     regular::open(path).ok()?.take(HEAD).read_to_end(&mut head).ok()?;
     epitome_formats::epitome::id(&head)

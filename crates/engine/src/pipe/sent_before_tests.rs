@@ -1,4 +1,7 @@
+use std::sync::Arc;
+
 use epitome_passes::{BUILT_IN, built_in};
+use epitome_tokens::Estimate;
 use serde_json::{Value, json};
 
 use crate::pipe::{Server, ServerOptions, Size};
@@ -7,7 +10,8 @@ use crate::pipe::{Server, ServerOptions, Size};
 fn server(recipe: &str) -> Server {
     let recipe = built_in(recipe).expect("a recipe of the program");
     let api = "anthropic".to_owned();
-    let options = ServerOptions { api, recipe, logs: None, estimate: true, model: None };
+    let options =
+        ServerOptions { api, recipe, logs: None, counter: Arc::new(Estimate::new()), model: None };
     Server::new(options, Size { window: 12_000, ..Size::default() })
 }
 

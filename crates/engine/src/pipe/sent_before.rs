@@ -1,7 +1,7 @@
 //! Remembers what a client has sent to its model, to find out whether anything but the addition of
 //! messages has changed since.
 
-use crate::live::Context;
+use crate::Context;
 
 /// The items of a context that a client has sent to its model.
 #[derive(Default)]

@@ -3,14 +3,13 @@
 
 use std::fmt;
 
+use epitome_error::{Error, ErrorKind, Result};
 use epitome_model::Tokens;
 use epitome_passes::{NoReply, Reply, StopReason, TokenUsage};
 use serde::de::value::MapDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
-
-use crate::error::{Error, ErrorKind, Result};
 
 /// An upper limit for token counts in requests.
 const MOST: u64 = 1_000_000_000_000;

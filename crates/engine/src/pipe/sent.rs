@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::live::{Context, Recovery};
+use epitome_error::{Error, ErrorKind, Result};
 use epitome_passes::Event;
 use serde::Serialize;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::{Context, Recovery};
 
 /// The view to send to the model, and the events since the last answer.
 pub struct Sent {
