@@ -8,6 +8,9 @@ use anyhow::{Context, ensure};
 
 use crate::skips;
 
+/// The target of WebAssembly without a system.
+const WASM: &str = "wasm32-unknown-unknown";
+
 /// The folder of the repository.
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -90,4 +93,19 @@ pub fn epitome(profile: &str) -> anyhow::Result<PathBuf> {
     let folder = if profile == "dev" { "debug" } else { profile };
     let name = format!("epitome{}", std::env::consts::EXE_SUFFIX);
     Ok(target()?.join(folder).join(name))
+}
+
+/// Builds the library as WebAssembly for browsers, with these variables set, and returns its path.
+///
+/// # Errors
+///
+/// If it does not build: the target must be installed, by `rustup target add
+/// wasm32-unknown-unknown`.
+pub fn wasm(variables: &[(&str, String)]) -> anyhow::Result<PathBuf> {
+    let variables: Vec<(&str, &str)> = variables.iter().map(|(name, it)| (*name, &**it)).collect();
+    let line = ["cargo", "build", "--locked", "-p", "epitome-wasm", "--profile", "wasm"];
+    run(&[&line[..], &["--target", WASM]].concat(), &variables).with_context(|| {
+        format!("if the target is missing, `rustup target add {WASM}` installs it")
+    })?;
+    Ok(target()?.join(WASM).join("wasm/epitome_wasm.wasm"))
 }

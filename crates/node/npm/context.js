@@ -1,9 +1,6 @@
 // The context of an agent that is running.
 import { copyMessages, Kept } from "./kept.js";
-import { check, decode, encode, Engine, EpitomeError, pathOf } from "./native.js";
-import { isEstimate } from "./sessions.js";
-
-const OPTIONS = ["recipe", "window", "api", "overhead", "log", "session", "count", "summaries"];
+import { decode, encode, EpitomeError } from "./protocol.js";
 
 /** Where the list of messages is in the body of a request. */
 export const LISTS = { "openai-chat": "messages", "openai-responses": "input", "gemini-api": "contents" };
@@ -11,8 +8,12 @@ export const LISTS = { "openai-chat": "messages", "openai-responses": "input", "
 /** The operations after which the next view is the same. */
 const READING = ["usage", "recall"];
 
-export class Context {
-  #engine = new Engine();
+/**
+ * A context over an engine, which has `answer(line)`, `answerLater(line)` and `stop()`: the library
+ * as a native module or as WebAssembly.
+ */
+export class EngineContext {
+  #engine;
   #summaries;
   /** What is to be sent to the library, and what the service counted for it. */
   #messages = [];
@@ -24,12 +25,11 @@ export class Context {
   /** Settled when the requests so far are answered. */
   #last = Promise.resolve();
 
-  constructor(options = {}) {
-    check(options, OPTIONS);
+  /** `start` returns an engine that has a recipe, a window, an API and an overhead. */
+  constructor(start, options) {
     const { recipe = "epitome", window = 200_000, api = "anthropic", overhead = 0 } = options;
-    const { log, session, count, summaries } = options;
-    const start = { api, recipe: pathOf(recipe), window, overhead, log: pathOf(log) };
-    decode(this.#engine.start(encode({ ...start, estimate: isEstimate(count) })));
+    const { log, session, summaries } = options;
+    this.#engine = start({ recipe, window, api, overhead });
     this.#summaries = summaries;
     const hello = this.#ask({ op: "hello", summaries: summaries !== undefined });
     this.tool = hello.tool;
@@ -114,7 +114,7 @@ export class Context {
   }
 
   async open(log) {
-    const state = await this.#request({ op: "open", log: pathOf(log) });
+    const state = await this.#request({ op: "open", log });
     this.log = state.log;
     return state;
   }

@@ -1,7 +1,6 @@
 // The contexts of the conversations that pass a client: each request has its whole list.
-import { createHash } from "node:crypto";
-import { Context, LISTS } from "./context.js";
-import { check } from "./native.js";
+import { LISTS } from "./context.js";
+import { check } from "./protocol.js";
 
 /** How many conversations are remembered. One that was forgotten is compacted as a new one. */
 const MOST = 128;
@@ -12,14 +11,18 @@ const PROMPTS = ["system", "instructions", "systemInstruction"];
 
 /** The contexts of several conversations, which are told apart by how they begin. */
 export class Conversations {
+  #Context;
   #options;
-  /** By the hash of how each begins, the one that was used last at the end. */
+  /** By how each begins, the one that was used last at the end. */
   #conversations = new Map();
 
-  /** `options` are those of `Context`. Throws if one of them is not valid. */
-  constructor(options) {
-    check(options, ["recipe", "window", "log", "count", "summaries"]);
-    new Context({ ...options, log: undefined });
+  /** `options` are those of the class `Context`. Throws if one of them is not valid. */
+  constructor(Context, options) {
+    const names = ["recipe", "window", "log", "count", "summaries"];
+    check(options, names.filter((name) => Context.OPTIONS.includes(name)));
+    const { log, ...others } = options;
+    new Context(others);
+    this.#Context = Context;
     this.#options = { window: 200_000, ...options };
   }
 
@@ -30,7 +33,7 @@ export class Conversations {
     // Histories that another request refers to are not here.
     if (body.previous_response_id || body.conversation) return undefined;
     const prompt = PROMPTS.map((name) => body[name] ?? null);
-    const key = hash([api, prompt, beginningOf(messages)]);
+    const key = sortedJson([api, prompt, beginningOf(messages)]);
     const conversation = this.#conversations.get(key) ?? this.#begin(api, body, prompt);
     this.#conversations.delete(key);
     this.#conversations.set(key, conversation);
@@ -43,7 +46,7 @@ export class Conversations {
 
   /** The newest conversation with this first message. */
   findBegunWith(message) {
-    const beginning = hash(message);
+    const beginning = sortedJson(message);
     const all = [...this.#conversations.values()];
     return all.reverse().find((conversation) => conversation.beginning === beginning);
   }
@@ -53,8 +56,8 @@ export class Conversations {
     // Roughly four bytes are a token; prompt and tools are in no message.
     const overhead = JSON.stringify([prompt, body.tools ?? null]).length >> 2;
     const limited = Math.min(overhead, window >> 1);
-    const context = new Context({ ...this.#options, api, overhead: limited });
-    const beginning = hash(body[LISTS[api] ?? "messages"][0]);
+    const context = new this.#Context({ ...this.#options, api, overhead: limited });
+    const beginning = sortedJson(body[LISTS[api] ?? "messages"][0]);
     return { context, api, beginning, usage: undefined };
   }
 }
@@ -84,11 +87,13 @@ export async function viewOf(conversation, messages) {
 
 /** Reports why a request is sent as it is. */
 export function warn(what, error) {
-  process.emitWarning(`${what}: ${error.message}`, "EpitomeWarning");
-}
-
-function hash(value) {
-  return createHash("sha256").update(sortedJson(value)).digest("hex");
+  const message = `${what}: ${error.message}`;
+  const { process } = globalThis;
+  if (typeof process?.emitWarning === "function") {
+    process.emitWarning(message, "EpitomeWarning");
+  } else {
+    console.warn(`EpitomeWarning: ${message}`);
+  }
 }
 
 /** JSON with sorted keys, without the marks for a cache, which move from request to request. */

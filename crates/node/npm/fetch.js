@@ -11,8 +11,9 @@ const APIS = {
   ":streamGenerateContent": "gemini-api",
 };
 
-export function epitomeFetch({ fetch = globalThis.fetch, ...options } = {}) {
-  const conversations = new Conversations(options);
+/** A `fetch` whose conversations are contexts of the class `Context`. */
+export function fetchWith(Context, { fetch = globalThis.fetch, ...options } = {}) {
+  const conversations = new Conversations(Context, options);
 
   return async (input, init) => {
     const request = await readRequest(input, init);

@@ -1,61 +1,75 @@
-// The library, the JSON between it and this package, and the error.
+// The library as a native module, and the context over it.
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
+import { EngineContext } from "./context.js";
+import { check, decode, encode, EpitomeError } from "./protocol.js";
 
-export class EpitomeError extends Error {
-  name = "EpitomeError";
+const { Engine, call } = load();
 
-  constructor(message, { kind = "usage", hints = [], causes = [], cause } = {}) {
-    super([message, ...causes].join(": "), { cause });
-    this.kind = kind;
-    this.hints = hints;
-    this.causes = causes;
-  }
-}
+export { call };
 
-export const { Engine, call } = load();
-
+/** The module: next to this file if it was built here, else in a package for this system. */
 function load() {
-  try {
-    return createRequire(import.meta.url)("./epitome.node");
-  } catch (cause) {
-    const system = `${process.platform} on ${process.arch}`;
-    throw new EpitomeError(`the library cannot be loaded: is it built for ${system}?`, {
-      kind: "usage",
-      hints: ["`epitome engine` does the same on a pipe"],
-      cause,
-    });
+  const require = createRequire(import.meta.url);
+  const failures = [];
+  for (const name of ["./epitome.node", ...packages()]) {
+    try {
+      return require(name);
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  const system = `${process.platform} on ${process.arch}`;
+  throw new EpitomeError(`the library cannot be loaded: is it built for ${system}?`, {
+    kind: "usage",
+    hints: [
+      "the native module is an optional dependency: npm leaves it out with `--omit=optional`",
+      "`@epitome-cli/context/wasm` has `Context` for every system, with an estimate of tokens",
+      "`epitome engine` does the same on a pipe",
+    ],
+    // A module that is there and cannot be loaded says more than one that is not there.
+    cause: failures.find(({ code }) => code !== "MODULE_NOT_FOUND") ?? failures.at(-1),
+  });
+}
+
+/** The packages that may have the module. On Linux the C library decides which can be loaded. */
+function packages() {
+  const name = `@epitome-cli/context-${process.platform}-${process.arch}`;
+  return process.platform === "linux" ? [`${name}-gnu`, `${name}-musl`] : [name];
+}
+
+export class Context extends EngineContext {
+  /** The names of the options. */
+  static OPTIONS = ["recipe", "window", "api", "overhead", "log", "session", "count", "summaries"];
+
+  constructor(options = {}) {
+    check(options, Context.OPTIONS);
+    const { count, ...others } = options;
+    const [recipe, log] = [pathOf(options.recipe), pathOf(options.log)];
+    const engine = new Engine();
+    const start = (request) => {
+      const estimate = isEstimate(count);
+      decode(engine.start(encode({ ...request, log, estimate })));
+      return engine;
+    };
+    super(start, { ...others, recipe, log });
+  }
+
+  open(log) {
+    return super.open(pathOf(log));
   }
 }
 
-/** A value as JSON for the library. */
-export function encode(value) {
-  try {
-    return JSON.stringify(value);
-  } catch (cause) {
-    throw new EpitomeError(`this is no JSON: ${cause.message}`, { cause });
+/** Whether tokens are estimated. */
+export function isEstimate(count = "o200k") {
+  if (!["o200k", "estimate"].includes(count)) {
+    const hints = ["there are: o200k, estimate"];
+    throw new EpitomeError(`no counter is called \`${count}\``, { hints });
   }
-}
-
-/** An answer of the library. Throws the error that it has. */
-export function decode(answer) {
-  const value = JSON.parse(answer);
-  if (value?.error?.kind === undefined) return value;
-  const { message, ...about } = value.error;
-  throw new EpitomeError(message, about);
+  return count === "estimate";
 }
 
 /** A path as a string: a path or a URL of a file. */
 export function pathOf(path) {
   return path instanceof URL ? fileURLToPath(path) : path;
-}
-
-/** Throws if there is an option that is not known: a misspelt one would be ignored. */
-export function check(options, names) {
-  for (const name of Object.keys(options)) {
-    if (!names.includes(name)) {
-      const hints = [`there are: ${names.join(", ")}`];
-      throw new EpitomeError(`no option is called \`${name}\``, { hints });
-    }
-  }
 }

@@ -1,5 +1,6 @@
 // Stored sessions: each function does what the command of that name does.
-import { call, check, decode, encode, EpitomeError, pathOf } from "./native.js";
+import { call, isEstimate, pathOf } from "./native.js";
+import { check, decode, encode } from "./protocol.js";
 
 export const compact = async (session, options = {}) => {
   check(options, ["recipe", "target", "dryRun", "out", "force", "agent", "count"]);
@@ -72,12 +73,3 @@ const ask = async (name, request) => decode(await call(name, encode(request)));
 const sessionRequest = (session, { agent, count }) => (
   { session: pathOf(session), agent, estimate: isEstimate(count) }
 );
-
-/** Whether tokens are estimated. */
-export const isEstimate = (count = "o200k") => {
-  if (!["o200k", "estimate"].includes(count)) {
-    const hints = ["there are: o200k, estimate"];
-    throw new EpitomeError(`no counter is called \`${count}\``, { hints });
-  }
-  return count === "estimate";
-};
