@@ -1,4 +1,4 @@
-//! Tests of the npm package: it is packed, installed into an empty folder, and used by tests whose
+//! Tests of the npm package: its files are installed into an empty folder, and used by tests whose
 //! types are checked, with each version of Node. The examples of its page run as well.
 
 use std::fs;
@@ -21,14 +21,15 @@ const TIMEOUT: Duration = Duration::from_secs(3_600);
 /// The page whose examples are tests.
 const PAGE: &str = "docs/typescript.md";
 
-/// Tests the package with this native module against this program. Returns a line for each version
+/// Tests the package in these files (the one that selects a native module, and the one for this
+/// machine) against this program. Returns a line for each version
 /// of Node.
 ///
 /// # Errors
 ///
-/// If the package cannot be packed or installed, a type is wrong, or a test fails.
-pub fn test(module: &Path, epitome: &Path) -> anyhow::Result<Vec<String>> {
-    let package = Package::install(module)?;
+/// If the package cannot be installed, a type is wrong, or a test fails.
+pub fn test(packages: &[PathBuf], epitome: &Path) -> anyhow::Result<Vec<String>> {
+    let package = Package::install(packages)?;
     let mut lines = Vec::new();
     for node in [install::old_node()?, install::node()?] {
         lines.push(run_tests(package.folder.path(), &node, epitome, &[])?);
@@ -42,13 +43,13 @@ pub struct Package {
 }
 
 impl Package {
-    /// Installs the package with this native module, and checks the types.
+    /// Installs the package in these files, and checks the types.
     ///
     /// # Errors
     ///
-    /// If the package cannot be packed or installed, or a type is wrong.
-    pub fn install(module: &Path) -> anyhow::Result<Package> {
-        let folder = install_package(module)?;
+    /// If the package cannot be installed, or a type is wrong.
+    pub fn install(packages: &[PathBuf]) -> anyhow::Result<Package> {
+        let folder = install_package(packages)?;
         check_types(folder.path())?;
         Ok(Package { folder })
     }
@@ -65,22 +66,16 @@ impl Package {
 }
 
 /// A folder with nothing but the package, the tests and the examples.
-fn install_package(module: &Path) -> anyhow::Result<TempDir> {
+fn install_package(packages: &[PathBuf]) -> anyhow::Result<TempDir> {
     let folder = tempfile::tempdir()?;
-    let package = folder.path().join("package");
-    copy_files(&root().join("crates/node/npm"), &package)?;
-    fs::copy(module, package.join("epitome.node")).context(module.display().to_string())?;
-    let manifest = fs::read_to_string(package.join("package.json"))?;
-    let version = format!("\"version\": \"{}\"", env!("CARGO_PKG_VERSION"));
-    ensure!(manifest.contains(&version), "the npm package has not {version}");
-    install::run_npm(folder.path(), &["pack", "--silent", "./package"])?;
-    let archive = format!("./epitome-cli-context-{}.tgz", env!("CARGO_PKG_VERSION"));
     fs::write(folder.path().join("package.json"), r#"{"private":true,"type":"module"}"#)?;
-    // The frameworks are optional: they are not installed with the package.
-    let line = ["install", "--offline", "--no-audit", "--no-fund", "--omit=peer", &archive];
+    // The frameworks are optional: they are not installed with the package. Those for other systems
+    // are on no registry.
+    let mut line = vec!["install", "--offline", "--no-audit", "--no-fund", "--omit=peer"];
+    for package in packages {
+        line.push(package.to_str().context("a path is text")?);
+    }
     install::run_npm(folder.path(), &line)?;
-    // Only what was installed is used.
-    fs::remove_dir_all(package)?;
     link_frameworks(&folder.path().join("node_modules"))?;
     copy_files(&root().join("crates/node/tests"), &folder.path().join("tests"))?;
     fs::write(folder.path().join("tests/examples.test.ts"), examples()?)?;
@@ -152,6 +147,7 @@ fn run_tests(
         .env("HOME", home.path())
         .env("EPITOME_HOME", home.path().join("epitome"))
         .env_remove("EPITOME_NODE")
+        .env_remove("EPITOME_WASM")
         .current_dir(folder);
     let finished = process::run(&mut command, TIMEOUT)?;
     ensure!(finished.success(), "{}{}", finished.stdout, finished.stderr);

@@ -12,6 +12,10 @@ use agents::{
 };
 use anyhow::{Context, ensure};
 
+use crate::package::{
+    self,
+    library::{Library, LibraryPackages},
+};
 use fixtures::skipped;
 use rayon::prelude::*;
 use xtask::{cargo, print, say};
@@ -398,7 +402,7 @@ fn python_histories(count: u64) -> anyhow::Result<()> {
 /// Sends `count` random histories with each adapter of the npm package, and prints a line for every
 /// thousand.
 fn node_histories(epitome: &Path, count: u64) -> anyhow::Result<()> {
-    let package = node::Package::install(&node_module()?)?;
+    let package = with_node_packages(node::Package::install)?;
     for range in histories::thousands(count) {
         let printed = package.test_histories(epitome, range.clone())?;
         print(&format!("histories {} to {}: {printed}", range.start, range.end - 1));
@@ -433,21 +437,32 @@ fn engines() -> anyhow::Result<()> {
 
 /// Tests the npm package with each version of Node.
 fn npm_package(epitome: &Path) -> anyhow::Result<()> {
-    for printed in node::test(&node_module()?, epitome)? {
+    for printed in with_node_packages(|files| node::test(files, epitome))? {
         print(&printed);
     }
     Ok(())
 }
 
-/// Builds the native module of the npm package. If `EPITOME_NODE` names a module that is built
-/// already, takes that one.
-fn node_module() -> anyhow::Result<PathBuf> {
-    if let Some(module) = std::env::var_os("EPITOME_NODE") {
-        return Ok(module.into());
-    }
-    cargo::run(&["cargo", "build", "--locked", "-p", "epitome-node"], &[])?;
-    let name = format!("{DLL_PREFIX}epitome_node{DLL_SUFFIX}");
-    Ok(cargo::target()?.join("debug").join(name))
+/// Builds the npm packages of the library, and calls `test` with their files: the package that
+/// selects a native module, and the one for this machine. `EPITOME_NODE` and `EPITOME_WASM` may
+/// name libraries that are built already.
+fn with_node_packages<T>(test: impl FnOnce(&[PathBuf]) -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let module = match std::env::var_os("EPITOME_NODE") {
+        Some(module) => module.into(),
+        None => {
+            cargo::run(&["cargo", "build", "--locked", "-p", "epitome-node"], &[])?;
+            let name = format!("{DLL_PREFIX}epitome_node{DLL_SUFFIX}");
+            cargo::target()?.join("debug").join(name)
+        }
+    };
+    let wasm = match std::env::var_os("EPITOME_WASM") {
+        Some(wasm) => wasm.into(),
+        None => cargo::wasm(&[])?,
+    };
+    let folder = tempfile::tempdir()?;
+    let library = Library { target: package::host()?, module, wasm };
+    let LibraryPackages { selector, module } = library.pack(folder.path())?;
+    test(&[selector, module])
 }
 
 /// Checks and runs the client in TypeScript; then checks that the providers' SDKs can send through

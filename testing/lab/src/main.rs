@@ -37,9 +37,10 @@ usage: cargo lab COMMAND
                         instrument that it follows; where these are
   fit [--write]         fits the weights by which a digest is chosen to the open set, where it is,
                         and says how well they, and those of the program, tell what was used
-  package [--target TARGET] [--profile PROFILE] [--check]
-                        an archive, a wheel and npm packages of the program, in target/package;
-                        `--check` installs, uses and uninstalls each (packaging/README.md)
+  package [--target TARGET] [--profile PROFILE] [--check] [--program | --library]
+                        an archive, a wheel and npm packages of the program, and a wheel and npm
+                        packages of the library, in target/package; `--check` installs and uses
+                        each (packaging/README.md)
   search                a table: which sessions 200 questions made from them find, and how fast
   redact                a table: what is found of planted credentials, by epitome and others
   bench [FOLDER]        a table: how fast and how large, by default over the recorded sessions

@@ -1,10 +1,11 @@
-//! Builds packages of the program (an archive, a wheel, npm packages), and tests their
-//! installation.
+//! Builds packages of the program (an archive, a wheel, npm packages) and of the library (a wheel,
+//! npm packages), and tests their installation.
 //!
-//! maturin with zig, `wheel` and `npm` do the work; all are from package registries
-//! (`packaging/README.md`).
+//! maturin and cargo-zigbuild with zig, `wheel` and `npm` do the work; all are from package
+//! registries (`packaging/README.md`).
 
 mod check;
+pub(crate) mod library;
 mod licences;
 mod npm;
 mod tarball;
@@ -56,14 +57,22 @@ impl Pages {
 /// The name of the file with third-party licences.
 const LICENCES: &str = "THIRD-PARTY-LICENSES.txt";
 
-/// Builds the program for a target and makes its packages in `target/package`; with `--check`, also
-/// tests their installation.
+/// What is packaged.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    All,
+    Program,
+    Library,
+}
+
+/// Builds the program and the library for a target, and makes their packages in `target/package`.
 ///
 /// # Errors
 ///
 /// If an option is unknown, a tool is missing or fails, or the check of a package fails.
 pub(crate) fn run(args: &[&str]) -> anyhow::Result<()> {
     let (mut target, mut profile, mut check) = (host()?, "dist".to_owned(), false);
+    let mut part = Part::All;
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         let mut value = || args.next().map(|it| (*it).to_owned()).context("an option has a value");
@@ -71,19 +80,41 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<()> {
             "--target" => target = value()?,
             "--profile" => profile = value()?,
             "--check" => check = true,
+            "--program" => part = Part::Program,
+            "--library" => part = Part::Library,
             other => anyhow::bail!("package: what is `{other}`?"),
         }
     }
     let out = cargo::target()?.join("package");
+    fs::create_dir_all(&out)?;
+    if part != Part::Program {
+        make_library(&target, &profile, &out, check)?;
+    }
+    if part != Part::Library {
+        make_program(target, profile, out, check)?;
+    }
+    Ok(())
+}
+
+fn make_library(target: &str, profile: &str, out: &Path, check: bool) -> anyhow::Result<()> {
+    let packages = library::build(target, profile, out)?;
+    let files = packages.files();
+    checksums(out, &format!("SHA256SUMS-library-{target}"), &files)?;
+    print_sizes(&files)?;
+    if check {
+        check::library(target, &packages)?;
+    }
+    Ok(())
+}
+
+fn make_program(target: String, profile: String, out: PathBuf, check: bool) -> anyhow::Result<()> {
     let (package, wheel) = Package::build(target, profile, out)?;
     let archive = package.archive()?;
     let npm = npm::pack(&package)?;
     let mut all: Vec<&Path> = vec![&archive, &wheel];
     all.extend(npm.iter().flat_map(|npm| npm.released(&package.target)));
-    package.checksums(&all)?;
-    for path in &all {
-        print(&format!("{:>9}  {}", size(path)?, path.display()));
-    }
+    checksums(&package.out, &format!("SHA256SUMS-{}", package.target), &all)?;
+    print_sizes(&all)?;
     if check {
         check::all(&package, &archive, &wheel, npm.as_ref())?;
     }
@@ -91,8 +122,19 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<()> {
     Ok(fs::remove_file(&package.licences)?)
 }
 
+fn print_sizes(files: &[&Path]) -> anyhow::Result<()> {
+    for path in files {
+        print(&format!("{:>9}  {}", size(path)?, path.display()));
+    }
+    Ok(())
+}
+
 /// The target triple of this machine.
-fn host() -> anyhow::Result<String> {
+///
+/// # Errors
+///
+/// If rustc does not name it.
+pub(crate) fn host() -> anyhow::Result<String> {
     let printed = cargo::output(&["rustc", "-vV"])?;
     let host = printed.lines().find_map(|line| line.strip_prefix("host: "));
     Ok(host.context("rustc names its host")?.to_owned())
@@ -110,7 +152,8 @@ impl Package {
         say(&format!("building epitome for {target}"));
         fs::create_dir_all(&out)?;
         let licences = out.join(LICENCES);
-        fs::write(&licences, licences::text(&target)?)?;
+        let what = ["--package", "epitome-cli", "--features", "keyring,remote"];
+        fs::write(&licences, licences::text(&target, &what)?)?;
         let wheel = wheel::build(&target, &profile, &out, &licences)?;
         let folder = if profile == "dev" { "debug" } else { &profile };
         let name = if target.contains("windows") { "epitome.exe" } else { "epitome" };
@@ -159,26 +202,31 @@ impl Package {
         Ok(archive)
     }
 
-    /// Writes the SHA-256 of each package, as `sha256sum --check` reads it.
-    fn checksums(&self, files: &[&Path]) -> anyhow::Result<()> {
-        let mut sums = String::new();
-        for file in files {
-            let name = text(file.file_name().map_or(*file, Path::new))?;
-            let sum = Sha256::digest(fs::read(file)?);
-            let digits: String = sum.iter().map(|byte| format!("{byte:02x}")).collect();
-            sums.push_str(&format!("{digits}  {name}\n"));
-        }
-        Ok(fs::write(self.out.join(format!("SHA256SUMS-{}", self.target)), sums)?)
-    }
-
     /// Whether this machine can run the program.
     fn runs_here(&self) -> bool {
-        let system = match std::env::consts::OS {
-            "macos" => "darwin",
-            other => other,
-        };
-        self.target.starts_with(std::env::consts::ARCH) && self.target.contains(system)
+        runs_here(&self.target)
     }
+}
+
+/// Writes the SHA-256 of each package into a file, as `sha256sum --check` reads it.
+fn checksums(out: &Path, name: &str, files: &[&Path]) -> anyhow::Result<()> {
+    let mut sums = String::new();
+    for file in files {
+        let name = text(file.file_name().map_or(*file, Path::new))?;
+        let sum = Sha256::digest(fs::read(file)?);
+        let digits: String = sum.iter().map(|byte| format!("{byte:02x}")).collect();
+        sums.push_str(&format!("{digits}  {name}\n"));
+    }
+    Ok(fs::write(out.join(name), sums)?)
+}
+
+/// Whether this machine can run programs for a target.
+fn runs_here(target: &str) -> bool {
+    let system = match std::env::consts::OS {
+        "macos" => "darwin",
+        other => other,
+    };
+    target.starts_with(std::env::consts::ARCH) && target.contains(system)
 }
 
 fn version() -> anyhow::Result<String> {

@@ -8,8 +8,9 @@ use std::time::Instant;
 
 use anyhow::{Context, ensure};
 
+use super::library::Packages;
 use super::npm::{self, Npm};
-use super::{Package, text};
+use super::{Package, runs_here, text};
 use xtask::{cargo, print};
 
 /// Maximum time from the start of the installation to the end of the first command, in seconds.
@@ -61,6 +62,55 @@ pub(super) fn all(
     }
     Ok(())
 }
+
+/// Installs the packages of the library into empty folders, and uses both. A library for musl is
+/// not run on a machine with glibc.
+///
+/// # Errors
+///
+/// If any of this fails.
+pub(super) fn library(target: &str, packages: &Packages) -> anyhow::Result<()> {
+    if !runs_here(target) || target.ends_with("-musl") {
+        print(&format!("the library for {target}: skipped, it does not run on this machine"));
+        return Ok(());
+    }
+    let place = tempfile::tempdir()?;
+    let (venv, python) = (place.path().join("venv"), place.path().join("venv/bin/python"));
+    let python = text(&python)?;
+    cargo::run(&["python3", "-m", "venv", text(&venv)?], &[])?;
+    let install = ["-m", "pip", "--quiet", "--disable-pip-version-check", "install", "--no-index"];
+    let wheel = text(&packages.wheel)?;
+    cargo::run(&[&[python][..], &install, &["--no-deps", wheel]].concat(), &[])?;
+    cargo::run(&[python, "-c", PYTHON], &[])?;
+    let folder = text(place.path())?;
+    let [_, module, selector] = packages.files();
+    let install = [npm::PROGRAM, "--prefix", folder, "--silent", "install", "--offline"];
+    cargo::run(&[&install[..], &[text(module)?, text(selector)?]].concat(), &[])?;
+    let script = place.path().join("check.mjs");
+    fs::write(&script, NODE)?;
+    cargo::run(&["node", text(&script)?], &[])?;
+    print(&format!("the library for {target}: installed and used by Python and Node"));
+    Ok(())
+}
+
+/// Uses the library in Python.
+const PYTHON: &str = r#"
+import epitome
+messages = [{"role": "user", "content": "Hello."}]
+assert len(epitome.Context().view(messages)) == 1
+"#;
+
+/// Uses the library in Node, as a native module and as WebAssembly.
+const NODE: &str = r#"
+import assert from "node:assert/strict";
+import { Context } from "@epitome-cli/context";
+import { Context as WasmContext, load } from "@epitome-cli/context/wasm";
+await load();
+const messages = [{ role: "user", content: "Hello." }];
+const view = await new Context({ count: "estimate" }).view(messages);
+assert.equal(view.length, 1);
+assert.deepEqual(await new WasmContext().view(messages), view);
+"#;
 
 /// Installs a package into an empty folder with `install`, which returns the program and the
 /// command that uninstalls it; runs the program with an empty home; and uninstalls the package.

@@ -1,4 +1,4 @@
-//! The licences of everything that is linked into the program, as one text per package.
+//! The licences of everything that is linked into a package, as one text per package.
 //!
 //! Most licences require that their text is distributed with the program. The texts are from the
 //! crates themselves; equal texts are printed once.
@@ -42,13 +42,14 @@ struct Crate {
     manifest_path: PathBuf,
 }
 
-/// The text for the program as built for a target.
+/// The text for crates of this workspace as built for a target. `what` are arguments of cargo: the
+/// crates and their features.
 ///
 /// # Errors
 ///
 /// If cargo does not report what is linked, or a crate's files cannot be read.
-pub(super) fn text(target: &str) -> anyhow::Result<String> {
-    let linked = linked(target)?;
+pub(super) fn text(target: &str, what: &[&str]) -> anyhow::Result<String> {
+    let linked = linked(target, what)?;
     let line = ["cargo", "metadata", "--format-version=1", "--locked", "--filter-platform", target];
     let metadata: Metadata = serde_json::from_str(&cargo::output(&line)?)?;
     let is_linked = |it: &Crate| linked.contains(&format!("{} v{}", it.name, it.version));
@@ -59,16 +60,18 @@ pub(super) fn text(target: &str) -> anyhow::Result<String> {
         found.push((files(folder)?, one));
     }
     ensure!(!found.is_empty(), "cargo names no crate that is linked for {target}");
-    found.extend(syntaxes());
+    if linked.iter().any(|name| name.starts_with("two-face ")) {
+        found.extend(syntaxes());
+    }
     Ok(write(&found))
 }
 
-/// The name and version of each crate in the program. Crates with macros are left out, because they
+/// The name and version of each crate that is linked. Crates with macros are left out, because they
 /// run only during the build.
-fn linked(target: &str) -> anyhow::Result<BTreeSet<String>> {
-    let features = ["--package", "epitome-cli", "--features", "keyring,remote", "--target", target];
+fn linked(target: &str, what: &[&str]) -> anyhow::Result<BTreeSet<String>> {
     let shape = ["--edges", "normal,no-proc-macro", "--prefix", "none", "--format", "{p}"];
-    let tree = cargo::output(&[&["cargo", "tree", "--locked"][..], &features, &shape].concat())?;
+    let line = ["cargo", "tree", "--locked", "--target", target];
+    let tree = cargo::output(&[&line[..], what, &shape].concat())?;
     let name = |line: &str| line.split(' ').take(2).collect::<Vec<_>>().join(" ");
     Ok(tree.lines().map(name).filter(|name| !name.is_empty()).collect())
 }

@@ -111,8 +111,8 @@ pub(super) fn pack(package: &Package) -> anyhow::Result<Option<Npm>> {
             fs::copy(cargo::root().join(file), place.join(file))?;
         }
     }
-    let holder_file = tarball(package, &holder)?;
-    let runner_file = tarball(package, &runner)?;
+    let holder_file = tarball(&package.out, &holder)?;
+    let runner_file = tarball(&package.out, &runner)?;
     fs::remove_dir_all(&folder)?;
     Ok(Some(Npm { holder: name, holder_file, runner_file }))
 }
@@ -127,16 +127,25 @@ fn facts(name: &str, package: &Package) -> Value {
     })
 }
 
-fn write(folder: &Path, about: &Value) -> anyhow::Result<()> {
+/// Writes the manifest of a package.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub(super) fn write(folder: &Path, about: &Value) -> anyhow::Result<()> {
     Ok(fs::write(folder.join("package.json"), format!("{about:#}\n"))?)
 }
 
-fn tarball(package: &Package, from: &Path) -> anyhow::Result<PathBuf> {
-    let out = super::text(&package.out)?;
-    let line = ["pack", "--silent", "--pack-destination", out];
+/// Packs a folder, and returns the file.
+///
+/// # Errors
+///
+/// If npm is missing or fails.
+pub(super) fn tarball(out: &Path, from: &Path) -> anyhow::Result<PathBuf> {
+    let line = ["pack", "--silent", "--pack-destination", super::text(out)?];
     let output = cargo::command(PROGRAM).args(line).current_dir(from).output();
     let output = output.context("cannot run npm")?;
     ensure!(output.status.success(), "npm pack: {}", output.status);
     let name = String::from_utf8(output.stdout)?;
-    Ok(package.out.join(name.trim()))
+    Ok(out.join(name.trim()))
 }

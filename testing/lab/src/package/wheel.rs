@@ -11,7 +11,7 @@ use xtask::cargo;
 
 /// The variable for the time of files, and the time that maturin sets: 1980-01-01, the earliest in
 /// a ZIP archive.
-const TIME: (&str, &str) = ("SOURCE_DATE_EPOCH", "315532800");
+pub(super) const TIME: (&str, &str) = ("SOURCE_DATE_EPOCH", "315532800");
 
 /// Builds the program and its wheel.
 ///
@@ -102,7 +102,11 @@ pub(super) fn finish(package: &Package, wheel: &Path) -> anyhow::Result<PathBuf>
 
 /// Environment variables for a reproducible build: with them, compilers write fixed paths into the
 /// program instead of paths of this machine.
-fn without_paths() -> anyhow::Result<Vec<(&'static str, String)>> {
+///
+/// # Errors
+///
+/// If a path is not known.
+pub(super) fn without_paths() -> anyhow::Result<Vec<(&'static str, String)>> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo"))).context("no home")?;
     let sysroot = cargo::output(&["rustc", "--print", "sysroot"])?;
@@ -117,7 +121,12 @@ fn without_paths() -> anyhow::Result<Vec<(&'static str, String)>> {
     Ok(vec![all("RUSTFLAGS", "--remap-path-prefix"), all("CFLAGS", "-ffile-prefix-map")])
 }
 
-fn empty(folder: &Path) -> anyhow::Result<PathBuf> {
+/// An empty folder at this path.
+///
+/// # Errors
+///
+/// If it cannot be made.
+pub(super) fn empty(folder: &Path) -> anyhow::Result<PathBuf> {
     if folder.exists() {
         fs::remove_dir_all(folder)?;
     }
