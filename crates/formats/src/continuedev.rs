@@ -19,7 +19,7 @@ pub const FORMAT: Format = Format::read_only(
     "no session that epitome changed was resumed with Continue",
 );
 
-/// Whether the bytes begin an object with an id, a folder and a history.
+/// Whether the bytes begin a single object with an id, a folder and a history.
 fn sniff(head: &[u8]) -> bool {
     let Some(seen) = epitome_api::skim(head) else { return false };
     let members = ["sessionId", "workspaceDirectory", "history"];

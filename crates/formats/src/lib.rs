@@ -375,7 +375,7 @@ pub fn stores() -> impl Iterator<Item = &'static Files> {
     FORMATS.iter().filter_map(|format| format.files)
 }
 
-/// The format with this name.
+/// The format with the name `name`; `None` if there is no such format.
 pub fn find_format(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name)
 }

@@ -41,7 +41,7 @@ impl<'a> RecordBytes<'a> {
         self.text(&((span.start - self.base) as usize..(span.end - self.base) as usize))
     }
 
-    /// The first text of an entry in this line.
+    /// The first text of an entry in this line; `None` if the entry has no such text.
     pub fn first_text(&self, entry: &Entry) -> Option<Box<str>> {
         let span = entry.blocks.iter().find_map(|block| match block {
             Block::Text(text) => text.span(),
@@ -50,7 +50,7 @@ impl<'a> RecordBytes<'a> {
         Some(self.text_at(span))
     }
 
-    /// The decoded text of a string literal that may be missing.
+    /// The decoded text of the string literal at a range; `None` if there is no range.
     pub fn maybe(&self, range: Option<&Range<usize>>) -> Option<Box<str>> {
         range.map(|range| self.text(range))
     }
@@ -60,7 +60,8 @@ impl<'a> RecordBytes<'a> {
         Text::Source(self.span(range))
     }
 
-    /// The raw bytes of a value, if there is one. Those of a string include the quotes.
+    /// The raw bytes of a value; `None` if the value is missing. The bytes of a string include the
+    /// quotes.
     pub fn literal(&self, found: &Found) -> Option<&'a [u8]> {
         found.as_ref().map(|range| &self.line[range.clone()])
     }

@@ -85,7 +85,7 @@ pub fn writer(format: &Format) -> Result<Write> {
     }
 }
 
-/// The format of a source, recognised by its beginning.
+/// The format of a source, recognised by its beginning; `None` if no format recognises it.
 pub fn format_of(source: &dyn Source) -> Option<&'static Format> {
     HEADS.iter().find_map(|&head| sniff(&source.read(0..head)))
 }

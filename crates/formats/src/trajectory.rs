@@ -46,7 +46,8 @@ impl Calls {
         })
     }
 
-    /// Removes the first call that has no result yet, and returns its id.
+    /// Removes the first call that has no result yet, and returns its id; `None` if there is no
+    /// such call.
     pub fn next(&mut self) -> Option<Box<str>> {
         self.0.pop_front()
     }

@@ -10,7 +10,8 @@ use epitome_model::{
 /// The statuses of a run that failed.
 const FAILED: [&str; 3] = ["error", "cancelled", "rejected-by-user"];
 
-/// Whether the bytes begin an object with `v`, `created` and `id`, and with `messages` or `env`.
+/// Whether the bytes begin a single object with `v`, `created` and `id`, and with `messages` or
+/// `env`.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(seen) = epitome_api::skim(head) else { return false };
     let is_thread = seen.has("v") && seen.has("created") && seen.has("id");
@@ -34,6 +35,7 @@ fn thread(body: &mut Body<'_>, root: &Value<'_>) {
 }
 
 /// The working directory: the URI of the first tree in `env.initial.trees`, without `file://`.
+/// `None` if there is no such tree.
 fn folder(root: &Value<'_>) -> Option<String> {
     let trees = root.get_path(&["env", "initial"])?.list_of("trees");
     let uri = trees.first()?.text_of("uri")?;

@@ -33,7 +33,7 @@ pub fn read_billed(session: &[u8]) -> BilledRequests {
 }
 
 /// The request of `record`, which is a record of the file or is inside of a record of progress.
-/// `outer` is the record of the file.
+/// `outer` is the record of the file. `None` if `record` states no usage.
 fn request(record: &Value, outer: &Value) -> Option<BilledRequest> {
     let message = &record["message"];
     let usage = message["usage"].as_object()?;

@@ -82,7 +82,7 @@ fields! {
 }
 
 impl Message {
-    /// The tokens of the response, as the record states them.
+    /// The tokens of the response, as the record states them; `None` if it states none.
     pub fn usage(&self) -> Option<RecordedUsage> {
         let tokens = self.tokens.as_ref()?;
         let [read, written] = [tokens.read, tokens.written].map(Option::unwrap_or_default);

@@ -376,7 +376,7 @@ fn attachment(at: &RecordBytes<'_>, raw: &raw::Record) -> Entry {
     Entry { role: Role::System, blocks, ..Entry::default() }
 }
 
-/// The position of a message's content, if the content is one string.
+/// The position of a message's content if the content is one string; otherwise `None`.
 fn whole_text<'m>(at: &RecordBytes<'_>, message: &'m raw::Message) -> Option<&'m Range<usize>> {
     message.content.whole.as_ref().filter(|place| at.line[place.start] == b'"')
 }

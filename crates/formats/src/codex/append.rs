@@ -269,7 +269,7 @@ struct Count {
 }
 
 impl Count {
-    /// The tokens of the last request.
+    /// The tokens of the last request; `None` if the line does not state them.
     fn total(&self) -> Option<u64> {
         let usage = self.text.get(self.usage.clone())?.as_bytes();
         let place = accounting::values(usage, &["total_tokens"]).pop()?;
@@ -277,7 +277,7 @@ impl Count {
     }
 
     /// The same line, with `total_tokens` of the last request set to `tokens` and its other counts
-    /// to 0.
+    /// to 0. `None` if the counts of the last request are not an object.
     fn with(mut self, tokens: u64) -> Option<String> {
         let mut members = Vec::new();
         Cursor::new(self.text.get(self.usage.clone())?.as_bytes())

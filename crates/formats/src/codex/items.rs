@@ -169,7 +169,8 @@ fn part(at: &RecordBytes<'_>, raw: &raw::Part) -> Part {
     }
 }
 
-/// A picture in a `data:image/png;base64,…` URL. Pictures at other URLs are not in the session.
+/// The picture in a `data:image/png;base64,…` URL. `None` for any other URL, because the picture is
+/// not in the session then.
 fn image(at: &RecordBytes<'_>, raw: &raw::Part, url: &Range<usize>) -> Option<Image> {
     const MARK: &[u8] = b";base64,";
     let literal = &at.line[url.clone()];

@@ -145,7 +145,7 @@ impl Item {
 }
 
 impl Tokens {
-    /// The input and output tokens, if both are stated.
+    /// The input and output tokens; `None` unless both are stated.
     pub fn usage(&self) -> Option<RecordedUsage> {
         // Writes to the cache are not reported: they are counted as other input.
         let cache = self.cached.map(|read| CacheUse { read, written: 0 });
@@ -155,7 +155,7 @@ impl Tokens {
 }
 
 impl Event {
-    /// The tokens of the last request.
+    /// The tokens of the last request; `None` if the event states none.
     pub fn usage(&self) -> Option<RecordedUsage> {
         let usage = self.info.last.as_ref()?.usage();
         // If both counts are zero, the record states the size of the context after a compaction.

@@ -61,7 +61,7 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    /// Advances to the next literal or call.
+    /// Advances to the next literal or call; `None` at the end of the script.
     fn token(&mut self) -> Option<Token> {
         while let Some(&byte) = self.script.get(self.pos) {
             let start = self.pos;

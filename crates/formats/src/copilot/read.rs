@@ -176,9 +176,9 @@ fn call(at: &RecordBytes<'_>, request: &Value<'_>) -> Option<Call> {
     Some(at.call(TOOLS, id, name.text()?.into(), &arguments))
 }
 
-/// The span of the reasoning. If the text and the signature of the reasoning are next to each
-/// other, the span covers both. If they are apart, the span covers only the signature. If one of
-/// the two is missing, the span covers the other.
+/// The span of the reasoning; `None` if there is no reasoning. If the text and the signature of the
+/// reasoning are next to each other, the span covers both. If they are apart, the span covers only
+/// the signature. If one of the two is missing, the span covers the other.
 fn reasoning(data: &Value<'_>) -> Option<Span> {
     let seal = data.string("reasoningOpaque").or_else(|| data.string("encryptedContent"));
     let (words, seal) = match (data.string("reasoningText"), seal) {

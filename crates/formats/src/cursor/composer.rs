@@ -308,7 +308,8 @@ struct Stored<'v, 'a> {
     through: Option<Box<str>>,
 }
 
-/// The summary of a composer. Newer versions store it in a separate object.
+/// The summary of a composer; `None` if there is none or its text is blank. Newer versions store
+/// the summary in a separate object.
 fn summary<'v, 'a>(value: &'v Value<'a>) -> Option<Stored<'v, 'a>> {
     let inner = value.get("summary")?;
     let (all, words) =

@@ -59,8 +59,8 @@ pub fn role(name: &str) -> Option<Role> {
     }
 }
 
-/// Reads a block. The name of its kind is spelled differently in chats and in transcripts:
-/// `tool-call` and `tool_use`.
+/// Reads a block; `None` if the block has no content that is sent, or is of an unknown kind. Chats
+/// and transcripts name kinds differently: `tool-call` and `tool_use`.
 fn read(block: &Value<'_>, calls: &mut Calls) -> Option<Block> {
     match block.text_of("type").as_deref() {
         Some("text") => text(block.get("text")?),
@@ -124,7 +124,7 @@ pub fn reasoning(whole: &Value<'_>, words: Option<&Value<'_>>) -> Block {
     })
 }
 
-/// A text, unless it is blank.
+/// The block of a text; `None` if the text is blank.
 pub fn text(words: &Value<'_>) -> Option<Block> {
     (!is_blank(words)).then(|| Block::Text(words.to_source_text()))
 }

@@ -9,7 +9,8 @@ use epitome_model::{Block, Invariant, RepeatedOutput, Role, Source, Transcript, 
 use crate::accounting::Path;
 use crate::pairing::RecordInvariants;
 
-/// Values that other programs read from messages. The paths are relative to a message.
+/// Values that other programs read from records: messages, headers, and lists of messages in
+/// `$set`. The paths are relative to a record.
 const ACCOUNTING: &[Path] = &[
     "id",
     "type",

@@ -241,7 +241,7 @@ fn results(at: &RecordBytes<'_>, calls: &[raw::ToolCall]) -> Entry {
     entry
 }
 
-/// The text of a content that is a string, not a list of parts.
+/// The text of a content that is one string; `None` if the content is a list of parts, or is empty.
 fn whole_text(at: &RecordBytes<'_>, content: Option<&Content>) -> Option<Block> {
     let content = content.filter(|it| it.kind == Kind::String && it.whole.len() > 2)?;
     Some(Block::Text(at.source(&content.whole)))

@@ -273,7 +273,7 @@ fn items(log: &Log, message: &mut Message, number: usize) -> Vec<Item> {
     std::mem::take(&mut message.items)
 }
 
-/// Whether a list of messages was replaced, and later records repeat all of them.
+/// Whether a list of messages was replaced, and later records repeat every message of the list.
 fn is_repeated(log: &Log, all: &[Message], messages: &Range<usize>) -> bool {
     log.was_replaced_after(messages.start)
         && messages.clone().all(|message| log.is_outdated(&all[message].id, message))

@@ -9,8 +9,8 @@ use epitome_model::{
 use crate::accounting;
 use crate::trajectory::{self, Calls};
 
-/// Whether the bytes begin an object with `messages`, and with either the name of this format or
-/// the `info` of a run.
+/// Whether the bytes begin a single object with `messages`, and with either the name of this format
+/// or the `info` of a run. At least one message must be of the user or the model.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(seen) = epitome_api::skim(head) else { return false };
     let roles = seen.roles.iter().any(|role| role == "assistant" || role == "user");
@@ -105,9 +105,9 @@ impl Reader {
     }
 }
 
-/// The command in the first fenced block of a language that is usual for commands; if there is
-/// none, in the first fenced block of any language. A run's configuration decides which language is
-/// used.
+/// The command in the first fenced block of the language `bash`, or else of `mswea_bash_command`,
+/// or else of any language: a run's configuration decides which one is used. `None` if there is no
+/// complete block, or if the block is blank.
 fn fenced(words: &str) -> Option<&str> {
     let usual = ["```bash\n", "```mswea_bash_command\n"];
     let known = usual.iter().find_map(|fence| words.split_once(fence));

@@ -152,7 +152,8 @@ fields! {
 }
 
 impl Message {
-    /// The tokens and cost of a message whose positions are in `bytes`.
+    /// The tokens and cost of a message whose positions are in `bytes`; `None` if the message
+    /// states no tokens.
     pub fn usage(&self, bytes: &[u8]) -> Option<RecordedUsage> {
         let tokens = self.tokens.as_ref()?;
         let cache = tokens.cache.as_ref().map(|cache| CacheUse {
@@ -178,7 +179,8 @@ impl State {
     }
 }
 
-/// Whether bytes begin an export: an object with the `info` of a session that has an id.
+/// Whether bytes begin an export: an object whose `info` has the id of a session, which begins with
+/// `ses`.
 pub fn is_export(head: &[u8]) -> bool {
     let mut known = false;
     // The head may end anywhere, so an error is ignored: the keys before it count.

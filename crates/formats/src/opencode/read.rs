@@ -64,7 +64,8 @@ struct Message {
 }
 
 impl Message {
-    /// The id of the first kept message, if this is a request for a summary that names one.
+    /// The id of the first kept message; `None` unless this message requests a summary and names
+    /// one.
     fn tail(&self) -> Option<&str> {
         match self {
             Message { role: Role::User, compaction: Some(Some(tail)), .. } => Some(tail),

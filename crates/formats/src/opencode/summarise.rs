@@ -250,7 +250,7 @@ fn json_at(line: &Line<'_>, place: &std::ops::Range<usize>) -> String {
     String::from_utf8_lossy(&line.bytes[place.clone()]).into_owned()
 }
 
-/// The id of the message that the row of an item belongs to.
+/// The id of the message that the row of an item belongs to; `None` if the row has no such id.
 fn message_id(transcript: &Transcript, source: &dyn Source, item: usize) -> Option<Box<str>> {
     let line = source.at(transcript.items[item].record().span);
     let row = raw::Row::parse(&line).ok()?;

@@ -75,7 +75,7 @@ impl Record {
     }
 
     /// Turns a picture into a text of the same role. Its file name stays in the part and is not
-    /// sent.
+    /// sent. `None` if the part has no type or no URL.
     fn as_text(&self, words: &str) -> Option<Vec<OwnReplacement>> {
         let kind = self.part.kind.as_ref()?;
         let url = self.part.url.as_ref()?;

@@ -19,8 +19,8 @@ pub fn passed_over(transcript: &Transcript) -> Option<&'static str> {
     (!is_today).then_some("only sessions of version 3 have them")
 }
 
-/// Whether a `context_edit` can replace an item. The item must be an entry with an id, because the
-/// edit refers to it by id.
+/// Whether a `context_edit` can replace an item. The session must have version 3. The item must be
+/// an entry to which pi applies edits, and must have an id, because the edit refers to it by id.
 pub fn reaches(transcript: &Transcript, item: usize) -> bool {
     passed_over(transcript).is_none()
         && transcript.items[item].entry().is_some_and(|it| it.id.is_some() && is_editable(it))
@@ -129,7 +129,8 @@ pub fn summarise(
 
 const EPOCH: &str = "1970-01-01T00:00:00.000Z";
 
-/// Whether edits remove every block of an entry: then pi does not send the entry.
+/// Whether edits remove every block of an entry, so that pi does not send the entry. True for an
+/// entry without blocks.
 fn is_gone(item: usize, entry: &Entry, edits: &[&Edit]) -> bool {
     (0..entry.blocks.len()).all(|block| {
         let at = At::Block { item, block };
@@ -137,8 +138,9 @@ fn is_gone(item: usize, entry: &Entry, edits: &[&Edit]) -> bool {
     })
 }
 
-/// The position of an entry's content, and the id of the entry; of a `context_edit`, the id of the
-/// entry that it edits.
+/// What a `context_edit` needs to know about an entry: the id to refer to, and the position of the
+/// entry's content. If the entry is itself a `context_edit`, the id is that of the entry which it
+/// edits.
 struct Located {
     target: Box<str>,
     content: Span,

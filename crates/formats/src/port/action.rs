@@ -105,7 +105,8 @@ impl ToolAction {
     }
 }
 
-/// The action of a call whose only argument is one text: a command, or a patch.
+/// The action of a call whose only argument is one text: a command, or a patch. `None` for any
+/// other text.
 fn from_text<'t>(call: &'t Call, all: &Conversation<'t>, text: String) -> Option<ToolAction> {
     match call.kind {
         ToolKind::Patch => Some(ToolAction::Patch { patch: text }),
@@ -130,7 +131,8 @@ impl<'v, 'a> Members<'v, 'a> {
         Some(self.0.remove(at).1)
     }
 
-    /// Takes the member whose value is `text`, if it is not a bulky field.
+    /// Takes the member whose value is `text`; `None` if there is no such member that is not a
+    /// bulky field.
     fn take_text(&mut self, call: &Call, text: &str) -> Option<String> {
         let at = self.0.iter().position(|(key, value)| {
             !call.fields.iter().any(|field| *field.name == **key)
@@ -140,14 +142,15 @@ impl<'v, 'a> Members<'v, 'a> {
         Some(text.to_owned())
     }
 
-    /// Takes the field with this role, if there is exactly one.
+    /// Takes the text of the field with this role; `None` unless there is exactly one such field.
     fn take_field(&mut self, call: &Call, role: FieldRole) -> Option<String> {
         let mut fields = call.fields.iter().filter(|field| field.role == role);
         let (field, None) = (fields.next()?, fields.next()) else { return None };
         Some(self.take(&field.name)?.text()?.into_owned())
     }
 
-    /// Takes the old and new texts of an edit: two members, or a list of pairs.
+    /// Takes the old and new texts of an edit: two members, or a list of pairs. `None` if there are
+    /// no such members, or if they are not texts.
     fn take_pairs(&mut self, call: &Call) -> Option<Vec<(String, String)>> {
         // In a list of pairs the paths are `edits[0].oldText` and `edits[0].newText`.
         let old = field_path(call, FieldRole::Old)?;
@@ -162,7 +165,8 @@ impl<'v, 'a> Members<'v, 'a> {
         Some(vec![(old, new)])
     }
 
-    /// Takes a command: a text, or a list of arguments for a shell.
+    /// Takes a command: a text, or a list of arguments for a shell. `None` if there is no command,
+    /// or if the list does anything but run one command in a shell.
     fn take_command(&mut self, call: &Call) -> Option<String> {
         let commands = call.fields.iter().filter(|field| field.role == FieldRole::Command);
         let first = commands.into_iter().next()?;
@@ -191,7 +195,7 @@ impl<'v, 'a> Members<'v, 'a> {
     }
 }
 
-/// The path in the arguments of the first field with this role.
+/// The path in the arguments of the first field with this role; `None` if there is no such field.
 fn field_path(call: &Call, role: FieldRole) -> Option<&str> {
     call.fields.iter().find(|field| field.role == role).map(|field| &*field.name)
 }

@@ -22,8 +22,8 @@ const KINDS: [&str; 4] = ["user", "assistant", "tool_result", "system"];
 const BY_AGENT: [&str; 5] =
     ["notification", "background_task_completed", "cron", "goal_runtime", "agent_bootstrap"];
 
-/// Whether one of the first records has Claude Code's ids, and either a message of Gemini's API or
-/// a payload that only Qwen Code writes.
+/// Whether one of the first records has a `uuid` and a `sessionId`, as Claude Code's records do,
+/// and either a message of Gemini's API or a payload that only Qwen Code writes.
 pub fn sniff(head: &[u8]) -> bool {
     records::sniff(head, |record| {
         let is_message = record.get_path(&["message", "parts"]).is_some_and(Value::is_list);

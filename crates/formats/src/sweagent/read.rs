@@ -6,7 +6,8 @@ use epitome_model::{Block, Faults, FieldRemainder, HiddenField, Role, Source, Sp
 
 use crate::trajectory::{self, Calls};
 
-/// Whether the bytes begin an object with a `trajectory` and the members that come with it.
+/// Whether the bytes begin a single object with a `trajectory`, without `messages`, and with at
+/// least one other member that SWE-agent writes.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(seen) = epitome_api::skim(head) else { return false };
     let other_keys = ["environment", "history", "info", "replay_config"];
@@ -139,7 +140,8 @@ impl Reader {
     }
 }
 
-/// The command of a response without an `action`: the last text between fences.
+/// The command of a response without an `action`: the last text between fences. `None` if there are
+/// no fences, or if that text is blank.
 fn fenced(words: &str) -> Option<&str> {
     let (before, _) = words.trim_end().rsplit_once("\n```")?;
     let (_, block) = before.rsplit_once("```")?;

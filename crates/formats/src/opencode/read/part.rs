@@ -90,8 +90,8 @@ pub fn part(
     Some(entry)
 }
 
-/// An attachment of the user. The content of an attached text file or directory is in a separate
-/// part.
+/// The block of an attachment of the user. `None` for a text file or a directory, because its
+/// content is in a separate part; and for an attachment without a type or a URL.
 fn file(at: &RecordBytes<'_>, raw: &raw::Part) -> Option<Block> {
     let mime = at.maybe(raw.mime.as_ref())?;
     let url = raw.url.as_ref()?;
