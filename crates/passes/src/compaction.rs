@@ -82,7 +82,7 @@ impl Plan {
         self.edits.iter().filter(|planned| !matches!(planned.edit.at, At::Items { .. }))
     }
 
-    /// The middle cut, if there is one.
+    /// The middle cut; `None` if the plan has none.
     pub fn cut(&self) -> Option<&Cut> {
         self.edits.iter().find_map(|planned| match &planned.edit.verb {
             Verb::Cut(cut) => Some(cut),
@@ -90,7 +90,8 @@ impl Plan {
         })
     }
 
-    /// The summary or digest that replaces the beginning of the context, if there is one.
+    /// The summary or digest that replaces the beginning of the context; `None` if the plan has
+    /// none.
     pub fn summary(&self) -> Option<&Summary> {
         self.edits.iter().find_map(|planned| match &planned.edit.verb {
             Verb::Summarise(summary) => Some(summary),
@@ -543,7 +544,7 @@ fn edits_of_repetitions(view: &View<'_>, planned: &[PlannedEdit]) -> Vec<Planned
         .collect()
 }
 
-/// The result at a position, if it is one that repeats an earlier result.
+/// The result at a position if it repeats an earlier result; otherwise `None`.
 fn repetition_at<'a>(view: &View<'a>, at: At) -> Option<&'a RepeatedOutput> {
     match block_at(view, at)? {
         Block::Repeated(repeated) => Some(repeated),

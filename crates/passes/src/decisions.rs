@@ -11,7 +11,8 @@ static DECIDES: LazyLock<LanguagePatterns> = LazyLock::new(LanguagePatterns::dec
 /// The ends of a sentence; a Chinese or Japanese full stop needs no space after it.
 const ENDS: [&str; 5] = [". ", "! ", "。", "！", "？"];
 
-/// The first sentence of a line that states a decision, a cause or a finding, if there is one.
+/// The first sentence of a line that states a decision, a cause or a finding; `None` if no sentence
+/// does.
 pub(crate) fn decision(line: &str) -> Option<&str> {
     let words = DECIDES.find(line)?;
     let mut begin = 0;

@@ -92,7 +92,7 @@ static DEFINITION: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&pattern).expect("the words are fixed and tested")
 });
 
-/// Whether a line reports a failure.
+/// Whether a line reports a failure. A line of more than 4,000 bytes never does.
 pub fn is_error_line(line: &str) -> bool {
     // A very long line is data, not a message.
     line.len() <= 4_000 && ERROR.are_in(line)
@@ -160,8 +160,8 @@ fn is_source(lines: &[&str], frames: &[bool], idx: usize) -> bool {
     idx > 0 && frames[idx - 1] && lines[idx].starts_with([' ', '\t'])
 }
 
-/// The first line of an output that reports a failure, if there is one. If the call failed, a line
-/// other than its exit status is preferred.
+/// The first line of an output that reports a failure; `None` if no line does. If the call failed,
+/// a line other than its exit status is preferred.
 pub(crate) fn failure(text: &str, failed: bool) -> Option<&str> {
     if !failed {
         return text.lines().find(|line| is_error_line(line));

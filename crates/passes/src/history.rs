@@ -67,7 +67,8 @@ impl<'t> Parents<'t> {
         }
     }
 
-    /// The last item before `item` that is an entry and not a copy of earlier entries.
+    /// The last item before `item` that is an entry and not a copy of earlier entries; `None` if
+    /// there is no such item.
     fn earlier(&self, item: usize) -> Option<usize> {
         let items = &self.transcript.items[..item];
         items.iter().rposition(|item| item.entry().is_some_and(|entry| !entry.repeated))

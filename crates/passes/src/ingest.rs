@@ -210,7 +210,8 @@ impl SeenLines {
     }
 }
 
-/// The text of a result that consists of one text part and contains nothing of the user.
+/// The text of a result that consists of one text part and contains nothing of the user; `None` for
+/// any other result.
 pub fn only_text(output: &Output) -> Option<&Text> {
     match output.parts.as_slice() {
         [Part::Text(text)] if !output.from_user => Some(text),

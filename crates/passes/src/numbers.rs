@@ -57,7 +57,8 @@ pub fn calls_of_name(name: &str) -> Option<RangeInclusive<u64>> {
     numbers_of_range(name.strip_prefix('#')?)
 }
 
-/// Parses `4`, `4–6` or `4-6`.
+/// Parses `4`, `4–6` or `4-6`. `None` for any other text, and for a range that is empty or too
+/// long.
 fn numbers_of_range(numbers: &str) -> Option<RangeInclusive<u64>> {
     let range = numbers.split_once(TO).or_else(|| numbers.split_once('-'));
     let (first, last) = range.unwrap_or((numbers, numbers));

@@ -40,8 +40,8 @@ pub struct PricedCut {
 ///
 /// With a warm cache, a compaction costs the difference between writing and reading all tokens
 /// after the first change, and saves in each later request the price of reading the removed tokens.
-/// With a cold cache, the whole context has to be written in any case: every compaction that
-/// removes tokens is worth it.
+/// The savings must be more than twice the cost. With a cold cache, the whole context has to be
+/// written in any case: every compaction that removes tokens is worth it.
 ///
 /// ```
 /// use epitome_model::Tokens;

@@ -216,11 +216,11 @@ pub fn overflow_recipes() -> [Recipe; 2] {
     OVERFLOW.map(|text| Recipe::parse(text).expect("a test reads every recipe of the program"))
 }
 
-/// A built-in recipe, by name.
+/// The built-in recipe with the name `name`; `None` if there is no such recipe.
 ///
 /// # Panics
 ///
-/// If a built-in recipe is invalid; a test parses them all.
+/// If the built-in recipe is invalid; a test parses them all.
 pub fn built_in(name: &str) -> Option<Recipe> {
     let (_, text) = BUILT_IN.iter().find(|(known, _)| *known == name)?;
     Some(Recipe::parse(text).expect("a test reads every built-in recipe"))

@@ -103,7 +103,7 @@ fn added(before: &[Violation], after: Vec<Violation>) -> Vec<Violation> {
 
 /// Checks edits that are written as marks: bytes that are added to a record, for which the agent
 /// sends other text. In place of a result that was replaced, the agent must send the text of the
-/// edit.
+/// edit. `None` if the records are not the original ones.
 fn marked(sides: &Sides<'_>, plan: &Plan, invariants: &dyn Invariants) -> Option<Vec<Violation>> {
     let after = sides.after;
     let mut violations = in_place(sides, plan, Records::Grow, invariants)?;
@@ -122,9 +122,10 @@ fn marked(sides: &Sides<'_>, plan: &Plan, invariants: &dyn Invariants) -> Option
     Some(violations)
 }
 
-/// Checks edits that are written as an appended record. Earlier records must be unchanged, and the
-/// agent must send the earlier context with the edits applied. If items were cut out, none of them
-/// may be a user message, and a shorter text must be sent in place of the first item.
+/// Checks edits that are written as an appended record. Earlier records must be unchanged, or the
+/// result is `None`. The agent must send the earlier context with the edits applied. If items were
+/// cut out, none of them may be a user message, and a shorter text must be sent in place of the
+/// first item.
 fn appended(sides: &Sides<'_>, plan: &Plan) -> Option<Vec<Violation>> {
     let before = sides.before;
     let after = sides.after;
@@ -325,7 +326,7 @@ enum Records {
     Grow,
 }
 
-/// Checks edits that are written into the records.
+/// Checks edits that are written into the records. `None` if the records are not the original ones.
 fn in_place(
     sides: &Sides<'_>,
     plan: &Plan,

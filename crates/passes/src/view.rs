@@ -247,7 +247,7 @@ impl<'a> View<'a> {
         (0..blocks).map(|block| self.tokens(item, block)).sum()
     }
 
-    /// The tokens of a block, if they have been counted.
+    /// The tokens of a block; `None` if they have not been counted yet.
     fn known_tokens(&self, item: usize, block: usize) -> Option<Tokens> {
         let known = self.known.get(item).and_then(|blocks| blocks.get(block)).copied();
         let counted = || {
@@ -350,13 +350,13 @@ impl<'a> View<'a> {
         !opaque && words && !output.from_user && !output.whole.is_empty()
     }
 
-    /// The original of a result that was truncated on ingest. The original must be an earlier
-    /// result of the same call: a text that only looks like a stub has none.
+    /// The original of a result that was truncated on ingest. It is an earlier result of the same
+    /// call. `None` if there is no such result: the text only looks like a stub.
     pub fn ingest_original(&self, output: &Output) -> Option<&'a Output> {
         self.whole_of(output, |stub| stub.description() == SHORTENED)
     }
 
-    /// The original of a result that is a stub with lines below it.
+    /// The original of a result that is a stub with lines below it; `None` for any other result.
     pub fn stub_original(&self, output: &Output) -> Option<&'a Output> {
         self.whole_of(output, |stub| !stub.body().is_empty())
     }
@@ -437,7 +437,8 @@ impl<'a> View<'a> {
         short(below.unwrap_or(target), most)
     }
 
-    /// The call that a position belongs to: the one that contains it, or whose result contains it.
+    /// The call that contains a position, or whose result contains it; `None` if there is no such
+    /// call.
     pub fn call_at(&self, at: At) -> Option<&'a Call> {
         let block = match at {
             At::Block { block, .. } | At::Field { block, .. } | At::Part { block, .. } => block,
@@ -451,7 +452,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The file that a call reads or changes, relative to the session's folder, on one line.
+    /// The file that a call reads or changes, relative to the session's folder, on one line. `None`
+    /// if the call does neither, or if its target is unknown.
     pub fn file_of(&self, call: &Call) -> Option<String> {
         let is_of_file = call.kind == ToolKind::Read || call.kind.changes_file();
         let target = call.target.as_ref().filter(|_| is_of_file)?;

@@ -89,7 +89,8 @@ impl FactIndex {
         Pieces::new(all.collect(), old, responses)
     }
 
-    /// The piece that the index has for the position `at`, if that piece was made of `part`.
+    /// The piece that the index has for the position `at`; `None` unless that piece was made of
+    /// `part`.
     fn piece(&self, at: (usize, usize), part: &Part<'_>) -> Option<&Arc<Body>> {
         self.pieces.get(&at).filter(|body| part.is_of(body))
     }
@@ -120,7 +121,7 @@ impl FactIndex {
         facts.collect()
     }
 
-    /// The number of a fact, if the index has it.
+    /// The number of a fact; `None` if the index does not have the fact.
     pub(super) fn number(&self, fact: FactId) -> Option<u32> {
         self.numbers.get(&fact).copied()
     }

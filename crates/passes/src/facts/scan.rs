@@ -90,7 +90,8 @@ fn is_separator(c: char) -> bool {
     c.is_whitespace() || MARKS.contains(c) || is_east_asian || "“”‘’«»…".contains(c)
 }
 
-/// Whether a token is a plain word and thus not a fact. Most tokens are plain words.
+/// Whether a token is a plain word and thus not a fact: ASCII letters, of which only the first may
+/// be a capital. Most tokens are plain words.
 fn is_word(token: &str) -> bool {
     let bytes = token.as_bytes();
     bytes[0].is_ascii_alphabetic() && bytes[1..].iter().all(u8::is_ascii_lowercase)

@@ -137,7 +137,7 @@ impl Machine {
         self.usable
     }
 
-    /// The target of the recipe.
+    /// The target of the recipe; `None` if the recipe has no target.
     pub fn target(&self) -> Option<Target> {
         self.target
     }
@@ -199,7 +199,7 @@ impl Machine {
     }
 
     /// The target of the requested compaction, which [`force`](Machine::force) or
-    /// [`aim_at`](Machine::aim_at) set.
+    /// [`aim_at`](Machine::aim_at) set; `None` if neither set one.
     pub fn aim(&self) -> Option<Tokens> {
         self.aim
     }
@@ -516,8 +516,9 @@ impl Machine {
         self.stage = Stage::Misfits(Attempt { why, ..attempt });
     }
 
-    /// Whether the context is larger than a request may be, and a digest could still help: if one
-    /// has failed to make it fit, the context has grown by 5 per cent since then.
+    /// Whether the context is larger than a request may be, and a digest could help. If an earlier
+    /// digest did not make the context fit, another one can help only after the context has grown
+    /// by 5 per cent.
     fn misfits(&self, gauge: &ContextSize) -> bool {
         let is_over = self.limit().is_some_and(|limit| gauge.tokens > limit);
         is_over && self.misfit_at.is_none_or(|at| has_grown(at, gauge.counted))
@@ -617,7 +618,8 @@ impl Machine {
         }
     }
 
-    /// The size of the context in per cent of the window without the reserve.
+    /// The size of the context in per cent of the window without the reserve; `None` if the window
+    /// is unknown.
     fn percent(&self, gauge: &ContextSize) -> Option<u64> {
         self.usable.map(|usable| gauge.tokens.0 * 100 / usable.0.max(1))
     }

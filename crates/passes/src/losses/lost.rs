@@ -170,7 +170,8 @@ impl<'a> Removed<'a, '_> {
         }
     }
 
-    /// The call whose result was removed, if it was a result.
+    /// The call whose result was removed; `None` if something other than a result was removed, or
+    /// if the session does not contain the call.
     fn call(&self) -> Option<&'a Call> {
         match self.content {
             Block::Output(output) => self.view.call_of(output),
@@ -204,7 +205,8 @@ impl ContextContent {
         ContextContent { facts, lines, images }
     }
 
-    /// The first decision in a text of the model whose line is not in the context.
+    /// The first decision in a text of the model whose line is not in the context; `None` if there
+    /// is none.
     fn lost_decision<'t>(&self, text: &'t str) -> Option<&'t str> {
         let mut lost =
             text.lines().filter(|text| line(text).is_some_and(|id| !self.lines.contains(&id)));

@@ -130,7 +130,8 @@ impl<'v, 'a> LaterUse<'v, 'a> {
     }
 }
 
-/// The block of a removed piece, in the context before the compaction.
+/// The block of a removed piece, in the context before the compaction; `None` if its item is no
+/// entry.
 fn block_of<'t>(before: &View<'t>, piece: &Placed) -> Option<&'t Block> {
     let (item, block) = piece.1;
     Some(&before.transcript.items[item].entry()?.blocks[block])

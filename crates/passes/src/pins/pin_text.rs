@@ -37,8 +37,8 @@ pub fn pinned_in(summary: &str) -> Vec<(PinKind, String, String)> {
     found
 }
 
-/// Parses the line before a pin: its kind, name and number of lines. Older versions wrote no
-/// source.
+/// Parses the line before a pin: its kind, name and number of lines. `None` if it is not such a
+/// line. The source is not read: older versions wrote none.
 fn opening(line: &str) -> Option<(PinKind, String, usize)> {
     let (what, rest) = line.trim().strip_prefix("<pinned what=\"")?.split_once("\" name=\"")?;
     let (name, rest) = rest.split_once('"')?;

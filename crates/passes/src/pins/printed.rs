@@ -73,7 +73,8 @@ fn printed_by_words(words: &[String], is_filtered: bool, files: &RuleFiles) -> P
     PrintedRules { files: files.collect(), is_all }
 }
 
-/// The program of [`PRINTS`] that a word names, with or without its folder and `.exe`.
+/// The program of [`PRINTS`] that a word names, with or without its folder and `.exe`; `None` if
+/// the word names none of them.
 fn program(word: &str) -> Option<&'static str> {
     let name = word.rsplit(['/', '\\']).next().unwrap_or(word).to_lowercase();
     PRINTS.into_iter().find(|it| *it == name.strip_suffix(".exe").unwrap_or(&name))

@@ -268,8 +268,8 @@ fn key_of_printed(view: &View<'_>, call: &Call, command: &str, file: &PrintedFil
     key.of_part((!file.is_whole).then(|| command.to_owned()))
 }
 
-/// The rule file, skill, plan or list that a tool returned, with its source. The text is empty if a
-/// recipe left a stub of it.
+/// The rule file, skill, plan or list that a tool returned, with its source; `None` if it returned
+/// nothing of the kind. The text is empty if a recipe left a stub of it.
 fn found_in_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource)> {
     let call = view.call_of(output)?;
     let target = call.target.as_ref().map(|target| view.text(target));
@@ -358,9 +358,9 @@ const FOLDERS: [&str; 6] = ["workdir", "cwd", "directory", "dir", "path", "worki
 /// Commands that change the folder.
 const GOES: [&str; 3] = ["cd", "pushd", "Set-Location"];
 
-/// The path and text of a rule file that the agent gives in a text. The text must begin with words
-/// that agents put before a rule file. A text that only mentions a rule file gives none, because
-/// agents also pass on the output of hooks, commands and pages.
+/// The path and text of a rule file that the agent gives in a text. `None` if the text does not
+/// begin with words that agents put before a rule file. It is not enough that the text mentions a
+/// rule file, because agents also pass on the output of hooks, commands and pages.
 fn rule_file_given(view: &View<'_>, text: &Text) -> Option<(String, String)> {
     let text = view.text(text);
     let first = text.lines().find(|line| {
@@ -388,7 +388,7 @@ const FRAMES: [&str; 7] = [
 /// Words that agents write before the path of a rule file.
 const GIVES: [&str; 3] = ["Contents of ", "Context from: ", "Instructions from: "];
 
-/// The path of the rule file that a line announces.
+/// The path of the rule file that a line announces; `None` if it announces none.
 fn name_given(view: &View<'_>, line: &str) -> Option<String> {
     let line = line.trim_start_matches(['#', '-', ' ']);
     if let Some(rest) = GIVES.iter().find_map(|gives| line.strip_prefix(gives)) {
@@ -399,7 +399,7 @@ fn name_given(view: &View<'_>, line: &str) -> Option<String> {
     (rest.starts_with("instructions") && view.rule_files().has(name)).then(|| name.to_owned())
 }
 
-/// The path of the first rule file that a text names.
+/// The path of the first rule file that a text names; `None` if it names none.
 fn rule_file_named(line: &str, files: &RuleFiles) -> Option<String> {
     if !files.may_name(line) {
         return None;
@@ -428,7 +428,7 @@ fn fields(view: &View<'_>, call: &Call, role: FieldRole) -> Option<String> {
     (!text.trim().is_empty() && !is_left).then_some(text)
 }
 
-/// The arguments of a call, one value per line.
+/// The texts and numbers in the arguments of a call, one per line; `None` if there are none.
 fn arguments(view: &View<'_>, call: &Call) -> Option<String> {
     argument_lines(&view.source.at(call.arguments))
 }

@@ -105,7 +105,7 @@ fn put_renamed<'i>(
     Err(Error::custom(format!("`{before}` is what `{now}` was called before: leave one out")))
 }
 
-/// Removes the value at a path, and returns it.
+/// Removes the value at a path, and returns it; `None` if there is no value.
 fn take<'i>(table: &mut DeTable<'i>, path: &str) -> Option<Value<'i>> {
     let Some((first, rest)) = path.split_once('.') else { return table.remove(path) };
     match table.get_mut(first)?.get_mut() {

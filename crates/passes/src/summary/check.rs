@@ -157,7 +157,7 @@ fn section_bodies(
     found
 }
 
-/// The rest of a line after the heading of a section, if the line begins that section.
+/// The rest of a line after the heading `title`; `None` if the line does not begin this section.
 fn text_behind<'l>(line: &'l str, title: &str, form: HeadingForm) -> Option<&'l str> {
     let title = heading(title);
     // Some models repeat the description of the section.

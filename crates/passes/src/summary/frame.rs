@@ -65,7 +65,8 @@ impl Frame {
     }
 }
 
-/// The model's part of a summary by epitome; of any other summary, the whole text.
+/// The part of a summary that the model wrote, if epitome made the summary; otherwise the whole
+/// text.
 pub fn narrative(text: &str) -> &str {
     if !text.contains(OPENS) {
         return text;

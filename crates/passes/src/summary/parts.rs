@@ -15,8 +15,9 @@ const MOST_ASKS: usize = 24;
 const HALVINGS: u32 = 4;
 
 impl SummaryInProgress {
-    /// Plans the questions: a single one about the whole history, with records as long as possible,
-    /// or else one about each of its parts.
+    /// Plans the questions: one about the whole history if that fits, or else one about each of its
+    /// parts. Long records are truncated only as far as necessary. The error says why no question
+    /// fits.
     pub(super) fn plan(&mut self) -> Result<(), String> {
         for halvings in 0..=HALVINGS {
             let history =

@@ -5,7 +5,7 @@ use epitome_model::{Block, Role};
 use super::check::Haystack;
 use crate::view::View;
 
-/// The text of the last summary among these items.
+/// The text of the last summary among these items; `None` if none of them is a summary.
 pub fn summary_of(view: &View<'_>, items: &[usize]) -> Option<String> {
     let entries = items.iter().rev().filter_map(|&item| view.transcript.items[item].entry());
     entries.flat_map(|entry| &entry.blocks).find_map(|block| match block {

@@ -75,7 +75,8 @@ impl Breaker {
 }
 
 impl Streaks {
-    /// Counts the result of an attempt. Returns the reason if the breaker has to open.
+    /// Counts the result of an attempt. Returns the reason if the breaker has to open; otherwise
+    /// `None`.
     fn add(&mut self, result: AttemptResult) -> Option<String> {
         match result {
             AttemptResult::Gained { .. } if result.is_good() => {
