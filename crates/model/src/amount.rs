@@ -104,8 +104,8 @@ impl fmt::Display for MicroDollars {
     }
 }
 
-/// Writes a value with its unit: as a whole number below 1,000, and with one decimal of a larger
-/// unit from there on. Computed with integers, so that the same number is always the same text.
+/// Writes a value with its unit. A value below 1,000 is a whole number; a larger value has a larger
+/// unit and one decimal. Only integers are used, so that the same number is always the same text.
 fn scaled(f: &mut fmt::Formatter<'_>, value: u64, suffixes: &[&str; 4]) -> fmt::Result {
     let mut unit = 1_u64;
     let mut idx = 0;

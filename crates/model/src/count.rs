@@ -240,7 +240,7 @@ fn opaque_tokens(json: &str, counter: &dyn Counter) -> Tokens {
 }
 
 /// The base64 of a file in a JSON string: the whole string, or the part after the header of a
-/// `data:` URL.
+/// `data:` URL. `None` if it is too short for a file, or is not base64.
 fn base64_of_file(text: &str) -> Option<&str> {
     let data = text.split_once(";base64,").map_or(text, |(_, data)| data);
     (data.len() >= SHORTEST_FILE && data.bytes().all(is_base64)).then_some(data)

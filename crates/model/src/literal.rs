@@ -86,7 +86,7 @@ fn utf16_unit(text: &str, at: usize) -> Option<u16> {
     is_hex.then(|| u16::from_str_radix(digits, 16).ok()).flatten()
 }
 
-/// Like [`utf16_unit`], but checks that a `\u` is at `at`.
+/// Like [`utf16_unit`], but returns `None` unless a `\u` is at `at`.
 fn escaped_utf16_unit(text: &str, at: usize) -> Option<u16> {
     text.get(at..)?.starts_with("\\u").then(|| utf16_unit(text, at)).flatten()
 }

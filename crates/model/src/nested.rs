@@ -188,7 +188,7 @@ fn push_unicode<'t>(text: &mut String, after: &'t str) -> &'t str {
     push_code_point(text, after.get(..4), after, 4)
 }
 
-/// The first four characters of `text`, as a hexadecimal number.
+/// The first four characters of `text`, as a hexadecimal number; `None` if they are not one.
 fn code_unit(text: &str) -> Option<u32> {
     u32::from_str_radix(text.get(..4)?, 16).ok()
 }

@@ -150,7 +150,7 @@ impl Text {
         Some(decode(literal).into_owned())
     }
 
-    /// The position of the text in the source, if it has one.
+    /// The position of the text in the source; `None` if the text is not from the source.
     pub fn span(&self) -> Option<Span> {
         match self {
             Text::Source(span) => Some(*span),

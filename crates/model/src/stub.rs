@@ -179,7 +179,7 @@ impl Stub {
         &self.body
     }
 
-    /// The number of lines that were removed, if it was counted.
+    /// The number of lines that were removed; `None` if it was not counted.
     pub fn lines(&self) -> Option<Lines> {
         self.lines.map(Lines)
     }

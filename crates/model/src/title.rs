@@ -10,9 +10,9 @@ pub fn title(text: &str) -> Box<str> {
     short(text, LENGTH).into()
 }
 
-/// The command that the user typed, if `text` is a command in the form in which Claude Code stores
-/// it: `<command-name>/compact</command-name> … <command-args>the tests</command-args>` gives
-/// `/compact the tests`.
+/// The command that the user typed, if `text` has the form in which Claude Code stores a command:
+/// `<command-name>/compact</command-name> … <command-args>the tests</command-args>` gives `/compact
+/// the tests`. `None` for any other text.
 pub fn typed_command(text: &str) -> Option<String> {
     if !text.trim_start().starts_with("<command-") {
         return None;
