@@ -351,7 +351,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The offset of the first control character in `run`.
+/// The offset of the first control character in `run`; `None` if there is none.
 fn control_in(run: &[u8]) -> Option<usize> {
     // Checks the whole run at once, which the compiler vectorises; finds the offset only if a byte
     // is bad.
