@@ -92,7 +92,7 @@ pub(crate) fn entry(command: &str, timeout: u64) -> Value {
 }
 
 /// A JavaScript file that epitome writes. It defines `tell`, which runs the command `words` with a
-/// session on its standard input; `rest` follows.
+/// session on its standard input. The code `rest` follows that definition.
 pub(crate) fn script(words: &[&str], rest: &str) -> String {
     let words = Value::from(words.to_vec());
     format!(

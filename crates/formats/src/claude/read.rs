@@ -435,8 +435,8 @@ fn output(at: &RecordBytes<'_>, raw: &raw::Block, call: &Range<usize>) -> Output
     }
 }
 
-/// Whether the first line begins with a number and `→` or a tab: Claude Code's Read writes these
-/// before each line.
+/// Whether the first line begins with a number that is followed by `→` or a tab. Claude Code's Read
+/// puts such numbers before all lines.
 fn is_numbered(literal: &[u8]) -> bool {
     let inner = literal[1..].trim_ascii_start();
     let digits = inner.iter().take_while(|b| b.is_ascii_digit()).count();

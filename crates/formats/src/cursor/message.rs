@@ -101,7 +101,8 @@ fn id(block: &Value<'_>, keys: &[&str]) -> Option<Box<str>> {
     block.any(keys).and_then(Value::text).map(Box::from)
 }
 
-/// A call, with its arguments as an object or as a string with an object.
+/// Makes a call and adds it to `calls`. The arguments are an object, or a string that contains an
+/// object.
 pub fn call(
     around: &Value<'_>,
     (id, name): (Option<Box<str>>, Box<str>),

@@ -248,7 +248,8 @@ impl Reader {
     }
 }
 
-/// Gives an edit the role and the other properties of the entry that it replaces.
+/// Gives a `context_edit` the role, the model and the usage of the entry whose content it replaces.
+/// If that entry is a result, the new content becomes a result as well.
 fn speaks_for(items: &mut [Item], edit: usize, item: usize, with: Span) {
     let Some(target) = items[item].entry().cloned() else { return };
     let Item::Entry(entry) = &mut items[edit] else { return };
