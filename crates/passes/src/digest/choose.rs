@@ -123,8 +123,8 @@ impl<'p> Choice<'p> {
         for n in effects(old, limits.effects) {
             let Some(full) = &old[n].full else { continue };
             stays.entry(n).or_default().full = true;
-            // Only what the full header has more than the short one is counted here. The short
-            // headers of all pieces in `stays` are counted below.
+            // Only the tokens that the full header has in addition to the short one are counted
+            // here. The short headers of all pieces in `stays` are counted below.
             whole += full.tokens.0 - old[n].head_tokens.0.min(full.tokens.0);
             cover(&mut known, &full.facts);
         }

@@ -40,7 +40,8 @@ impl<'v, 'a> LaterUse<'v, 'a> {
     }
 
     /// Returns the facts that the agent used although they had been removed. Records in each piece
-    /// how many of its facts were used, and the first call that repeated its call.
+    /// how many of the piece's facts were used, and which call was the first to repeat the piece's
+    /// call.
     pub fn needs(
         &self,
         pieces: &mut [Placed],

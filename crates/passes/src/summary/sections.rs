@@ -41,8 +41,8 @@ pub enum SectionSet {
     /// work, next step.
     #[serde(rename = "jcli-9")]
     Jcli9,
-    /// Nine, reportedly as in Claude Code: those of Jcli9, with the user's messages in place of
-    /// active skills.
+    /// Nine, reportedly as in Claude Code: those of [`Jcli9`](SectionSet::Jcli9), but with the
+    /// user's messages in place of active skills.
     ClaudeCode,
 }
 
