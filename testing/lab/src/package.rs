@@ -98,13 +98,13 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<()> {
 
 fn make_library(target: &str, profile: &str, out: &Path, check: bool) -> anyhow::Result<()> {
     let packages = library::build(target, profile, out)?;
-    let files = packages.files();
+    let files = packages.released(target);
     checksums(out, &format!("SHA256SUMS-library-{target}"), &files)?;
     print_sizes(&files)?;
     if check {
         check::library(target, &packages)?;
     }
-    Ok(())
+    packages.leave_released(target)
 }
 
 fn make_program(target: String, profile: String, out: PathBuf, check: bool) -> anyhow::Result<()> {

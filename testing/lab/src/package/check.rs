@@ -83,7 +83,7 @@ pub(super) fn library(target: &str, packages: &Packages) -> anyhow::Result<()> {
     cargo::run(&[&[python][..], &install, &["--no-deps", wheel]].concat(), &[])?;
     cargo::run(&[python, "-c", PYTHON], &[])?;
     let folder = text(place.path())?;
-    let [_, module, selector] = packages.files();
+    let (module, selector) = (&packages.npm.module, &packages.npm.selector);
     let install = [npm::PROGRAM, "--prefix", folder, "--silent", "install", "--offline"];
     cargo::run(&[&install[..], &[text(module)?, text(selector)?]].concat(), &[])?;
     let script = place.path().join("check.mjs");

@@ -20,6 +20,10 @@ const MODULE: &str = "epitome.node";
 /// The target of the library in browsers.
 const WASM: &str = "wasm32-unknown-unknown";
 
+/// The target whose build keeps the package that selects the native module: the package is the same
+/// for all targets, and a release has it once.
+const SELECTOR: &str = "x86_64-unknown-linux-gnu";
+
 /// A target of the native module.
 struct Platform {
     target: &'static str,
@@ -113,9 +117,23 @@ pub(super) fn build(target: &str, profile: &str, out: &Path) -> anyhow::Result<P
 }
 
 impl Packages {
-    /// All files.
-    pub fn files(&self) -> [&Path; 3] {
-        [&self.wheel, &self.npm.module, &self.npm.selector]
+    /// The packages that are part of a release: only one target keeps the package that selects the
+    /// native module.
+    pub fn released(&self, target: &str) -> Vec<&Path> {
+        let all = [&*self.wheel, &*self.npm.module, &*self.npm.selector];
+        all[..if target == SELECTOR { 3 } else { 2 }].to_vec()
+    }
+
+    /// Deletes what is not part of the release.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be deleted.
+    pub fn leave_released(&self, target: &str) -> anyhow::Result<()> {
+        if target != SELECTOR {
+            fs::remove_file(&self.npm.selector)?;
+        }
+        Ok(())
     }
 }
 
