@@ -33,6 +33,7 @@ mod forgotten;
 mod history;
 mod prune;
 mod restore;
+mod transfer;
 mod watch;
 
 use std::collections::{BTreeSet, HashMap};
@@ -52,6 +53,9 @@ pub(crate) use forgotten::Forgotten;
 pub use history::{HistoryVersion, VersionHistory, VersionReason};
 pub use prune::{ProjectRules, PruneReport, PrunedFile, RetentionRules};
 pub use restore::{RestoreVersion, RestoredVersion, VersionFolder};
+pub use transfer::{
+    ReceivedVersions, StagedVersions, VaultPack, files_of_session, place_here, receive_versions,
+};
 pub use watch::{FolderWatch, Stopper, Wake};
 
 use crate::archive::GcMode;

@@ -10,16 +10,19 @@ use jiff::Timestamp;
 
 use crate::archive::check::{VerifyReport, verify_pack};
 use crate::archive::pack::{Kind, Pack};
-use crate::archive::pack_store::{NewPack, PackReader, PackStore};
+use crate::archive::pack_store::{NewPack, PackBytes, PackReader, PackStore};
 use crate::archive::{
     Archive, Blobs, Generation, Hash, Numbers, PackWriter, SessionBlobs, SessionKey, number_of,
     pack_name,
 };
 use crate::restore::walk;
+use crate::vault::{StagedVersions, VaultPack};
 use epitome_error::{Error, ErrorKind, Result};
 
 /// The maximum length of an imported pack in bytes.
 const LONGEST_PACK: u64 = 8 << 30;
+/// The folder of packs of a vault in an export. No agent has this name.
+const VAULT: &str = "vault";
 /// The maximum number of packs in one import.
 const MOST_PACKS: usize = 100_000;
 
@@ -74,27 +77,43 @@ impl Archive {
     /// `NotFound` if the session has no packs; `Archive` if a folder cannot be listed;
     /// `NoPermission` or `Unreadable` if a pack cannot be read; the errors of `out`.
     pub fn export(&self, key: &SessionKey, out: &mut dyn Write) -> Result<u64> {
+        self.export_with(Some(key), &[], out)
+    }
+
+    /// As [`export`](Archive::export), together with packs of the vault. `None` as the session
+    /// means only these.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`export`](Archive::export); `NotFound` only if there are no packs of the
+    /// vault either.
+    pub fn export_with(
+        &self,
+        key: Option<&SessionKey>,
+        versions: &[VaultPack],
+        out: &mut dyn Write,
+    ) -> Result<u64> {
         let mut names = Vec::new();
-        for key in self.with_parts(key)? {
+        let keys = key.map(|key| self.with_parts(key)).transpose()?.unwrap_or_default();
+        for key in keys {
             let folder = key.folder();
             let numbers = self.numbers(&folder)?.here.into_iter();
             names.extend(numbers.map(|number| pack_name(&folder, number)));
         }
-        if names.is_empty() {
+        if names.is_empty() && versions.is_empty() {
             let what = "the archive holds nothing of this session";
-            let place = self.store().location(&key.folder());
+            let place = self.store().location(&key.map(SessionKey::folder).unwrap_or_default());
             return Err(Error::new(ErrorKind::NotFound, what).at(&place));
         }
         let mut tar = tar::Builder::new(out);
         let packs = names.len() as u64;
         for name in names {
             let pack = self.store().open(&name)?;
-            let mut head = tar::Header::new_ustar();
-            head.set_size(pack.len());
-            head.set_mode(0o600);
-            head.set_mtime(0);
-            let from = PackReader::new(&*pack);
-            tar.append_data(&mut head, name, from).map_err(Error::from)?;
+            append(&mut tar, name, &*pack)?;
+        }
+        for pack in versions {
+            let name = pack_name(&format!("{VAULT}/{}", pack.machine), pack.number);
+            append(&mut tar, name, &*pack.bytes)?;
         }
         tar.into_inner().and_then(Write::flush).map_err(Error::from)?;
         Ok(packs)
@@ -145,6 +164,22 @@ impl Archive {
         when: Timestamp,
         files: &dyn Fn(&Generation) -> Vec<PathBuf>,
     ) -> Result<ImportReport> {
+        self.import_with(from, when, files, None)
+    }
+
+    /// As [`import`](Archive::import). Packs of a vault are not refused but added to `versions`, for
+    /// [`Vault::receive`](crate::vault::Vault::receive).
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`import`](Archive::import) and of [`StagedVersions::add`].
+    pub fn import_with(
+        &self,
+        from: &mut dyn Read,
+        when: Timestamp,
+        files: &dyn Fn(&Generation) -> Vec<PathBuf>,
+        mut versions: Option<&mut StagedVersions>,
+    ) -> Result<ImportReport> {
         let mut tar = tar::Archive::new(from);
         let mut staged: BTreeMap<SessionKey, Vec<Staged>> = BTreeMap::new();
         let mut packs = 0;
@@ -154,6 +189,13 @@ impl Archive {
                 return Err(Error::new(ErrorKind::Refused, "it holds too many packs"));
             }
             packs += 1;
+            if let Some(versions) = versions.as_deref_mut()
+                && let Some((machine, number)) = vault_pack_of(&entry)
+            {
+                let len = entry.size();
+                versions.add(&machine, number, len, &mut entry)?;
+                continue;
+            }
             let pack = self.stage_entry(&mut entry)?;
             staged.entry(pack.generation.key()).or_default().push(pack);
         }
@@ -367,6 +409,27 @@ impl Archive {
             joined.extend(more);
         }
     }
+}
+
+/// Adds a pack to a tar archive. The same pack always gives the same bytes.
+fn append(
+    tar: &mut tar::Builder<&mut dyn Write>,
+    name: String,
+    pack: &dyn PackBytes,
+) -> Result<()> {
+    let mut head = tar::Header::new_ustar();
+    head.set_size(pack.len());
+    head.set_mode(0o600);
+    head.set_mtime(0);
+    tar.append_data(&mut head, name, PackReader::new(pack)).map_err(Error::from)
+}
+
+/// The machine and the number of a pack of a vault in an export; `None` if it is of the archive.
+fn vault_pack_of(entry: &tar::Entry<'_, &mut dyn Read>) -> Option<(String, u64)> {
+    let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+    let (machine, file) = name.strip_prefix(VAULT)?.strip_prefix('/')?.split_once('/')?;
+    let number = number_of(file).filter(|_| entry.header().entry_type().is_file())?;
+    Some((machine.to_owned(), number))
 }
 
 /// Whether one generation begins where the other ends, or both are the same compaction.

@@ -94,7 +94,7 @@ pub(crate) fn deleted(viewer: &Viewer, agent: &str) -> Markup {
     };
     let found = viewer
         .vault
-        .with(&viewer.options, |vault| Ok(deleted_sessions(vault, wanted)))
+        .with(&viewer.options, |vault| Ok(deleted_sessions(&viewer.options.config, vault, wanted)))
         .unwrap_or_default();
     html! {
         @if !found.is_empty() {

@@ -497,6 +497,7 @@ fn history() -> VersionHistory {
         part: None,
         machine: "00000000000000aa".to_owned(),
         path: "/home/dev/.pi/s.jsonl".into(),
+        is_other: false,
         exists: false,
         versions: vec![
             version(0, ChangeName::First, 273_700, 273_700, None),
@@ -511,6 +512,7 @@ fn history() -> VersionHistory {
             version(3, ChangeName::Deleted, 0, -40_000, None),
         ],
         parts: Vec::new(),
+        elsewhere: Vec::new(),
     }
 }
 
@@ -571,6 +573,7 @@ fn deleted_sessions_are_listed_and_lead_to_their_versions() {
         agent: "claude".to_owned(),
         session: id.to_owned(),
         path: format!("/home/dev/.claude/projects/-p/{id}.jsonl").into(),
+        machine: None,
         deleted: format!("2026-11-{day}T12:00:00Z").parse().expect("a time"),
         modified: None,
         bytes: Bytes(12_345),

@@ -226,7 +226,7 @@ impl Worker {
 
     fn deleted(&self) -> Result<Vec<DeletedSession>> {
         let vault = self.app.config.vault()?;
-        Ok(deleted_sessions(&vault, self.app.agent()))
+        Ok(deleted_sessions(&self.app.config, &vault, self.app.agent()))
     }
 
     /// Opens a session in the viewer. The first call starts the viewer.

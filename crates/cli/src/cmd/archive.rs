@@ -2,20 +2,17 @@
 
 mod ls;
 pub mod remote;
+mod transfer;
 
-use std::fs::File;
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args as ClapArgs, Subcommand};
-use epitome::archive::{
-    GcMode, GcReport, Generation, Reason, SessionKey, VerifyReport, collect_garbage,
-};
+use epitome::archive::{GcMode, GcReport, Reason, SessionKey, VerifyReport, collect_garbage};
 use epitome::keep::VaultReport;
-use epitome::storage::{Store, write_new};
-use epitome::{ErrorKind, agents, causes, sentence};
-use epitome_model::{Bytes, Source};
+use epitome::storage::Store;
+use epitome::{ErrorKind, sentence};
+use epitome_model::Bytes;
 use jiff::SignedDuration;
 use serde::Serialize;
 
@@ -34,6 +31,7 @@ Examples:
   epitome archive gc --yes               and move it to the trash
   epitome archive rm 0f3c9a52            move everything archived of one session to the trash
   epitome archive export 0f3c9a52 --out session.tar
+  epitome archive export --vault --out versions.tar   every version that `epitome keep` has
   epitome archive import session.tar
   epitome archive push                   copy what is new to `archive.url`, encrypted
   epitome archive pull                   copy what other machines pushed";
@@ -77,8 +75,11 @@ pub enum Verb {
     /// Write a session's part of the archive to a tar file, for another machine
     Export {
         /// A file, a session id, or its prefix
-        #[arg(value_name = "SESSION")]
-        session: String,
+        #[arg(value_name = "SESSION", required_unless_present = "vault")]
+        session: Option<String>,
+        /// Also write the versions that `epitome keep` has of it; without SESSION: of all sessions
+        #[arg(long)]
+        vault: bool,
         /// Write to a new file instead of standard output
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
@@ -86,7 +87,7 @@ pub enum Verb {
     /// Import an exported part, if it belongs to a session of this machine
     ///
     /// The session has to be on this machine. What is imported is marked: restore asks before it
-    /// uses it.
+    /// uses it. Versions of the vault need no session; they stay those of their machine.
     Import {
         /// The tar file, or `-` for standard input
         #[arg(value_name = "FILE")]
@@ -124,8 +125,10 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
             gc(app, if *yes { GcMode::Remove } else { GcMode::Show }, *grace)
         }
         Verb::Rm { session, yes } => rm(app, session, *yes),
-        Verb::Export { session, out } => export(app, session, out.as_deref()),
-        Verb::Import { file, session } => import(app, file, session.as_deref()),
+        Verb::Export { session, vault, out } => {
+            transfer::export(app, session.as_deref(), *vault, out.as_deref())
+        }
+        Verb::Import { file, session } => transfer::import(app, file, session.as_deref()),
         Verb::Push => remote::push(app),
         Verb::Pull { session } => remote::pull(app, session.as_deref()),
         Verb::Key { verb } => remote::key(app, verb.as_ref()),
@@ -367,57 +370,6 @@ fn parts_of(app: &App, key: &SessionKey) -> Result<Vec<SessionKey>> {
     Ok(parts)
 }
 
-fn export(app: &App, session: &str, out: Option<&Path>) -> Result<()> {
-    let archive = app.config.archive();
-    let key = key_of(app, session)?;
-    // An export without a readable generation fails before anything is written.
-    let keys = archive.with_parts(&key).map_err(Failure::writing)?;
-    let mut generations = Vec::new();
-    for key in &keys {
-        generations.extend(archive.generations(key).map_err(Failure::writing)?.whole);
-    }
-    if generations.is_empty() {
-        return Err(not_in_archive(
-            archive.export(&key, &mut std::io::sink()).err().unwrap_or_else(|| {
-                epitome::Error::from(std::io::Error::other("no generation of it can be read"))
-            }),
-        ));
-    }
-    match out {
-        Some(out) => {
-            let mut packs = 0;
-            write_new(out, |to| {
-                packs = archive.export(&key, to)?;
-                Ok(())
-            })
-            .map_err(Failure::writing)?;
-            let what = count(packs, "generation");
-            let out = text::path(out);
-            app.print(&format!("{BOLD}exported{BOLD:#} {what} to {out}\n"))
-        }
-        None if app.is_terminal() => {
-            Err(Failure::usage("a tar file cannot be printed to a terminal").hint("use --out FILE"))
-        }
-        None => {
-            archive.export(&key, &mut std::io::stdout().lock()).map_err(stdout)?;
-            Ok(())
-        }
-    }
-}
-
-/// The failure of an export to standard output. If the reader closed the output, it is a failure
-/// for which nothing is printed.
-fn stdout(err: epitome::Error) -> Failure {
-    let is_closed = causes(&err).any(|cause| {
-        let io = cause.downcast_ref::<std::io::Error>();
-        io.is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
-    });
-    if is_closed {
-        return Failure::new(Status::Quiet, "quiet", "the output is closed");
-    }
-    Failure::writing(err)
-}
-
 /// The key of a session in the archive. `name` is the beginning of the id of exactly one archived
 /// session, even if its file is gone, or else a path, an id or the beginning of an id of a session
 /// on this machine.
@@ -434,68 +386,4 @@ fn key_of(app: &App, name: &str) -> Result<SessionKey> {
     let path = file(app, name.as_ref())?;
     let session = epitome::storage::load(&path, app.agent())?;
     Ok(epitome::storage::key_of(&session, &path))
-}
-
-#[derive(Serialize)]
-struct Taken {
-    agent: String,
-    id: String,
-    generation: u64,
-    stored_bytes: Bytes,
-}
-
-fn import(app: &App, path: &Path, session: Option<&Path>) -> Result<()> {
-    let archive = app.config.archive();
-    let files = |generation: &Generation| {
-        let mut files = agents::files_of(&app.config.agents, generation);
-        files.extend(session.map(Path::to_owned));
-        files.extend(session.map(agents::companions).into_iter().flatten());
-        files
-    };
-    let now = app.config.now();
-    let report = match path.to_str() {
-        Some("-") => archive.import(&mut std::io::stdin().lock(), now, &files),
-        _ => {
-            let source = epitome::storage::FileSource::open(path)?;
-            debug_assert!(source.len() < u64::MAX, "a file has a length");
-            let file = File::open(path).map_err(|err| {
-                let what = format!("cannot read the file: {}", path.display());
-                Failure::new(Status::Unreadable, "unreadable", what).because(&err)
-            })?;
-            archive.import(&mut BufReader::new(file), now, &files)
-        }
-    };
-    let report = report.map_err(Failure::writing)?;
-    for it in &report.refused {
-        let agent = &it.key.agent;
-        let id = field(&it.key.id);
-        let what = "joins neither the archive nor the session's file: not imported";
-        app.note(&format!("{RED}refused{RED:#}  {agent} {id} #{} {what}", it.number));
-    }
-    if report.added.is_empty() && report.known == 0 {
-        let what =
-            "nothing in it joins the archive or a session of this machine; nothing was imported";
-        return Err(Failure::new(Status::Refused, "refused", what)
-            .hint("copy the session to this machine first, or name its file with --session FILE"));
-    }
-    if app.global.json {
-        return report.added.into_iter().try_for_each(|it| {
-            app.print_json(&Taken {
-                agent: it.key.agent,
-                id: it.key.id,
-                generation: it.number,
-                stored_bytes: it.stored,
-            })
-        });
-    }
-    let mut text = String::new();
-    for it in &report.added {
-        let agent = &it.key.agent;
-        let id = field(&it.key.id);
-        text.push_str(&format!("{agent} {id} #{}, {}\n", it.number, it.stored));
-    }
-    let added = count(report.added.len() as u64, "generation");
-    let known = report.known;
-    text.push_str(&format!("{BOLD}imported{BOLD:#} {added}, {known} were here already\n"));
-    app.print(&text)
 }

@@ -39,9 +39,9 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         return app.print_json(&history);
     }
     let mut text = render(app, &history);
-    for part in &history.parts {
+    for other in history.parts.iter().chain(&history.elsewhere) {
         text.push('\n');
-        text.push_str(&render(app, part));
+        text.push_str(&render(app, other));
     }
     app.page(&text)
 }
@@ -79,7 +79,11 @@ fn render(app: &App, history: &VersionHistory) -> String {
         Some(part) => text::field(part),
         None => format!("{} {}", history.agent, text::field(&history.session)),
     };
-    let state = if history.exists { "" } else { "  (deleted)" };
+    let state = match (history.is_other, history.exists) {
+        (true, _) => format!("  (machine {})", history.machine),
+        (false, true) => String::new(),
+        (false, false) => "  (deleted)".to_owned(),
+    };
     let path = text::path(&history.path);
     let mut text = format!("{BOLD}{name}{BOLD:#}{state}  {DIM}{path}{DIM:#}\n");
     let sides = [Side::Right, Side::Right, Side::Right, Side::Left];

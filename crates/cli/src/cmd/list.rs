@@ -90,7 +90,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
 fn list_deleted(app: &App, args: &Args) -> Result<()> {
     let vault = app.config.vault()?;
     warn_of_damage(app, &vault);
-    let mut found = deleted_sessions(&vault, app.agent());
+    let mut found = deleted_sessions(&app.config, &vault, app.agent());
     let now = app.config.now();
     let since = args.since.map(|age| now.saturating_sub(age)).transpose();
     let since = since.map_err(|err| Failure::usage("--since is too long").because(&err))?;

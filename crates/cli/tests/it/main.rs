@@ -55,5 +55,6 @@ mod simulate;
 mod stopped;
 mod undo;
 mod vault;
+mod vault_elsewhere;
 mod world;
 mod wrap;

@@ -20,6 +20,37 @@ enum Moment {
     Writing(&'static str, u64),
 }
 
+/// An import of versions that is killed adds them or not, and a second one completes it.
+#[test]
+fn a_killed_import_leaves_all_versions_of_a_machine_or_none() {
+    let (first, second) = (World::new(), World::new());
+    let versions = crate::vault::kept(&first);
+    let tar = first.home.join("versions.tar");
+    let tar = tar.to_str().expect("text");
+    assert_eq!(first.status(&["archive", "export", "--vault", "--out", tar]), 0);
+    let import = ["archive", "import", tar];
+    let mut seeded = Seeded::new(11);
+    let home = second.home.join(".local/share/epitome");
+    let mut at_most = 0;
+    for round in 0..ROUNDS / 2 {
+        fs::remove_dir_all(home.join("vault")).ok();
+        let moment = match (round, seeded.below(2)) {
+            (0, _) => Moment::Asked(u64::MAX),
+            (_, 0) => Moment::Writing(".local/share/epitome/vault", seeded.below(100)),
+            (_, _) => Moment::Asked(seeded.below(at_most * 11 / 10)),
+        };
+        let (asked, ended) = kill(start(&second, &import), &second.home, &moment);
+        at_most = if ended { at_most.max(asked) } else { at_most };
+        assert!(!second.run(&["archive", "verify"]).contains("--- status 5"), "round {round}");
+        assert_eq!(second.status(&import), 0, "round {round}: the import after the kill");
+        let out = second.home.join(format!("{round}.jsonl"));
+        let name = out.to_str().expect("text");
+        let restore = ["restore", crate::world::sessions::PI, "--at", "2", "--out", name];
+        assert_eq!(second.status(&restore), 0);
+        same(&fs::read(&out).expect("a version"), &versions[1], "version 2");
+    }
+}
+
 /// Kills a process. Returns the number of checks, and whether it had ended before.
 fn kill(mut child: Child, home: &Path, moment: &Moment) -> (u64, bool) {
     let mut asked = 0;

@@ -9,19 +9,19 @@ use crate::world::sessions::{self, CLAUDE, PI};
 use crate::world::{self, World};
 
 /// Runs a command at a given time, which must succeed.
-fn at(world: &World, time: &str, args: &[&str]) {
+pub fn at(world: &World, time: &str, args: &[&str]) {
     let time = format!("2026-11-20T{time}:00Z");
     let done = world.command(args).env("EPITOME_NOW", time).output().expect("the program runs");
     assert!(done.status.success(), "{args:?}: {done:?}");
 }
 
 /// Where pi keeps the session.
-fn place(world: &World) -> PathBuf {
+pub fn place(world: &World) -> PathBuf {
     world.home.join(format!(".pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_{PI}.jsonl"))
 }
 
 /// A session that was appended to, compacted, rewritten by its agent and deleted.
-fn kept(world: &World) -> Vec<Vec<u8>> {
+pub fn kept(world: &World) -> Vec<Vec<u8>> {
     let path = world.pi(PI, sessions::pi(PI));
     let read = |path: &Path| fs::read(path).expect("a session");
     let keep = ["keep", "--all", "--once"];

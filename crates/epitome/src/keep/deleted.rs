@@ -6,7 +6,9 @@ use epitome_model::Bytes;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{FileKey, Vault, Version};
+use super::{FileKey, Vault, Version, place_here};
+use crate::config::Config;
+use crate::place;
 
 /// A kept session that does not exist any more. Its serde form is the JSON of `epitome list
 /// --deleted --json` (`docs/json.md`), to which members are only added.
@@ -19,7 +21,11 @@ pub struct DeletedSession {
     /// The address at which the session was.
     #[serde(serialize_with = "epitome_model::lossy_path")]
     pub path: PathBuf,
-    /// When the session was first seen to be deleted.
+    /// The other machine that kept the session, if it was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+    /// When the session was first seen to be deleted. If another machine still had it: when it was
+    /// last seen to change there.
     pub deleted: Timestamp,
     /// When the session was last modified before its deletion, if the system said so.
     pub modified: Option<Timestamp>,
@@ -31,31 +37,42 @@ pub struct DeletedSession {
 }
 
 /// The sessions of `agent` (`None`: of all agents) that do not exist any more, those that were
-/// deleted last first. A session that was moved does not count as deleted: it exists at another
-/// place, and is no shorter there. (Gemini CLI gives several files the same id.)
-pub fn deleted_sessions(vault: &Vault, agent: Option<&str>) -> Vec<DeletedSession> {
+/// deleted last first, and those of other machines that were never here. A session that was moved
+/// does not count as deleted: it exists at another place, and is no shorter there. (Gemini CLI
+/// gives several files the same id.)
+pub fn deleted_sessions(
+    config: &Config,
+    vault: &Vault,
+    agent: Option<&str>,
+) -> Vec<DeletedSession> {
     let is_wanted =
         |file: &&FileKey| file.part.is_none() && agent.is_none_or(|agent| agent == file.agent);
+    let files = vault.files().filter(is_wanted);
     let mut found: Vec<DeletedSession> =
-        vault.files().filter(is_wanted).filter_map(|file| deleted(vault, file)).collect();
+        files.filter_map(|file| deleted(config, vault, file)).collect();
     found.sort_by(|one, other| (other.deleted, &one.path).cmp(&(one.deleted, &other.path)));
     found
 }
 
-fn deleted(vault: &Vault, file: &FileKey) -> Option<DeletedSession> {
-    let last = vault.versions(file).next_back().filter(|last| last.is_deleted())?;
+fn deleted(config: &Config, vault: &Vault, file: &FileKey) -> Option<DeletedSession> {
+    let is_other = file.machine != vault.machine();
+    let last = vault.versions(file).next_back().filter(|last| is_other || last.is_deleted())?;
     let content: &Version = vault.versions(file).rev().find(|version| !version.is_deleted())?;
     let is_elsewhere = vault.files().any(|other| {
         (&other.agent, &other.session, &other.part) == (&file.agent, &file.session, &None)
+            && other.machine == vault.machine()
             && vault
                 .versions(other)
                 .next_back()
                 .is_some_and(|last| !last.is_deleted() && last.digest.len >= content.digest.len)
     });
-    (!is_elsewhere).then(|| DeletedSession {
+    let is_here =
+        is_other && place_here(config, vault, file).is_ok_and(|path| place::exists(&path));
+    (!is_elsewhere && !is_here).then(|| DeletedSession {
         agent: file.agent.clone(),
         session: file.session.clone(),
         path: file.path.clone(),
+        machine: is_other.then(|| file.machine.clone()),
         deleted: last.seen,
         modified: content.modified,
         bytes: Bytes(content.digest.len),

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::compacted::compacted_versions;
-use super::{Cause, Change, ChangeName, FileKey, Vault, Version};
+use super::{Cause, Change, ChangeName, FileKey, Vault, Version, place_here};
 use crate::archive::{Digest, Generation, Hash, SessionKey};
 use crate::config::Config;
 use crate::error::Result;
@@ -30,13 +30,20 @@ pub struct VersionHistory {
     /// The address of the file: a path, or `DATABASE#ID`.
     #[serde(serialize_with = "epitome_model::lossy_path")]
     pub path: PathBuf,
-    /// Whether there is something at the address `path` now.
+    /// Whether another machine kept the file, from which the versions came.
+    #[serde(rename = "other_machine", skip_serializing_if = "std::ops::Not::not")]
+    pub is_other: bool,
+    /// Whether there is something at the address `path` now; if another machine kept the file, at
+    /// the same place of this one.
     pub exists: bool,
     /// The versions, the oldest first.
     pub versions: Vec<HistoryVersion>,
     /// The files that belong to the session, such as those of its sub-agents.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<VersionHistory>,
+    /// What other machines have kept of the session, if this is its own file.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub elsewhere: Vec<VersionHistory>,
 }
 
 /// A version of a file.
@@ -154,6 +161,13 @@ impl VersionHistory {
             for part in parts {
                 history.parts.push(VersionHistory::read_file(config, vault, part)?);
             }
+            let elsewhere = vault.files().filter(|it| {
+                it.machine != file.machine
+                    && (&it.agent, &it.session, &it.part) == (&file.agent, &file.session, &None)
+            });
+            for other in elsewhere {
+                history.elsewhere.push(VersionHistory::read_file(config, vault, other)?);
+            }
         }
         Ok(history)
     }
@@ -177,9 +191,11 @@ impl VersionHistory {
             part: file.part.clone(),
             machine: file.machine.clone(),
             path: file.path.clone(),
-            exists: place::exists(&file.path),
+            is_other: file.machine != vault.machine(),
+            exists: place_here(config, vault, file).is_ok_and(|path| place::exists(&path)),
             versions,
             parts: Vec::new(),
+            elsewhere: Vec::new(),
         })
     }
 }

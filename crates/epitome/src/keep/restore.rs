@@ -9,7 +9,7 @@ use epitome_store::compressed;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{Cause, FileKey, Vault};
+use super::{Cause, FileKey, Vault, place_here};
 use crate::archive::Hash;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
@@ -80,6 +80,9 @@ impl VersionFolder {
 
 /// A file that is restored, and its proved content.
 struct Target {
+    /// The kept file that has the version.
+    from: FileKey,
+    /// The file of this machine that gets it: the same one, unless another machine has kept it.
     file: FileKey,
     number: u64,
     content: FileSource,
@@ -93,10 +96,12 @@ impl RestoreVersion<'_> {
     /// # Errors
     ///
     /// `NotArchived` if there is no such version; `NotFound` if the file was deleted in it;
-    /// `Archive` if a part of it is missing or damaged.
-    pub fn plan(&self, vault: &Vault) -> Result<RestoredVersion> {
+    /// `Archive` if a part of it is missing or damaged; `Unsupported` if another machine kept it at
+    /// a place that this one does not have.
+    pub fn plan(&self, config: &Config, vault: &Vault) -> Result<RestoredVersion> {
         let mut targets = self.targets(vault)?;
         for target in &mut targets {
+            target.move_here(config, vault)?;
             target.report.dry_run = true;
             if let Ok(present) = target.present() {
                 target.report.unchanged = is_same(&present, &target.content)?;
@@ -131,15 +136,15 @@ impl RestoreVersion<'_> {
         let own = self.file.path.parent().unwrap_or(Path::new(""));
         let mut session = None;
         for target in self.targets(vault)? {
-            let name = match target.file.path.strip_prefix(own) {
-                _ if rows::split(&target.file.path).is_some() => None,
+            let name = match target.from.path.strip_prefix(own) {
+                _ if rows::split(&target.from.path).is_some() => None,
                 Ok(name) => Some(name.to_owned()),
                 Err(_) => None,
             };
             let name = match (name, &session) {
                 (Some(name), _) => name,
                 // Rows are read like a file of that kind.
-                (None, None) => PathBuf::from(format!("{}.jsonl", target.file.session)),
+                (None, None) => PathBuf::from(format!("{}.jsonl", target.from.session)),
                 (None, Some(_)) => continue,
             };
             let path = folder.path().join(name);
@@ -163,8 +168,12 @@ impl RestoreVersion<'_> {
     /// sessions at this place cannot be written in this way; the errors of replacing. The session
     /// is unchanged then.
     pub fn run(&self, config: &Config, vault: &mut Vault) -> Result<RestoredVersion> {
+        if vault.machine().is_empty() {
+            *vault = config.create_vault()?;
+        }
         let mut targets = self.targets(vault)?;
-        for target in &targets {
+        for target in &mut targets {
+            target.move_here(config, vault)?;
             target.check_place()?;
         }
         keep_present(config, vault, &mut targets)?;
@@ -242,7 +251,16 @@ impl Target {
             parts: Vec::new(),
         };
         let place = Place::parse(&file.path);
-        Ok(Target { file: file.clone(), number, content, place, report })
+        Ok(Target { from: file.clone(), file: file.clone(), number, content, place, report })
+    }
+
+    /// Makes the target a file of this machine.
+    fn move_here(&mut self, config: &Config, vault: &Vault) -> Result<()> {
+        let path = place_here(config, vault, &self.from)?;
+        self.place = Place::parse(&path);
+        self.report.path.clone_from(&path);
+        self.file = FileKey { machine: vault.machine().to_owned(), path, ..self.from.clone() };
+        Ok(())
     }
 
     /// Whether there is something to replace.
@@ -283,7 +301,7 @@ impl Target {
                 .map_err(|err| Error::writing(err, "the folder of the session", folder))?;
         }
         write_new(path, |out| copy(&self.content, 0..self.content.len(), out))?;
-        if let Some(modified) = vault.version(&self.file, self.number)?.modified {
+        if let Some(modified) = vault.version(&self.from, self.number)?.modified {
             // Agents sort sessions by this time. An error is ignored: the content is restored
             // anyway.
             let file = regular::open_with(fs::OpenOptions::new().append(true), path);
@@ -367,7 +385,10 @@ fn record<'t>(
                 batch.put_snapshot(&target.file, &place.open()?, None)?
             }
         };
-        batch.set_cause(&target.file, Cause::Restored(target.number));
+        // The number of a version of another machine says nothing here.
+        if target.from == target.file {
+            batch.set_cause(&target.file, Cause::Restored(target.number));
+        }
     }
     batch.commit().map(drop)
 }

@@ -136,7 +136,7 @@ fn a_deleted_session_is_listed_also_if_a_shorter_file_has_its_id() {
     fs::remove_file(&path).expect("a session");
     keeper.scan().expect("a scan");
     let paths = |keeper: &Keeper<'_>| -> Vec<PathBuf> {
-        deleted_sessions(keeper.vault(), None).into_iter().map(|it| it.path).collect()
+        deleted_sessions(&config, keeper.vault(), None).into_iter().map(|it| it.path).collect()
     };
     assert_eq!(paths(&keeper), std::slice::from_ref(&path));
     assert_eq!(kept(&config, &path).path, path);

@@ -128,13 +128,21 @@ impl PieceWriter {
     ///
     /// `Disk` or `NoPermission` if the pack cannot be written, `Unsupported` if the store replaces
     /// no packs. The old pack is then unchanged, except if only flushing its folder failed.
-    pub fn replace(mut self, name: &str) -> Result<()> {
+    pub fn replace(self, name: &str) -> Result<()> {
+        self.complete()?.replace(name)
+    }
+
+    /// Completes the pack without giving it a name: it is deleted when the result is dropped.
+    ///
+    /// # Errors
+    ///
+    /// `Disk` or `NoPermission` if the pack cannot be written.
+    pub fn complete(mut self) -> Result<Box<dyn NewPack>> {
         let ending = pack::ending(&mut self.entries, self.at);
         self.write(&ending)?;
         let PieceWriter { out, folder, .. } = self;
         let pack = out.into_inner();
-        let pack = pack.map_err(|err| Error::writing(err.into_error(), "the archive", &folder))?;
-        pack.replace(name)
+        pack.map_err(|err| Error::writing(err.into_error(), "the archive", &folder))
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {

@@ -89,12 +89,8 @@ impl Vault {
     /// chunks in the lists of the packs. True if the file was never kept.
     fn is_last_intact(&mut self, file: &FileKey) -> bool {
         let Some(last) = self.last_content(file) else { return true };
-        let is_listed = self.segments(file, last).is_ok_and(|segments| {
-            let mut chunks = segments.iter().flat_map(|segment| &segment.chunks);
-            chunks.all(|chunk| self.index.has_chunk(&file.machine, chunk))
-        });
         let number = last.number;
-        if !is_listed {
+        if !self.is_listed(file, last) {
             self.proved.remove(file);
             return false;
         }

@@ -162,6 +162,19 @@ impl<'v> Merge<'v> {
         Ok(Merge { vault, packs, pieces, written: HashSet::new(), elsewhere })
     }
 
+    /// The chunks in the packs that are merged.
+    pub fn chunks(&self) -> HashSet<Hash> {
+        let entries = self.packs.iter().flat_map(|(_, pack)| pack.entries());
+        entries.filter(|entry| entry.kind == Kind::Chunk).map(|entry| entry.hash).collect()
+    }
+
+    /// Has these chunks written if they are needed, although packs that stay list them.
+    pub fn write_again(&mut self, lost: impl IntoIterator<Item = Hash>) {
+        for chunk in lost {
+            self.elsewhere.remove(&chunk);
+        }
+    }
+
     /// The versions in the packs that are merged.
     pub fn versions(&self) -> PackVersions {
         let numbers: BTreeSet<u64> = self.packs.iter().map(|(number, _)| *number).collect();

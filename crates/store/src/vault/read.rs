@@ -8,6 +8,7 @@ use super::index::PackId;
 use super::version::Content;
 use super::{FileKey, Vault, Version};
 use crate::archive::pack::{Kind, Pack};
+use crate::archive::pieces::PieceWriter;
 use crate::archive::{Digest, Hash, pack_name};
 use crate::source::FileSource;
 use epitome_error::{Error, ErrorKind, Result};
@@ -224,6 +225,28 @@ impl<'v> ChunkReader<'v> {
     fn missing(&self, hash: &Hash) -> Error {
         let what = format!("the vault does not have the chunk {hash}");
         Error::new(ErrorKind::Archive, what).at(&self.vault.store.location(""))
+    }
+
+    /// Adds a chunk, checked against its hash, to a pack as it is stored.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`chunk`](ChunkReader::chunk); `Disk` if it cannot be written.
+    pub fn copy(&self, hash: &Hash, pieces: &mut PieceWriter) -> Result<()> {
+        let mut first = None;
+        for id in self.vault.index.packs_with(self.machine, hash) {
+            let copied = self.with_pack(&id, |pack| {
+                let entry = pack.find(Kind::Chunk, hash);
+                let entry = entry.ok_or_else(|| self.missing(hash))?;
+                pack.raw(entry)?;
+                pieces.copy(pack, entry, &[])
+            });
+            match copied.and_then(|copied| copied) {
+                Ok(()) => return Ok(()),
+                Err(err) => first = first.or(Some(err)),
+            }
+        }
+        Err(first.unwrap_or_else(|| self.missing(hash)))
     }
 
     fn chunk_in(&self, id: &PackId, hash: &Hash) -> Result<Vec<u8>> {

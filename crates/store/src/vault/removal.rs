@@ -277,7 +277,7 @@ impl Vault {
 
 /// Gives content of their own to those versions of a file that are made of versions which are not
 /// in the list.
-fn stand_alone(merge: &mut Merge<'_>, listed: &mut FileVersions) -> Result<(), Failed> {
+pub(super) fn stand_alone(merge: &mut Merge<'_>, listed: &mut FileVersions) -> Result<(), Failed> {
     let numbers: BTreeSet<u64> = listed.versions.iter().map(|it| it.number).collect();
     let is_broken =
         |version: &Version| version.content.base().is_some_and(|of| !numbers.contains(&of));

@@ -12,6 +12,7 @@ use crate::archive::pack_name;
 use crate::step::fault;
 
 mod histories;
+mod transfers;
 
 const MACHINE: &str = "00000000000000aa";
 

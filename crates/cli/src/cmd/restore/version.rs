@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use epitome::keep::{FileKey, RestoreVersion, RestoredVersion, Vault};
+use epitome::keep::{FileKey, RestoreVersion, RestoredVersion, Vault, files_of_session};
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{SpanRelativeTo, Timestamp};
@@ -20,24 +20,44 @@ pub fn run(app: &App, args: &Args, session: &OsStr, at: &str) -> Result<()> {
     let mut vault = app.config.vault()?;
     warn_of_damage(app, &vault);
     let file = kept_file(&vault, &app.config, session, app.agent())?;
+    let (file, at) = file_and_version(&vault, file, at)?;
     let number = number_at(app, &vault, &file, at)?;
     let restore = RestoreVersion { file: &file, number, force: args.force };
     app.check_output_has_reader()?;
     let report = match &args.out {
-        _ if args.dry_run => restore.plan(&vault)?,
+        _ if args.dry_run => restore.plan(&app.config, &vault)?,
         Some(out) => restore.write_copy(&vault, out)?,
         None => {
             // A version that cannot be restored is an error before the question.
-            restore.plan(&vault)?;
-            let name = text::path(&file.path);
+            let plan = restore.plan(&app.config, &vault)?;
+            let name = text::path(&plan.path);
             let question = format!("Version {number} of {name} replaces what is there now. Go on?");
-            if file.path.exists() {
+            if plan.path.exists() {
                 ask_to_continue(app, args.yes, &question)?;
             }
             restore.run(&app.config, &mut vault)?
         }
     };
     if app.global.json { app.print_json(&report) } else { app.page(&render(&report)) }
+}
+
+/// The file that a version is of: `00aa/3` is version 3 of the machine whose name begins with
+/// `00aa`.
+fn file_and_version<'a>(vault: &Vault, file: FileKey, at: &'a str) -> Result<(FileKey, &'a str)> {
+    let Some((machine, at)) = at.split_once('/') else { return Ok((file, at)) };
+    let same = files_of_session(vault, &file).into_iter().filter(|it| it.part == file.part);
+    let found: Vec<FileKey> = same.filter(|it| it.machine.starts_with(machine)).collect();
+    match &found[..] {
+        [one] => Ok((one.clone(), at)),
+        _ => {
+            let machine = text::field(machine);
+            let what = match found.len() {
+                0 => format!("no machine `{machine}` has kept this session"),
+                many => format!("`{machine}` means {many} files of this session"),
+            };
+            Err(Failure::usage(what).hint("`epitome history SESSION` names the machines"))
+        }
+    }
 }
 
 /// The number of the version that is meant by a number or a time.

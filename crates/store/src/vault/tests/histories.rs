@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::archive::pack::Pack;
-use crate::archive::pack_store::{FolderName, NewPack, PackBytes, PackFacts};
+use crate::archive::pack_store::{FolderName, NewPack, PackBytes, PackFacts, PackReader};
 use crate::forgotten::ForgottenText;
 use crate::store::disk::GcMode;
 use epitome_model::Bytes;
@@ -52,6 +52,9 @@ enum Step {
     Forget(Option<usize>),
     /// The keeper is started again.
     Restart,
+    /// Another machine receives all packs, or those made for all files. It is killed before this
+    /// write, and then does so again.
+    Send(bool, Option<usize>),
     /// Another keeper scans, between the reads and the writes of this one.
     TwoScan,
 }
@@ -75,6 +78,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => (2..4_usize, killed()).prop_map(|(many, killed)| Step::Merge(many, killed)),
         1 => Just(Step::Restart),
         1 => Just(Step::TwoScan),
+        2 => (any::<bool>(), killed()).prop_map(|(all, killed)| Step::Send(all, killed)),
     ];
     proptest::collection::vec(step, 1..40)
 }
@@ -101,6 +105,9 @@ struct Fake {
     vault: Vault,
     /// The contents that were recorded, by the name of the file.
     seen: BTreeMap<&'static str, Vec<Seen>>,
+    /// Another machine, and what it must have: contents by the file and the number.
+    other: Killable,
+    sent: BTreeMap<(usize, u64), Option<Vec<u8>>>,
 }
 
 /// A version that was recorded.
@@ -124,7 +131,8 @@ impl Fake {
         let folder = tempfile::tempdir().expect("a folder");
         let store = Killable::default();
         let vault = store.vault();
-        Fake { folder, store, vault, seen: BTreeMap::new() }
+        let (seen, sent) = (BTreeMap::new(), BTreeMap::new());
+        Fake { folder, store, vault, seen, other: Killable::default(), sent }
     }
 
     fn path(&self, file: usize) -> PathBuf {
@@ -192,6 +200,7 @@ impl Fake {
             | Step::RemoveFile(..)
             | Step::Forget(_)
             | Step::Restart
+            | Step::Send(..)
             | Step::TwoScan => {}
         }
     }
@@ -228,6 +237,7 @@ impl Fake {
                 self.start_again_if_killed();
             }
             Step::Restart => self.vault = self.store.vault(),
+            Step::Send(all, killed) => self.send(all, killed),
             Step::TwoScan => {
                 let mut other = self.store.vault();
                 let stale = {
@@ -326,6 +336,62 @@ impl Fake {
             if last != content {
                 seen.push(Seen { content, state: State::Kept });
             }
+        }
+    }
+
+    /// Sends what the vault has to another machine. What that has stays as it is.
+    fn send(&mut self, all: bool, killed: Option<usize>) {
+        let keys: Vec<FileKey> = (0..NAMES.len()).map(|file| self.key(file)).collect();
+        for killed in [killed, None] {
+            let packs = match all {
+                true => self.vault.open_packs().expect("packs"),
+                false => {
+                    let files = keys.iter().cloned().collect();
+                    let (packs, missing) = self.vault.packs_of_files(&files).expect("packs");
+                    assert_eq!(missing, 0);
+                    packs
+                }
+            };
+            self.other.kill_before(killed);
+            let received = self.receive(&packs);
+            assert!(received.is_ok() || self.other.is_killed(), "{received:?}");
+            self.other.kill_before(None);
+            self.check_sent();
+        }
+        for (file, key) in keys.iter().enumerate() {
+            for version in self.vault.versions(key) {
+                let content = read(&self.vault, key, version.number).ok();
+                self.sent.entry((file, version.number)).or_insert(content);
+            }
+        }
+        self.check_sent();
+        let packs = self.vault.open_packs().expect("packs");
+        let again = self.receive(&packs).expect("received");
+        assert_eq!(again.added, [], "nothing is added twice");
+    }
+
+    fn receive(&self, packs: &[VaultPack]) -> Result<ReceivedVersions> {
+        let mut vault = self.other_vault();
+        let mut staged = StagedVersions::in_store(Arc::new(self.other.clone()));
+        for pack in packs {
+            let reader = &mut PackReader::new(&*pack.bytes);
+            staged.add(&pack.machine, pack.number, pack.bytes.len(), reader)?;
+        }
+        vault.receive(staged, &|_| true)
+    }
+
+    fn other_vault(&self) -> Vault {
+        let store = Arc::new(self.other.clone());
+        Vault::in_store(store, "00000000000000bb".into(), None).expect("a vault")
+    }
+
+    fn check_sent(&self) {
+        let vault = self.other_vault();
+        assert_eq!(vault.damaged().count(), 0);
+        for ((file, number), expect) in &self.sent {
+            let found = read(&vault, &self.key(*file), *number).ok();
+            assert!(vault.version(&self.key(*file), *number).is_ok());
+            assert!(found == *expect, "version {number} of {} is another one", NAMES[*file]);
         }
     }
 

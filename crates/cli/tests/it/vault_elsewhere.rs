@@ -1,0 +1,101 @@
+//! Versions on a second machine: exported and imported.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::vault::{at, kept, place};
+use crate::world::World;
+use crate::world::sessions::{self, PI};
+
+/// Exports from `world` to a new file.
+fn export(world: &World, name: &str, args: &[&str]) -> PathBuf {
+    let tar = world.home.join(name);
+    let out = ["--out", tar.to_str().expect("text")];
+    let exported = world.run(&[&["archive", "export"], args, &out[..]].concat());
+    assert!(exported.ends_with("--- status 0\n"), "{exported}");
+    tar
+}
+
+fn import(world: &World, tar: &std::path::Path) -> String {
+    world.run(&["archive", "import", tar.to_str().expect("text")])
+}
+
+/// Checks that each version of another machine comes back on this one, in the agent's own place.
+fn check(world: &World, versions: &[Vec<u8>]) {
+    let path = place(world);
+    for (n, expect) in versions.iter().enumerate() {
+        let number = (n + 1).to_string();
+        let out = world.home.join(format!("v{number}.jsonl"));
+        let name = out.to_str().expect("text");
+        assert_eq!(world.status(&["restore", PI, "--at", &number, "--out", name]), 0);
+        assert_eq!(&fs::read(&out).expect("a version"), expect, "version {number}");
+    }
+    let restored = world.run(&["restore", PI, "--at", "2", "--yes"]);
+    assert!(restored.ends_with("--- status 0\n"), "{restored}");
+    assert_eq!(fs::read(&path).expect("a session"), versions[1]);
+}
+
+#[test]
+fn every_version_of_a_machine_comes_back_on_an_empty_one() {
+    let (first, second) = (World::new(), World::new());
+    let versions = kept(&first);
+    let tar = export(&first, "versions.tar", &["--vault"]);
+    let imported = import(&second, &tar);
+    assert!(imported.contains(&format!("pi {PI}: 5 versions of machine ")), "{imported}");
+    assert!(imported.contains("imported 5 versions, 0 were here already"), "{imported}");
+    let deleted = second.json(&["list", "--deleted", "--json"]);
+    assert_eq!((&deleted[0]["session"], &deleted[0]["version"]), (&PI.into(), &4.into()));
+    let history = second.run(&["history", PI]);
+    assert!(history.contains("(machine "), "{history}");
+    assert!(second.run(&["archive", "verify"]).contains("all bytes match their hashes"));
+    check(&second, &versions);
+    let again = import(&second, &tar);
+    assert!(again.contains("imported 0 versions, 5 were here already"), "{again}");
+    // The session is now here as well, with a version of its own.
+    at(&second, "11:00", &["keep", "--all", "--once"]);
+    let history = second.json(&["history", PI, "--json"]);
+    assert_eq!(history[0]["versions"].as_array().map(Vec::len), Some(1));
+    let other = &history[0]["elsewhere"][0];
+    assert_eq!(other["versions"].as_array().map(Vec::len), Some(5));
+    assert_eq!(other["other_machine"], true);
+    let machine = other["machine"].as_str().expect("a machine");
+    assert_eq!(
+        second.status(&["restore", PI, "--at", &format!("{}/1", &machine[..4]), "--yes"]),
+        0
+    );
+    assert_eq!(fs::read(place(&second)).expect("a session"), versions[0]);
+    // What was there before is kept under this machine's name.
+    assert_eq!(second.status(&["restore", PI, "--at", "1", "--yes"]), 0);
+    assert_eq!(fs::read(place(&second)).expect("a session"), versions[1]);
+    assert_eq!(second.json(&["list", "--deleted", "--json"]), Vec::<serde_json::Value>::new());
+}
+
+#[test]
+fn a_session_is_exported_with_its_versions_alone() {
+    let (first, second) = (World::new(), World::new());
+    first.claude(sessions::CLAUDE, sessions::claude(sessions::CLAUDE));
+    let versions = kept(&first);
+    let tar = export(&first, "session.tar", &[PI, "--vault"]);
+    let imported = import(&second, &tar);
+    assert!(imported.contains("imported 5 versions, 0 were here already"), "{imported}");
+    assert!(imported.contains("joins neither the archive nor the session's file"), "{imported}");
+    assert_eq!(second.status(&["history", sessions::CLAUDE]), 3);
+    check(&second, &versions);
+    // Now the session is here, and what a compaction had removed joins it.
+    let again = import(&second, &tar);
+    assert!(again.contains("imported 1 generation, 0 were here already"), "{again}");
+    let refused = second.run(&["archive", "export", sessions::CLAUDE, "--vault"]);
+    assert!(refused.contains("no version of"), "{refused}");
+}
+
+#[test]
+fn what_was_forgotten_is_not_imported_again() {
+    let (first, second) = (World::new(), World::new());
+    kept(&first);
+    let tar = export(&first, "versions.tar", &["--vault"]);
+    import(&second, &tar);
+    assert_eq!(second.status(&["forget", PI, "--yes"]), 0);
+    let again = import(&second, &tar);
+    assert!(again.contains("5 versions of sessions that were forgotten here"), "{again}");
+    assert_eq!(second.status(&["history", PI]), 3);
+}

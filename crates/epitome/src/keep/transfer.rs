@@ -1,0 +1,105 @@
+//! Versions go to other machines and come from them.
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+
+use epitome_agents::find_agent;
+pub use epitome_store::vault::{ReceivedVersions, StagedVersions, VaultPack};
+
+use super::{FileKey, Forgotten, Vault};
+use crate::config::Config;
+use crate::error::{Error, ErrorKind, Result};
+
+/// All kept files of the session that `file` is of, on all machines.
+pub fn files_of_session(vault: &Vault, file: &FileKey) -> BTreeSet<FileKey> {
+    let is_of = |it: &&FileKey| (&it.agent, &it.session) == (&file.agent, &file.session);
+    vault.files().filter(is_of).cloned().collect()
+}
+
+/// Adds versions from elsewhere to the vault, which is made if there is none. Sessions that were
+/// forgotten here are left out.
+///
+/// # Errors
+///
+/// The errors of [`Vault::receive`]; `Disk` or `NoPermission` if the vault cannot be made.
+pub fn receive_versions(config: &Config, staged: StagedVersions) -> Result<ReceivedVersions> {
+    let mut vault = config.create_vault()?;
+    let forgotten = Forgotten::read(config)?;
+    let own = vault.machine().to_owned();
+    let known: BTreeSet<FileKey> =
+        vault.files().filter(|file| file.machine == own).cloned().collect();
+    vault.receive(staged, &|file| {
+        // Versions of this machine are restored to the path that they name, so it must be one of
+        // the agent's.
+        let is_safe = file.machine != own || known.contains(file) || is_in_place(config, file);
+        is_safe && !forgotten.has(&file.agent, &file.session)
+    })
+}
+
+/// Whether the path of a kept file is in the folder of its agent.
+fn is_in_place(config: &Config, file: &FileKey) -> bool {
+    let folder = find_agent(&file.agent).map(|agent| agent.folder(&config.agents));
+    is_plain(&file.path) && folder.is_some_and(|folder| file.path.starts_with(folder))
+}
+
+/// Whether a path has no `..`.
+fn is_plain(path: &Path) -> bool {
+    path.components().all(|part| part != Component::ParentDir)
+}
+
+/// Where a kept file is on this machine, or would be. For a file of another machine, that is the
+/// same place in the folder in which its agent keeps sessions here.
+///
+/// # Errors
+///
+/// `Unsupported` if a file of another machine was not in such a folder there.
+pub fn place_here(config: &Config, vault: &Vault, file: &FileKey) -> Result<PathBuf> {
+    if file.machine == vault.machine() || is_in_place(config, file) {
+        return Ok(file.path.clone());
+    }
+    let folder = find_agent(&file.agent).map(|agent| agent.folder(&config.agents));
+    let rest = folder.as_deref().and_then(|folder| below(folder, &config.agents.home, &file.path));
+    match (folder, rest) {
+        (Some(folder), Some(rest)) => Ok(folder.join(rest)),
+        (Some(_), None) | (None, _) => {
+            let what = "another machine kept this where its agent keeps no sessions here";
+            Err(Error::new(ErrorKind::Unsupported, what)
+                .at(&file.path)
+                .with_hint("`--out FILE` writes the version to a file"))
+        }
+    }
+}
+
+/// The rest of a path of another machine behind the folder of an agent, which is `folder` here:
+/// `/home/me/.claude/projects` here is `/Users/me/.claude/projects` there.
+fn below(folder: &Path, home: &Path, path: &Path) -> Option<PathBuf> {
+    let tail = folder.strip_prefix(home).ok().filter(|tail| !tail.as_os_str().is_empty())?;
+    let mut at = path;
+    while let Some(parent) = at.parent() {
+        if at.ends_with(tail) {
+            let rest = path.strip_prefix(at).ok()?;
+            return is_plain(rest).then(|| rest.to_owned());
+        }
+        at = parent;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_of_another_machine_has_its_place_here() {
+        let folder = Path::new("/home/me/.claude");
+        let rest = |path: &str| below(folder, Path::new("/home/me"), Path::new(path));
+        assert_eq!(
+            rest("/Users/x/.claude/projects/-p/1.jsonl"),
+            Some("projects/-p/1.jsonl".into())
+        );
+        for other in ["/Users/x/claude/1.jsonl", "/etc/passwd", "/x/.claude/../../etc/passwd"] {
+            assert_eq!(rest(other), None, "{other}");
+        }
+        assert_eq!(below(Path::new("/srv/claude"), Path::new("/home/me"), folder), None);
+    }
+}
