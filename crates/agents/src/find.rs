@@ -69,6 +69,10 @@ pub fn folders(environment: &Environment) -> Vec<PathBuf> {
 /// The session that a user means by a path, by an id or its beginning, or by the beginning of a
 /// file's name.
 pub fn find_session(environment: &Environment, text: &str, agent: Option<&str>) -> SessionMatch {
+    // A blank text, such as an unset variable, is the beginning of every id.
+    if text.trim().is_empty() {
+        return SessionMatch::Nothing;
+    }
     let path = Path::new(text);
     if is_database(path) {
         return in_named_database(path, "");
@@ -339,6 +343,18 @@ mod tests {
             path.to_string_lossy().into_owned()
         };
         companions(&session).into_iter().map(relative).collect()
+    }
+
+    #[test]
+    fn a_blank_text_means_no_session() {
+        let home = tempfile::tempdir().expect("a folder");
+        let session = home.path().join(".claude/projects/-p/0f3c9a52.jsonl");
+        fs::create_dir_all(session.parent().expect("a folder")).expect("a folder");
+        fs::write(&session, "{}\n").expect("a session");
+        let environment = Environment::from_home(home.path());
+        let find = |text: &str| find_session(&environment, text, None);
+        assert_eq!([find(""), find(" ")], [SessionMatch::Nothing, SessionMatch::Nothing]);
+        assert_eq!(find("0f3c"), SessionMatch::File(session));
     }
 
     #[test]

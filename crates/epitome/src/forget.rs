@@ -27,8 +27,8 @@
 //!
 //! # Absent
 //!
-//! - Copies elsewhere: the archive in object storage, backups, snapshots, and blocks of a disk that
-//!   no file uses any more.
+//! - Copies elsewhere: backups, snapshots, and blocks of a disk that no file uses any more. Those
+//!   in object storage are named by [`ForgetReport::copies`], and `epitome::remote` deletes them.
 
 mod home;
 mod session;
@@ -36,6 +36,8 @@ mod text;
 
 use epitome_model::Bytes;
 use serde::Serialize;
+
+use crate::archive::{Hash, SessionKey};
 
 pub use session::{ForgetSession, SessionChoice};
 pub use text::ForgetText;
@@ -51,6 +53,19 @@ pub struct ForgetReport {
     pub proof: Option<Proof>,
     /// Whether this is only what would be done.
     pub dry_run: bool,
+    /// Packs of the archive that go, of which there may be copies elsewhere.
+    #[serde(skip)]
+    pub copies: Vec<ForgottenCopy>,
+}
+
+/// A pack of the archive of compactions, or all of a session, of which there may be copies in
+/// object storage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForgottenCopy {
+    /// The session that it is of.
+    pub session: SessionKey,
+    /// The hash of the pack; `None` for all packs of the session.
+    pub blake3: Option<Hash>,
 }
 
 /// A place that has something which is to be forgotten.

@@ -75,6 +75,8 @@ const RESCAN: Duration = Duration::from_mins(10);
 const POLL: Duration = Duration::from_secs(30);
 /// The time between two applications of the rules for what is kept.
 const PRUNE: Duration = Duration::from_hours(24);
+/// With so many packs, they are merged even while files change all the time.
+const MANY_PACKS: usize = 512;
 /// The time after which a file that was being written is read again.
 const SOON: Duration = Duration::from_secs(2);
 
@@ -127,9 +129,9 @@ pub struct ScanReport {
     pub pruned: Option<PruneReport>,
 }
 
-/// A version that was added, or would be added.
+/// A kept file, as reports name it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct KeptVersion {
+pub struct KeptFile {
     /// The name of the agent.
     pub agent: String,
     /// The id of the session.
@@ -140,6 +142,25 @@ pub struct KeptVersion {
     /// The address of the file.
     #[serde(serialize_with = "epitome_model::lossy_path")]
     pub path: PathBuf,
+}
+
+impl From<&FileKey> for KeptFile {
+    fn from(file: &FileKey) -> KeptFile {
+        KeptFile {
+            agent: file.agent.clone(),
+            session: file.session.clone(),
+            part: file.part.clone(),
+            path: file.path.clone(),
+        }
+    }
+}
+
+/// A version that was added, or would be added.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct KeptVersion {
+    /// The file.
+    #[serde(flatten)]
+    pub file: KeptFile,
     /// The number of the version.
     pub version: u64,
     /// What changed.
@@ -260,7 +281,7 @@ impl<'a> Keeper<'a> {
     ///
     /// The errors of [`RetentionRules::prune`].
     pub fn prune_if_due(&mut self) -> Result<Option<PruneReport>> {
-        let rules = self.rules.without_projects();
+        let rules = self.rules.for_keeper();
         if rules.is_empty() || self.pruned.is_some_and(|at| at.elapsed() < PRUNE) {
             return Ok(None);
         }
@@ -281,13 +302,19 @@ impl<'a> Keeper<'a> {
     /// `Disk` or `NoPermission` if the vault cannot be written; `Archive` if it cannot be listed. A
     /// file that cannot be read is not an error: the report names it.
     pub fn scan(&mut self) -> Result<ScanReport> {
+        let report = self.scan_all()?;
+        self.vault.merge()?;
+        Ok(report)
+    }
+
+    /// As [`scan`](Keeper::scan), without merging packs.
+    fn scan_all(&mut self) -> Result<ScanReport> {
         for _ in 0..ATTEMPTS {
             let (candidates, mut report) = self.candidates(self.agent);
             let deleted = self.deleted(&candidates, &report.unread);
             let is_kept = self.keep(&candidates, &deleted, &mut report)?;
             self.listed = candidates.into_iter().map(|it| (it.path.clone(), it)).collect();
             if is_kept {
-                self.vault.merge()?;
                 return Ok(report);
             }
         }
@@ -302,6 +329,13 @@ impl<'a> Keeper<'a> {
     ///
     /// The errors of [`scan`](Keeper::scan).
     pub fn scan_changed(&mut self, paths: &BTreeSet<PathBuf>) -> Result<ScanReport> {
+        let report = self.scan_paths(paths)?;
+        self.vault.merge()?;
+        Ok(report)
+    }
+
+    /// As [`scan_changed`](Keeper::scan_changed), without merging packs.
+    fn scan_paths(&mut self, paths: &BTreeSet<PathBuf>) -> Result<ScanReport> {
         for _ in 0..ATTEMPTS {
             let mut candidates = Vec::new();
             let mut report = ScanReport::default();
@@ -320,7 +354,6 @@ impl<'a> Keeper<'a> {
             candidates.extend(changed);
             report.files = candidates.len() as u64;
             if self.keep(&candidates, &deleted, &mut report)? {
-                self.vault.merge()?;
                 return Ok(report);
             }
         }
@@ -343,12 +376,17 @@ impl<'a> Keeper<'a> {
     ) -> Result<(), E> {
         let _running = hold_running(self.config);
         self.add_folders(watch);
-        let mut report = self.scan()?;
+        let mut report = self.scan_all()?;
         self.add_folders(watch);
         let mut scanned = Instant::now();
         loop {
             report.pruned = self.prune_if_due()?;
             each(watch, &report)?;
+            // A merge reads much, and what changes meanwhile waits for it.
+            let packs = self.vault.pack_numbers(self.vault.machine()).len();
+            if watch.is_quiet() || packs >= MANY_PACKS {
+                self.vault.merge()?;
+            }
             // A file that was being written is read again with the next changes, and at the latest
             // after `SOON`.
             let usual = if watch.polls() { POLL } else { RESCAN };
@@ -359,10 +397,10 @@ impl<'a> Keeper<'a> {
                 Wake::Changed(paths) => {
                     let again = report.changing.iter().cloned();
                     let paths: BTreeSet<PathBuf> = paths.into_iter().chain(again).collect();
-                    self.scan_changed(&paths)?
+                    self.scan_paths(&paths)?
                 }
                 Wake::Everything => {
-                    let report = self.scan()?;
+                    let report = self.scan_all()?;
                     self.add_folders(watch);
                     scanned = Instant::now();
                     report
@@ -462,10 +500,7 @@ impl<'a> Keeper<'a> {
         let Some(change) = self.vault.difference(&file, &source)? else { return Ok(None) };
         let last = self.vault.versions(&file).next_back();
         Ok(Some(KeptVersion {
-            agent: candidate.agent.clone(),
-            session: candidate.session.clone(),
-            part: candidate.part.clone(),
-            path: candidate.path.clone(),
+            file: KeptFile::from(&file),
             version: last.map_or(0, |last| last.number) + 1,
             change: change.into(),
             bytes_before: Bytes(last.map_or(0, |last| last.digest.len)),
@@ -712,10 +747,7 @@ fn is_of_vault(err: &Error, config: &Config) -> bool {
 
 fn kept_version(file: &FileKey, version: &Version, before: u64) -> KeptVersion {
     KeptVersion {
-        agent: file.agent.clone(),
-        session: file.session.clone(),
-        part: file.part.clone(),
-        path: file.path.clone(),
+        file: KeptFile::from(file),
         version: version.number,
         change: version.change.into(),
         bytes_before: Bytes(before),

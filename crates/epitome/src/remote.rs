@@ -7,6 +7,7 @@
 //! The key is made by the first push, and kept in the platform's keyring or, without one, in the
 //! file `archive.key` in [`Config::home`]. Another machine needs the same key.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -14,11 +15,13 @@ use epitome_remote::{ObjectPackStore, PushRecord};
 use epitome_store::archive::{FolderStore, Hash};
 use jiff::SignedDuration;
 
-pub use epitome_remote::{Address, PullReport, PushReport, Retries, SealKey};
+pub use epitome_remote::{Address, PullReport, PushReport, Retries, SealKey, VaultPushReport};
 
 use crate::archive::{Archive, Generation, SessionKey};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
+use crate::forget::ForgottenCopy;
+use crate::keep::{ReceivedVersions, StagedVersions, Vault, receive_versions};
 use crate::keyring;
 use crate::regular;
 use crate::settings::Settings;
@@ -75,6 +78,7 @@ impl<'c> RemoteArchive<'c> {
     /// of requests, and of reading packs.
     pub fn push(&self) -> Result<PushReport> {
         let store = self.connect()?;
+        self.delete_forgotten(&store)?;
         let report = epitome_remote::push(&self.local(), &store, &mut self.record())?;
         std::fs::remove_file(self.pause()).ok();
         Ok(report)
@@ -91,7 +95,12 @@ impl<'c> RemoteArchive<'c> {
             return Ok(PushReport::default());
         }
         let connect = || self.connect();
-        let pushed = epitome_remote::push_new(&self.local(), connect, &mut self.record());
+        let deleted = match self.forgotten().lines().next() {
+            Some(_) => self.connect().and_then(|store| self.delete_forgotten(&store).map(drop)),
+            None => Ok(()),
+        };
+        let pushed = deleted
+            .and_then(|()| epitome_remote::push_new(&self.local(), connect, &mut self.record()));
         if pushed.is_err() {
             let until = (self.config.now() + PAUSE).to_string();
             let written = self.folder().and_then(|_| Ok(std::fs::write(self.pause(), until)?));
@@ -117,6 +126,108 @@ impl<'c> RemoteArchive<'c> {
             files
         };
         epitome_remote::pull(&store, &self.local(), session, &files)
+    }
+
+    /// Copies the packs of the vault that the storage does not have, and deletes copies of those
+    /// that were merged or from which something was removed. Without a vault, nothing is done.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`push`](RemoteArchive::push); `Archive` if the vault cannot be listed.
+    pub fn push_versions(&self) -> Result<VaultPushReport> {
+        let vault = self.config.vault()?;
+        if vault.pack_numbers(vault.machine()).is_empty() {
+            return Ok(VaultPushReport::default());
+        }
+        let folder = Vault::folder_in(&self.config.home);
+        let mut record = PushRecord::open(folder.join(self.name_of("pushed")));
+        let local = FolderStore::new(folder);
+        epitome_remote::push_vault(&vault, &local, &self.connect()?, &mut record)
+    }
+
+    /// Copies the versions that other machines have pushed, and those of this machine that it has
+    /// lost. Returns what was added, and the errors of names that cannot be read.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`pull`](RemoteArchive::pull) and of [`receive_versions`].
+    pub fn pull_versions(&self) -> Result<(ReceivedVersions, Vec<Error>)> {
+        let store = self.connect()?;
+        let vault = self.config.vault()?;
+        let folder = Vault::folder_in(&self.config.home);
+        let record = PushRecord::open(folder.join(self.name_of("pulled")));
+        let staged = StagedVersions::new(&self.config.home);
+        let pulled = epitome_remote::pull_vault(&vault, &store, record, staged)?;
+        if pulled.staged.is_empty() {
+            return Ok((ReceivedVersions::default(), pulled.unread));
+        }
+        let received = receive_versions(self.config, pulled.staged)?;
+        // What was refused may be there in another form later.
+        if received.refused.is_empty() {
+            pulled.receipt.note();
+        }
+        Ok((received, pulled.unread))
+    }
+
+    /// Remembers that these copies are to be deleted, before the originals are. No request is made,
+    /// and what is remembered says nothing of sessions. Returns whether there may be copies.
+    ///
+    /// # Errors
+    ///
+    /// `Disk` or `NoPermission` if it cannot be written; the errors of [`find_key`].
+    pub fn remember_forgotten(&self, copies: &[ForgottenCopy]) -> Result<bool> {
+        // Without a key, nothing was ever pushed from here.
+        let Some((key, _)) = find_key(self.config)? else { return Ok(false) };
+        let mut forgotten = self.forgotten();
+        for copy in copies {
+            let hash = copy.blake3.map_or_else(|| "*".to_owned(), |hash| hash.to_string());
+            forgotten
+                .add(&format!("{} {hash}", epitome_remote::hidden_folder(&key, &copy.session)))?;
+        }
+        Ok(true)
+    }
+
+    /// Deletes the copies that were to be deleted, and pushes what is there now in their place.
+    /// Returns the number of packs of the archive, and of the vault, that were deleted.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`push`](RemoteArchive::push): then the next push continues.
+    pub fn forget(&self) -> Result<(u64, u64)> {
+        let deleted = self.delete_forgotten(&self.connect()?)?;
+        self.push()?;
+        Ok((deleted, self.push_versions()?.deleted))
+    }
+
+    fn delete_forgotten(&self, store: &ObjectPackStore) -> Result<u64> {
+        let mut forgotten = self.forgotten();
+        let mut folders: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for line in forgotten.lines() {
+            let Some((folder, hash)) = line.rsplit_once(' ') else { continue };
+            folders.entry(folder.to_owned()).or_default().push(hash.to_owned());
+        }
+        let mut deleted = 0;
+        for (folder, hashes) in folders {
+            let is_all = hashes.iter().any(|hash| hash == "*");
+            let some: BTreeSet<String> = hashes.iter().cloned().collect();
+            deleted += store.forget(&folder, (!is_all).then_some(&some))?;
+            for hash in hashes {
+                forgotten.remove(&format!("{folder} {hash}"));
+            }
+        }
+        Ok(deleted)
+    }
+
+    /// The copies that are to be deleted: a folder, as the service sees it, and a hash or `*` in
+    /// each line.
+    fn forgotten(&self) -> PushRecord {
+        PushRecord::open(self.config.home.join(self.name_of("forgotten")))
+    }
+
+    /// The name of a file about this address.
+    fn name_of(&self, what: &str) -> String {
+        let name = Hash::compute(self.address.to_string().as_bytes()).to_string();
+        format!("{what}-{}", &name[..16])
     }
 
     fn local(&self) -> FolderStore {
@@ -146,9 +257,7 @@ impl<'c> RemoteArchive<'c> {
     }
 
     fn record(&self) -> PushRecord {
-        let name = Hash::compute(self.address.to_string().as_bytes()).to_string();
-        let name = format!("pushed-{}", &name[..16]);
-        PushRecord::open(self.config.home.join("cache/remote").join(name))
+        PushRecord::open(self.config.home.join("cache/remote").join(self.name_of("pushed")))
     }
 
     fn pause(&self) -> PathBuf {

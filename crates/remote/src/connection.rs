@@ -75,12 +75,8 @@ impl Connection {
     /// The object of a name, or the prefix of the objects of all names in a folder. Each part of
     /// the name becomes one hash of this part and all parts before it.
     pub fn object_of(&self, name: &str) -> ObjectPath {
-        let mut object = self.prefix.clone().join("n");
-        let ends = name.match_indices('/').map(|(at, _)| at).chain([name.len()]);
-        for end in ends.filter(|&end| end > 0) {
-            object = object.join(self.key.name(&name[..end]));
-        }
-        object
+        let parts = hidden_parts(&self.key, name).into_iter();
+        parts.fold(self.prefix.clone(), |object, part| object.join(part))
     }
 
     pub fn payload_object(&self, object: &str) -> ObjectPath {
@@ -158,17 +154,32 @@ impl Connection {
     pub async fn below(&self, folder: &str, depth: Depth) -> Result<Listing> {
         let prefix = self.object_of(folder);
         let location = self.location(folder);
-        let unlisted = |err| match failed(err, Access::Read, &location) {
-            err if err.kind() == ErrorKind::Unreadable => err.with_kind(ErrorKind::Archive),
-            err => err,
-        };
-        let all: Vec<ObjectMeta> =
-            self.objects.list(Some(&prefix)).try_collect().await.map_err(unlisted)?;
+        let all = self.objects_below(&prefix, &location).await?;
         let metas = match depth {
             Depth::All => all,
             Depth::Children => children(&prefix, all),
         };
-        let requests = metas.into_iter().map(|meta| self.listed(meta, &location));
+        let mut listing = self.heads_of(metas, &location).await;
+        self.add_unlisted(folder, &mut listing).await?;
+        Ok(listing)
+    }
+
+    /// The heads below an object.
+    pub async fn below_object(&self, prefix: &ObjectPath, location: &Path) -> Result<Listing> {
+        let metas = self.objects_below(prefix, location).await?;
+        Ok(self.heads_of(metas, location).await)
+    }
+
+    async fn objects_below(&self, prefix: &ObjectPath, location: &Path) -> Result<Vec<ObjectMeta>> {
+        let unlisted = |err| match failed(err, Access::Read, location) {
+            err if err.kind() == ErrorKind::Unreadable => err.with_kind(ErrorKind::Archive),
+            err => err,
+        };
+        self.objects.list(Some(prefix)).try_collect().await.map_err(unlisted)
+    }
+
+    async fn heads_of(&self, metas: Vec<ObjectMeta>, location: &Path) -> Listing {
+        let requests = metas.into_iter().map(|meta| self.listed(meta, location));
         let heads: Vec<Result<Option<Head>>> =
             futures_util::stream::iter(requests).buffered(AT_ONCE).collect().await;
         let mut listing = Listing::default();
@@ -178,8 +189,7 @@ impl Connection {
                 Err(err) => listing.unread.push(err),
             }
         }
-        self.add_unlisted(folder, &mut listing).await?;
-        Ok(listing)
+        listing
     }
 
     /// The head of a listed object; `None` if the object was deleted since.
@@ -208,6 +218,13 @@ impl Connection {
         }
         Ok(())
     }
+}
+
+/// The parts of the object of a name, below the address.
+pub(crate) fn hidden_parts(key: &SealKey, name: &str) -> Vec<String> {
+    let ends = name.match_indices('/').map(|(at, _)| at).chain([name.len()]);
+    let hashes = ends.filter(|&end| end > 0).map(|end| key.name(&name[..end]));
+    std::iter::once("n".to_owned()).chain(hashes).collect()
 }
 
 /// Which names of a folder are listed.

@@ -4,7 +4,8 @@
 //! [`ObjectPackStore`] is a [`PackStore`](epitome_store::archive::pack_store::PackStore) over such
 //! a storage. Everything in it is encrypted with a [`SealKey`] before it leaves the machine, names
 //! included. [`push`] copies the packs to the storage that it does not have; [`pull`] copies the
-//! packs of one session or of all sessions to this machine, and proves each.
+//! packs of one session or of all sessions to this machine, and proves each. [`push_vault`] and
+//! [`pull_vault`] do so for the packs of the vault.
 //!
 //! [`SharedFolder`] is another place: redacted sessions that a team reads, not encrypted.
 //!
@@ -40,9 +41,11 @@ mod shared;
 mod store;
 mod transfer;
 mod upload;
+mod vault;
 
 pub use address::{Address, Retries};
 pub use key::{NotAKey, SealKey};
 pub use shared::{SharedFile, SharedFolder};
 pub use store::ObjectPackStore;
-pub use transfer::{PullReport, PushRecord, PushReport, pull, push, push_new};
+pub use transfer::{PullReport, PushRecord, PushReport, hidden_folder, pull, push, push_new};
+pub use vault::{PulledPacks, VaultPushReport, pull_vault, push_vault};

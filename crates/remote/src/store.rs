@@ -173,6 +173,57 @@ impl ObjectPackStore {
         }
     }
 
+    /// Deletes a name and the bytes of its pack. Returns whether there was one. If it is killed in
+    /// between, bytes without a name stay until they are [swept](PackStore::sweep).
+    pub(crate) fn remove(&self, name: &str) -> Result<bool> {
+        let Some((head, _)) = self.head(name)? else { return Ok(false) };
+        self.delete(name)?;
+        self.delete_payload(&head)?;
+        Ok(true)
+    }
+
+    fn delete_payload(&self, head: &Head) -> Result<()> {
+        let Some(payload) = head.payload() else { return Ok(()) };
+        let connection = &*self.connection;
+        let object = connection.payload_object(&payload.object);
+        match connection.runtime.block_on(connection.objects.delete(&object)) {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(err) => Err(failed(err, Access::Write, &self.location(&head.name))),
+        }
+    }
+
+    /// Deletes the packs in a [hidden folder](crate::hidden_folder) that have one of these hashes,
+    /// or all. Returns how many there were.
+    ///
+    /// # Errors
+    ///
+    /// The errors of requests; the packs that were not deleted are still there.
+    pub fn forget(&self, folder: &str, hashes: Option<&BTreeSet<String>>) -> Result<u64> {
+        let location = self.location("");
+        let mut prefix = self.connection.prefix.clone();
+        for part in folder.split('/') {
+            prefix = prefix.join(part);
+        }
+        let Listing { heads, unread } =
+            self.connection.runtime.block_on(self.connection.below_object(&prefix, &location))?;
+        let mut deleted = 0;
+        for head in heads {
+            let hash = head.payload().map(|payload| &payload.blake3);
+            let is_meant = match (hashes, hash) {
+                (None, _) => true,
+                (Some(hashes), Some(hash)) => hashes.contains(hash),
+                (Some(_), None) => false,
+            };
+            if is_meant && self.remove(&head.name)? {
+                deleted += 1;
+            }
+        }
+        match unread.into_iter().next() {
+            None => Ok(deleted),
+            Some(err) => Err(err),
+        }
+    }
+
     /// Creates the object of a name, unless there is an object already.
     fn create(&self, head: &Head) -> Result<Created> {
         let connection = &*self.connection;

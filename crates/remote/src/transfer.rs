@@ -12,6 +12,8 @@ use epitome_store::archive::{FolderStore, Generation, SessionKey};
 use epitome_store::archive_transfer::{ImportReport, ReceivedPack};
 use epitome_store::store::disk;
 
+use crate::connection::hidden_parts;
+use crate::key::SealKey;
 use crate::store::{ObjectPackStore, Put, hash_of};
 
 /// The folder of the archive's packs in the remote archive.
@@ -44,27 +46,30 @@ pub struct PullReport {
 /// The name of a pack in the remote archive. It contains the number and the hash of the pack, so
 /// that different packs with the same number, from two machines, have different names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct RemoteName {
-    /// The folder of the session: `claude/0f3c9a52`.
-    folder: String,
-    number: u64,
+pub(crate) struct RemoteName {
+    /// The first part of the name: `archive` or `vault`.
+    area: &'static str,
+    /// The folder of the session: `claude/0f3c9a52`; in the vault, the machine.
+    pub folder: String,
+    pub number: u64,
     /// The beginning of the hash: 32 digits.
-    hash: String,
+    pub hash: String,
 }
 
 impl RemoteName {
-    fn new(folder: &str, number: u64, hash: &str) -> RemoteName {
-        RemoteName { folder: folder.to_owned(), number, hash: hash[..32].to_owned() }
+    pub fn new(area: &'static str, folder: &str, number: u64, hash: &str) -> RemoteName {
+        RemoteName { area, folder: folder.to_owned(), number, hash: hash[..32].to_owned() }
     }
 
-    fn text(&self) -> String {
-        format!("{AREA}/{}/{:06}-{}{PACK}", self.folder, self.number, self.hash)
+    pub fn text(&self) -> String {
+        format!("{}/{}/{:06}-{}{PACK}", self.area, self.folder, self.number, self.hash)
     }
 
-    fn parse(name: &str) -> Option<RemoteName> {
-        let (folder, file) = name.strip_prefix(AREA)?.strip_prefix('/')?.rsplit_once('/')?;
+    pub fn parse(area: &'static str, name: &str) -> Option<RemoteName> {
+        let (folder, file) = name.strip_prefix(area)?.strip_prefix('/')?.rsplit_once('/')?;
         let (number, hash) = file.strip_suffix(PACK)?.split_once('-')?;
         let parsed = RemoteName {
+            area,
             folder: folder.to_owned(),
             number: number.parse().ok()?,
             hash: hash.to_owned(),
@@ -100,9 +105,44 @@ impl PushRecord {
         format!("{} {len}", pack.name)
     }
 
+    /// The lines.
+    pub fn lines(&self) -> impl Iterator<Item = &str> {
+        self.lines.iter().map(String::as_str)
+    }
+
+    pub(crate) fn has(&self, line: &str) -> bool {
+        self.lines.contains(line)
+    }
+
+    /// Adds a line, which is on disk when this returns.
+    ///
+    /// # Errors
+    ///
+    /// `Disk` or `NoPermission` if it cannot be written.
+    pub fn add(&mut self, line: &str) -> Result<()> {
+        if !self.lines.insert(line.to_owned()) {
+            return Ok(());
+        }
+        let mut options = std::fs::OpenOptions::new();
+        options.create(true).append(true);
+        let added =
+            epitome_store::regular::open_with(&mut options, &self.path).and_then(|mut file| {
+                file.write_all(format!("{line}\n").as_bytes())?;
+                file.sync_all()
+            });
+        added.map_err(|err| Error::writing(err, "the record of pushed packs", &self.path))
+    }
+
+    /// Removes a line. If that cannot be written to disk, it is there again later.
+    pub fn remove(&mut self, line: &str) {
+        let mut lines = self.lines.clone();
+        lines.remove(line);
+        self.write(lines);
+    }
+
     /// Replaces the lines. If they cannot be written to disk, the next call only makes more
     /// requests.
-    fn write(&mut self, lines: BTreeSet<String>) {
+    pub(crate) fn write(&mut self, lines: BTreeSet<String>) {
         self.lines = lines;
         let text: String = self.lines.iter().map(|line| format!("{line}\n")).collect();
         if let Some(folder) = self.path.parent()
@@ -223,7 +263,7 @@ fn push_pack(
     let pack = from.open(&local.name)?;
     let len = pack.len();
     let hash = hash_of(&*pack, &from.location(&local.name))?;
-    let name = RemoteName::new(&local.folder, local.number, &hash).text();
+    let name = RemoteName::new(AREA, &local.folder, local.number, &hash).text();
     if known.contains(&name) {
         return Ok((State::Known, len));
     }
@@ -328,7 +368,7 @@ impl Pull<'_> {
         self.report.unread.extend(unread);
         let mut by_folder: BTreeMap<String, Vec<(RemoteName, String)>> = BTreeMap::new();
         for (name, hash) in hashes {
-            if let Some(name) = RemoteName::parse(&name) {
+            if let Some(name) = RemoteName::parse(AREA, &name) {
                 by_folder.entry(name.folder.clone()).or_default().push((name, hash));
             }
         }
@@ -374,14 +414,33 @@ impl Pull<'_> {
     }
 
     fn received(&self, name: &RemoteName, hash: String) -> Result<ReceivedPack> {
-        let text = name.text();
-        let pack = self.from.open(&text)?;
-        let len = pack.len();
-        let location = self.from.location(&text);
-        let reader = PackReader::new(pack);
-        let bytes = Box::new(Proved { reader, hasher: blake3::Hasher::new(), hash, location });
+        let ProvedPack { len, bytes } = self.from.proved(&name.text(), hash)?;
         Ok(ReceivedPack { number: name.number, len, bytes })
     }
+}
+
+/// A pack that is compared with its hash while it is read.
+pub(crate) struct ProvedPack {
+    pub len: u64,
+    pub bytes: Box<dyn Read>,
+}
+
+impl ObjectPackStore {
+    /// Opens a pack, to read it once. At its end, reading fails if it has another hash.
+    pub(crate) fn proved(&self, name: &str, hash: String) -> Result<ProvedPack> {
+        let pack = self.open(name)?;
+        let len = pack.len();
+        let location = self.location(name);
+        let reader = PackReader::new(pack);
+        let bytes = Box::new(Proved { reader, hasher: blake3::Hasher::new(), hash, location });
+        Ok(ProvedPack { len, bytes })
+    }
+}
+
+/// The folder of a session's packs below the address, as the service sees it: without the key,
+/// nothing about the session can be learned from it.
+pub fn hidden_folder(key: &SealKey, session: &SessionKey) -> String {
+    hidden_parts(key, &format!("{AREA}/{}", session.folder())).join("/")
 }
 
 /// Reads a pack, and fails at its end if its hash is not the expected one.
@@ -410,12 +469,12 @@ mod tests {
 
     #[test]
     fn a_name_is_parsed_to_what_it_was_made_of() {
-        let name = RemoteName::new("claude/0f3c~a.b", 12, &"0123456789abcdef".repeat(4));
+        let name = RemoteName::new(AREA, "claude/0f3c~a.b", 12, &"0123456789abcdef".repeat(4));
         let text = name.text();
         assert_eq!(text, "archive/claude/0f3c~a.b/000012-0123456789abcdef0123456789abcdef.pack");
-        assert_eq!(RemoteName::parse(&text), Some(name));
+        assert_eq!(RemoteName::parse(AREA, &text), Some(name));
         for other in ["vault/m/000001-0.pack", "archive/claude/s/000001.pack", "archive/x"] {
-            assert_eq!(RemoteName::parse(other), None, "{other}");
+            assert_eq!(RemoteName::parse(AREA, other), None, "{other}");
         }
     }
 }

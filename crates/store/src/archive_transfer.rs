@@ -167,8 +167,8 @@ impl Archive {
         self.import_with(from, when, files, None)
     }
 
-    /// As [`import`](Archive::import). Packs of a vault are not refused but added to `versions`, for
-    /// [`Vault::receive`](crate::vault::Vault::receive).
+    /// As [`import`](Archive::import). Packs of a vault are not refused but added to `versions`,
+    /// for [`Vault::receive`](crate::vault::Vault::receive).
     ///
     /// # Errors
     ///

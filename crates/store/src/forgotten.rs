@@ -91,7 +91,8 @@ impl ForgottenText {
             let what = "the text is one character again and again, which is a part of many others";
             return Err(Error::new(ErrorKind::Usage, what));
         }
-        let mut plain: Vec<String> = vec![text.to_owned(), in_html(text)];
+        let mut plain: Vec<String> = vec![text.to_owned()];
+        plain.extend(HTML.iter().map(|style| in_html(text, style)));
         for spelled in in_json(text) {
             plain.extend(in_json(&spelled));
             plain.push(spelled);
@@ -99,7 +100,10 @@ impl ForgottenText {
         plain.sort();
         plain.dedup();
         let plain = plain.into_iter().map(|it| Spelling::new(it.as_bytes(), MASK));
-        let encoded = in_base64(text.as_bytes());
+        let mut encoded = in_base64(text.as_bytes(), b"+/");
+        encoded.extend(in_base64(text.as_bytes(), b"-_"));
+        encoded.sort();
+        encoded.dedup();
         let encoded = encoded.iter().map(|it| Spelling::new(it, MASK_BASE64));
         Ok(ForgottenText { spellings: plain.chain(encoded).collect() })
     }
@@ -237,26 +241,40 @@ fn push_units(out: &mut String, char: char, is_upper: bool) {
     }
 }
 
+/// The characters that HTML may escape, and how programs write them; an empty text for one that is
+/// left as it is.
+const ESCAPED_IN_HTML: [char; 6] = ['&', '<', '>', '"', '\'', '/'];
+const HTML: [[&str; 6]; 9] = [
+    ["&amp;", "&lt;", "&gt;", "&quot;", "&#39;", ""],
+    ["&amp;", "&lt;", "&gt;", "", "", ""],
+    ["&amp;", "&lt;", "&gt;", "&quot;", "", ""],
+    ["&amp;", "&lt;", "&gt;", "&quot;", "&apos;", ""],
+    ["&amp;", "&lt;", "&gt;", "&quot;", "&#039;", ""],
+    ["&amp;", "&lt;", "&gt;", "&quot;", "&#x27;", "&#x2F;"],
+    ["&#38;", "&#60;", "&#62;", "&#34;", "&#39;", "&#47;"],
+    ["&#x26;", "&#x3c;", "&#x3e;", "&#x22;", "&#x27;", "&#x2f;"],
+    ["&#x26;", "&#x3C;", "&#x3E;", "&#x22;", "&#x27;", "&#x2F;"],
+];
+
 /// The text as in a page of HTML.
-fn in_html(text: &str) -> String {
+fn in_html(text: &str, style: &[&str; 6]) -> String {
     let mut out = String::new();
     for char in text.chars() {
-        match char {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            char => out.push(char),
+        let at = ESCAPED_IN_HTML.iter().position(|escaped| *escaped == char);
+        match at.map(|at| style[at]).filter(|spelled| !spelled.is_empty()) {
+            Some(spelled) => out.push_str(spelled),
+            None => out.push(char),
         }
     }
     out
 }
 
 /// The base64 characters that depend on these bytes alone, for each of the three offsets at which
-/// the bytes may begin in a group of three.
-fn in_base64(bytes: &[u8]) -> Vec<Vec<u8>> {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+/// the bytes may begin in a group of three. `last` are the two characters in which alphabets
+/// differ.
+fn in_base64(bytes: &[u8], last: &[u8; 2]) -> Vec<Vec<u8>> {
+    const FIRST: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    let digit = |value: usize| FIRST.get(value).copied().unwrap_or(last[value % 2]);
     let mut found = Vec::new();
     for before in 0..3_usize {
         // The first bits of the text are skipped if they share a character with the bytes before
@@ -267,7 +285,7 @@ fn in_base64(bytes: &[u8]) -> Vec<Vec<u8>> {
         let digits = (0..bits / 6).map(|n| {
             let from = skipped + n * 6;
             let value = (from..from + 6).fold(0, |value, at| value << 1 | bit(at));
-            ALPHABET[usize::from(value)]
+            digit(usize::from(value))
         });
         found.push(digits.collect());
     }
@@ -290,6 +308,9 @@ mod tests {
             (r#""{\"x\":\"a\\\"b<\\u00e7/key\"}""#, r#""{\"x\":\"******************\"}""#),
             (r#""{\"x\":\"a\\\"b<ç/key\"}""#, r#""{\"x\":\"*************\"}""#),
             ("<p>a&quot;b&lt;ç/key", "<p>******************"),
+            ("<p>a\"b&lt;ç/key", "<p>*************"),
+            ("<p>a&#34;b&#60;ç&#47;key", "<p>**********************"),
+            ("<p>a&#x22;b&#x3C;ç&#x2F;key", "<p>*************************"),
             ("a\"b<c/key", "a\"b<c/key"),
         ];
         for (before, after) in cases {
@@ -312,6 +333,14 @@ mod tests {
             let mut bytes = before.as_bytes().to_vec();
             assert_eq!(text.mask(&mut bytes), 1, "{before}");
             assert_eq!(String::from_utf8_lossy(&bytes), after);
+        }
+    }
+
+    #[test]
+    fn base64_for_urls_is_found() {
+        let text = ForgottenText::new("secret?>?>~~1").expect("a text");
+        for encoded in ["c2VjcmV0Pz4/Pn5+MQ==", "c2VjcmV0Pz4_Pn5-MQ=="] {
+            assert_eq!(text.mask(&mut encoded.as_bytes().to_vec()), 1, "{encoded}");
         }
     }
 

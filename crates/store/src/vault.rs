@@ -194,6 +194,17 @@ impl Vault {
         })
     }
 
+    /// The numbers of the packs of a machine.
+    pub fn pack_numbers(&self, machine: &str) -> Vec<u64> {
+        self.index.packs_of(machine).map(|(number, _)| number).collect()
+    }
+
+    /// Whether a pack of a machine that is here replaces the one with this number: what that had is
+    /// in other packs, or was removed on purpose.
+    pub fn is_replaced(&self, machine: &str, number: u64) -> bool {
+        self.index.is_replaced(machine, number)
+    }
+
     /// The errors of packs that cannot be read, or of which a part cannot be read.
     pub fn damaged(&self) -> impl Iterator<Item = &Error> {
         self.index.damaged()

@@ -98,12 +98,13 @@ pub enum Verb {
     },
     /// Copy what is not there yet to the storage at `archive.url`, encrypted
     ///
-    /// A compaction does this, too, for what it archives. Nothing is replaced or deleted there.
+    /// Includes the vault of `epitome keep`. A compaction does this, too, for what it archives.
+    /// Nothing is deleted there but packs of the vault that others replace, and what was forgotten.
     Push,
     /// Copy what other machines pushed from `archive.url`
     ///
     /// Each part is proved by its hash. Without SESSION, everything is copied but what was removed
-    /// here on purpose.
+    /// here on purpose, also versions of other machines.
     Pull {
         /// A file, a session id, or its prefix; with --agent also the whole id of a session that is
         /// not on this machine

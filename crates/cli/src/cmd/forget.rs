@@ -6,10 +6,12 @@ use std::io::{IsTerminal, Read};
 use clap::Args as ClapArgs;
 use console::Term;
 use epitome::forget::{
-    ForgetAction, ForgetPlace, ForgetReport, ForgetSession, ForgetText, PlaceKind, SessionChoice,
+    ForgetAction, ForgetPlace, ForgetReport, ForgetSession, ForgetText, ForgottenCopy, PlaceKind,
+    SessionChoice,
 };
 
 use crate::app::App;
+use crate::cmd::archive::remote;
 use crate::confirm::ask_to_continue;
 use crate::failure::{Failure, Result, Status};
 use crate::session::check_name;
@@ -82,8 +84,14 @@ fn carry_out(
     plan: impl FnOnce() -> Result<ForgetReport>,
     run: impl FnOnce() -> Result<ForgetReport>,
 ) -> Result<()> {
-    if !args.yes {
-        let plan = plan()?;
+    let has_copies = app.settings().is_ok_and(|settings| settings.values.archive.url.is_some());
+    let mut copies = Vec::new();
+    if !args.yes || has_copies {
+        let mut plan = plan()?;
+        copies = std::mem::take(&mut plan.copies);
+        if args.yes {
+            return forget(app, args, &copies, run);
+        }
         let is_done = plan.places.iter().all(|place| place.action == ForgetAction::Stays);
         if args.dry_run || is_done {
             return print(app, args, &plan);
@@ -91,8 +99,20 @@ fn carry_out(
         print(app, args, &plan)?;
         ask_to_continue(app, false, "This cannot be undone. Forget it?")?;
     }
+    forget(app, args, &copies, run)
+}
+
+/// Forgets, and then deletes copies in object storage.
+fn forget(
+    app: &App,
+    args: &Args,
+    copies: &[ForgottenCopy],
+    run: impl FnOnce() -> Result<ForgetReport>,
+) -> Result<()> {
+    remote::remember_copies(app, copies)?;
     let report = run()?;
     print(app, args, &report)?;
+    remote::forget_copies(app);
     unchanged_sessions(&report)
 }
 
@@ -194,11 +214,6 @@ fn note_remaining(app: &App, args: &Args, report: &ForgetReport) {
         app.note(&format!(
             "{DIM}the session stays where its agent keeps it, and is not kept again{DIM:#}"
         ));
-    }
-    let url = app.settings().ok().and_then(|settings| settings.values.archive.url.clone());
-    if let Some(url) = url {
-        let url = text::field(&url);
-        app.note(&format!("{DIM}copies at {url} (archive.url) stay: delete them there{DIM:#}"));
     }
 }
 

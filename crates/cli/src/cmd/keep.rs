@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args as ClapArgs;
 use epitome::archive::GcMode;
 use epitome::keep::{
-    FolderWatch, Keeper, KeptVersion, PruneReport, RetentionRules, ScanReport, Vault,
+    FolderWatch, Keeper, KeptFile, KeptVersion, PruneReport, RetentionRules, ScanReport, Vault,
 };
 
 use crate::app::App;
@@ -157,10 +157,10 @@ fn ask_before_loss(app: &App, plan: &PruneReport) -> Result<()> {
 fn list_pruned(report: &PruneReport) -> String {
     let mut text = String::new();
     for file in &report.files {
-        let name = file_name(&file.session, file.part.as_deref());
+        let name = file_name(&file.file.session, file.file.part.as_deref());
         let versions = count(file.removed.len() as u64, "version");
         let kept = if file.kept == 0 { "none".to_owned() } else { file.kept.to_string() };
-        text.push_str(&format!("{} {name}  {versions} of it, {kept} kept\n", file.agent));
+        text.push_str(&format!("{} {name}  {versions} of it, {kept} kept\n", file.file.agent));
     }
     text
 }
@@ -234,9 +234,10 @@ fn unread(app: &App, report: &ScanReport) -> Result<()> {
 }
 
 fn line(kept: &KeptVersion) -> String {
-    let name = file_name(&kept.session, kept.part.as_deref());
+    let KeptFile { agent, session, part, .. } = &kept.file;
+    let name = file_name(session, part.as_deref());
     let what = kept.change.describe(kept.bytes, kept.bytes_before);
-    format!("{} {name}  {DIM}version{DIM:#} {}  {what}\n", kept.agent, kept.version)
+    format!("{agent} {name}  {DIM}version{DIM:#} {}  {what}\n", kept.version)
 }
 
 /// How a kept file is named in output: by the id of its session and, unless it is the session's

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::world::World;
-use crate::world::sessions::{self, CLAUDE};
+use crate::world::sessions::{self, CLAUDE, PI};
 
 /// A machine with the setting `archive.url`. Its `[home]` is not part of the address.
 fn machine(url: &str) -> World {
@@ -73,6 +73,72 @@ fn another_key_is_refused_and_does_not_stop_a_compaction() {
     second.run_with(&["archive", "key", "import", "-"], &key);
     let pushed = second.run(&["archive", "push"]);
     assert!(pushed.contains("pushed 1 generation"), "{pushed}");
+}
+
+/// The key of the first machine comes to the second.
+fn share_key(first: &World, second: &World) {
+    let key = first.output(&["archive", "key", "export"]).stdout;
+    assert!(second.run_with(&["archive", "key", "import", "-"], &key).contains("age1"));
+}
+
+#[test]
+fn versions_come_to_a_second_machine() {
+    let storage = tempfile::tempdir().expect("a folder");
+    let url = format!("file://{}", storage.path().display());
+    let (first, second) = (machine(&url), machine(&url));
+    let versions = crate::vault::kept(&first);
+    let pushed = first.run(&["archive", "push"]);
+    assert!(pushed.contains("pushed 5 packs of the vault"), "{pushed}");
+    let again = first.json(&["archive", "push", "--json"]);
+    assert_eq!((&again[0]["vault"]["pushed"], &again[0]["vault"]["known"]), (&0.into(), &5.into()));
+    share_key(&first, &second);
+    let pulled = second.run(&["archive", "pull"]);
+    assert!(pulled.contains("pulled 5 versions, 0 were here already"), "{pulled}");
+    assert_eq!(second.status(&["restore", PI, "--at", "4", "--yes"]), 0);
+    for (n, expect) in versions.iter().enumerate() {
+        let number = (n + 1).to_string();
+        // What was restored is a version of this machine, so the other one is named.
+        let other = second.json(&["history", PI, "--json"])[0]["elsewhere"][0]["machine"].clone();
+        let at = format!("{}/{number}", other.as_str().expect("a machine"));
+        assert_eq!(second.status(&["restore", PI, "--at", &at, "--yes"]), 0);
+        assert_eq!(&fs::read(crate::vault::place(&second)).expect("a session"), expect);
+    }
+}
+
+#[test]
+fn what_is_forgotten_is_deleted_at_the_address_now_or_with_the_next_push() {
+    for is_offline in [false, true] {
+        let storage = tempfile::tempdir().expect("a folder");
+        let (there, away) = (storage.path().join("there"), storage.path().join("away"));
+        fs::create_dir(&there).expect("a folder");
+        let url = format!("file://{}", there.display());
+        let (first, second) = (machine(&url), machine(&url));
+        crate::vault::kept(&first);
+        first.claude(CLAUDE, sessions::claude(CLAUDE));
+        assert_eq!(first.status(&COMPACT), 0);
+        assert_eq!(first.status(&["archive", "push"]), 0);
+        share_key(&first, &second);
+        if is_offline {
+            fs::rename(&there, &away).expect("renamed");
+            fs::write(&there, "no folder").expect("a file");
+        }
+        let forgotten = first.run(&["forget", PI, "--yes"]);
+        assert!(forgotten.ends_with("--- status 0\n"), "{forgotten}");
+        if is_offline {
+            assert!(forgotten.contains("are still there"), "{forgotten}");
+            fs::remove_file(&there).expect("a file");
+            fs::rename(&away, &there).expect("renamed");
+            assert_eq!(first.status(&["archive", "push"]), 0);
+        } else {
+            assert!(forgotten.contains("(archive.url)"), "{forgotten}");
+            assert!(forgotten.contains("deleted 6 packs at"), "{forgotten}");
+        }
+        // The other session's part joins nothing there, so it is only named.
+        second.claude(CLAUDE, fs::read(session(&first)).expect("a session"));
+        let pulled = second.run(&["archive", "pull", "--json"]);
+        assert!(pulled.contains(CLAUDE) && !pulled.contains(PI), "{pulled}");
+        assert_eq!(second.status(&["history", PI]), 3);
+    }
 }
 
 #[test]

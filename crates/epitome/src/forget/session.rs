@@ -7,7 +7,7 @@ use epitome_agents::{self as agents, SessionFile, SessionMatch};
 use epitome_store::forgotten::ForgottenText;
 
 use super::text::name_of;
-use super::{ForgetAction, ForgetReport, PlaceKind, home};
+use super::{ForgetAction, ForgetReport, ForgottenCopy, PlaceKind, home};
 use crate::archive::SessionKey;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
@@ -141,19 +141,11 @@ impl ForgetSession {
         for session in self.present_sessions(config) {
             forgotten.add(config, &self.agent, &session.id)?;
         }
-        // The session's packs in the archive are found by its paths, which are known from the
-        // vault. So the vault is changed after the archive: an interrupted removal can then be
-        // repeated.
-        for key in &self.keys {
-            config.archive().forget_session(key)?;
+        self.remove_stored(config)?;
+        if self.check_gone(config).is_err() {
+            // A keeper that read the list of forgotten sessions before has stored it again.
+            self.remove_stored(config)?;
         }
-        let mut vault = config.vault()?;
-        let all = self.files.iter().map(|file| {
-            let numbers = vault.versions(file).map(|version| version.number).collect();
-            (file.clone(), numbers)
-        });
-        let all: BTreeMap<FileKey, BTreeSet<u64>> = all.collect();
-        vault.remove(&all)?;
         home::delete_indexes(config)?;
         for (file, action) in self.loose_files(config)? {
             match action {
@@ -173,13 +165,32 @@ impl ForgetSession {
         Ok(report)
     }
 
+    /// Removes the session from the archive and from the vault. The session's packs in the archive
+    /// are found by its paths, which are known from the vault. So the vault is changed after the
+    /// archive: an interrupted removal can then be repeated.
+    fn remove_stored(&self, config: &Config) -> Result<()> {
+        for key in &self.keys {
+            config.archive().forget_session(key)?;
+        }
+        let mut vault = config.vault()?;
+        let all = vault.files().filter(|file| self.is_of(file)).map(|file| {
+            let numbers = vault.versions(file).map(|version| version.number).collect();
+            (file.clone(), numbers)
+        });
+        let all: BTreeMap<FileKey, BTreeSet<u64>> = all.collect();
+        vault.remove(&all).map(drop)
+    }
+
+    fn is_of(&self, file: &FileKey) -> bool {
+        file.agent == self.agent && file.session == self.id
+    }
+
     /// Returns an error if the vault or the archive still has something of the session.
     fn check_gone(&self, config: &Config) -> Result<()> {
         let vault = config.vault()?;
-        let is_of = |file: &&FileKey| file.agent == self.agent && file.session == self.id;
         let what = "something of the session is still here";
         let left = Error::new(ErrorKind::Archive, what);
-        if vault.files().any(|file| is_of(&file)) || vault.unneeded_chunks() > 0 {
+        if vault.files().any(|file| self.is_of(file)) || vault.unneeded_chunks() > 0 {
             return Err(left.at(&Vault::folder_in(&config.home)));
         }
         for key in &self.keys {
@@ -200,6 +211,7 @@ impl ForgetSession {
         for key in &self.keys {
             let (packs, _) = config.archive().size_with_trash(key)?;
             let name = format!("{} {}", key.agent, key.id);
+            report.copies.push(ForgottenCopy { session: key.clone(), blake3: None });
             report.add(PlaceKind::Archive, name, packs, ForgetAction::Deleted);
         }
         for folder in home::search_indexes(config)? {

@@ -8,7 +8,7 @@ use epitome_model::{Source, Splice, Transcript};
 use epitome_redact::{Finder, Redactor, Rules};
 use epitome_store::forgotten::ForgottenText;
 
-use super::{ForgetAction, ForgetReport, PlaceKind, home};
+use super::{ForgetAction, ForgetReport, ForgottenCopy, PlaceKind, Proof, home};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result, sentence};
 use crate::keep::FileKey;
@@ -102,13 +102,26 @@ impl ForgetText {
         for session in &sessions {
             self.add_session(&mut report, session);
         }
+        let proof = match self.prove(config, &own) {
+            // A keeper or another process has stored it meanwhile.
+            Err(err) if err.kind() == ErrorKind::Archive => {
+                let own = self.remove_stored(config)?;
+                self.prove(config, &own)?
+            }
+            proved => proved?,
+        };
+        report.proof = Some(proof);
+        Ok(report)
+    }
+
+    /// Reads everything again. `own` are the files of sessions.
+    fn prove(&self, config: &Config, own: &[PathBuf]) -> Result<Proof> {
         let versions = config.vault()?.versions_with(&self.text)?;
         if let Some((file, _)) = versions.into_iter().next() {
             let what = "a version still has what was to be forgotten";
             return Err(Error::new(ErrorKind::Archive, what).at(&file.path));
         }
-        report.proof = Some(home::prove(config, &own, |_, bytes| self.text.is_in(bytes))?);
-        Ok(report)
+        home::prove(config, own, |_, bytes| self.text.is_in(bytes))
     }
 
     /// Adds to the report what was done with a session.
@@ -119,7 +132,10 @@ impl ForgetText {
         let count = if is_gone { session.count } else { left };
         report.add(PlaceKind::Session, session.path.to_string_lossy(), count, action);
         if let Some(place) = report.places.last_mut() {
-            place.reason.clone_from(&session.reason);
+            let is_signed = self.sessions && !is_gone;
+            let signed = "it is in what a model service has signed, which cannot be changed";
+            let reason = session.reason.clone();
+            place.reason = reason.or_else(|| is_signed.then(|| signed.to_owned()));
         }
     }
 
@@ -156,6 +172,8 @@ impl ForgetText {
             let name = format!("{} {}", pack.key.agent, pack.key.id);
             // If the text is only in descriptions of pieces, it is masked there.
             let is_deleted = pack.is_trash || pack.pieces > 0;
+            let (session, blake3) = (pack.key.clone(), Some(pack.blake3));
+            report.copies.push(ForgottenCopy { session, blake3 });
             let action = if is_deleted { ForgetAction::Deleted } else { ForgetAction::Masked };
             report.add(PlaceKind::Archive, name, pack.pieces, action);
         }

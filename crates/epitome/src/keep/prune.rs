@@ -10,7 +10,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
-use super::{FileKey, Vault, Version};
+use super::{FileKey, KeptFile, Vault, Version};
 use crate::archive::GcMode;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
@@ -32,6 +32,8 @@ pub struct RetentionRules {
     pub size: Option<Bytes>,
     /// Which projects are kept.
     pub projects: ProjectRules,
+    /// Whether the last content of a session stays that was deleted longer ago than `age`.
+    pub keeps_last: bool,
 }
 
 /// Which projects are kept.
@@ -70,16 +72,9 @@ pub struct PruneReport {
 /// A file of which versions are removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PrunedFile {
-    /// The name of the agent.
-    pub agent: String,
-    /// The id of the session.
-    pub session: String,
-    /// The name of the file, if it belongs to the session but is not the session's main file.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub part: Option<String>,
-    /// The address of the file.
-    #[serde(serialize_with = "epitome_model::lossy_path")]
-    pub path: PathBuf,
+    /// The file.
+    #[serde(flatten)]
+    pub file: KeptFile,
     /// The numbers of the versions that are removed.
     pub removed: Vec<u64>,
     /// How many versions are kept.
@@ -101,6 +96,7 @@ impl RetentionRules {
             age: hours.map(|hours| SignedDuration::from_secs(hours.saturating_mul(3600))),
             size: size.map(Bytes),
             projects: ProjectRules { only: only.transpose()?, not: not.transpose()? },
+            keeps_last: false,
         })
     }
 
@@ -109,10 +105,12 @@ impl RetentionRules {
         self.age.is_none() && self.size.is_none() && self.projects.is_empty()
     }
 
-    /// The same rules without those for projects: the rules that a keeper applies by itself. A
-    /// wrong pattern must not remove sessions of which there is no other copy.
-    pub(super) fn without_projects(&self) -> RetentionRules {
-        RetentionRules { age: self.age, size: self.size, projects: ProjectRules::default() }
+    /// The rules that a keeper applies by itself: without those for projects, and without the
+    /// removal of last contents. It asks no question, and there may be no other copy of a deleted
+    /// session.
+    pub(super) fn for_keeper(&self) -> RetentionRules {
+        let projects = ProjectRules::default();
+        RetentionRules { age: self.age, size: self.size, projects, keeps_last: true }
     }
 
     /// Removes from the vault what these rules do not keep, or only says what that is.
@@ -162,7 +160,8 @@ impl RetentionRules {
         replaced.retain(|it| !plan.has(it.file, it.version.number));
         if let Some(age) = self.age {
             let since = config.now().checked_sub(age).unwrap_or(Timestamp::MIN);
-            for old in replaced.iter().filter(|it| it.at < since) {
+            let is_kept = |it: &Replaced<'_>| self.keeps_last && it.is_newest_content;
+            for old in replaced.iter().filter(|it| it.at < since && !is_kept(it)) {
                 plan.add(&mut usage, old.file, old.version);
             }
         }
@@ -251,38 +250,29 @@ impl PruneReport {
     pub fn sessions_lost(&self) -> u64 {
         let lost = self.files.iter().filter(|file| file.kept == 0);
         let sessions: BTreeSet<(&String, &String)> =
-            lost.map(|file| (&file.agent, &file.session)).collect();
+            lost.map(|file| (&file.file.agent, &file.file.session)).collect();
         sessions.len() as u64
     }
 
     fn add(&mut self, vault: &Vault, gone: &VersionNumbers) {
         for (file, numbers) in gone {
             self.versions += numbers.len() as u64;
-            let known = self.files.iter_mut().find(|it| it.is_of(file));
+            let kept_file = KeptFile::from(file);
+            let known = self.files.iter_mut().find(|it| it.file == kept_file);
             if let Some(known) = known {
                 known.removed.extend(numbers);
                 known.kept = known.kept.saturating_sub(numbers.len() as u64);
                 continue;
             }
             self.files.push(PrunedFile {
-                agent: file.agent.clone(),
-                session: file.session.clone(),
-                part: file.part.clone(),
-                path: file.path.clone(),
+                file: kept_file,
                 removed: numbers.iter().copied().collect(),
                 kept: (vault.versions(file).count() - numbers.len()) as u64,
             });
         }
         let sessions: BTreeSet<(&String, &String)> =
-            self.files.iter().map(|file| (&file.agent, &file.session)).collect();
+            self.files.iter().map(|file| (&file.file.agent, &file.file.session)).collect();
         self.sessions = sessions.len() as u64;
-    }
-}
-
-impl PrunedFile {
-    fn is_of(&self, file: &FileKey) -> bool {
-        (&self.agent, &self.session, &self.part, &self.path)
-            == (&file.agent, &file.session, &file.part, &file.path)
     }
 }
 

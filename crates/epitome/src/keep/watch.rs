@@ -56,6 +56,14 @@ impl Stopper {
     }
 }
 
+impl FolderWatch {
+    /// Whether nothing has changed since the last wait.
+    pub fn is_quiet(&self) -> bool {
+        let pending = self.signals.pending();
+        pending.paths.is_empty() && !pending.is_missed
+    }
+}
+
 impl Signals {
     fn pending(&self) -> MutexGuard<'_, Pending> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)

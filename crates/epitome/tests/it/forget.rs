@@ -9,7 +9,8 @@ use epitome::forget::{ForgetAction, ForgetSession, ForgetText, PlaceKind, Sessio
 use epitome::keep::{FileKey, Keeper};
 use epitome::ops::{Compact, OpenSession};
 use epitome::{Config, ErrorKind};
-use epitome_store::step::fault;
+use epitome_store::forgotten::ForgottenText;
+use epitome_store::step::{DiskStep, fault};
 use epitome_tokens::Estimate;
 
 /// A word in a result of the session, which a compaction removes.
@@ -186,4 +187,49 @@ fn a_session_that_cannot_be_changed_does_not_keep_the_text_in_the_vault() {
         failed.reason.as_ref().is_some_and(|reason| reason.contains("more than one name")),
         "{failed:?}"
     );
+}
+
+#[test]
+fn a_session_that_has_the_text_in_what_is_signed_is_named_with_the_reason() {
+    let world = World::new();
+    let folder = world.config.agents.home.join(".claude/projects/-p");
+    fs::create_dir_all(&folder).expect("a folder");
+    let path = folder.join("0f3c9a52-5a3b-4a55-9f0e-000000000001.jsonl");
+    let text = String::from_utf8(fixtures::get("claude", "pricing").bytes()).expect("text");
+    let signed = text.replacen("\"signature\":\"", &format!("\"signature\":\"{SECRET}"), 1);
+    fs::write(&path, &signed).expect("a session");
+    let mut forget = ForgetText::new(SECRET).expect("a text");
+    forget.sessions = true;
+    let report = forget.run(&world.config).expect("all else is done");
+    let sessions = report.places.iter().filter(|place| place.kind == PlaceKind::Session);
+    let [left] = sessions.collect::<Vec<_>>()[..] else { panic!("{report:?}") };
+    assert_eq!((left.action, left.count), (ForgetAction::Stays, 1));
+    assert!(left.reason.as_ref().is_some_and(|reason| reason.contains("signed")), "{left:?}");
+    assert_eq!(fs::read_to_string(&path).expect("a session"), signed);
+}
+
+/// A keeper stores a session with the text after the vault was cleaned.
+#[test]
+fn what_a_keeper_stores_meanwhile_is_forgotten_as_well() {
+    let world = World::new();
+    let folder = world.config.agents.home.join(".pi/agent/sessions/--p--");
+    fs::write(folder.join("2026-11-18T12-00-00-000Z_0003.jsonl"), &world.original).expect("it");
+    let config = world.config.clone();
+    let text = ForgottenText::new(SECRET).expect("a text");
+    let mut is_stored = false;
+    let keeper = move |step| {
+        let is_clean = || {
+            let found = config.vault().and_then(|vault| vault.versions_with(&text));
+            found.is_ok_and(|found| found.is_empty())
+        };
+        if step == DiskStep::Create && !is_stored && is_clean() {
+            is_stored = true;
+            Keeper::open(&config).and_then(|mut keeper| keeper.scan()).expect("it is kept");
+        }
+        Ok(())
+    };
+    let forget = ForgetText::new(SECRET).expect("a text");
+    fault::with(keeper, || forget.run(&world.config)).expect("it is gone");
+    assert!(!world.stores(SECRET));
+    assert!(world.version("0003").is_some(), "it was kept meanwhile");
 }

@@ -6,3 +6,4 @@ mod machine;
 mod network;
 mod server;
 mod transfer;
+mod vault;

@@ -12,7 +12,7 @@ use super::pack::{Entry, Kind, Pack, were_forgotten};
 use super::pieces::PieceWriter;
 use super::writer::LEVEL;
 use super::{Archive, Hash, SessionKey, pack_name};
-use crate::archive::pack_store::FolderName;
+use crate::archive::pack_store::{FolderName, PackReader};
 use crate::forgotten::ForgottenText;
 use crate::source::FileSource;
 use crate::store::disk::GcMode;
@@ -29,6 +29,8 @@ pub struct PackWithText {
     pub pieces: u64,
     /// Whether the pack is in the trash.
     pub is_trash: bool,
+    /// The hash of the whole pack: copies elsewhere are named by it.
+    pub blake3: Hash,
 }
 
 impl Archive {
@@ -52,10 +54,20 @@ impl Archive {
                 is_elsewhere |= is_here || text.is_in(&pack.about_bytes(entry).unwrap_or_default());
             }
             if is_elsewhere {
-                found.push(PackWithText { key: pack.key()?, name, pieces, is_trash });
+                let blake3 = self.pack_hash(&name)?;
+                found.push(PackWithText { key: pack.key()?, name, pieces, is_trash, blake3 });
             }
         }
         Ok(found)
+    }
+
+    fn pack_hash(&self, name: &str) -> Result<Hash> {
+        let pack = self.store.open(name)?;
+        let mut hasher = blake3::Hasher::new();
+        hasher
+            .update_reader(PackReader::new(&*pack))
+            .map_err(|err| Error::reading(err, "the archive", &self.store.location(name)))?;
+        Ok(Hash::from_bytes(hasher.finalize().into()))
     }
 
     /// Returns an error if a text is in the archive's own records, where it cannot be masked: names

@@ -408,7 +408,7 @@ impl Batch<'_> {
             file: file.clone(),
             versions: vec![version.clone()],
         });
-        PackVersions { files: files.collect() }
+        PackVersions { files: files.collect(), replaces: Vec::new() }
     }
 }
 

@@ -27,6 +27,8 @@ pub(super) struct PackFacts {
     pub chunks: Vec<Hash>,
     /// The length of the pack on disk in bytes.
     pub len: u64,
+    /// The ranges of numbers of the packs that it replaces.
+    pub replaces: Vec<(u64, u64)>,
     /// Whether a newer pack has one of the pack's versions as well: a merge or a removal was
     /// interrupted before it deleted this pack.
     pub is_stale: bool,
@@ -94,6 +96,7 @@ impl Index {
         let chunks = pack.entries().iter().filter(|entry| entry.kind == Kind::Chunk);
         let chunks = chunks.map(|entry| entry.hash).collect();
         let mut stale = BTreeSet::new();
+        let replaces = versions.replaces;
         for FileVersions { mut file, versions } in versions.files {
             file.machine.clone_from(&id.0);
             let known = self.files.entry(file).or_default();
@@ -115,7 +118,7 @@ impl Index {
                 facts.is_stale = true;
             }
         }
-        self.packs.insert(id, PackFacts { chunks, len: pack.len(), is_stale, damage });
+        self.packs.insert(id, PackFacts { chunks, len: pack.len(), replaces, is_stale, damage });
     }
 
     pub fn files(&self) -> impl Iterator<Item = &FileKey> {
@@ -212,6 +215,32 @@ impl Index {
     pub fn change_digest(&mut self, file: &FileKey, number: u64) {
         let held = self.files.get_mut(file).and_then(|all| all.get_mut(&number));
         held.expect("the version").version.digest.len -= 1;
+    }
+
+    /// The numbers of packs of a machine that these packs replace, with those that these had
+    /// replaced, as ranges.
+    pub fn replaced_by(&self, machine: &str, packs: &BTreeSet<u64>) -> Vec<(u64, u64)> {
+        let of_these = self.packs_of(machine).filter(|(number, _)| packs.contains(number));
+        let mut ranges: Vec<(u64, u64)> = packs.iter().map(|number| (*number, *number)).collect();
+        ranges.extend(of_these.flat_map(|(_, facts)| facts.replaces.iter().copied()));
+        ranges.sort_unstable();
+        let mut joined: Vec<(u64, u64)> = Vec::new();
+        for (first, last) in ranges {
+            match joined.last_mut() {
+                Some(before) if first <= before.1.saturating_add(1) => {
+                    before.1 = before.1.max(last)
+                }
+                Some(_) | None => joined.push((first, last)),
+            }
+        }
+        joined
+    }
+
+    /// Whether a pack of a machine that can be read replaces the one with this number.
+    pub fn is_replaced(&self, machine: &str, pack: u64) -> bool {
+        self.packs_of(machine)
+            .flat_map(|(_, facts)| &facts.replaces)
+            .any(|(first, last)| (*first..=*last).contains(&pack))
     }
 
     /// The number for the next pack of a machine.

@@ -91,6 +91,7 @@ impl Vault {
     fn merge_these(&mut self, numbers: &BTreeSet<u64>) -> Result<Option<(u64, u64)>, Failed> {
         let mut merge = Merge::begin(self, numbers)?;
         let mut files = merge.versions();
+        files.replaces = self.index.replaced_by(&self.machine, numbers);
         for listed in &mut files.files {
             merge.join_appended(listed)?;
         }

@@ -33,7 +33,8 @@ pub struct Removed {
 }
 
 /// JSON that a removal may write into a list of versions that did not contain it before.
-const WORDS: [&str; 4] = [
+const WORDS: [&str; 5] = [
+    r#"],"replaces":[["#,
     r#","masked":"#,
     r#","content":{"chunks":[""#,
     r#","content":{"prefix":{"of":"#,
@@ -202,6 +203,7 @@ impl Vault {
             }
             let mut merge = Merge::begin(self, &numbers).map_err(|err| self.unread(err))?;
             let mut listed = merge.versions();
+            listed.replaces = self.index.replaced_by(&self.machine, &numbers);
             let mut versions = 0;
             for list in &mut listed.files {
                 list.file.machine.clone_from(&self.machine);

@@ -245,6 +245,23 @@ fn two_keepers_lose_nothing_and_record_nothing_twice() {
     assert_eq!(one.versions(&key).count(), 1);
 }
 
+/// A copy of a pack elsewhere can be deleted if what it had is in another one.
+#[test]
+fn a_merged_pack_says_which_packs_it_replaces() {
+    let mut world = World::new();
+    for n in 0..4 {
+        world.scan(Some(format!("version {n}").as_bytes()));
+    }
+    world.vault.merge_packs(2).expect("merged");
+    world.scan(Some(b"another"));
+    world.vault.merge_packs(2).expect("merged");
+    let vault = in_memory(&world.store);
+    assert_eq!(vault.pack_numbers(MACHINE), [7]);
+    let replaced: Vec<u64> = (0..9).filter(|number| vault.is_replaced(MACHINE, *number)).collect();
+    assert_eq!(replaced, [1, 2, 3, 4, 5, 6]);
+    world.check();
+}
+
 #[test]
 fn whatever_step_fails_the_version_is_recorded_or_not() {
     let mut recorded = Vec::new();

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use epitome::forget::ForgottenCopy;
 
 use crate::app::App;
 use crate::failure::Result;
@@ -30,17 +31,20 @@ pub enum KeyVerb {
 }
 
 #[cfg(feature = "remote")]
-pub use with_storage::{key, pull, push, push_new, try_pull};
+pub use with_storage::{forget_copies, key, pull, push, push_new, remember_copies, try_pull};
 #[cfg(not(feature = "remote"))]
-pub use without_storage::{absent, key, pull, push, push_new, try_pull};
+pub use without_storage::{
+    absent, forget_copies, key, pull, push, push_new, remember_copies, try_pull,
+};
 
 /// The functions of `with_storage` in a build without the feature `remote`. Functions that carry
 /// out a command of the user fail; those that run after a compaction or a failed restore do
 /// nothing.
 #[cfg(not(feature = "remote"))]
 mod without_storage {
-    use super::{App, KeyVerb, Path, Result};
+    use super::{App, ForgottenCopy, KeyVerb, Path, Result};
     use crate::failure::Failure;
+    use crate::text::{DIM, field};
 
     pub fn push(_: &App) -> Result<()> {
         Err(absent())
@@ -60,6 +64,21 @@ mod without_storage {
         false
     }
 
+    pub fn remember_copies(_: &App, _: &[ForgottenCopy]) -> Result<()> {
+        Ok(())
+    }
+
+    pub fn forget_copies(app: &App) {
+        let url = app.settings().ok().and_then(|settings| settings.values.archive.url.as_deref());
+        if let Some(url) = url {
+            let url = field(url);
+            app.note(&format!(
+                "{DIM}copies at {url} (archive.url) stay: this epitome was built without the \
+                 feature `remote`; delete them there{DIM:#}"
+            ));
+        }
+    }
+
     pub fn absent() -> Failure {
         Failure::usage("this epitome was built without the feature `remote`")
             .hint("`cargo install --path crates/cli --features remote`, or a package")
@@ -72,15 +91,19 @@ mod with_storage {
     use std::io::{Read as _, Write as _};
 
     use epitome::archive::SessionKey;
+    use epitome::keep::ReceivedVersions;
     use epitome::remote::{
-        PullReport, PushReport, RemoteArchive, Retries, SealKey, SealKeyPlace, find_key,
-        import_key, make_key, remove_key,
+        PullReport, PushReport, RemoteArchive, Retries, SealKey, SealKeyPlace, VaultPushReport,
+        find_key, import_key, make_key, remove_key,
     };
     use epitome_model::Bytes;
     use serde::Serialize;
 
-    use super::{App, KeyVerb, Path, Result};
+    use super::{App, ForgottenCopy, KeyVerb, Path, Result};
     use crate::cmd::archive::key_of;
+    use crate::cmd::archive::transfer::{
+        note_refused_versions, print_versions_json, version_lines,
+    };
     use crate::confirm::ask_to_continue;
     use crate::failure::{Failure, Status};
     use crate::text::{BOLD, DIM, RED, count, field, path};
@@ -90,6 +113,17 @@ mod with_storage {
         pushed: u64,
         pushed_bytes: Bytes,
         known: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        vault: Option<PushedVersions>,
+    }
+
+    /// What was pushed of the vault: numbers of packs.
+    #[derive(Serialize)]
+    struct PushedVersions {
+        pushed: u64,
+        pushed_bytes: Bytes,
+        known: u64,
+        deleted: u64,
     }
 
     #[derive(Serialize)]
@@ -121,12 +155,34 @@ mod with_storage {
         let remote = remote(app, Retries::LONG)?;
         let had_key = find_key(&app.config)?.is_some();
         let PushReport { pushed, bytes, known } = remote.push().map_err(Failure::writing)?;
+        let versions = remote.push_versions().map_err(Failure::writing)?;
+        for err in &versions.damaged {
+            app.warn(Some(&Failure::from(err.clone()).one_line()));
+        }
+        let is_vault = versions.pushed + versions.known + versions.deleted > 0;
         if app.global.json {
-            return app.print_json(&Pushed { pushed, pushed_bytes: bytes, known });
+            let vault = is_vault.then_some(PushedVersions {
+                pushed: versions.pushed,
+                pushed_bytes: versions.bytes,
+                known: versions.known,
+                deleted: versions.deleted,
+            });
+            return app.print_json(&Pushed { pushed, pushed_bytes: bytes, known, vault });
         }
         let what = count(pushed, "generation");
         let to = remote.address();
         app.print(&format!("{BOLD}pushed{BOLD:#} {what} to {to}, {bytes}; {known} were there\n"))?;
+        if is_vault {
+            let VaultPushReport { pushed, bytes, known, deleted, .. } = versions;
+            let what = count(pushed, "pack");
+            let replaced = match deleted {
+                0 => String::new(),
+                deleted => format!(", {deleted} that these replace were deleted there"),
+            };
+            app.print(&format!(
+                "{BOLD}pushed{BOLD:#} {what} of the vault, {bytes}; {known} were there{replaced}\n"
+            ))?;
+        }
         if !had_key {
             app.note(
                 "a key was made: without it nothing there can be read. `epitome archive key export \
@@ -160,7 +216,14 @@ mod with_storage {
                 remote.pull(Some(&key), file.as_deref())
             }
         };
-        print(app, report.map_err(Failure::writing)?)
+        let versions = match session {
+            None => remote.pull_versions().map_err(Failure::writing)?,
+            // A pack of the vault is not of one session.
+            Some(_) => Default::default(),
+        };
+        let mut report = report.map_err(Failure::writing)?;
+        report.unread.extend(versions.1);
+        print(app, report, versions.0)
     }
 
     /// The key of a session, and its file if it is on this machine. With `--agent`, a name that
@@ -203,7 +266,45 @@ mod with_storage {
         }
     }
 
-    fn print(app: &App, report: PullReport) -> Result<()> {
+    /// Remembers that copies are to be deleted, before the originals are.
+    pub fn remember_copies(app: &App, copies: &[ForgottenCopy]) -> Result<()> {
+        let settings = app.settings()?;
+        match RemoteArchive::from_settings(&app.config, settings, Retries::SHORT)? {
+            Some(remote) => remote.remember_forgotten(copies).map(drop).map_err(Failure::writing),
+            None => Ok(()),
+        }
+    }
+
+    /// Deletes the copies that were to be deleted. A failure is a note: the next push does it.
+    pub fn forget_copies(app: &App) {
+        let deleted = app.settings().and_then(|settings| {
+            match RemoteArchive::from_settings(&app.config, settings, Retries::SHORT)? {
+                Some(remote) if find_key(&app.config)?.is_some() => {
+                    Ok(Some((remote.forget()?, remote.address().to_string())))
+                }
+                Some(_) | None => Ok(None),
+            }
+        });
+        match deleted {
+            Ok(None) => {}
+            Ok(Some(((archive, vault), url))) => {
+                let packs = count(archive + vault, "pack");
+                app.note(&format!(
+                    "{DIM}deleted {packs} at {url} (archive.url); what other machines have pushed \
+                     of the vault stays, and was not searched{DIM:#}"
+                ));
+            }
+            Err(failure) => {
+                let why = field(&failure.one_line());
+                app.note(&format!(
+                    "copies at `archive.url` are still there: {why}. The next `epitome archive \
+                     push` deletes them"
+                ));
+            }
+        }
+    }
+
+    fn print(app: &App, report: PullReport, versions: ReceivedVersions) -> Result<()> {
         for it in &report.packs.refused {
             let what = "joins neither the archive nor the session's file: not pulled";
             let agent = &it.key.agent;
@@ -217,6 +318,7 @@ mod with_storage {
             let why = Failure::from(err.clone()).one_line();
             app.note(&format!("{RED}not read{RED:#}  {}", field(&why)));
         }
+        note_refused_versions(app, &versions);
         let packs = report.packs;
         if app.global.json {
             packs.added.into_iter().try_for_each(|it| {
@@ -227,6 +329,7 @@ mod with_storage {
                     stored_bytes: it.stored,
                 })
             })?;
+            print_versions_json(app, versions)?;
         } else {
             let mut text = String::new();
             for it in &packs.added {
@@ -242,6 +345,13 @@ mod with_storage {
                 text.push_str(&format!(", {} were removed here on purpose", report.removed));
             }
             text.push('\n');
+            text.push_str(&version_lines(&versions));
+            if versions.versions() + versions.known > 0 {
+                let (added, known) = (count(versions.versions(), "version"), versions.known);
+                text.push_str(&format!(
+                    "{BOLD}pulled{BOLD:#} {added}, {known} were here already\n"
+                ));
+            }
             app.print(&text)?;
         }
         match report.unread.into_iter().next() {

@@ -1,0 +1,161 @@
+//! Copies the packs of the vault to a remote archive and back: [`push_vault`] and [`pull_vault`].
+//!
+//! A machine pushes only its own packs, under `vault/<machine>/<number>-<hash>.pack`, so machines
+//! never overwrite each other. A pack there is deleted only by the home that has pushed it, and
+//! only after a pack that replaces it was pushed. What is pulled is added by
+//! [`Vault::receive`](epitome_store::vault::Vault::receive).
+
+use std::collections::BTreeSet;
+use std::io::Read;
+
+use epitome_error::{Error, ErrorKind, Result};
+use epitome_model::Bytes;
+use epitome_store::archive::FolderStore;
+use epitome_store::archive::pack_store::PackStore;
+use epitome_store::vault::{StagedVersions, Vault};
+
+use crate::store::{ObjectPackStore, Put, hash_of};
+use crate::transfer::{PushRecord, RemoteName};
+
+/// The folder of the vaults' packs in the remote archive.
+const AREA: &str = "vault";
+
+/// The result of [`push_vault`].
+#[derive(Clone, Debug, Default)]
+pub struct VaultPushReport {
+    /// Number of packs that were copied.
+    pub pushed: u64,
+    /// Their length.
+    pub bytes: Bytes,
+    /// Number of packs that were there already.
+    pub known: u64,
+    /// Number of packs that were deleted there, because others have what they had, or because it
+    /// was removed here on purpose.
+    pub deleted: u64,
+    /// The errors of packs that are not what was pushed before: they are damaged here, and whole
+    /// there.
+    pub damaged: Vec<Error>,
+}
+
+/// Packs that were pulled.
+pub struct PulledPacks {
+    /// The packs, proved by their hashes.
+    pub staged: StagedVersions,
+    /// The errors of names that cannot be read.
+    pub unread: Vec<Error>,
+    /// What was pulled.
+    pub receipt: PullReceipt,
+}
+
+/// Which packs were pulled.
+pub struct PullReceipt {
+    record: PushRecord,
+    names: BTreeSet<String>,
+}
+
+impl PullReceipt {
+    /// Notes that the vault has what is in the packs: they are not pulled again.
+    pub fn note(mut self) {
+        self.record.write(self.names);
+    }
+}
+
+/// Copies the packs of this machine that the remote archive does not have, and deletes those there
+/// that were replaced here. `record` lists what this home has pushed. If it fails, what was copied
+/// stays, and the next call continues.
+///
+/// # Errors
+///
+/// `NoPermission`, `Unreadable` or `Disk` for the first request that fails; the errors of reading a
+/// pack, and of writing the record.
+pub fn push_vault(
+    vault: &Vault,
+    from: &FolderStore,
+    to: &ObjectPackStore,
+    record: &mut PushRecord,
+) -> Result<VaultPushReport> {
+    let machine = vault.machine();
+    let mut report = VaultPushReport::default();
+    if machine.is_empty() {
+        return Ok(report);
+    }
+    let there: BTreeSet<String> = to.hashes(&format!("{AREA}/{machine}"))?.0.into_keys().collect();
+    let mut here = BTreeSet::new();
+    for number in vault.pack_numbers(machine) {
+        here.insert(number);
+        let local = format!("{machine}/{number:06}.pack");
+        let pack = match from.open(&local) {
+            // It was merged since the vault was read.
+            Err(err) if err.kind() == ErrorKind::NotFound => continue,
+            opened => opened?,
+        };
+        let hash = hash_of(&*pack, &from.location(&local))?;
+        let name = RemoteName::new(AREA, machine, number, &hash);
+        let pushed = record.lines().filter_map(|line| RemoteName::parse(AREA, line));
+        if pushed.into_iter().any(|it| it.number == number && it.hash != name.hash) {
+            let what = "a part of the vault is not what was pushed before: it is damaged here";
+            report.damaged.push(Error::new(ErrorKind::Archive, what).at(&from.location(&local)));
+            continue;
+        }
+        let text = name.text();
+        // Noted first: what this home has pushed is certainly in the record, and can be deleted.
+        record.add(&text)?;
+        if there.contains(&text) {
+            report.known += 1;
+            continue;
+        }
+        match to.put_pack(&*pack, &text)? {
+            Put::New => {
+                report.pushed += 1;
+                report.bytes += Bytes(pack.len());
+            }
+            Put::Known => report.known += 1,
+            Put::Taken => {
+                let what = "the remote archive has another pack of this name";
+                return Err(Error::new(ErrorKind::Archive, what).at(&to.location(&text)));
+            }
+        }
+    }
+    let lines: Vec<String> = record.lines().map(str::to_owned).collect();
+    for line in lines {
+        let Some(name) = RemoteName::parse(AREA, &line) else { continue };
+        let is_own = name.folder == machine && !here.contains(&name.number);
+        if is_own && vault.is_replaced(machine, name.number) {
+            report.deleted += u64::from(to.remove(&line)?);
+            record.remove(&line);
+        }
+    }
+    Ok(report)
+}
+
+/// Copies the packs of other machines that were not pulled before, and those of this one that it
+/// has lost, and proves each by its hash. `record` lists what was pulled.
+///
+/// # Errors
+///
+/// The errors of requests; `Archive` or `Refused` if a pack is damaged; `Disk` if it cannot be
+/// copied.
+pub fn pull_vault(
+    vault: &Vault,
+    from: &ObjectPackStore,
+    record: PushRecord,
+    mut staged: StagedVersions,
+) -> Result<PulledPacks> {
+    let (hashes, unread) = from.hashes(AREA)?;
+    let mut names = BTreeSet::new();
+    for (text, hash) in hashes {
+        let Some(name) = RemoteName::parse(AREA, &text) else { continue };
+        let here = vault.pack_numbers(&name.folder);
+        let is_wanted = match name.folder == vault.machine() {
+            true => !here.contains(&name.number) && !vault.is_replaced(&name.folder, name.number),
+            // If its folder is gone here, the record is of no use.
+            false => here.is_empty() || !record.has(&text),
+        };
+        if is_wanted {
+            let mut pack = from.proved(&text, hash)?;
+            staged.add(&name.folder, name.number, pack.len, &mut pack.bytes as &mut dyn Read)?;
+        }
+        names.insert(text);
+    }
+    Ok(PulledPacks { staged, unread, receipt: PullReceipt { record, names } })
+}
