@@ -141,6 +141,7 @@ test("no random history is refused", async () => {
     ["anthropic", histories.anthropicMessages, "/v1/messages", "messages"],
     ["openai-chat", histories.chatMessages, "/v1/chat/completions", "messages"],
     ["openai-responses", histories.responsesItems, "/v1/responses", "input"],
+    ["gemini-api", histories.geminiContents, "/v1beta/models/scripted:generateContent", "contents"],
   ];
   for (const [api, form, path, name] of forms) {
     for (const seed of histories.seeds(100)) {

@@ -170,6 +170,29 @@ export function responsesItems(turns: Turn[]): any[] {
   ]);
 }
 
+export function geminiContents(turns: Turn[]): any[] {
+  const texts = (text: string): object[] => (text === "" ? [] : [{ text }]);
+  return turns.flatMap(({ user, steps, end }) => [
+    { role: "user", parts: [{ text: user }] },
+    ...steps.flatMap(({ text, calls }) => [
+      {
+        role: "model",
+        parts: [
+          ...texts(text),
+          ...calls.map(({ name, input }) => ({ functionCall: { name, args: input } })),
+        ],
+      },
+      {
+        role: "user",
+        parts: calls.map(({ name, result, isFailed }) => (
+          { functionResponse: { name, response: { [isFailed ? "error" : "output"]: result } } }
+        )),
+      },
+    ]),
+    ...(end === "" ? [] : [{ role: "model", parts: [{ text: end }] }]),
+  ]);
+}
+
 /** Messages of the AI SDK. Results are texts, values, failures, or several texts. */
 export function modelMessages(turns: Turn[]): ModelMessage[] {
   return turns.flatMap(({ user, steps, end }): ModelMessage[] => [

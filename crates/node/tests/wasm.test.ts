@@ -15,6 +15,7 @@ const FORMS: [Api, (turns: any[]) => any[]][] = [
   ["anthropic", histories.anthropicMessages],
   ["openai-chat", histories.chatMessages],
   ["openai-responses", histories.responsesItems],
+  ["gemini-api", histories.geminiContents],
 ];
 
 before(() => load());
