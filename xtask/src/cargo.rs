@@ -77,19 +77,27 @@ pub fn output(line: &[&str]) -> anyhow::Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
+/// What CI selects of the workspace in every build and test: all crates, with the program's own
+/// features. Of one selection cargo builds each dependency once, with the same features; another
+/// one, such as `-p epitome-node`, would build half of them again.
+pub const EVERYTHING: &[&str] = &["--workspace", "--features", "epitome-cli/remote", "--locked"];
+
+/// The arguments of cargo that build what is in `more`, with the features that tests have. (Without
+/// a test among them, cargo leaves out the features of `dev-dependencies`.)
+pub fn build_of<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&["cargo", "build"], EVERYTHING, &["--test", "it"], more].concat()
+}
+
 /// Builds the program `epitome` and returns its path.
 ///
 /// # Errors
 ///
 /// If the program does not build.
 pub fn epitome(profile: &str) -> anyhow::Result<PathBuf> {
-    // Together with a test, dependencies have the features of tests, and are not built a second
-    // time for the program alone.
-    let what: &[&str] = match profile {
-        "dev" => &["--workspace", "--bin", "epitome", "--test", "it"],
-        _ => &["-p", "epitome-cli"],
-    };
-    run(&[&["cargo", "build", "--profile", profile], what].concat(), &[])?;
+    match profile {
+        "dev" => run(&build_of(&["--bin", "epitome"]), &[])?,
+        _ => run(&["cargo", "build", "--profile", profile, "-p", "epitome-cli"], &[])?,
+    }
     let folder = if profile == "dev" { "debug" } else { profile };
     let name = format!("epitome{}", std::env::consts::EXE_SUFFIX);
     Ok(target()?.join(folder).join(name))

@@ -1,11 +1,13 @@
 //! `cargo xtask ci`: what CI runs, in its order, up to the first failure.
 //!
 //! What the steps build: `test`, `tables`, `chaos` and `e2e` share what `test` compiles, the
-//! program included; `clippy`, `doc` and `fuzz` share what they check of dependencies.
+//! program and `lab` included ([`cargo::EVERYTHING`]); `clippy` and `doc` share what they check of
+//! dependencies.
 
 mod quick;
 
 use std::collections::BTreeSet;
+use std::env::consts::EXE_SUFFIX;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -21,10 +23,12 @@ struct Step {
 enum Run {
     /// Commands, their words separated by spaces.
     Commands(&'static [&'static str]),
+    /// Arguments of `cargo lab`, separated by spaces: one run of it for each text.
+    Lab(&'static [&'static str]),
     Function(fn() -> anyhow::Result<()>),
 }
 
-use Run::{Commands, Function};
+use Run::{Commands, Function, Lab};
 
 const FMT: Run =
     Commands(&["cargo fmt --all --check", "cargo fmt --check --manifest-path fuzz/Cargo.toml"]);
@@ -41,17 +45,11 @@ const STEPS: &[Step] = &[
     Step { name: "clippy", run: CLIPPY },
     Step { name: "doc", run: DOC },
     Step { name: "features", run: Function(features) },
-    Step {
-        name: "tables",
-        run: Commands(&["cargo lab recipes --check", "cargo lab leaderboard --check"]),
-    },
-    Step {
-        name: "chaos",
-        run: Commands(&["cargo lab chaos --minutes 1", "cargo lab chaos --only proxy --cases 20"]),
-    },
+    Step { name: "tables", run: Lab(&["recipes --check", "leaderboard --check"]) },
+    Step { name: "chaos", run: Lab(&["chaos --minutes 1", "chaos --only proxy --cases 20"]) },
     Step { name: "fuzz", run: Function(fuzz) },
     Step { name: "deny", run: Function(deny) },
-    Step { name: "e2e", run: Commands(&["cargo lab e2e"]) },
+    Step { name: "e2e", run: Lab(&["e2e"]) },
 ];
 
 /// The steps of the inner loop: a minute or two after a change in one crate.
@@ -68,6 +66,10 @@ impl Step {
             Commands(commands) => commands.iter().try_for_each(|line| {
                 let words: Vec<&str> = line.split(' ').collect();
                 cargo::run(&words, &[])
+            }),
+            Lab(lines) => lines.iter().try_for_each(|line| {
+                let words: Vec<&str> = line.split(' ').collect();
+                lab(&words)
             }),
             Function(function) => function(),
         }
@@ -135,8 +137,7 @@ fn report(times: &[(&str, Duration)]) {
 const ENGINE_CRATES: usize = 40;
 
 /// Checks the number of crates in the engine's dependency tree, the library without its features,
-/// the program with object storage, and that an absent feature of the store is an error that says
-/// so.
+/// and that an absent feature of the store is an error that says so.
 fn features() -> anyhow::Result<()> {
     let tree = ["-p", "epitome-engine", "-e", "normal", "--prefix", "none", "--no-dedupe"];
     let tree = cargo::output(&[&["cargo", "tree", "--locked"][..], &tree].concat())?;
@@ -144,9 +145,6 @@ fn features() -> anyhow::Result<()> {
     let n = crates.len();
     anyhow::ensure!(n <= ENGINE_CRATES, "epitome-engine brings {n} crates: {crates:?}");
     cargo::run(&["cargo", "check", "-p", "epitome", "--no-default-features", "--locked"], &[])?;
-    let remote =
-        ["-p", "epitome-cli", "--features", "remote", "--test", "it", "--locked", "remote::"];
-    cargo::run(&[&["cargo", "test"], &remote[..]].concat(), &[])?;
     let store = ["-p", "epitome-store", "--no-default-features", "--lib", "--locked", "absent"];
     cargo::run(&[&["cargo", "test"], &store[..]].concat(), &[])
 }
@@ -154,8 +152,16 @@ fn features() -> anyhow::Result<()> {
 /// Runs the tests with a home that looks used and is full of sessions, which no test may read or
 /// change.
 fn test() -> anyhow::Result<()> {
-    let used_home = ["cargo", "lab", "used-home"];
-    cargo::run(&[&used_home[..], &["cargo", "test", "--workspace", "--locked"]].concat(), &[])
+    lab(&[&["used-home", "cargo", "test"], cargo::EVERYTHING].concat())
+}
+
+/// Runs `cargo lab` as a program that has the same features as the tests: `cargo run` would build
+/// its dependencies with others.
+fn lab(args: &[&str]) -> anyhow::Result<()> {
+    cargo::run(&cargo::build_of(&["--bin", "lab", "--bin", "epitome"]), &[])?;
+    let program = cargo::target()?.join("debug").join(format!("lab{EXE_SUFFIX}"));
+    let program = program.to_string_lossy();
+    cargo::run(&[&[&*program], args].concat(), &[])
 }
 
 /// Checks that the fuzz targets compile; their bodies run among the tests. The targets run with

@@ -198,6 +198,6 @@ mod tests {
             assert_eq!(path(hostile), None, "{hostile}");
         }
         assert_eq!(path("claude/0f3c/a.html"), None);
-        assert_eq!(part("a/../b c"), "a----b-c");
+        assert_eq!(part("a/../b c"), "a--.-b-c");
     }
 }

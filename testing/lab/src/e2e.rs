@@ -98,7 +98,7 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
         tools(&epitome)?;
         wrapped(&epitome)?;
         let test = ["--features", "agents/real-agents", "--test", "real_agents"];
-        cargo::run(&[&["cargo", "test", "--workspace"], &test[..]].concat(), &[])?;
+        cargo::run(&[&["cargo", "test"], cargo::EVERYTHING, &test].concat(), &[])?;
     }
     Ok(())
 }
@@ -179,10 +179,8 @@ fn viewer(epitome: &Path) -> anyhow::Result<()> {
         }
     }
     let epitome = epitome.to_string_lossy();
-    // The whole workspace is built: if only one package were built, its dependencies would have
-    // other features.
     let test = ["--features", "browser/real-browser", "--test", "viewer"];
-    let line = [&["cargo", "test", "--workspace"], &test[..]].concat();
+    let line = [&["cargo", "test"], cargo::EVERYTHING, &test].concat();
     cargo::run(&line, &[("EPITOME_PROGRAM", &epitome)])
 }
 
@@ -365,7 +363,7 @@ fn without_ids(line: &str) -> String {
 fn tools(epitome: &Path) -> anyhow::Result<()> {
     let epitome = epitome.to_string_lossy();
     let test = ["--features", "agents/real-agents", "--test", "other_programs"];
-    let line = [&["cargo", "test", "--workspace"], &test[..]].concat();
+    let line = [&["cargo", "test"], cargo::EVERYTHING, &test].concat();
     cargo::run(&line, &[("EPITOME_PROGRAM", &epitome)])
 }
 
@@ -450,7 +448,7 @@ fn with_node_packages<T>(test: impl FnOnce(&[PathBuf]) -> anyhow::Result<T>) -> 
     let module = match std::env::var_os("EPITOME_NODE") {
         Some(module) => module.into(),
         None => {
-            cargo::run(&["cargo", "build", "--locked", "-p", "epitome-node"], &[])?;
+            cargo::run(&cargo::build_of(&["--lib"]), &[])?;
             let name = format!("{DLL_PREFIX}epitome_node{DLL_SUFFIX}");
             cargo::target()?.join("debug").join(name)
         }
