@@ -58,6 +58,16 @@ impl At {
         }
     }
 
+    /// The index of the block within the item; `None` for several items and for a hidden copy.
+    pub fn block(self) -> Option<usize> {
+        match self {
+            At::Block { block, .. } | At::Field { block, .. } | At::Part { block, .. } => {
+                Some(block)
+            }
+            At::Items { .. } | At::Copy { .. } => None,
+        }
+    }
+
     /// The same position, but in the item `item`.
     #[must_use]
     pub fn with_item(self, item: usize) -> At {

@@ -28,8 +28,8 @@ pub struct Side<'a> {
 /// - Entries without an edit are as before. If records are edited in place, only the length of the
 ///   records without an edit is compared, because their bytes are copied.
 /// - In an edited entry, messages, the reasoning that stays and content of an unknown kind are
-///   unchanged. Its calls and results are the same ones in the same order, and none has more tokens
-///   than before.
+///   unchanged, and so are the calls, results and images without an edit. Its calls and results are
+///   the same ones in the same order, and none has more tokens than before.
 /// - A summary, the text in place of a middle cut, and text that is written as a mark are as
 ///   planned.
 /// - The format's own invariants hold if they held before.
@@ -44,7 +44,9 @@ pub fn verify(
     invariants: &dyn Invariants,
     counter: &dyn Counter,
 ) -> Vec<Violation> {
-    let sides = Sides { before, after, tokens: &plan.counted, counter };
+    let positions = plan.edits.iter().map(|planned| planned.edit.at);
+    let edited = positions.filter_map(|at| Some((at.item(), at.block()?))).collect();
+    let sides = Sides { before, after, edited, tokens: &plan.counted, counter };
     let found = match (plan.summary(), mode) {
         (Some(summary), _) => Some(summarised(before, after, summary)),
         (None, WriteMode::Append) => appended(&sides, plan),
@@ -466,6 +468,8 @@ fn unedited(before: &Transcript, after: &Transcript, edited: &[usize]) -> Vec<Vi
 struct Sides<'a> {
     before: Side<'a>,
     after: Side<'a>,
+    /// The blocks with an edit, by item and block.
+    edited: HashSet<(usize, usize)>,
     /// Token counts that are known, by item and block.
     tokens: &'a BTreeMap<(usize, usize), Tokens>,
     counter: &'a dyn Counter,
@@ -530,6 +534,10 @@ fn blocks(
             (Block::Repeated(_), _) => {}
             (_, Some(now)) if same_kind(block, now) => {
                 left = rest;
+                let has_edit = sides.edited.contains(&(item, idx));
+                if !has_edit && !same_block((sides.before, block), (sides.after, now)) {
+                    violation(Invariant::Shape, "a block changed without an edit");
+                }
                 let tokens = sides.tokens.get(&(item, idx)).copied();
                 compare(sides, old.role, (block, tokens), now, violation);
             }

@@ -96,6 +96,17 @@ fn another_result_or_another_kind_of_block_in_its_place_is_found() {
 }
 
 #[test]
+fn a_shorter_result_without_an_edit_beside_an_edited_one_is_found() {
+    let doubled = |sample: Sample| sample.with(|entry| entry.blocks.extend_from_within(..));
+    let run = || Sample::new().user("Go.").call(Shell, "run");
+    let before = doubled(run().output(&lines(20)));
+    let after = doubled(run().output(STUB));
+    let found = spliced(&before, &after, &NoInvariants(Vec::new()));
+    let what = "a block changed without an edit".into();
+    assert_eq!(found, [Violation { invariant: Invariant::Shape, line: 3, what }]);
+}
+
+#[test]
 fn a_value_that_other_programs_read_may_not_change() {
     let (before, after) = (before(), after("Go.", STUB, "Done."));
     let found = |place| {
