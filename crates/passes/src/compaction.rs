@@ -315,12 +315,12 @@ impl<'a> Run<'a> {
                 continue;
             }
             let earlier = places.get(&planned.edit.at).copied();
+            if let Some(at) = earlier {
+                // The saving of the edit that is replaced no longer counts.
+                left.tokens += chosen[at].tokens;
+                left.chars += self.chars_saved(view, &chosen[at].edit);
+            }
             if !free {
-                if let Some(at) = earlier {
-                    // The saving of the edit that is replaced no longer counts.
-                    left.tokens += chosen[at].tokens;
-                    left.chars += self.chars_saved(view, &chosen[at].edit);
-                }
                 subtract(&mut left, planned.tokens, self.chars_saved(view, &planned.edit));
                 begun = Some(part);
             }
