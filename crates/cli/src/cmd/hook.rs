@@ -127,7 +127,7 @@ fn render(app: &App, rules: &[Rule], session: &Path) -> Result<()> {
 }
 
 /// Compacts a session that has ended. A session that cannot be compacted now, most often because it
-/// is in use, is left for later.
+/// is in use, is left for later; one that can never be compacted is not.
 fn shrink(app: &App, later: &DeferredSession) {
     let DeferredSession { session, .. } = later;
     let done = Choice::default().recipe(app, false).and_then(|recipe| {
@@ -142,7 +142,8 @@ fn shrink(app: &App, later: &DeferredSession) {
             hooks::log(&app.config, &line);
         }
         Err(failure)
-            if compact::is_excused(&failure) && !failure.is_of(&[ErrorKind::UnknownFormat]) =>
+            if compact::is_excused(&failure)
+                && !failure.is_of(&[ErrorKind::UnknownFormat, ErrorKind::ReadOnly]) =>
         {
             defer(&app.config, later, &failure.one_line());
         }

@@ -218,9 +218,12 @@ fn restore_file(app: &App, args: &Args, path: &Path) -> Result<()> {
     }
 }
 
-/// Adds a hint to the failure if the session as it was before all compactions contains the text.
-/// The hint assumes that the restore failed because the text was not archived.
+/// Adds a hint to the failure if the text was not archived and the session as it was before all
+/// compactions contains it.
 fn in_the_file(failure: Failure, session: &OpenSession<'_>, reference: &Ref) -> Failure {
+    if !failure.is_of(&[ErrorKind::NotArchived]) {
+        return failure;
+    }
     match session_text(session, &Name::Text(reference.clone())) {
         Ok(Some(_)) => failure
             .hint(format!(

@@ -52,7 +52,7 @@ pub fn give_back(
     wanted: &[Wanted<'_>],
     unread: Vec<Error>,
 ) -> Result<()> {
-    let mut many = Many { app, how, left: 0, worst: None, reported: 0 };
+    let mut many = Many { app, how, left: 0, worst: None, listed: 0 };
     for err in unread {
         many.leave_unread(err)?;
     }
@@ -122,8 +122,8 @@ struct Many<'a> {
     how: &'a How<'a>,
     left: u64,
     worst: Option<Failure>,
-    /// The number of sessions that were reported.
-    reported: usize,
+    /// The number of sessions that are listed on a line of their own.
+    listed: usize,
 }
 
 /// The maximum number of sessions that are listed on a line of their own.
@@ -152,15 +152,15 @@ impl<'a> Many<'a> {
         if self.app.global.json {
             return self.app.print_json(report);
         }
-        self.reported += 1;
         let done = &report.done;
         let is_plain = done.iter().all(|it| {
             it.damaged.is_empty() && !matches!(it.outcome, RestoreOutcome::ByRecord { .. })
         });
         // Of many sessions, the first are listed, and all with something unusual to report.
-        if is_plain && self.reported > LISTED {
+        if is_plain && self.listed >= LISTED {
             return Ok(());
         }
+        self.listed += 1;
         let would = if self.how.dry_run { "would be " } else { "" };
         let Change { before, after } = report.disk_bytes();
         let disk = bytes_change(before, after);
@@ -208,8 +208,8 @@ impl<'a> Many<'a> {
         if !self.app.global.json {
             let sessions = count(written as u64, "session");
             let disk = bytes_change(before, after);
-            if written > LISTED {
-                let more = written - LISTED;
+            if written > self.listed {
+                let more = written - self.listed;
                 self.app.print(&format!("{DIM}and {more} more (--json lists all){DIM:#}\n"))?;
             }
             self.app.print(&match (written, dry_run) {
