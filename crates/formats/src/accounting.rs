@@ -63,8 +63,18 @@ pub fn inside(paths: &[Path], keys: &[&str]) -> Vec<Path> {
 
 /// For each path that begins with `key`, the part of the path after `key`.
 fn below(paths: &[Path], key: &[u8]) -> Vec<Path> {
-    let split = paths.iter().map(|path| path.split_once('.').unwrap_or((path, "")));
-    split.filter(|(first, _)| first.as_bytes() == key).map(|(_, rest)| rest).collect()
+    paths.iter().filter_map(|path| path_after(path, key)).collect()
+}
+
+/// The part of a path after its first key, if that is `key`. This is asked for every key of every
+/// record: the path is searched for a point only after it has been found to begin with `key`.
+fn path_after(path: Path, key: &[u8]) -> Option<Path> {
+    let rest = path.as_bytes().strip_prefix(key).filter(|_| !key.contains(&b'.'))?;
+    match rest {
+        [] => Some(""),
+        [b'.', ..] => Some(&path[key.len() + 1..]),
+        [_, ..] => None,
+    }
 }
 
 /// The parts of a value that may be removed because no model sees them, as hidden fields.
@@ -154,6 +164,14 @@ mod tests {
         let found: Vec<(&str, FieldRemainder)> =
             found.iter().map(|(it, left)| (&**it, *left)).collect();
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_path_begins_with_whole_keys_only() {
+        let after = |key: &str| path_after("results.*.usage", key.as_bytes());
+        assert_eq!(after("results"), Some("*.usage"));
+        assert_eq!([after("result"), after("results.*"), after("usage")], [None; 3]);
+        assert_eq!(path_after("usage", b"usage"), Some(""));
     }
 
     #[test]

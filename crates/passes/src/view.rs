@@ -313,6 +313,13 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Sets token counts that another view of this transcript has: its [`View::known_counts`].
+    #[must_use]
+    pub fn with_known_counts(self, counts: &BTreeMap<(usize, usize), Tokens>) -> View<'a> {
+        self.remember(counts.iter().map(|(at, tokens)| (*at, *tokens)));
+        self
+    }
+
     /// The tokens that have been counted, by item and block index.
     pub fn known_counts(&self) -> BTreeMap<(usize, usize), Tokens> {
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);

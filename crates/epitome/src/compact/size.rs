@@ -1,13 +1,13 @@
 //! Computes how much a planned compaction would add to the archive.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::path::Path;
 
 use epitome_model::{Bytes, Counter, Source, Span};
 use jiff::Timestamp;
 
 use super::{PreparedCompaction, References, draft, put_all};
-use crate::archive::{CompactionInfo, Hash, PackSize, Run, UndoData};
+use crate::archive::{About, CompactionInfo, PackSize, Run, UndoData};
 use crate::error::Result;
 
 /// The length of the pack that a compaction by this plan would add to the archive; 0 if the plan
@@ -28,18 +28,20 @@ pub fn pack_len<S: Source>(
     }
     let source = &planned.session.source;
     let spliced = planned.spliced()?;
-    let undo_data = UndoData::between(source, &spliced)?;
-    // The hashes of the removed bytes, in the order of the splices.
-    let blobs = undo_data.records.iter().flat_map(|record| &record.splices).map(|undo| undo.blob);
-    let spans = spliced.splices().iter().map(|splice| splice.span);
-    let hashes: HashMap<Span, Hash> = spans.zip(blobs).collect();
-    let mut size = PackSize::new(&crate::session::key_of(planned.session, path))?;
     let references = References::from_session(planned.session);
-    put_all(planned, counter, &references, |span, about| match hashes.get(&span) {
-        // The pack contains these bytes already, so they are not read again.
-        Some(hash) if size.holds(hash) => Ok(()),
-        Some(_) | None => size.put(&source.at(span), &about()),
+    let mut removed: Vec<(Span, About)> = Vec::new();
+    let mut known: HashSet<Span> = HashSet::new();
+    put_all(planned, counter, &references, |span, about| {
+        if known.insert(span) {
+            removed.push((span, about()));
+        }
+        Ok(())
     })?;
+    let mut size = PackSize::new(&crate::session::key_of(planned.session, path))?;
+    let (put, undo_data) =
+        rayon::join(|| size.put_all(source, &removed), || UndoData::for_size(source, &spliced));
+    put?;
+    let undo_data = undo_data?;
     // An id with the same length as that of any run.
     let run = Run { id: "0".repeat(8), command: "compact".to_owned() };
     let info = CompactionInfo { run: Some(run), ..CompactionInfo::from(Timestamp::UNIX_EPOCH) };

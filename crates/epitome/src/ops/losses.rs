@@ -449,9 +449,11 @@ impl PlannedLosses {
         let loaded = plan.session;
         let spliced = plan.spliced()?;
         let files = &plan.recipe.rule_files;
-        let before = View::new(&loaded.transcript, &loaded.source, counter).with_rule_files(files);
+        let before = View::new(&loaded.transcript, &loaded.source, counter)
+            .with_rule_files(files)
+            .with_known_counts(&plan.plan.counted);
         let after = View::new(&plan.after, &spliced, counter).with_rule_files(files);
-        let tokens = Change { before: before.context_tokens(), after: after.context_tokens() };
+        let tokens = Change { before: before.context_tokens(), after: plan.tokens_after };
         let lost = losses(&before, &after, &before, &[]);
         let mut changed_files = changed_files(&before);
         changed_files.retain(|name| {

@@ -13,6 +13,11 @@ use crate::decisions::decision;
 use crate::evidence::failure;
 use crate::facts::{FactId, FactMap, each_fact};
 use crate::pins::{PinKind, pins};
+use crate::view::on_all_cores;
+
+/// The number of blocks that are compared before their facts are merged: enough for all cores, and
+/// few enough that the facts of a large session are not in memory twice.
+const BLOCKS_AT_ONCE: usize = 1_024;
 
 /// Maximum characters of the name of a text in a report.
 const NAME: usize = 300;
@@ -29,7 +34,6 @@ pub(super) struct LostContent {
     pub facts_before: u64,
     /// The indices of those pieces that are results of calls, by the target of the call.
     pub targets: HashMap<CallTarget, Vec<usize>>,
-    succeeded: HashMap<CallTarget, usize>,
 }
 
 /// The target of a call. Two calls with the same target are expected to have the same result.
@@ -72,64 +76,99 @@ impl LostContent {
     pub fn between(before: &View<'_>, after: &View<'_>) -> LostContent {
         let there = ContextContent::from_view(after);
         let rules = lost_rules(before, after, &there);
+        let compared = Comparison { before, there, rules, succeeded: succeeded(before) };
         let mut left = LostContent {
             pieces: Vec::new(),
             gone: FactMap::default(),
             facts_before: 0,
             targets: HashMap::new(),
-            succeeded: succeeded(before),
         };
+        let context = before.transcript.context();
+        let blocks: Vec<PlacedBlock<'_>> = context
+            .flat_map(|(item, entry)| {
+                let blocks = entry.blocks.iter().enumerate();
+                blocks.map(move |(block, content)| ((item, block), entry, content))
+            })
+            .collect();
         let mut seen = FactMap::<()>::default();
-        for (item, entry) in before.transcript.context() {
-            for (block, content) in entry.blocks.iter().enumerate() {
-                let text = text_of(before, content);
-                each_fact(&text, |_, fact| {
-                    let id = FactId::from_text(fact);
-                    seen.insert(id, ());
-                    if !there.facts.contains_key(&id) {
-                        left.gone.insert(id, (item, block));
+        for blocks in blocks.chunks(BLOCKS_AT_ONCE) {
+            for of_block in on_all_cores(blocks.to_vec(), |block| compared.block(block)) {
+                for fact in of_block.facts {
+                    seen.insert(fact, ());
+                    if !compared.there.facts.contains_key(&fact) {
+                        left.gone.insert(fact, of_block.at);
                     }
-                });
-                let removed =
-                    Removed { view: before, at: (item, block), entry, content, text: &text };
-                left.add(&removed, rules.get(&(item, block)).cloned(), &there);
+                }
+                if let Some((piece, target)) = of_block.lost {
+                    left.add(piece, of_block.at, target);
+                }
             }
         }
         left.facts_before = seen.len() as u64;
         left
     }
 
-    /// Adds the content of a block that the context after the compaction does not have. `rule` is
-    /// the kind and name of the block if it is a rule or a plan.
-    fn add(
-        &mut self,
-        removed: &Removed<'_, '_>,
-        rule: Option<(LostKind, String)>,
-        there: &ContextContent,
-    ) {
+    fn add(&mut self, piece: LostPiece, at: (usize, usize), target: Option<CallTarget>) {
+        if let Some(target) = target {
+            self.targets.entry(target).or_default().push(self.pieces.len());
+        }
+        self.pieces.push((piece, at));
+    }
+}
+
+/// A block of the context before the compaction: its item and block index, entry and content.
+type PlacedBlock<'a> = ((usize, usize), &'a Entry, &'a Block);
+
+/// What is known about the two contexts before single blocks are compared.
+struct Comparison<'a, 't> {
+    before: &'a View<'t>,
+    /// The content of the context after the compaction.
+    there: ContextContent,
+    /// The lost rules and plans, by item and block: kind and name.
+    rules: HashMap<(usize, usize), (LostKind, String)>,
+    /// For each target, the item of the last successful call.
+    succeeded: HashMap<CallTarget, usize>,
+}
+
+/// What is found in one block of the context before the compaction.
+struct ComparedBlock {
+    at: (usize, usize),
+    facts: Vec<FactId>,
+    /// What is lost of the block, and the target of its call if it is a result; `None` if nothing
+    /// is lost, or if the loss of such a block is not reported.
+    lost: Option<(LostPiece, Option<CallTarget>)>,
+}
+
+impl<'a> Comparison<'a, '_> {
+    fn block(&self, (at, entry, content): PlacedBlock<'a>) -> ComparedBlock {
+        let text = text_of(self.before, content);
+        let mut facts = FactMap::<()>::default();
+        each_fact(&text, |_, fact| {
+            facts.insert(FactId::from_text(fact), ());
+        });
+        let removed = Removed { view: self.before, at, entry, content, text: &text };
+        ComparedBlock { at, facts: facts.into_keys().collect(), lost: self.lost(&removed) }
+    }
+
+    fn lost(&self, removed: &Removed<'_, '_>) -> Option<(LostPiece, Option<CallTarget>)> {
         let Removed { view, at, entry, content, text } = *removed;
-        let Some((mut kind, mut name)) = rule.or_else(|| described(view, entry, content, text))
-        else {
-            return;
-        };
+        let rule = self.rules.get(&at).cloned();
+        let (mut kind, mut name) = rule.or_else(|| described(view, entry, content, text))?;
         if kind == LostKind::Reply
-            && let Some(decision) = there.lost_decision(text)
+            && let Some(decision) = self.there.lost_decision(text)
         {
             kind = LostKind::Decision;
             name = short(decision, NAME);
         }
-        let share = removed.share(kind, there);
+        let share = removed.share(kind, &self.there);
         if share == 0 {
-            return;
+            return None;
         }
         let target = removed.call().and_then(|call| CallTarget::from_call(view, call));
         let resolved = (kind == LostKind::Error).then(|| {
             let last = target.as_ref().and_then(|target| self.succeeded.get(target));
             last.is_some_and(|last| *last > at.0)
         });
-        if let Some(target) = target {
-            self.targets.entry(target).or_default().push(self.pieces.len());
-        }
         let piece = LostPiece {
             kind,
             name,
@@ -142,7 +181,7 @@ impl LostContent {
             again: None,
             used: 0,
         };
-        self.pieces.push((piece, at));
+        Some((piece, target))
     }
 }
 

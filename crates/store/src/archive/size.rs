@@ -2,13 +2,18 @@
 
 use std::collections::HashSet;
 
-use epitome_model::Bytes;
+use epitome_model::{Bytes, Source, Span};
+use rayon::prelude::*;
 
 use super::pack::{self, Entry, Kind};
 use super::pack_store::PackFacts;
 use super::writer::LEVEL;
 use super::{About, Archive, Draft, Generation, Hash, SessionKey, pack_name};
+use crate::source::exactly;
 use epitome_error::{Error, ErrorKind, Result};
+
+/// The least number of blobs for which a thread sets up a compressor.
+const BLOBS_PER_COMPRESSOR: usize = 64;
 
 impl Archive {
     /// The facts about the pack of a generation that are known without opening it.
@@ -42,7 +47,8 @@ pub struct PackSize {
 impl PackSize {
     /// The size of an empty pack for a session.
     pub fn new(key: &SessionKey) -> Result<PackSize> {
-        let zstd = zstd::bulk::Compressor::new(LEVEL).map_err(failed)?;
+        let zstd =
+            zstd::bulk::Compressor::new(LEVEL).map_err(|err| cannot_compress().because(err))?;
         let len = pack::header().len() as u64;
         let entries = Vec::new();
         let held = HashSet::new();
@@ -52,18 +58,31 @@ impl PackSize {
         Ok(size)
     }
 
-    /// Whether bytes with this hash were added already.
-    pub fn holds(&self, hash: &Hash) -> bool {
-        self.held.contains(hash)
-    }
-
-    /// Adds removed bytes. Bytes that were added already are not counted again.
-    pub fn put(&mut self, raw: &[u8], about: &About) -> Result<()> {
-        if !self.held.insert(Hash::compute(raw)) {
-            return Ok(());
+    /// Adds bytes of `source` that would be removed, each with what the pack says about them. They
+    /// are compressed on all cores. Bytes that were added already are not counted again.
+    ///
+    /// # Errors
+    ///
+    /// `Changed` if `source` returns fewer bytes than a span has.
+    pub fn put_all(&mut self, source: &dyn Source, removed: &[(Span, About)]) -> Result<()> {
+        let compressed: Result<Vec<Compressed>> = removed
+            .par_iter()
+            .with_min_len(BLOBS_PER_COMPRESSOR)
+            .map_init(
+                || zstd::bulk::Compressor::new(LEVEL),
+                |zstd, (span, _)| {
+                    let raw = exactly(source, span.start..span.end)?;
+                    Compressed::new(&raw, zstd.as_mut().map_err(|_| cannot_compress())?)
+                },
+            )
+            .collect();
+        for ((_, about), compressed) in removed.iter().zip(compressed?) {
+            if self.held.insert(compressed.hash) {
+                let about = serde_json::to_vec(about).expect("texts and numbers always serialise");
+                self.add(Kind::Blob, compressed, &about);
+            }
         }
-        let about = serde_json::to_vec(about).expect("texts and numbers always serialise");
-        self.piece(Kind::Blob, raw, &about)
+        Ok(())
     }
 
     /// The length of the whole pack.
@@ -79,18 +98,36 @@ impl PackSize {
     }
 
     fn piece(&mut self, kind: Kind, raw: &[u8], about: &[u8]) -> Result<()> {
-        let stored_len = self.zstd.compress(raw).map_err(failed)?.len() as u64;
+        let compressed = Compressed::new(raw, &mut self.zstd)?;
+        self.add(kind, compressed, about);
+        Ok(())
+    }
+
+    fn add(&mut self, kind: Kind, compressed: Compressed, about: &[u8]) {
+        let Compressed { hash, raw_len, stored_len } = compressed;
         let about_len = u32::try_from(about.len()).unwrap_or(u32::MAX);
-        let hash = Hash::compute(raw);
-        let raw_len = raw.len() as u64;
         let at = self.len;
         let entry = Entry { kind, hash, at, raw_len, stored_len, about_len };
         self.len += pack::record(&entry, about).len() as u64 + stored_len;
         self.entries.push(entry);
-        Ok(())
     }
 }
 
-fn failed(err: std::io::Error) -> Error {
-    Error::new(ErrorKind::Broken, "the removed bytes cannot be compressed").because(err)
+/// The hash of bytes, and their lengths before and after their compression.
+struct Compressed {
+    hash: Hash,
+    raw_len: u64,
+    stored_len: u64,
+}
+
+impl Compressed {
+    fn new(raw: &[u8], zstd: &mut zstd::bulk::Compressor<'_>) -> Result<Compressed> {
+        let stored = zstd.compress(raw).map_err(|err| cannot_compress().because(err))?;
+        let stored_len = stored.len() as u64;
+        Ok(Compressed { hash: Hash::compute(raw), raw_len: raw.len() as u64, stored_len })
+    }
+}
+
+fn cannot_compress() -> Error {
+    Error::new(ErrorKind::Broken, "the removed bytes cannot be compressed")
 }

@@ -39,46 +39,72 @@ impl UndoData {
         );
         let (lines_before, digest_before) = of_before?;
         let (lines, digest_after) = of_after?;
-        let mut lines = lines.into_iter();
-        let mut blobs = blobs?.into_iter();
-        let mut records: Vec<EditedRecord> = Vec::new();
-        let mut open: Option<Line> = None;
-        for (splice, &start) in after.splices().iter().zip(after.starts()) {
-            let end = start + splice.with.len() as u64;
-            let at_hand = open.take().filter(|line| start <= line.span.end);
-            let same_record = at_hand.is_some();
-            let first = at_hand.or_else(|| lines.find(|line| start <= line.span.end));
-            let mut line = first.expect("the last line reaches to the end of the file");
-            while line.span.end < end {
-                let next = lines.next().expect("the last line reaches to the end of the file");
-                line.span.end = next.span.end;
-            }
-            let blob = blobs.next().expect("each splice has its hash");
-            let undo = UndoSplice { at: start, len: end - start, blob };
-            match records.last_mut().filter(|_| same_record) {
-                Some(record) => record.splices.push(undo),
-                None => {
-                    let splices = vec![undo];
-                    let at = line.span.start;
-                    let hash = line.hash;
-                    records.push(EditedRecord { at, len: 0, hash, splices });
-                }
-            }
-            let record = records.last_mut().expect("one was just put there");
-            if record.len < line.span.len() {
-                // The record is new, or more lines were joined to it: its hash is that of all its
-                // bytes.
-                record.len = line.span.len();
-                record.hash = RecordHash::compute(&exactly(after, line.span.start..line.span.end)?);
-            }
-            open = Some(line);
-        }
-        for record in &mut records {
-            record.splices.iter_mut().for_each(|splice| splice.at -= record.at);
-        }
+        let records = edited_records(after, lines, blobs?)?;
         let shared = shared(lines_before, &records);
         Ok(UndoData { before: digest_before, after: digest_after, records, shared })
     }
+
+    /// As [`UndoData::between`], without that for which the whole session has to be hashed: both
+    /// digests have a hash of zeros, and `shared` is empty. For the length of a pack.
+    ///
+    /// # Errors
+    ///
+    /// `Changed` if `before` returns fewer bytes than its length.
+    pub fn for_size(before: &dyn Source, after: &Spliced<'_>) -> Result<UndoData> {
+        let (lines, blobs) = rayon::join(|| lines(after), || blobs(before, after.splices()));
+        let records = edited_records(after, lines?, blobs?)?;
+        let unknown = blake3::Hash::from_bytes([0; blake3::OUT_LEN]);
+        let before = Digest::new(before.len(), &unknown);
+        let after = Digest::new(after.len(), &unknown);
+        Ok(UndoData { before, after, records, shared: Vec::new() })
+    }
+}
+
+/// The records of the changed file that splices wrote to. `lines` are all lines of that file, and
+/// `blobs` the hashes of the bytes that each splice removed.
+fn edited_records(
+    after: &Spliced<'_>,
+    lines: Vec<Line>,
+    blobs: Vec<Hash>,
+) -> Result<Vec<EditedRecord>> {
+    let mut lines = lines.into_iter();
+    let mut blobs = blobs.into_iter();
+    let mut records: Vec<EditedRecord> = Vec::new();
+    let mut open: Option<Line> = None;
+    for (splice, &start) in after.splices().iter().zip(after.starts()) {
+        let end = start + splice.with.len() as u64;
+        let at_hand = open.take().filter(|line| start <= line.span.end);
+        let same_record = at_hand.is_some();
+        let first = at_hand.or_else(|| lines.find(|line| start <= line.span.end));
+        let mut line = first.expect("the last line reaches to the end of the file");
+        while line.span.end < end {
+            let next = lines.next().expect("the last line reaches to the end of the file");
+            line.span.end = next.span.end;
+        }
+        let blob = blobs.next().expect("each splice has its hash");
+        let undo = UndoSplice { at: start, len: end - start, blob };
+        match records.last_mut().filter(|_| same_record) {
+            Some(record) => record.splices.push(undo),
+            None => {
+                let splices = vec![undo];
+                let at = line.span.start;
+                let hash = line.hash;
+                records.push(EditedRecord { at, len: 0, hash, splices });
+            }
+        }
+        let record = records.last_mut().expect("one was just put there");
+        if record.len < line.span.len() {
+            // The record is new, or more lines were joined to it: its hash is that of all its
+            // bytes.
+            record.len = line.span.len();
+            record.hash = RecordHash::compute(&exactly(after, line.span.start..line.span.end)?);
+        }
+        open = Some(line);
+    }
+    for record in &mut records {
+        record.splices.iter_mut().for_each(|splice| splice.at -= record.at);
+    }
+    Ok(records)
 }
 
 /// The hashes of those records that equal a line of the file before the change.
