@@ -4,7 +4,7 @@
 //! plan into the session's bytes. The result is read again as if another program had written it,
 //! compared with the original, and counted. Nothing is written to disk here.
 //!
-//! `Stages::plan` runs the stages, `write` removes edits that the agent's own way cannot express,
+//! `Planner::plan` runs the stages, `write` removes edits that the agent's own way cannot express,
 //! and `write_and_verify` does the rest. A digest and a summary do not need `write`.
 //!
 //! `PreparedCompaction::in_default_way`, `in_way` and `with_summary` compact a session.
@@ -89,12 +89,12 @@ pub enum Way {
 /// // `bytes` is a session of pi in which a file is read nine times.
 /// let session = Loaded::read(bytes.into_bytes(), None)?;
 /// let recipe = built_in("s06").expect("a built-in recipe");
-/// let plan = PreparedCompaction::new(&session, &recipe, &Estimate::new())?;
-/// plan.check_invariants("session.jsonl".as_ref())?;
-/// assert!(plan.tokens_after < plan.plan.tokens_before);
+/// let prepared = PreparedCompaction::new(&session, &recipe, &Estimate::new())?;
+/// prepared.check_invariants("session.jsonl".as_ref())?;
+/// assert!(prepared.tokens_after < prepared.plan.tokens_before);
 /// // The compacted session has nothing left to remove.
 /// let mut compacted = Vec::new();
-/// plan.spliced()?.copy_to(&mut compacted)?;
+/// prepared.spliced()?.copy_to(&mut compacted)?;
 /// let session = Loaded::read(compacted, None)?;
 /// assert!(PreparedCompaction::new(&session, &recipe, &Estimate::new())?.is_empty());
 /// # Ok::<(), epitome_error::Error>(())
@@ -166,10 +166,10 @@ impl<'a, S: Source> PreparedCompaction<'a, S> {
         recipe: &Recipe,
         counter: &dyn Counter,
     ) -> Result<PreparedCompaction<'a, S>> {
-        let stages = Stages { session, recipe, counter };
-        let tried = stages.plan(way).and_then(|staged| match staged {
+        let planner = Planner { session, recipe, counter };
+        let tried = planner.plan(way).and_then(|staged| match staged {
             Staged::Digest(done) => Ok(*done),
-            Staged::Edits(plan, notes) => stages.write(way, *plan, notes),
+            Staged::Edits(plan, notes) => planner.write(way, *plan, notes),
         });
         if_read(&session.source, tried)
     }
@@ -190,10 +190,10 @@ impl<'a, S: Source> PreparedCompaction<'a, S> {
         if mode == WriteMode::Splice {
             return PreparedCompaction::in_way(Way::Rewrite, session, recipe, counter);
         }
-        let stages = Stages { session, recipe, counter };
-        let tried = stages.plan(Way::Native).and_then(|staged| match staged {
+        let planner = Planner { session, recipe, counter };
+        let tried = planner.plan(Way::Native).and_then(|staged| match staged {
             Staged::Digest(done) => Ok(*done),
-            Staged::Edits(plan, notes) => stages.write_natively_or_rewrite(*plan, notes),
+            Staged::Edits(plan, notes) => planner.write_natively_or_rewrite(*plan, notes),
         });
         if_read(&session.source, tried)
     }
@@ -249,13 +249,13 @@ impl<'a, S: Source> PreparedCompaction<'a, S> {
 
 /// A session with everything that its stages need. The stages themselves are those of the recipe
 /// ([`epitome_passes::Stages`]).
-struct Stages<'a, 'r, S> {
+struct Planner<'a, 'r, S> {
     session: &'a Loaded<S>,
     recipe: &'r Recipe,
     counter: &'r dyn Counter,
 }
 
-impl<'a, S: Source> Stages<'a, '_, S> {
+impl<'a, S: Source> Planner<'a, '_, S> {
     fn options(&self) -> Options<'_> {
         Options {
             kind: ContextKind::Stored,
@@ -290,7 +290,7 @@ impl<'a, S: Source> Stages<'a, '_, S> {
             return Ok(Staged::Digest(Box::new(PreparedCompaction { notes, ..digest })));
         }
         match stages.trim.and_then(|rule| self.cut(&rule, mode, &plan.kept, &mut notes)) {
-            Some(cut) => plan = self.plan_behind(cut, plan),
+            Some(cut) => plan = self.plan_after_cut(cut, plan),
             None => add_edits(&mut plan, &mut view, self.recipe, &self.options()),
         }
         notes.extend(within_target(self.recipe, &plan));
@@ -519,7 +519,7 @@ mod tests {
         let body = format!(r#"{{"messages":[{},{}]}}"#, message("user"), message("assistant"));
         let session = Loaded::read(body.into_bytes(), Some("anthropic")).expect("a body");
         let recipe = Recipe::default();
-        let stages = Stages { session: &session, recipe: &recipe, counter: &samples::Quarters };
+        let planner = Planner { session: &session, recipe: &recipe, counter: &samples::Quarters };
         let edit = |at| {
             let verb = epitome_model::Verb::Replace("So.".into());
             let edit = epitome_model::Edit { at, verb, pass: "test" };
@@ -529,7 +529,7 @@ mod tests {
         let edits = vec![edit(At::Items { item: 0 }), edit(block)];
         let plan = Plan { edits, ..Plan::default() };
         // Bodies of requests have no records of their own for compactions.
-        let planned = stages.write_natively_or_rewrite(plan, Vec::new()).expect("a rewrite");
+        let planned = planner.write_natively_or_rewrite(plan, Vec::new()).expect("a rewrite");
         let places: Vec<At> = planned.plan.edits.iter().map(|edit| edit.edit.at).collect();
         assert_eq!((planned.way, places), (Way::Rewrite, vec![block]));
     }

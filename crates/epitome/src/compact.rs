@@ -40,7 +40,7 @@ pub fn apply(
     counter: &dyn Counter,
     info: impl Into<CompactionInfo>,
 ) -> Result<Generation> {
-    file.check_comes_back(planned.spliced()?.splices())?;
+    file.check_restorable(planned.spliced()?.splices())?;
     let generation = archive_generation(planned, file.path(), archive, counter, info.into())?;
     let spliced = planned.spliced()?;
     let _span = info_span!("session.replace", bytes = planned.bytes_after.0).entered();

@@ -37,7 +37,7 @@ pub struct EditedTranscript<'a> {
     /// The transcript after the edits.
     pub transcript: Transcript,
     /// The source that the spans of `transcript` point into.
-    pub source: Longer<'a>,
+    pub source: ExtendedSource<'a>,
 }
 
 impl<'a> EditedTranscript<'a> {
@@ -48,7 +48,7 @@ impl<'a> EditedTranscript<'a> {
         source: &'a dyn Source,
         edits: &[Edit],
     ) -> EditedTranscript<'a> {
-        let source = Longer { base: source, more: Vec::new() };
+        let source = ExtendedSource { base: source, more: Vec::new() };
         let mut applied = EditedTranscript { transcript: transcript.clone(), source };
         let mut by_item: BTreeMap<usize, Vec<&Edit>> = BTreeMap::new();
         for edit in edits {
@@ -109,12 +109,12 @@ impl<'a> EditedTranscript<'a> {
 
 /// The source of an [`EditedTranscript`]: an original source, with the texts that edits put in
 /// appended to it.
-pub struct Longer<'a> {
+pub struct ExtendedSource<'a> {
     base: &'a dyn Source,
     more: Vec<u8>,
 }
 
-impl Source for Longer<'_> {
+impl Source for ExtendedSource<'_> {
     fn len(&self) -> u64 {
         self.base.len() + self.more.len() as u64
     }
@@ -140,7 +140,7 @@ impl Source for Longer<'_> {
 }
 
 /// Edits of blocks. They are methods of the source, because each puts its new text there.
-impl Longer<'_> {
+impl ExtendedSource<'_> {
     fn edit_entry(&mut self, entry: &mut Entry, edits: &[&Edit]) {
         let mut gone = vec![false; entry.blocks.len()];
         for (idx, block) in entry.blocks.iter_mut().enumerate() {
@@ -440,7 +440,7 @@ mod tests {
     #[test]
     fn bytes_are_read_across_the_end_of_the_base() {
         let base: &[u8] = b"abc";
-        let longer = Longer { base: &base, more: b"def".to_vec() };
+        let longer = ExtendedSource { base: &base, more: b"def".to_vec() };
         for (range, expect) in [(0..3, "abc"), (2..5, "cde"), (4..9, "ef"), (9..12, "")] {
             assert_eq!(&*longer.read(range.clone()), expect.as_bytes(), "{range:?}");
         }

@@ -17,7 +17,7 @@ pub trait Counter: Sync {
 
 /// Tokens of a picture. Providers count pixels: a picture whose longer edge has 1,568 pixels, the
 /// size that Anthropic scales down to, has about this many.
-pub const IMAGE: Tokens = Tokens(1_600);
+pub const IMAGE_TOKENS: Tokens = Tokens(1_600);
 
 /// Tokens per page of a document: the middle of the 1,500 to 3,000 that Anthropic states for a PDF
 /// page (<https://platform.claude.com/docs/en/build-with-claude/pdf-support>).
@@ -95,7 +95,7 @@ pub fn weigh(transcript: &Transcript, source: &dyn Source, counter: &dyn Counter
 }
 
 /// The tokens of one block: of its text, or of the tool's name and the arguments of a call. A
-/// picture has [`IMAGE`] tokens, and reasoning without readable text has none. A block that epitome
+/// picture has [`IMAGE_TOKENS`] tokens, and reasoning without readable text has none. A block that epitome
 /// does not understand counts as its JSON, in which files in base64 count as pages. What an API
 /// format adds around a block (types, ids, signatures) is not counted: it differs between formats,
 /// and calibration accounts for it.
@@ -112,11 +112,11 @@ pub fn block_tokens(block: &Block, source: &dyn Source, counter: &dyn Counter) -
             .iter()
             .map(|part| match part {
                 Part::Text(text) => counter.count(&text.read(source)),
-                Part::Image(_) => IMAGE,
+                Part::Image(_) => IMAGE_TOKENS,
                 Part::Opaque(span) => opaque_tokens(&utf8(source.at(*span)), counter),
             })
             .sum(),
-        Block::Image(_) => IMAGE,
+        Block::Image(_) => IMAGE_TOKENS,
         Block::Opaque(span) => opaque_tokens(&utf8(source.at(*span)), counter),
     }
 }
@@ -175,7 +175,7 @@ fn beginning_for(len: u64, least: Tokens) -> Option<usize> {
 }
 
 /// The characters of one block as it is stored in JSON: quotes and escapes are included. A picture
-/// counts as four characters for each token of [`IMAGE`]. Except for reasoning, what an API format
+/// counts as four characters for each token of [`IMAGE_TOKENS`]. Except for reasoning, what an API format
 /// adds around the block is not counted.
 pub fn block_chars(block: &Block, source: &dyn Source) -> u64 {
     match block {
@@ -185,12 +185,12 @@ pub fn block_chars(block: &Block, source: &dyn Source) -> u64 {
         Block::Output(output) | Block::Repeated(RepeatedOutput { output, .. }) => {
             let parts = output.parts.iter().map(|part| match part {
                 Part::Text(words) => text_chars(words, source),
-                Part::Image(_) => 4 * IMAGE.0,
+                Part::Image(_) => 4 * IMAGE_TOKENS.0,
                 Part::Opaque(span) => span_chars(source, *span),
             });
             parts.sum()
         }
-        Block::Image(_) => 4 * IMAGE.0,
+        Block::Image(_) => 4 * IMAGE_TOKENS.0,
         Block::Opaque(span) => span_chars(source, *span),
     }
 }

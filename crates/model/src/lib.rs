@@ -64,10 +64,10 @@ mod unit;
 mod usage;
 
 pub use amount::{Bytes, Lines, MicroDollars, Tokens, Turns};
-pub use applied::{EditedTranscript, Longer};
+pub use applied::{EditedTranscript, ExtendedSource};
 pub use count::{
-    CHARS_AROUND, Counter, IMAGE, TOKENS_AROUND, Weight, Weights, block_chars, block_has_at_least,
-    block_tokens, call_tokens, has_at_least, weigh,
+    CHARS_AROUND, Counter, IMAGE_TOKENS, TOKENS_AROUND, Weight, Weights, block_chars,
+    block_has_at_least, block_tokens, call_tokens, has_at_least, weigh,
 };
 pub use edit::{At, Cut, Edit, Splice, Summary, Verb, WriteMode};
 pub use fault::{Fault, Faults};

@@ -469,7 +469,7 @@ fn saving(view: &View<'_>, edit: &Edit) -> Tokens {
         At::Block { block, .. } => view.tokens(item, block) - left,
         // The savings of fields are computed by `EditedCalls`.
         At::Field { .. } => Tokens(0),
-        At::Part { .. } => epitome_model::IMAGE - left,
+        At::Part { .. } => epitome_model::IMAGE_TOKENS - left,
     }
 }
 
@@ -496,7 +496,7 @@ fn chars_saved(view: &View<'_>, edit: &Edit) -> u64 {
     };
     let old = match edit.at {
         At::Items { .. } | At::Copy { .. } => 0,
-        At::Part { .. } => 4 * epitome_model::IMAGE.0,
+        At::Part { .. } => 4 * epitome_model::IMAGE_TOKENS.0,
         At::Block { block, .. } => {
             let around = if edit.verb == Verb::Drop { CHARS_AROUND } else { 0 };
             view.chars(item, block) + around

@@ -354,7 +354,7 @@ impl LockedSession {
     /// # Errors
     ///
     /// `Refused`, with the reason.
-    pub fn check_comes_back(&self, splices: &[Splice]) -> Result<()> {
+    pub fn check_restorable(&self, splices: &[Splice]) -> Result<()> {
         let end = self.source.len();
         match self.storage {
             Storage::Compressed(..) if splices.iter().any(|splice| splice.span.start < end) => {

@@ -5,13 +5,13 @@ use epitome_formats::Loaded;
 use epitome_model::{Source, Tokens, Transcript, unit_boundary_before, units};
 use epitome_passes::{DigestRule, FactIndex, KeptParts, Plan, View, history};
 
-use super::{Note, PreparedCompaction, ReplacedItems, ReplacementKind, Stages};
+use super::{Note, Planner, PreparedCompaction, ReplacedItems, ReplacementKind};
 use crate::digest::{Chosen, Digesting};
 
 /// The maximum number of tokens that a format adds around a summary.
 const AROUND: Tokens = Tokens(80);
 
-impl<'a, S: Source> Stages<'a, '_, S> {
+impl<'a, S: Source> Planner<'a, '_, S> {
     /// Replaces the old part of the context by a digest: a resume sends the digest instead of it.
     /// `None` if the context is within the target, if there is no old part, or if no line of it is
     /// worth keeping. `None`, and a note, if the session cannot hold a digest.

@@ -7,9 +7,9 @@ use epitome_error::Result;
 use epitome_formats::Loaded;
 use epitome_formats::splice::if_read;
 use epitome_model::{Counter, Role, Source, Transcript};
-use epitome_passes::{PerKind, Recipe, Stages as RecipeStages, compact};
+use epitome_passes::{PerKind, Recipe, Stages, compact};
 
-use super::{PreparedCompaction, Stages, Way};
+use super::{Planner, PreparedCompaction, Way};
 
 /// The items that the model has not answered yet: those after its last response.
 pub fn unanswered(transcript: &Transcript) -> BTreeSet<usize> {
@@ -32,12 +32,12 @@ impl<'a, S: Source> PreparedCompaction<'a, S> {
         counter: &dyn Counter,
     ) -> Result<Option<PreparedCompaction<'a, S>>> {
         let recipe = &ingest_alone(recipe);
-        let stages = Stages { session: request, recipe, counter };
-        let mut plan = compact(&request.transcript, &request.source, recipe, &stages.options());
+        let planner = Planner { session: request, recipe, counter };
+        let mut plan = compact(&request.transcript, &request.source, recipe, &planner.options());
         plan.edits.retain(|planned| new.contains(&planned.edit.at.item()));
         let planned = match plan.edits.is_empty() {
             true => Ok(None),
-            false => stages.write_and_verify(Way::Rewrite, plan).map(Some),
+            false => planner.write_and_verify(Way::Rewrite, plan).map(Some),
         };
         if_read(&request.source, planned)
     }
@@ -47,13 +47,13 @@ impl<'a, S: Source> PreparedCompaction<'a, S> {
 /// use, and nothing else.
 fn ingest_alone(recipe: &Recipe) -> Recipe {
     let ingest = recipe.stages.live.ingest;
-    let stored = RecipeStages { ingest, ..RecipeStages::default() };
+    let stored = Stages { ingest, ..Stages::default() };
     Recipe {
         name: recipe.name.clone(),
         about: recipe.about.clone(),
         rule_files: recipe.rule_files.clone(),
         exempt_tools: recipe.exempt_tools.clone(),
-        stages: PerKind { stored, live: RecipeStages::default() },
+        stages: PerKind { stored, live: Stages::default() },
         ..Recipe::default()
     }
 }

@@ -123,7 +123,7 @@ mod tests {
     use epitome_passes::{Plan, Recipe};
     use samples::Quarters;
 
-    use super::super::{Stages, Way};
+    use super::super::{Planner, Way};
     use super::*;
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
         let body = format!(r#"{{"messages":[{}]}}"#, roles.map(message).join(","));
         let session = Loaded::read(body.into_bytes(), Some("anthropic")).expect("a body");
         let recipe = Recipe::default();
-        let stages = Stages { session: &session, recipe: &recipe, counter: &Quarters };
+        let planner = Planner { session: &session, recipe: &recipe, counter: &Quarters };
         let edits = [(0, 0), (1, 1), (2, 3), (3, 1)].map(|(item, tokens)| PlannedEdit {
             edit: Edit {
                 at: At::Block { item, block: 0 },
@@ -143,7 +143,7 @@ mod tests {
             tokens: Tokens(tokens),
         });
         let plan = Plan { edits: edits.into(), ..Plan::default() };
-        let planned = stages.write_and_verify(Way::Rewrite, plan).expect("a plan");
+        let planned = planner.write_and_verify(Way::Rewrite, plan).expect("a plan");
         let shown: Vec<_> = planned
             .describe_edits_by_saving(&Quarters)
             .map(|shown| (shown.saved.0, shown.what, shown.before, shown.after))

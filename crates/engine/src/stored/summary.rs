@@ -6,7 +6,7 @@ use epitome_formats::{Format, Loaded, Spliced};
 use epitome_model::{Block, Counter, Edit, Source, Summary, Tokens, Transcript, WriteMode};
 use epitome_passes::{Pin, Plan, PlannedEdit, Recipe, begin, names_of_pins, pins};
 
-use super::{Note, PreparedCompaction, ReplacedItems, Stages, Way, unwritten};
+use super::{Note, Planner, PreparedCompaction, ReplacedItems, Way, unwritten};
 use crate::summary::{keep_rules_of, says_more_than_a_summary, split_at_kept_end};
 
 impl<'a, S: Source> PreparedCompaction<'a, S> {
@@ -30,9 +30,9 @@ impl<'a, S: Source> PreparedCompaction<'a, S> {
         counter: &dyn Counter,
     ) -> Result<PreparedCompaction<'a, S>> {
         let tried = session.writer().and_then(|_| {
-            let stages = Stages { session, recipe, counter };
-            let (plan, kept) = stages.end_that_is_kept();
-            stages.in_place_of_the_beginning(text, plan, kept, "summary")
+            let planner = Planner { session, recipe, counter };
+            let (plan, kept) = planner.end_that_is_kept();
+            planner.in_place_of_the_beginning(text, plan, kept, "summary")
         });
         if_read(&session.source, tried)
     }
@@ -53,7 +53,7 @@ pub fn check_holds_a_summary<S: Source>(
     if format.summarise.is_none() {
         return Err(no_summaries(format));
     }
-    let (plan, kept) = Stages { session, recipe, counter }.end_that_is_kept();
+    let (plan, kept) = Planner { session, recipe, counter }.end_that_is_kept();
     let old = &transcript.context[..transcript.context.len() - kept.len()];
     if !says_more_than_a_summary(transcript, old) {
         return Ok(());
@@ -65,7 +65,7 @@ pub fn check_holds_a_summary<S: Source>(
     written.map(drop).map_err(|err| unwritten(format, Way::Summary, err))
 }
 
-impl<'a, S: Source> Stages<'a, '_, S> {
+impl<'a, S: Source> Planner<'a, '_, S> {
     /// A plan without edits that records what the recipe keeps, and the end of the context that
     /// stays because of that.
     fn end_that_is_kept(&self) -> (Plan, &'a [usize]) {

@@ -5,10 +5,10 @@ use epitome_formats::Loaded;
 use epitome_model::{Cut, Edit, EditedTranscript, Source, WriteMode};
 use epitome_passes::{KeptParts, Plan, PlannedEdit, Recipe, TrimRule, View, add_edits, begin};
 
-use super::{Note, Stages};
+use super::{Note, Planner};
 use crate::middle::stored_middle_cut;
 
-impl<S: Source> Stages<'_, '_, S> {
+impl<S: Source> Planner<'_, '_, S> {
     /// The cut that a rule makes; `None` if it would remove nothing or save nothing. `None`, and a
     /// note, if the agent has no record that removes messages, or if the session is rewritten.
     pub(super) fn cut(
@@ -38,7 +38,7 @@ impl<S: Source> Stages<'_, '_, S> {
 
     /// The plan of a cut, followed by the edits that the passes plan for what the cut leaves.
     /// `begun` is the plan that was begun before the cut.
-    pub(super) fn plan_behind(&self, cut: Cut, begun: Plan) -> Plan {
+    pub(super) fn plan_after_cut(&self, cut: Cut, begun: Plan) -> Plan {
         let Loaded { source, transcript, .. } = self.session;
         let edits = Vec::from_iter(Edit::cut(cut));
         let applied = EditedTranscript::new(transcript, source, &edits);

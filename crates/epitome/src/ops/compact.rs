@@ -567,7 +567,7 @@ impl<'a> Compact<'a> {
         let mut changes = Vec::new();
         for (locked, plan) in plans.iter().filter(|(_, plan)| !plan.is_empty()) {
             let splices: Vec<Splice> = plan.splices.iter().map(|(it, _)| it.clone()).collect();
-            locked.file.check_comes_back(&splices)?;
+            locked.file.check_restorable(&splices)?;
             // A rewrite moves bytes that are kept to other offsets in the file.
             let change = locked.change(splices, plan.way == Way::Rewrite);
             changes.push(change.map_err(Error::while_writing)?);

@@ -108,38 +108,46 @@ impl Compact<'_> {
     ) -> Result<CompactedBytes> {
         // An absolute path is the same in every folder.
         let path = &Path::new("/").join(name.trim_start_matches('/'));
-        let plan = self.plan_file(config, path, session, &mut None)?;
-        plan.check_invariants(path)?;
+        let prepared = self.plan_file(config, path, session, &mut None)?;
+        prepared.check_invariants(path)?;
         let mut facts = None;
         if extras.facts {
-            facts = Some(planned_facts(&plan, self.counter)?);
+            facts = Some(planned_facts(&prepared, self.counter)?);
         }
         let mut quote = None;
         if extras.price {
-            let fit = calibration_of_plan(&plan, config, path, self.counter);
-            quote = quote_of(&catalogue(config)?, &plan, fit, self.counter, at);
+            let fit = calibration_of_plan(&prepared, config, path, self.counter);
+            quote = quote_of(&catalogue(config)?, &prepared, fit, self.counter, at);
         }
         let mut written = Written::default();
-        let digest = if plan.is_empty() {
+        let digest = if prepared.is_empty() {
             let digest = Digest::from_source(&session.source)?;
             Change { before: digest, after: digest }
         } else {
             let store = MemoryStore::default();
             let archive = Archive::in_store(store.clone());
             let info = CompactionInfo::from(at);
-            let generation = archive_elsewhere(&plan, path, &archive, self.counter, info)?;
-            written.bytes = Some(bytes_of(&plan.spliced()?)?);
+            let generation = archive_elsewhere(&prepared, path, &archive, self.counter, info)?;
+            written.bytes = Some(bytes_of(&prepared.spliced()?)?);
             written.pack = store.into_packs().pop().map(|(_, pack)| pack);
             Change { before: generation.before, after: generation.after }
         };
         Ok(CompactedBytes {
             bytes: written.bytes,
             pack: written.pack,
-            context_tokens: Change { before: plan.plan.tokens_before, after: plan.tokens_after },
-            disk_bytes: Change { before: Bytes(session.source.len()), after: plan.bytes_after },
+            context_tokens: Change {
+                before: prepared.plan.tokens_before,
+                after: prepared.tokens_after,
+            },
+            disk_bytes: Change { before: Bytes(session.source.len()), after: prepared.bytes_after },
             digest,
-            edits: plan.plan.by_pass().into_iter().map(|(pass, n)| (pass.to_owned(), n)).collect(),
-            notes: plan.notes.iter().map(ToString::to_string).collect(),
+            edits: prepared
+                .plan
+                .by_pass()
+                .into_iter()
+                .map(|(pass, n)| (pass.to_owned(), n))
+                .collect(),
+            notes: prepared.notes.iter().map(ToString::to_string).collect(),
             facts,
             quote,
         })

@@ -443,17 +443,17 @@ struct PlannedLosses {
 
 impl PlannedLosses {
     fn from_plan<S: Source>(
-        plan: &PreparedCompaction<'_, S>,
+        prepared: &PreparedCompaction<'_, S>,
         counter: &dyn Counter,
     ) -> Result<PlannedLosses> {
-        let loaded = plan.session;
-        let spliced = plan.spliced()?;
-        let files = &plan.recipe.rule_files;
+        let loaded = prepared.session;
+        let spliced = prepared.spliced()?;
+        let files = &prepared.recipe.rule_files;
         let before = View::new(&loaded.transcript, &loaded.source, counter)
             .with_rule_files(files)
-            .with_known_counts(&plan.plan.counted);
-        let after = View::new(&plan.after, &spliced, counter).with_rule_files(files);
-        let tokens = Change { before: before.context_tokens(), after: plan.tokens_after };
+            .with_known_counts(&prepared.plan.counted);
+        let after = View::new(&prepared.after, &spliced, counter).with_rule_files(files);
+        let tokens = Change { before: before.context_tokens(), after: prepared.tokens_after };
         let lost = losses(&before, &after, &before, &[]);
         let mut changed_files = changed_files(&before);
         changed_files.retain(|name| {

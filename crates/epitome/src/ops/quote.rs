@@ -72,20 +72,20 @@ struct Counting<'c> {
 /// or changes no cost, or if the model or its price is unknown.
 pub(super) fn quote_of<S: Source>(
     prices: &Catalogue,
-    plan: &PreparedCompaction<'_, S>,
+    prepared: &PreparedCompaction<'_, S>,
     fit: Option<Calibration>,
     counter: &dyn Counter,
     now: Timestamp,
 ) -> Option<Quote> {
-    if plan.is_empty() {
+    if prepared.is_empty() {
         return None;
     }
-    let before = plan.session;
-    let spliced = plan.spliced().ok()?;
-    let tokens = (plan.plan.tokens_before, plan.tokens_after);
+    let before = prepared.session;
+    let spliced = prepared.spliced().ok()?;
+    let tokens = (prepared.plan.tokens_before, prepared.tokens_after);
     let before = Side { transcript: &before.transcript, source: &before.source, tokens: tokens.0 };
-    let after = Side { transcript: &plan.after, source: &spliced, tokens: tokens.1 };
-    let counting = Counting { counter, counted: &plan.plan.counted, fit };
+    let after = Side { transcript: &prepared.after, source: &spliced, tokens: tokens.1 };
+    let counting = Counting { counter, counted: &prepared.plan.counted, fit };
     counting.quote(prices, &before, &after, now)
 }
 

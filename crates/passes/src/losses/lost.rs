@@ -63,8 +63,14 @@ impl CallTarget {
 
 /// A path relative to the session's folder, if it is in that folder; otherwise the path unchanged.
 pub(super) fn path<'p>(view: &View<'_>, path: &'p str) -> &'p str {
-    let below = view.transcript.head.cwd.as_deref().and_then(|cwd| path.strip_prefix(cwd));
-    below.map_or(path, |rest| rest.trim_start_matches(['/', '\\']))
+    view.transcript.head.cwd.as_deref().and_then(|cwd| path_below(cwd, path)).unwrap_or(path)
+}
+
+/// The part of a path below a folder; `None` if it is not below it.
+fn path_below<'p>(folder: &str, path: &'p str) -> Option<&'p str> {
+    const SEPARATORS: [char; 2] = ['/', '\\'];
+    let rest = path.strip_prefix(folder.trim_end_matches(SEPARATORS))?;
+    rest.starts_with(SEPARATORS).then(|| rest.trim_start_matches(SEPARATORS))
 }
 
 /// The name of a file in a report.
@@ -425,5 +431,19 @@ pub(super) fn text_of(view: &View<'_>, content: &Block) -> String {
         }
         Block::Output(output) => output.text(view.source),
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::path_below;
+
+    #[test]
+    fn a_folder_whose_name_only_begins_alike_is_another_one() {
+        assert_eq!(path_below("/home/me/app", "/home/me/app/src/a.rs"), Some("src/a.rs"));
+        assert_eq!(path_below("/home/me/app/", "/home/me/app//a.rs"), Some("a.rs"));
+        assert_eq!(path_below("C:\\app", "C:\\app\\a.rs"), Some("a.rs"));
+        assert_eq!(path_below("/", "/etc/hosts"), Some("etc/hosts"));
+        assert_eq!(path_below("/home/me/app", "/home/me/app2/a.rs"), None);
     }
 }
