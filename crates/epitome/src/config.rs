@@ -21,7 +21,7 @@ use epitome_store::Vault;
 
 /// Variables named `EPITOME_…` that are not settings: first those that the program itself reads,
 /// then those of its tests and tools.
-pub(crate) const OTHER_VARIABLES: [&str; 20] = [
+pub(crate) const OTHER_VARIABLES: [&str; 21] = [
     "EPITOME_API_KEY",
     "EPITOME_CONFIG",
     "EPITOME_HOME",
@@ -40,6 +40,7 @@ pub(crate) const OTHER_VARIABLES: [&str; 20] = [
     "EPITOME_SESSIONS",
     "EPITOME_SKIPS",
     "EPITOME_TEST_KILL_HOME",
+    "EPITOME_WASM",
     "EPITOME_WHEEL",
     "EPITOME_WHOLE_CORPUS",
 ];

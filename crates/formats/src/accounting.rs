@@ -67,8 +67,11 @@ fn below(paths: &[Path], key: &[u8]) -> Vec<Path> {
 }
 
 /// The part of a path after its first key, if that is `key`. This is asked for every key of every
-/// record: the path is searched for a point only after it has been found to begin with `key`.
+/// record: most paths differ in the first byte.
 fn path_after(path: Path, key: &[u8]) -> Option<Path> {
+    if path.as_bytes().first() != key.first() {
+        return None;
+    }
     let rest = path.as_bytes().strip_prefix(key).filter(|_| !key.contains(&b'.'))?;
     match rest {
         [] => Some(""),

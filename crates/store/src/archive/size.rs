@@ -65,22 +65,29 @@ impl PackSize {
     ///
     /// `Changed` if `source` returns fewer bytes than a span has.
     pub fn put_all(&mut self, source: &dyn Source, removed: &[(Span, About)]) -> Result<()> {
-        let compressed: Result<Vec<Compressed>> = removed
+        let read = |span: &Span| exactly(source, span.start..span.end);
+        let hashes: Result<Vec<Hash>> =
+            removed.par_iter().map(|(span, _)| Ok(Hash::compute(&read(span)?))).collect();
+        let mut new: Vec<(Hash, &Span, &About)> = Vec::new();
+        for (hash, (span, about)) in hashes?.into_iter().zip(removed) {
+            if self.held.insert(hash) {
+                new.push((hash, span, about));
+            }
+        }
+        let compressed: Result<Vec<u64>> = new
             .par_iter()
             .with_min_len(BLOBS_PER_COMPRESSOR)
             .map_init(
                 || zstd::bulk::Compressor::new(LEVEL),
-                |zstd, (span, _)| {
-                    let raw = exactly(source, span.start..span.end)?;
-                    Compressed::new(&raw, zstd.as_mut().map_err(|_| cannot_compress())?)
+                |zstd, (_, span, _)| {
+                    let zstd = zstd.as_mut().map_err(|_| cannot_compress())?;
+                    compressed_len(&read(span)?, zstd)
                 },
             )
             .collect();
-        for ((_, about), compressed) in removed.iter().zip(compressed?) {
-            if self.held.insert(compressed.hash) {
-                let about = serde_json::to_vec(about).expect("texts and numbers always serialise");
-                self.add(Kind::Blob, compressed, &about);
-            }
+        for ((hash, span, about), stored_len) in new.into_iter().zip(compressed?) {
+            let about = serde_json::to_vec(about).expect("texts and numbers always serialise");
+            self.add(Kind::Blob, (hash, span.len(), stored_len), &about);
         }
         Ok(())
     }
@@ -98,13 +105,13 @@ impl PackSize {
     }
 
     fn piece(&mut self, kind: Kind, raw: &[u8], about: &[u8]) -> Result<()> {
-        let compressed = Compressed::new(raw, &mut self.zstd)?;
-        self.add(kind, compressed, about);
+        let stored_len = compressed_len(raw, &mut self.zstd)?;
+        self.add(kind, (Hash::compute(raw), raw.len() as u64, stored_len), about);
         Ok(())
     }
 
-    fn add(&mut self, kind: Kind, compressed: Compressed, about: &[u8]) {
-        let Compressed { hash, raw_len, stored_len } = compressed;
+    /// Adds an entry for bytes: their hash, and their lengths before and after their compression.
+    fn add(&mut self, kind: Kind, (hash, raw_len, stored_len): (Hash, u64, u64), about: &[u8]) {
         let about_len = u32::try_from(about.len()).unwrap_or(u32::MAX);
         let at = self.len;
         let entry = Entry { kind, hash, at, raw_len, stored_len, about_len };
@@ -113,19 +120,9 @@ impl PackSize {
     }
 }
 
-/// The hash of bytes, and their lengths before and after their compression.
-struct Compressed {
-    hash: Hash,
-    raw_len: u64,
-    stored_len: u64,
-}
-
-impl Compressed {
-    fn new(raw: &[u8], zstd: &mut zstd::bulk::Compressor<'_>) -> Result<Compressed> {
-        let stored = zstd.compress(raw).map_err(|err| cannot_compress().because(err))?;
-        let stored_len = stored.len() as u64;
-        Ok(Compressed { hash: Hash::compute(raw), raw_len: raw.len() as u64, stored_len })
-    }
+fn compressed_len(raw: &[u8], zstd: &mut zstd::bulk::Compressor<'_>) -> Result<u64> {
+    let stored = zstd.compress(raw).map_err(|err| cannot_compress().because(err))?;
+    Ok(stored.len() as u64)
 }
 
 fn cannot_compress() -> Error {
