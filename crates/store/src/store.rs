@@ -7,6 +7,7 @@ mod users;
 use std::fs::{self, File, FileTimes, TryLockError};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use epitome_model::{Bytes, Source, Splice};
@@ -51,8 +52,7 @@ pub struct LockedSession {
     path: PathBuf,
     source: FileSource,
     storage: Storage,
-    /// The locked file; the lock is released when it is dropped.
-    lock: File,
+    lock: Arc<FileLock>,
 }
 
 /// How a session is stored.
@@ -69,7 +69,15 @@ enum Storage {
 /// Locks a file against other epitome processes until this value is dropped.
 #[derive(Debug)]
 pub struct FileLock {
-    _lock: File,
+    file: File,
+}
+
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        // Closing the file is not enough: while another thread starts a process, that process has a
+        // copy of the open file, with the lock. On a disk without locks this fails.
+        let _ = self.file.unlock();
+    }
 }
 
 /// The result of replacing a session.
@@ -134,7 +142,7 @@ impl Store {
         if let Place::Rows(rows) = place {
             let rows = rows.real()?;
             let lock = self.lock(&rows.address())?;
-            return LockedSession::of_rows(rows, read, lock);
+            return LockedSession::of_rows(rows, read, Arc::new(lock));
         }
         let real = place.real()?;
         // The file is opened before it is locked, so that no lock is created for a path without a
@@ -144,7 +152,7 @@ impl Store {
         // Another epitome process may have replaced the file before it was locked.
         let same = stamp_of(&real)? == stamp_of_open(&file)?;
         let file = if same { file } else { FileSource::open(&real)? };
-        LockedSession::of_file(real, file, lock)
+        LockedSession::of_file(real, file, Arc::new(lock))
     }
 
     /// Locks a file against other epitome processes, for a program that keeps the file open and
@@ -156,17 +164,17 @@ impl Store {
     /// process has it open; `Disk` if the lock cannot be created.
     pub fn lock_file(&self, path: &Path) -> Result<FileLock> {
         let real = fs::canonicalize(path).map_err(|err| Error::reading(err, "the file", path))?;
-        Ok(FileLock { _lock: self.lock(&real)? })
+        self.lock(&real)
     }
 
-    fn lock(&self, real: &Path) -> Result<File> {
+    fn lock(&self, real: &Path) -> Result<FileLock> {
         disk::private_folder(&self.locks).map_err(|err| cannot_lock(err, real))?;
         let name = Hash::compute(real.as_os_str().as_encoded_bytes()).to_string();
         let path = self.locks.join(&name[..32]);
         let file = open_private(&path)
             .map_err(|err| cannot_lock(Error::writing(err, "the lock", &path), real))?;
         match file.try_lock() {
-            Ok(()) => Ok(file),
+            Ok(()) => Ok(FileLock { file }),
             Err(TryLockError::WouldBlock) => {
                 let what = "another epitome is working on this session";
                 Err(Error::new(ErrorKind::Locked, what).at(real))
@@ -174,7 +182,7 @@ impl Store {
             // The disk does not support locks: only the check before the replacement protects the
             // session.
             Err(TryLockError::Error(err)) if err.kind() == std::io::ErrorKind::Unsupported => {
-                Ok(file)
+                Ok(FileLock { file })
             }
             Err(TryLockError::Error(err)) => {
                 Err(cannot_lock(Error::writing(err, "the lock", &path), real))
@@ -190,7 +198,7 @@ fn cannot_lock(err: Error, real: &Path) -> Error {
 }
 
 impl LockedSession {
-    fn of_file(real: PathBuf, file: FileSource, lock: File) -> Result<LockedSession> {
+    fn of_file(real: PathBuf, file: FileSource, lock: Arc<FileLock>) -> Result<LockedSession> {
         let meta = file.metadata().map_err(|err| Error::reading(err, "the session", &real))?;
         if meta.permissions().readonly() {
             let what = "the session is marked read-only";
@@ -208,7 +216,7 @@ impl LockedSession {
         Ok(LockedSession { path: real, source, storage, lock })
     }
 
-    fn of_rows(rows: Rows, read: Option<FileSource>, lock: File) -> Result<LockedSession> {
+    fn of_rows(rows: Rows, read: Option<FileSource>, lock: Arc<FileLock>) -> Result<LockedSession> {
         let path = rows.address();
         // Another process may have deleted the rows since the place was resolved.
         if !rows.exists() {
@@ -327,9 +335,8 @@ impl LockedSession {
     /// `Changed` if the session does not begin with `put` any more; otherwise the errors of
     /// [`replace`](LockedSession::replace).
     pub fn undo_replace(&self, put: &dyn Source) -> Result<ReplaceReport> {
-        // The clone is the same lock: it is released when the last owner is dropped.
-        let lock = self.lock.try_clone();
-        let lock = lock.map_err(|err| Error::writing(err, "the lock", &self.path))?;
+        // The lock is released when its last owner is dropped.
+        let lock = Arc::clone(&self.lock);
         let now = match &self.storage {
             Storage::Rows(rows) => LockedSession::of_rows(rows.clone(), None, lock)?,
             Storage::File(_) | Storage::Compressed(..) => {

@@ -201,3 +201,16 @@ fn an_error_of_the_caller_is_the_error() {
     assert_eq!((err.kind(), err.path()), (ErrorKind::Disk, Some(session.path())));
     assert_eq!(names(dir.path()), ["home", "s.jsonl"]);
 }
+
+#[test]
+fn a_lock_ends_although_a_starting_process_has_a_copy_of_its_file() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("s.jsonl");
+    fs::write(&path, "{}\n").expect("written");
+    let store = Store::new(dir.path());
+    let lock = store.lock_file(&path).expect("a lock");
+    let _copy = lock.file.try_clone().expect("a copy");
+    assert_eq!(store.lock_file(&path).expect_err("locked").kind(), ErrorKind::Locked);
+    drop(lock);
+    store.lock_file(&path).expect("free again");
+}
