@@ -95,7 +95,7 @@ pub fn weigh(transcript: &Transcript, source: &dyn Source, counter: &dyn Counter
 }
 
 /// The tokens of one block: of its text, or of the tool's name and the arguments of a call. A
-/// picture has [`IMAGE_TOKENS`] tokens, and reasoning without readable text has none. A block that epitome
+/// picture has [`IMAGE_TOKENS`], and reasoning without readable text has none. A block that epitome
 /// does not understand counts as its JSON, in which files in base64 count as pages. What an API
 /// format adds around a block (types, ids, signatures) is not counted: it differs between formats,
 /// and calibration accounts for it.
@@ -175,8 +175,8 @@ fn beginning_for(len: u64, least: Tokens) -> Option<usize> {
 }
 
 /// The characters of one block as it is stored in JSON: quotes and escapes are included. A picture
-/// counts as four characters for each token of [`IMAGE_TOKENS`]. Except for reasoning, what an API format
-/// adds around the block is not counted.
+/// counts as four characters for each of its [`IMAGE_TOKENS`]. Except for reasoning, what an API
+/// format adds around the block is not counted.
 pub fn block_chars(block: &Block, source: &dyn Source) -> u64 {
     match block {
         Block::Text(words) | Block::Summary(words) => text_chars(words, source),

@@ -21,7 +21,8 @@
 //!
 //! - Chat templates and special tokens: `<|endoftext|>` is text. What an API format adds around a
 //!   block is not counted.
-//! - Pictures and audio: providers count pixels and seconds, see [`IMAGE_TOKENS`](epitome_model::IMAGE_TOKENS).
+//! - Pictures and audio: providers count pixels and seconds, see
+//!   [`IMAGE_TOKENS`](epitome_model::IMAGE_TOKENS).
 //! - Vocabularies of Claude and Gemini, which are not public: [`Calibration`] converts the counts
 //!   instead.
 //! - Prices: they are in `epitome-llm`.
