@@ -70,7 +70,7 @@ pub(crate) fn write() -> Result<()> {
 ///
 /// # Errors
 ///
-/// If they differ, or as for [`write`].
+/// If they differ, or as for [`write()`].
 pub(crate) fn check() -> Result<()> {
     let old = fs::read_to_string(PAGE).context(PAGE)?;
     let new = page()?;

@@ -208,7 +208,7 @@ const OF_THE_VIEWER: &[(&str, &[&str])] = &[
     ("th", &["scope", "colspan"]),
 ];
 
-/// Checks a page with the table [`ELEMENTS`]: a parser must find only elements and attributes of
+/// Checks a page with the table `ELEMENTS`: a parser must find only elements and attributes of
 /// the templates in the page, addresses must be safe, and there must be one script and one style.
 ///
 /// # Panics
