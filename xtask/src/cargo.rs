@@ -103,6 +103,22 @@ pub fn epitome(profile: &str) -> anyhow::Result<PathBuf> {
     Ok(target()?.join(folder).join(name))
 }
 
+/// Whether the library can be built as WebAssembly: whether its target is installed, or could be
+/// installed just now.
+///
+/// # Errors
+///
+/// If the compiler does not say where its targets are.
+pub fn has_wasm_target() -> anyhow::Result<bool> {
+    let sysroot = output(&["rustc", "--print", "sysroot"])?;
+    let place = Path::new(sysroot.trim()).join("lib/rustlib").join(WASM).join("lib");
+    if !place.exists() {
+        // Without rustup, or without a network, it stays absent.
+        let _ = output(&["rustup", "target", "add", WASM]);
+    }
+    Ok(place.exists())
+}
+
 /// Builds the library as WebAssembly for browsers, with these variables set, and returns its path.
 ///
 /// # Errors

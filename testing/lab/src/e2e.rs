@@ -400,6 +400,9 @@ fn python_histories(count: u64) -> anyhow::Result<()> {
 /// Sends `count` random histories with each adapter of the npm package, and prints a line for every
 /// thousand.
 fn node_histories(epitome: &Path, count: u64) -> anyhow::Result<()> {
+    if !has_wasm()? {
+        return Ok(());
+    }
     let package = with_node_packages(node::Package::install)?;
     for range in histories::thousands(count) {
         let printed = package.test_histories(epitome, range.clone())?;
@@ -435,10 +438,26 @@ fn engines() -> anyhow::Result<()> {
 
 /// Tests the npm package with each version of Node.
 fn npm_package(epitome: &Path) -> anyhow::Result<()> {
+    if !has_wasm()? {
+        return Ok(());
+    }
     for printed in with_node_packages(|files| node::test(files, epitome))? {
         print(&printed);
     }
     Ok(())
+}
+
+fn wasm_built_already() -> Option<PathBuf> {
+    std::env::var_os("EPITOME_WASM").map(PathBuf::from)
+}
+
+/// Whether the npm packages can be built. If not, this is reported.
+fn has_wasm() -> anyhow::Result<bool> {
+    let is_there = wasm_built_already().is_some() || cargo::has_wasm_target()?;
+    if !is_there {
+        skipped("the npm package", "rustup cannot install the target wasm32-unknown-unknown");
+    }
+    Ok(is_there)
 }
 
 /// Builds the npm packages of the library, and calls `test` with their files: the package that
@@ -453,8 +472,8 @@ fn with_node_packages<T>(test: impl FnOnce(&[PathBuf]) -> anyhow::Result<T>) -> 
             cargo::target()?.join("debug").join(name)
         }
     };
-    let wasm = match std::env::var_os("EPITOME_WASM") {
-        Some(wasm) => wasm.into(),
+    let wasm = match wasm_built_already() {
+        Some(wasm) => wasm,
         None => cargo::wasm(&[])?,
     };
     let folder = tempfile::tempdir()?;
