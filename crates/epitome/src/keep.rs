@@ -49,7 +49,7 @@ use serde::Serialize;
 pub use deleted::{DeletedSession, deleted_sessions};
 pub use epitome_store::vault::{Cause, Change, FileKey, FileStamp, Vault, VaultReport, Version};
 pub use find::{VaultMatch, find};
-pub(crate) use forgotten::Forgotten;
+pub use forgotten::Forgotten;
 pub use history::{HistoryVersion, VersionHistory, VersionReason};
 pub use prune::{ProjectRules, PruneReport, PrunedFile, RetentionRules};
 pub use restore::{RestoreVersion, RestoredVersion, VersionFolder};

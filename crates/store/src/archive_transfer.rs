@@ -66,6 +66,8 @@ pub struct ImportReport {
     pub known: u64,
     /// The packs that were not imported.
     pub refused: Vec<RejectedPack>,
+    /// Number of packs of sessions that the caller does not want.
+    pub unwanted: u64,
 }
 
 impl Archive {
@@ -164,11 +166,12 @@ impl Archive {
         when: Timestamp,
         files: &dyn Fn(&Generation) -> Vec<PathBuf>,
     ) -> Result<ImportReport> {
-        self.import_with(from, when, files, None)
+        self.import_with(from, when, files, &|_| true, None)
     }
 
-    /// As [`import`](Archive::import). Packs of a vault are not refused but added to `versions`,
-    /// for [`Vault::receive`](crate::vault::Vault::receive).
+    /// As [`import`](Archive::import), but only packs of those sessions for which `is_wanted` is
+    /// true. Packs of a vault are not refused but added to `versions`, for
+    /// [`Vault::receive`](crate::vault::Vault::receive).
     ///
     /// # Errors
     ///
@@ -178,6 +181,7 @@ impl Archive {
         from: &mut dyn Read,
         when: Timestamp,
         files: &dyn Fn(&Generation) -> Vec<PathBuf>,
+        is_wanted: &dyn Fn(&SessionKey) -> bool,
         mut versions: Option<&mut StagedVersions>,
     ) -> Result<ImportReport> {
         let mut tar = tar::Archive::new(from);
@@ -205,6 +209,10 @@ impl Archive {
         }
         let mut report = ImportReport::default();
         for (key, mut staged) in staged {
+            if !is_wanted(&key) {
+                report.unwanted += staged.len() as u64;
+                continue;
+            }
             staged.sort_by_key(|pack| pack.number);
             self.take_in(&key, staged, Some(when), files, &mut report)?;
         }

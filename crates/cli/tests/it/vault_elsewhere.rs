@@ -92,10 +92,15 @@ fn a_session_is_exported_with_its_versions_alone() {
 fn what_was_forgotten_is_not_imported_again() {
     let (first, second) = (World::new(), World::new());
     kept(&first);
-    let tar = export(&first, "versions.tar", &["--vault"]);
+    let tar = export(&first, "session.tar", &[PI, "--vault"]);
     import(&second, &tar);
+    // With the session here, the compaction of the archive is imported as well.
+    assert_eq!(second.status(&["restore", PI, "--at", "2", "--yes"]), 0);
+    let joined = import(&second, &tar);
+    assert!(joined.contains("imported 1 generation, 0 were here already"), "{joined}");
     assert_eq!(second.status(&["forget", PI, "--yes"]), 0);
     let again = import(&second, &tar);
+    assert!(again.contains("1 generation of sessions that were forgotten here"), "{again}");
     assert!(again.contains("5 versions of sessions that were forgotten here"), "{again}");
     assert_eq!(second.status(&["history", PI]), 3);
 }

@@ -141,6 +141,10 @@ impl ForgetSession {
         for session in self.present_sessions(config) {
             forgotten.add(config, &self.agent, &session.id)?;
         }
+        // The archive may name the session, and the files that belong to it, by other ids.
+        for key in &self.keys {
+            forgotten.add(config, &key.agent, &key.id)?;
+        }
         self.remove_stored(config)?;
         if self.check_gone(config).is_err() {
             // A keeper that read the list of forgotten sessions before has stored it again.

@@ -12,7 +12,7 @@ use crate::store::write_over;
 
 /// The sessions that were forgotten, and are not kept again: hashes of agents and ids.
 #[derive(Debug, Default)]
-pub(crate) struct Forgotten(BTreeSet<String>);
+pub struct Forgotten(BTreeSet<String>);
 
 impl Forgotten {
     /// Reads the list, which need not exist.
@@ -39,7 +39,7 @@ impl Forgotten {
     /// # Errors
     ///
     /// `Disk` or `NoPermission` if the list cannot be written.
-    pub fn add(&mut self, config: &Config, agent: &str, id: &str) -> Result<()> {
+    pub(crate) fn add(&mut self, config: &Config, agent: &str, id: &str) -> Result<()> {
         let folder = Vault::folder_in(&config.home);
         if !folder.is_dir() || !self.0.insert(Forgotten::line(agent, id)) {
             return Ok(());

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use epitome_agents::{Environment, UnreadErrors, companions_of, find_agent};
 use epitome_model::{Bytes, Source, Span, Splice};
 use epitome_store::compressed;
 use jiff::Timestamp;
@@ -102,6 +103,9 @@ impl RestoreVersion<'_> {
         let mut targets = self.targets(vault)?;
         for target in &mut targets {
             target.move_here(config, vault)?;
+        }
+        self.check_listed(config, vault, &targets)?;
+        for target in &mut targets {
             target.report.dry_run = true;
             if let Ok(present) = target.present() {
                 target.report.unchanged = is_same(&present, &target.content)?;
@@ -176,6 +180,7 @@ impl RestoreVersion<'_> {
             target.move_here(config, vault)?;
             target.check_place()?;
         }
+        self.check_listed(config, vault, &targets)?;
         keep_present(config, vault, &mut targets)?;
         let changed: Vec<&Target> = targets.iter().filter(|it| !it.report.unchanged).collect();
         let (here, gone): (Vec<&Target>, Vec<&Target>) =
@@ -208,6 +213,84 @@ impl RestoreVersion<'_> {
             }
         }
         Ok(targets)
+    }
+
+    /// Refuses a file that its agent would not read as a file of this session. The agent's folder
+    /// contains its settings as well, and versions that were imported may name any file: the
+    /// contents are written to an empty home, and the agent's sessions there are listed.
+    ///
+    /// # Errors
+    ///
+    /// `Unsupported`, with the file; `Disk` if the contents cannot be written.
+    fn check_listed(&self, config: &Config, vault: &Vault, targets: &[Target]) -> Result<()> {
+        let Some(agent) = find_agent(&self.file.agent) else { return Ok(()) };
+        let here = agent.folder(&config.agents);
+        let files: Vec<(&Target, &Path)> = targets
+            .iter()
+            .filter(|target| matches!(target.place, Place::File(_)))
+            .filter_map(|target| Some((target, target.file.path.strip_prefix(&here).ok()?)))
+            .collect();
+        if files.is_empty() {
+            return Ok(());
+        }
+        let failed = |err| Error::writing(err, "the version", &std::env::temp_dir());
+        let home = tempfile::Builder::new().prefix("epitome-").tempdir().map_err(failed)?;
+        let environment = Environment::from_home(&home.path().canonicalize().map_err(failed)?);
+        let there = agent.folder(&environment);
+        for (target, rest) in &files {
+            write_below(&there, rest, &target.content)?;
+        }
+        if self.file.part.is_some() {
+            // The agent finds a part by the session's own file.
+            let (rest, content) = self.own_file(config, vault, &here)?;
+            write_below(&there, &rest, &content)?;
+        }
+        let listed = agent.sessions(&environment, &mut UnreadErrors::default());
+        let own = listed.iter().find(|session| session.id == self.file.session);
+        let parts = own.map(|own| companions_of(Some(agent), &own.path)).unwrap_or_default();
+        for (target, rest) in files {
+            let path = there.join(rest);
+            let is_listed = match target.file.part {
+                Some(_) => parts.contains(&path),
+                None => own.is_some_and(|own| own.path == path),
+            };
+            if !is_listed {
+                let what = format!("{} keeps no session {} there", agent.name(), self.file.session);
+                return Err(Error::new(ErrorKind::Unsupported, what)
+                    .at(&target.file.path)
+                    .with_hint("`--out FILE` writes the version to a file; nothing was changed"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The newest content of the session's own file, and its path in the folder `here` of its
+    /// agent.
+    fn own_file(
+        &self,
+        config: &Config,
+        vault: &Vault,
+        here: &Path,
+    ) -> Result<(PathBuf, FileSource)> {
+        let part = self.file;
+        let own = vault.files().find(|file| {
+            file.part.is_none()
+                && (&file.machine, &file.agent, &file.session)
+                    == (&part.machine, &part.agent, &part.session)
+        });
+        let newest = own.and_then(|own| {
+            let kept = vault.versions(own).rev().find(|version| !version.is_deleted())?;
+            Some((own, kept.number))
+        });
+        let Some((own, number)) = newest else {
+            let what = "the session that it belongs to is not kept";
+            return Err(Error::new(ErrorKind::Unsupported, what)
+                .at(&part.path)
+                .with_hint("`--out FILE` writes the version to a file; nothing was changed"));
+        };
+        let path = place_here(config, vault, own)?;
+        let rest = path.strip_prefix(here).unwrap_or(&path).to_owned();
+        Ok((rest, vault.open_version(own, number)?))
     }
 
     /// Replaces the present contents of all targets. If one cannot be replaced, none is.
@@ -308,6 +391,19 @@ impl Target {
             file.and_then(|file| file.set_modified(SystemTime::from(modified))).ok();
         }
         Ok(())
+    }
+}
+
+/// Writes a content to a new file below a folder. Does nothing if there is one already: of two kept
+/// files at one place, the agent lists at most one.
+fn write_below(folder: &Path, rest: &Path, content: &FileSource) -> Result<()> {
+    let path = folder.join(rest);
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(|err| Error::writing(err, "the version", parent))?;
+    }
+    match write_new(&path, |out| copy(content, 0..content.len(), out)) {
+        Err(err) if err.kind() != ErrorKind::Exists => Err(err),
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 
@@ -417,4 +513,68 @@ fn difference(before: &FileSource, after: &FileSource) -> Result<Splice> {
     }
     let with = exactly(after, start..after.len())?.into_owned().into_boxed_slice();
     Ok(Splice { span: Span { start, end: before.len() }, with })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "01a1fb3b-31f2-7601-bb99-e47e04b7ff1d";
+
+    /// Keeps a content under an address of Codex, with whatever is there now.
+    fn keep(config: &Config, part: Option<&str>, path: &Path, content: &str) -> FileKey {
+        let mut vault = config.create_vault().expect("a vault");
+        let file = FileKey {
+            machine: vault.machine().to_owned(),
+            agent: "codex".to_owned(),
+            session: ID.to_owned(),
+            part: part.map(str::to_owned),
+            path: path.to_owned(),
+        };
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, content).expect("written");
+        let mut batch = vault.begin(config.now());
+        batch.put_file(&file, path).expect("put");
+        batch.commit().expect("kept");
+        file
+    }
+
+    #[test]
+    fn a_version_never_replaces_a_file_that_is_no_session_of_its_agent() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let config = Config::from_home(dir.path());
+        let codex = dir.path().join(".codex");
+        let day = codex.join("sessions/2026/11/20");
+        let session = fixtures::get("codex", "pricing").bytes();
+        let session = String::from_utf8(session).expect("text");
+        let own = day.join(format!("rollout-2026-11-20T23-12-03-{ID}.jsonl"));
+        let own = keep(&config, None, &own, &session);
+        let restore = |file: &FileKey| {
+            let mut vault = config.vault().expect("a vault");
+            let number = vault.versions(file).next_back().expect("a version").number;
+            let restore = RestoreVersion { file, number, force: false };
+            let planned = restore.plan(&config, &vault).map(drop).map_err(|err| err.kind());
+            let done = restore.run(&config, &mut vault).map(drop).map_err(|err| err.kind());
+            assert_eq!(planned, done);
+            done
+        };
+        fs::remove_file(&own.path).expect("deleted");
+        assert_eq!(restore(&own), Ok(()));
+        assert_eq!(fs::read_to_string(&own.path).expect("made again"), session);
+        // As the session's own file, and as a part of it: settings, and another session.
+        let other =
+            day.join("rollout-2026-11-20T10-00-00-01a1fb3b-0000-7601-bb99-e47e04b7ff1d.jsonl");
+        for path in [codex.join("config.toml"), codex.join("hooks.json"), other] {
+            for part in [None, Some("part")] {
+                let file = keep(&config, part, &path, "theirs");
+                fs::write(&path, "mine").expect("written");
+                assert_eq!(restore(&file), Err(ErrorKind::Unsupported), "{part:?} {path:?}");
+                assert_eq!(fs::read_to_string(&path).expect("a file"), "mine");
+            }
+        }
+        // A restore of the whole session would write these parts as well.
+        let own = keep(&config, None, &own.path, &format!("{session}\n"));
+        fs::write(&own.path, &session).expect("written");
+        assert_eq!(restore(&own), Err(ErrorKind::Unsupported));
+    }
 }

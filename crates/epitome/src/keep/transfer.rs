@@ -29,9 +29,12 @@ pub fn receive_versions(config: &Config, staged: StagedVersions) -> Result<Recei
     let known: BTreeSet<FileKey> =
         vault.files().filter(|file| file.machine == own).cloned().collect();
     vault.receive(staged, &|file| {
-        // Versions of this machine are restored to the path that they name, so it must be one of
-        // the agent's.
-        let is_safe = file.machine != own || known.contains(file) || is_in_place(config, file);
+        // Versions of this machine are restored to the path that they name, unless it is in a
+        // folder of the agent elsewhere.
+        let is_safe = file.machine != own
+            || known.contains(file)
+            || is_in_place(config, file)
+            || moved_place(config, file).is_some();
         is_safe && !forgotten.has(&file.agent, &file.session)
     })
 }
@@ -47,27 +50,33 @@ fn is_plain(path: &Path) -> bool {
     path.components().all(|part| part != Component::ParentDir)
 }
 
-/// Where a kept file is on this machine, or would be. For a file of another machine, that is the
-/// same place in the folder in which its agent keeps sessions here.
+/// Where a kept file is on this machine, or would be. For a file of another machine, or of a home
+/// that was moved, that is the same place in the folder in which its agent keeps sessions here.
 ///
 /// # Errors
 ///
 /// `Unsupported` if a file of another machine was not in such a folder there.
 pub fn place_here(config: &Config, vault: &Vault, file: &FileKey) -> Result<PathBuf> {
-    if file.machine == vault.machine() || is_in_place(config, file) {
+    if is_in_place(config, file) {
         return Ok(file.path.clone());
     }
-    let folder = find_agent(&file.agent).map(|agent| agent.folder(&config.agents));
-    let rest = folder.as_deref().and_then(|folder| below(folder, &config.agents.home, &file.path));
-    match (folder, rest) {
-        (Some(folder), Some(rest)) => Ok(folder.join(rest)),
-        (Some(_), None) | (None, _) => {
+    match moved_place(config, file) {
+        Some(path) => Ok(path),
+        None if file.machine == vault.machine() => Ok(file.path.clone()),
+        None => {
             let what = "another machine kept this where its agent keeps no sessions here";
             Err(Error::new(ErrorKind::Unsupported, what)
                 .at(&file.path)
                 .with_hint("`--out FILE` writes the version to a file"))
         }
     }
+}
+
+/// The place in the folder of its agent here of a file that was in such a folder elsewhere.
+fn moved_place(config: &Config, file: &FileKey) -> Option<PathBuf> {
+    let folder = find_agent(&file.agent)?.folder(&config.agents);
+    let rest = below(&folder, &config.agents.home, &file.path)?;
+    Some(folder.join(rest))
 }
 
 /// The rest of a path of another machine behind the folder of an agent, which is `folder` here:

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use epitome::archive::{Generation, ImportReport, SessionKey};
 use epitome::keep::{
-    ReceivedVersions, StagedVersions, VaultMatch, VaultPack, files_of_session, find,
+    Forgotten, ReceivedVersions, StagedVersions, VaultMatch, VaultPack, files_of_session, find,
     receive_versions,
 };
 use epitome::storage::write_new;
@@ -184,6 +184,10 @@ pub fn import(app: &App, path: &Path, session: Option<&Path>) -> Result<()> {
         app.note(&format!("{RED}refused{RED:#}  {agent} {id} #{} {what}", it.number));
     }
     note_refused_versions(app, &versions);
+    if report.unwanted > 0 {
+        let what = count(report.unwanted, "generation");
+        app.note(&format!("left out  {what} of sessions that were forgotten here"));
+    }
     let is_known = report.known + versions.known > 0;
     if report.added.is_empty() && versions.added.is_empty() && !is_known {
         let what =
@@ -207,8 +211,10 @@ fn read(
         files.extend(session.map(agents::companions).into_iter().flatten());
         files
     };
+    let forgotten = Forgotten::read(&app.config)?;
+    let is_wanted = |key: &SessionKey| !forgotten.has(&key.agent, &key.id);
     let archive = app.config.archive();
-    let read = archive.import_with(from, app.config.now(), &files, Some(staged));
+    let read = archive.import_with(from, app.config.now(), &files, &is_wanted, Some(staged));
     read.map_err(Failure::writing)
 }
 
@@ -223,7 +229,10 @@ pub fn note_refused_versions(app: &App, received: &ReceivedVersions) {
     }
     if received.unwanted > 0 {
         let what = count(received.unwanted, "version");
-        app.note(&format!("left out  {what} of sessions that were forgotten here"));
+        app.note(&format!(
+            "left out  {what} of sessions that were forgotten here, or of files that are in no \
+             folder of their agent"
+        ));
     }
 }
 
