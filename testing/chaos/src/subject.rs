@@ -186,7 +186,8 @@ fn rows(path: &Path) -> anyhow::Result<Vec<u8>> {
     let connection = Connection::open_with_flags(&copy, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let mut text = String::new();
     for table in tables(&connection).unwrap_or_default() {
-        // Of a damaged database as much as possible is read; the error stands in place of the rest.
+        // If the database is damaged, the rows before the damage are read. The error is written in
+        // place of the other rows.
         if let Err(err) = table_rows(&connection, &table, &mut text) {
             text.push_str(&format!("{table}: {err}\n"));
         }

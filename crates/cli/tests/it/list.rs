@@ -90,26 +90,7 @@ fn sessions_are_sorted_limited_and_found_by_their_project() {
 
 #[test]
 fn a_machine_with_all_agents_shows_all_their_sessions() {
-    let world = World::new();
-    world.pi(PI, sessions::pi(PI));
-    world.claude(CLAUDE, sessions::claude(CLAUDE));
-    world.codex(CODEX, sessions::codex(CODEX));
-    world.opencode();
-    let bytes = world::beginning(&fixtures::get("gemini", "pricing").bytes(), 4);
-    let gemini = [".gemini", "tmp", "project", "chats", "session-2026-11-20T23-12-123ae7f3.jsonl"];
-    world.write(&gemini.join("/"), bytes);
-    world.cursor(&["composer", "sub-agent", "composer-inline"]);
-    world.cursor_chat("5ce2be00-0000-4000-8000-000000000001");
-    let transcripts = ".cursor/projects/home-dev-project/agent-transcripts";
-    for (name, of) in [("e1a9c0de.txt", "transcript-text"), ("f00d/f00d.jsonl", "transcript")] {
-        world.write(&format!("{transcripts}/{name}"), fixtures::case("cursor", of).bytes());
-    }
-    let copilot = fixtures::case("copilot", "sundays").bytes();
-    world.write(".copilot/session-state/5cffe862-0001/events.jsonl", copilot);
-    let qwen = fixtures::case("qwen", "compressed").bytes();
-    world.write(".qwen/projects/-home-dev-project/chats/77aa0000.jsonl", qwen);
-    let amp = fixtures::case("amp", "thread").bytes();
-    world.write(".local/share/amp/threads/T-019b9d03.json", amp);
+    let world = sessions::of_all_agents();
     let cold = world.run(&["list"]);
     assert_snapshot!(cold, @r"
     $ epitome list

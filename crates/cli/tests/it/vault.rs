@@ -418,3 +418,25 @@ fn without_systemctl_the_command_to_start_the_service_is_still_to_do() {
     assert!(installed.contains(expect), "{installed}");
     assert!(world.run(&["uninstall", "--keep", "--yes"]).contains("it was not stopped"));
 }
+
+/// A version is restored only where the agent lists it: that has to be so for every agent.
+#[test]
+fn a_deleted_file_of_every_agent_comes_back() {
+    let world = sessions::of_all_agents();
+    at(&world, "10:00", &["keep", "--all", "--once"]);
+    let mut agents = std::collections::BTreeSet::new();
+    for session in world.json(&["list", "--json"]) {
+        let path = PathBuf::from(session["session"].as_str().expect("an address"));
+        if !path.is_file() {
+            continue;
+        }
+        let bytes = fs::read(&path).expect("a session");
+        fs::remove_file(&path).expect("deleted");
+        let restored = world.run(&["restore", path.to_str().expect("text"), "--at", "1", "--yes"]);
+        assert!(restored.ends_with("--- status 0\n"), "{restored}");
+        assert_eq!(fs::read(&path).expect("a session"), bytes, "{}", path.display());
+        agents.insert(session["agent"].as_str().expect("a name").to_owned());
+    }
+    let expect = ["amp", "claude", "codex", "copilot", "cursor", "gemini", "pi", "qwen"];
+    assert_eq!(agents.into_iter().collect::<Vec<_>>(), expect);
+}

@@ -323,8 +323,8 @@ fn folder_of(vault: &Vault, file: &FileKey) -> Option<String> {
 }
 
 impl Folders {
-    /// Patterns: `*` stands for any characters but `/`, `**` for any. A pattern is compared as it
-    /// is, and with its symbolic links resolved.
+    /// Compiles patterns: `*` matches any characters but `/`, and `**` matches any characters. Each
+    /// pattern is matched as it is written, and once more with its symbolic links resolved.
     fn new(setting: &str, patterns: &[PathBuf]) -> Result<Folders> {
         let failed = |err: globset::Error| {
             Error::new(ErrorKind::Settings, format!("{setting} is not valid")).because(err)

@@ -20,7 +20,7 @@ use crate::cmd::keep::warn_of_damage;
 use crate::failure::{Failure, Result, Status};
 use crate::text::{self, BOLD, RED, count, field};
 
-/// What goes into a tar file.
+/// The content of an exported tar file.
 struct Export {
     key: Option<SessionKey>,
     packs: Vec<VaultPack>,

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::World;
+
 pub const CLAUDE: &str = "0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4";
 pub const OTHER: &str = "0f3c1111-7d1e-4c55-9f0e-2b8d7a61c3d4";
 pub const PI: &str = "01a1fb3a-c450-731a-9250-9fa9d78b0d62";
@@ -183,4 +185,29 @@ impl Claude {
         }
         self.lines.push(line);
     }
+}
+
+/// A home with sessions of all agents.
+pub fn of_all_agents() -> World {
+    let world = World::new();
+    world.pi(PI, pi(PI));
+    world.claude(CLAUDE, claude(CLAUDE));
+    world.codex(CODEX, codex(CODEX));
+    world.opencode();
+    let bytes = super::beginning(&fixtures::get("gemini", "pricing").bytes(), 4);
+    let gemini = [".gemini", "tmp", "project", "chats", "session-2026-11-20T23-12-123ae7f3.jsonl"];
+    world.write(&gemini.join("/"), bytes);
+    world.cursor(&["composer", "sub-agent", "composer-inline"]);
+    world.cursor_chat("5ce2be00-0000-4000-8000-000000000001");
+    let transcripts = ".cursor/projects/home-dev-project/agent-transcripts";
+    for (name, of) in [("e1a9c0de.txt", "transcript-text"), ("f00d/f00d.jsonl", "transcript")] {
+        world.write(&format!("{transcripts}/{name}"), fixtures::case("cursor", of).bytes());
+    }
+    let copilot = fixtures::case("copilot", "sundays").bytes();
+    world.write(".copilot/session-state/5cffe862-0001/events.jsonl", copilot);
+    let qwen = fixtures::case("qwen", "compressed").bytes();
+    world.write(".qwen/projects/-home-dev-project/chats/77aa0000.jsonl", qwen);
+    let amp = fixtures::case("amp", "thread").bytes();
+    world.write(".local/share/amp/threads/T-019b9d03.json", amp);
+    world
 }
