@@ -30,7 +30,8 @@ pub use choice::Choices;
 pub use client::serve;
 pub use connection::Stopper;
 
-/// Makes the agents of sessions. An implementation needs settings, API keys and files.
+/// Makes the agents of sessions. The caller of [`serve`] implements this: an agent needs
+/// settings, API keys and files, and this module reads none of them.
 pub trait Sessions: Send + Sync + 'static {
     /// Makes an agent that works in `folder`: for the existing session `id`, or for a new session
     /// if `id` is `None`. `servers` are the MCP servers that the editor configures. The editor does
@@ -54,8 +55,8 @@ pub struct StartedSession {
     pub agent: Agent,
     /// The id of the agent's session.
     pub id: String,
-    /// What the editor is shown first: the messages of the session so far, notices, and how full
-    /// the context window is.
+    /// The events to show first: the earlier messages of the session, notices, and how full the
+    /// context window is. The messages are sent only if the editor asks for them.
     pub first: Vec<Event>,
     /// The options that the user may set.
     pub choices: Choices,

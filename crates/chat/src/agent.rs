@@ -1,5 +1,5 @@
-//! Carries out the actions of the machine. Each request to a model and each call of a tool runs on
-//! a thread of its own.
+//! Carries out the actions of a [`Machine`]. Each request to a model and each call of a tool runs
+//! on a thread of its own.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -297,7 +297,7 @@ pub(crate) fn recipe_of(options: &ChatOptions, session: &ChatFile) -> Result<(Re
     };
     match recipes::resolve_live(config, settings, Some(name)) {
         Ok(recipe) => Ok((recipe, Vec::new())),
-        // The recipe was in a file, so its name alone does not find it, or it no longer exists.
+        // The name alone does not find the recipe: it was in a file, or it no longer exists.
         Err(err) => {
             let recipe = recipes::resolve_live(config, settings, None)?;
             let text = format!("the session goes on with the recipe {}: {err}", recipe.name);

@@ -1,8 +1,8 @@
 //! The loop of the agent as a state machine: inputs go in, actions come out.
 //!
 //! It does no input or output. Its caller sends requests, runs tools, asks the user and shows
-//! events, and passes the results back in. A model service would accept the machine's context at
-//! any time, or at least once the open calls have their results.
+//! events, and passes the results back in. The context of the machine is valid at any time: a
+//! model service accepts it as soon as its open calls have results.
 
 mod background;
 mod calls;

@@ -77,7 +77,7 @@ fn a_server_that_hangs_or_dies_fails_its_calls_alone() {
     let late = call(&servers, "hang", "{}");
     assert!(late.unwrap_err().contains("time-out after"));
     let cancelled = folder.path().join("cancelled");
-    // The server was notified, but need not have read it yet.
+    // The server was notified, but may not have read the notification yet.
     while !cancelled.exists() {}
     let stop = Stop::default();
     stop.stop();

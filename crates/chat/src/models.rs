@@ -25,9 +25,9 @@ pub struct ChatModels {
 }
 
 impl ChatModels {
-    /// The models for a chat. The options name the answering model; if they do not, a resumed
-    /// session does; if there is none, the settings. The events are notices about choices that the
-    /// user may not expect.
+    /// The models for a chat. The options name the answering model. If they do not,
+    /// `of_session` is used, which is the model of a resumed session; if it is `None`, the model of
+    /// the settings. The events are notices about choices that the user may not expect.
     pub fn new(
         options: &ChatOptions,
         of_session: Option<&str>,

@@ -29,7 +29,8 @@ impl Stopper {
     }
 }
 
-/// Reads the lines of a stream on a thread of its own, so that the editor can always write.
+/// Reads the lines of a stream on a thread of its own, so that the editor never has to wait when
+/// it writes. Returns the receiver of the lines, and a [`Stopper`] for them.
 pub(super) fn lines(mut from: impl BufRead + Send + 'static) -> (Receiver<Incoming>, Stopper) {
     let (tell, told) = channel();
     let stopper = Stopper(tell.clone());

@@ -2,7 +2,7 @@
 
 use super::wire::ContentBlock;
 
-/// The text of a message. A linked file is included as its path, an embedded file with its text.
+/// The text of a message. A linked file becomes its path, an embedded file its path and its text.
 ///
 /// # Errors
 ///

@@ -94,7 +94,7 @@ impl PreparedSession {
         &self.editor.choices
     }
 
-    /// Sends the earlier messages to the editor.
+    /// Sends all of the first events to the editor, the earlier messages included.
     pub(super) fn replay(&mut self) {
         for event in std::mem::take(&mut self.first) {
             let updates = self.editor.updates.replayed(&event);

@@ -260,8 +260,8 @@ impl Updates {
         }
         let status = if error { "failed" } else { "completed" };
         let mut value = json!({"toolCallId": call.id, "status": status});
-        // The result of a call whose diff was sent says only that the change was made: it is left
-        // out.
+        // If the diff of the call was sent, the result is left out: it says only that the change
+        // was made.
         if error || call.value.get("content").is_none() {
             let text = if is_prose(kind_of(&call.tool)) { text.to_owned() } else { fenced(text) };
             value["content"] = json!([{"type": "content", "content": text_block(&text)}]);

@@ -1,8 +1,8 @@
 //! Messages of the protocol: messages from the editor are parsed here, messages to the editor are
 //! built here.
 //!
-//! The protocol's own library has types for all messages, but it enables a feature of the JSON
-//! crate that preserves the order of keys in the whole program (`docs/why.md`). A test validates
+//! The protocol's own library has types for all messages. It is not used, because it would make
+//! the JSON crate keep the order of keys in the whole program (`docs/why.md`). A test validates
 //! the messages that are sent against the library's schema.
 
 use std::path::PathBuf;

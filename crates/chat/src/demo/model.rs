@@ -11,7 +11,7 @@ use epitome_model::{Block, Counter, Tokens};
 use epitome_tokens::O200k;
 use serde_json::{Value, json};
 
-/// The summary: it has the sections of both recipes that request one in the demo.
+/// The summary that the model writes. It has all sections that the recipes of the demo request.
 const SUMMARY: &str = "\
 ## What was accomplished
 The build log was read: it fails in src/pricing.rs, line 118. All modules in src were read.
@@ -71,8 +71,9 @@ pub(super) struct Turn {
     pub(super) steps: Vec<Step>,
 }
 
-/// If the demo is watched: the delay of each word of a text, and the delay of each call.
+/// The delay before each word of a text, if the demo is watched.
 const WORD: Duration = Duration::from_millis(20);
+/// The delay before a call, if the demo is watched.
 const CALL: Duration = Duration::from_millis(200);
 
 pub(super) struct ScriptedModel {

@@ -3,10 +3,10 @@
 //!
 //! Where a turn begins, the machine waits for a preparation that is being computed. That takes
 //! milliseconds, and the context then does not depend on the speed of the computer. The machine
-//! does not wait there for a model that is writing a summary. It waits for the model once a
-//! compaction is due, because it would have to ask for the same summary then. If a compaction is
-//! due within a turn, a prepared one that asked no model is discarded and made again: that is
-//! cheap, and the new one covers all messages so far.
+//! does not wait for a model that is writing a summary, unless a compaction is due: then it would
+//! have to ask for the same summary. If a compaction is due within a turn, and one is prepared
+//! that asked no model, the machine discards it and makes a new one. That is cheap, and the new
+//! one covers all messages so far.
 
 use epitome_engine::Preparation;
 use epitome_error::Result;

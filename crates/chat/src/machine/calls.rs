@@ -174,7 +174,7 @@ impl Machine {
         self.judge_again()
     }
 
-    /// Judges the calls that wait for the user again, because an answer may apply to several.
+    /// Judges again all calls that wait for the user, because one answer may apply to several.
     pub(super) fn judge_again(&mut self) -> Result<()> {
         let State::Calling(calls) = &self.state else { return Ok(()) };
         let waiting = calls.iter().filter(|call| call.state == CallState::Asked);

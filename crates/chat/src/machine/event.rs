@@ -74,7 +74,8 @@ pub enum Event {
         /// Answers to choose from.
         choices: Vec<String>,
     },
-    /// The user was asked whether a call may run, and this is decided now, by an answer or a rule.
+    /// A call about which the user was asked now runs or is refused. The reason is the user's
+    /// answer, or a rule that the answer to another call has added.
     Permitted {
         /// The id of the call.
         id: String,
@@ -216,7 +217,7 @@ pub enum TurnEnd {
     Answered,
     /// The user interrupted the turn.
     Interrupted,
-    /// There is no answer: the request failed.
+    /// There is no complete answer, for example because the request failed.
     Failed,
     /// The budget is spent.
     Budget,

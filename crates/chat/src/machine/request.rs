@@ -60,8 +60,8 @@ impl Machine {
         }
     }
 
-    /// Asks the model to continue its answer that was cut off. Ends the turn if it was asked so
-    /// [`CONTINUATIONS`] times in a row.
+    /// Asks the model to continue its answer that was cut off. Ends the turn if the model was asked
+    /// to do so [`CONTINUATIONS`] times in a row already.
     fn go_on(&mut self) -> Result<()> {
         if self.continuations == CONTINUATIONS {
             return self.fail("the answer was cut off at the limit of its length several times");

@@ -132,8 +132,8 @@ impl Machine {
         Ok(done)
     }
 
-    /// Swaps what a task shares with this machine. Called before the task acts, and again
-    /// afterwards.
+    /// Swaps the permissions and the cost, which a task shares with this machine. Called before the
+    /// task acts, and again afterwards.
     fn share_with(&mut self, task: &mut Machine) {
         mem::swap(&mut self.permissions, &mut task.permissions);
         mem::swap(&mut self.cost, &mut task.cost);

@@ -30,7 +30,7 @@ impl Play {
         self.input(result(id, &(0..60).map(line).collect::<String>()));
     }
 
-    /// Continues a turn until a compaction is to be prepared. The next request is sent as well.
+    /// Continues a turn until a compaction is to be prepared. The next request is then sent too.
     fn until_prepared(&mut self) -> (u64, Box<Preparation>) {
         self.user("Read all.");
         for n in 0..40 {

@@ -110,7 +110,7 @@ fn a_task_has_the_permissions_and_the_budget_of_the_session_and_no_tasks() {
     for id in ["c2", "c3"] {
         play.within("t", Input::Checked(id.into(), Ok(Access::Write(format!("/p/{id}").into()))));
     }
-    // An answer in a task also counts for the session, and for calls that wait there.
+    // An answer to a call of a task also applies to the session, and to its waiting calls.
     play.within("t", Input::Permission("c2".into(), Answer::Always));
     let allowed = Event::Permitted { id: "w".into(), allowed: true };
     assert!(play.shown.contains(&allowed), "{:?}", play.shown);
@@ -124,7 +124,7 @@ fn a_task_has_the_permissions_and_the_budget_of_the_session_and_no_tasks() {
     for tool in ["task", "ask"] {
         assert!(body.contains(&format!("there is no tool `{tool}` in a task")), "{body}");
     }
-    // What a task spends counts for the budget.
+    // The cost of a task is part of the cost that the budget limits.
     play.machine.set_budget(Some(MicroDollars(2_500)));
     play.task_answers("t", calls(&[("c4", "read", json!({}))]));
     play.within("t", read("c4"));

@@ -13,10 +13,10 @@ use crate::machine::Event;
 use crate::options::{ChatOptions, Wait};
 use crate::tools::Workplace;
 
-/// Adds the tools of MCP servers to a workplace: the servers of the settings, and the servers in
-/// `more` whose names no started server of the settings has. Programs do not inherit the
-/// environment variables in `hidden`. The events name the servers without tools. `waits` is called
-/// before and after servers start.
+/// Starts the MCP servers of the settings and those in `more`, and adds their tools to a workplace.
+/// A server in `more` is left out if a started server of the settings has its name. Programs do not
+/// inherit the environment variables in `hidden`. The returned events name the servers without
+/// tools. `waits` is called before and after servers start.
 pub(crate) fn with_servers(
     options: &ChatOptions,
     place: Workplace,
@@ -100,7 +100,8 @@ fn server(config: &Config, settings: &Settings, name: &str, set: &McpServer) -> 
     Ok(Server { name: name.to_owned(), place, timeout })
 }
 
-/// The first environment variable that a server's values refer to and that is not set.
+/// The first environment variable that a server's values refer to and that is not set. `None` if
+/// all are set.
 fn unset<'s>(config: &Config, set: &'s McpServer) -> Option<&'s str> {
     let values = set.env.values().chain(set.headers.values());
     let mut named = values.flat_map(|text| parts(text).filter_map(|(_, variable)| variable));

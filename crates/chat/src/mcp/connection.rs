@@ -66,7 +66,7 @@ pub(super) async fn serve(
             let Call { tool, arguments, tell, stopped } = call;
             let params = CallToolRequestParams::new(tool).with_arguments(arguments);
             let result = answer(&peer, params, stopped, limit).await;
-            // The agent that called may have been interrupted.
+            // Errors are ignored: the agent that called may have been interrupted.
             let _gone = tell.send(result.map_err(|why| format!("MCP server {name}: {why}")));
         });
     }

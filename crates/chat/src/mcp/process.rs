@@ -1,4 +1,4 @@
-//! The program of a server. It is ended together with all processes that it started.
+//! The program of a server. On Unix, all processes of its process group end with it.
 
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,8 +14,8 @@ use super::tool::clean;
 /// The maximum number of bytes that are kept of the end of a program's standard error.
 const KEPT: usize = 2 << 10;
 
-/// How long to wait for the end of a program that failed. A quarter of this time is then left for
-/// its last output to arrive.
+/// How long to wait for the end of a program that failed. After it, a quarter of this time is
+/// spent on waiting for the program's last output.
 const WORDS: Duration = Duration::from_millis(200);
 
 /// A program, and all processes of its process group.
@@ -79,8 +79,8 @@ impl Process {
         clean(&text, 500)
     }
 
-    /// Waits for at most `at_most` until the program ends. Then all processes of its group that are
-    /// left are killed.
+    /// Waits until the program ends, for at most `at_most`. Then kills what is still running: on Unix
+    /// the whole process group, elsewhere the program.
     pub(super) async fn end(mut self, at_most: Duration) {
         let _ended = timeout(at_most, self.child.wait()).await;
     }
@@ -100,7 +100,8 @@ impl Drop for Process {
     }
 }
 
-/// Reads standard error all the time, so that the program can always write to it.
+/// Reads standard error all the time, so that the program can always write to it. Keeps the last
+/// [`KEPT`] bytes.
 async fn keep(mut from: ChildStderr, stderr_bytes: Arc<Mutex<Vec<u8>>>) {
     let mut buffer = vec![0; 8 << 10];
     while let Ok(read @ 1..) = from.read(&mut buffer).await {
