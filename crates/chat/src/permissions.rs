@@ -206,8 +206,9 @@ pub struct Permissions {
 }
 
 impl Permissions {
-    /// The permissions in a project: files inside it may be read, and the user is asked about
-    /// everything else. `root` must be absolute and without symbolic links.
+    /// The permissions in a project: files inside it may be read. The user is asked about every
+    /// other file, about commands, and about tools of MCP servers. `root` must be absolute and
+    /// without symbolic links.
     pub fn new(root: PathBuf) -> Permissions {
         Permissions { root, rules: Vec::new(), yes: false }
     }
@@ -231,8 +232,8 @@ impl Permissions {
         &self.root
     }
 
-    /// Decides about a call. It is refused if one part of it is refused, and allowed if all parts
-    /// are allowed; otherwise the user must be asked.
+    /// Decides whether a call may run. A patch is refused if the write of one of its files is
+    /// refused, and allowed if all are allowed; otherwise the user must be asked.
     pub fn judge(&self, access: &Access) -> Verdict {
         let mut asks = false;
         for part in access.parts() {
@@ -284,7 +285,8 @@ impl Permissions {
         }
     }
 
-    /// Adds rules that allow or refuse this access and similar ones: one rule for each part of it.
+    /// Adds a rule that allows or refuses this access and similar ones. For a patch, adds one rule
+    /// for each file.
     fn remember(&mut self, access: &Access, allow: bool) {
         let scopes: Vec<Scope> =
             access.parts().iter().filter_map(|part| self.scope(part)).collect();

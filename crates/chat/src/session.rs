@@ -265,7 +265,7 @@ fn head_of(path: &Path) -> Option<Vec<u8>> {
     Some(head)
 }
 
-/// The folder that the prompt names. Older logs have it nowhere else.
+/// The folder that the system prompt names. Older logs name the folder nowhere else.
 fn folder_in_prompt(log: &[u8]) -> Option<PathBuf> {
     let line = log.split(|byte| *byte == b'\n').nth(1)?;
     let entry: serde_json::Value = serde_json::from_slice(line).ok()?;
@@ -305,14 +305,13 @@ fn without_number(id: &str) -> &str {
     }
 }
 
-/// The ids of all logs, the oldest first as far as their names show that.
+/// The ids of all logs. The ids of chats come last, from the oldest to the newest chat.
 fn ids(config: &Config) -> Vec<String> {
     let Ok(files) = fs::read_dir(config.logs()) else { return Vec::new() };
     let names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());
     let mut ids: Vec<String> =
         names.filter_map(|name| Some(name.strip_suffix(".jsonl")?.to_owned())).collect();
-    // Chats come last, in the order of the times in their names, so that the newest one is last of
-    // all.
+    // The name of a chat contains its time.
     ids.sort_by_key(|id| (id.starts_with(CHAT), id.clone()));
     ids
 }

@@ -34,7 +34,8 @@ impl StartedChat {
         self.setup.event()
     }
 
-    /// The earlier messages of the session, notices, and how full the context is.
+    /// The events to show first: the earlier messages of the session, notices, and how full the
+    /// context is.
     pub fn first(&self) -> Vec<Event> {
         let machine = self.agent.machine();
         let mut first = history(machine.context());

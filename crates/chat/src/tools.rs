@@ -108,12 +108,12 @@ pub static TOOLS: &[Tool] = &[
     recall::TOOL,
 ];
 
-/// The tool with a name.
+/// The built-in tool with this name.
 pub fn find_tool(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.name == name)
 }
 
-/// The kind of the tool with a name; [`ToolKind::Other`] if there is no such tool.
+/// The kind of the built-in tool with this name; [`ToolKind::Other`] if there is no such tool.
 pub fn kind_of(name: &str) -> ToolKind {
     find_tool(name).map_or(ToolKind::Other, |tool| tool.kind)
 }
@@ -243,9 +243,9 @@ impl Workplace {
         self
     }
 
-    /// Updates the offered tools to the tools that servers have now. Tools come first in a request,
-    /// so that a provider cannot use its cache after a change of them. Therefore this is only
-    /// called where a context begins or is made again.
+    /// Updates the offered tools to the tools that servers have now. This is only called where a
+    /// context begins or is made again: tools come first in a request, so a provider cannot use its
+    /// cache after they have changed.
     pub fn refresh_tools(&mut self) {
         self.offered = self.more.iter().flat_map(|more| more.tools()).collect();
     }

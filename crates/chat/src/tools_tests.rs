@@ -306,7 +306,7 @@ fn a_stop_ends_all_processes_of_a_command() {
     let process = Path::new("/proc").join(fs::read_to_string(pid).unwrap().trim());
     stop.stop();
     assert_eq!(running.join().unwrap(), Err("[stopped]".to_owned()));
-    // The parent of the process is gone as well: only the system still has to reap the process.
+    // The parent of the process has ended too: only the system still has to reap the process.
     let state = || fs::read_to_string(process.join("stat")).unwrap_or_default();
     while process.exists() && !state().contains(") Z ") {
         std::thread::yield_now();
@@ -440,7 +440,7 @@ fn a_patch_touches_where_its_paths_lead() {
     let access = project.access("patch", &patch(&lines));
     let paths = [outside.clone(), outside.with_file_name("moved"), project.path("src/a.rs")];
     assert_eq!(access, Ok(Access::Patch(paths.to_vec())));
-    // The content of a file outside is not revealed before the user is asked.
+    // The content of a file outside of the project is not revealed before the user is asked.
     let guess = patch(&["*** Update File: ../outside", "-public", "+x"]);
     assert_eq!(project.access("patch", &guess), Ok(Access::Patch(vec![outside])));
 }

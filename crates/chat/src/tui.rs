@@ -4,8 +4,8 @@
 //! what to do; [`draw`] draws the state. Neither does input or output. [`run`] is the loop around
 //! them: it reads the terminal, and runs the agent on a thread.
 //!
-//! Every text of a model, a tool or a file is shown with visible control characters: no control
-//! character reaches the terminal.
+//! In every text of a model, a tool or a file, visible signs replace the control characters: none
+//! reaches the terminal.
 
 mod draw;
 mod editor;

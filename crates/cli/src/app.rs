@@ -171,8 +171,8 @@ impl App {
         }
     }
 
-    /// Prints on standard output. Whether styles are printed is decided by `--color`; by default
-    /// they are removed if standard output is not a terminal.
+    /// Prints on standard output. `--color` says whether styles are printed; by default they are
+    /// removed if standard output is not a terminal.
     pub fn print(&self, text: &str) -> Result<()> {
         if let Some(captured) = &self.captured {
             locked(captured).print(keep_styles(text).as_bytes());

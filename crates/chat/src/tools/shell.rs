@@ -1,5 +1,5 @@
 //! `shell`: runs a command line in a terminal of its own, with limits on its time and its output.
-//! At the end, all processes of the terminal are killed.
+//! At the end, the processes that the command has left are killed, as far as they can be found.
 
 #[cfg(not(unix))]
 mod pipe;

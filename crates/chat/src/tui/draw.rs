@@ -80,7 +80,8 @@ impl State {
         let height = self.height();
         let mut lines = Vec::new();
         if height >= if self.asks.is_empty() { 5 } else { 8 } {
-            // An empty line takes the place of the activity, so that the other lines do not move.
+            // Without an activity, an empty line is in its place, so that the other lines do not
+            // move.
             let empty = (height >= 10).then(Line::default);
             lines.extend(self.activity().or(empty));
         }

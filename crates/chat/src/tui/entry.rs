@@ -145,8 +145,8 @@ impl Card {
         Card { id, tool, arguments, state, seconds: None, result, preview, inside }
     }
 
-    /// The calls of a task. If they are folded: their number, the last one, and, in full, each call
-    /// that the user is asked about.
+    /// The calls of a task. If they are folded: a line with their number and, while the task runs,
+    /// the last of them; then, in full, each call that the user is asked about.
     fn inside(&self, width: usize, folded: bool, theme: Theme) -> Vec<Line<'static>> {
         let Some(last) = self.inside.last() else { return Vec::new() };
         let shown = self.inside.iter().filter(|card| !folded || card.state == CardState::Asked);

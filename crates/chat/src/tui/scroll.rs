@@ -1,4 +1,5 @@
-//! Scrolling. Only visible entries are laid out, so the length of the conversation does not matter.
+//! Scrolling. Only the entries on the screen are laid out, so a long conversation is drawn as fast as
+//! a short one.
 
 use std::rc::Rc;
 

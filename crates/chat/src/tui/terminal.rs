@@ -121,8 +121,8 @@ impl Inputs {
         }
     }
 
-    /// Makes the agent interrupt everything and leave, so that every call gets a result, in the log
-    /// as well. Waits for the agent if it is still being made.
+    /// Makes the agent interrupt everything and leave, so that every open call gets a result in the
+    /// log. Waits for the agent if it is still being made.
     fn leave(&mut self) {
         if self.agent.is_none() {
             self.agent = self.ready.recv().ok();
@@ -133,14 +133,15 @@ impl Inputs {
     }
 }
 
-/// Reads events of the terminal on a thread, until the program ends.
+/// Reads events of the terminal on a thread, until the terminal cannot be read or the interface has
+/// ended.
 fn read_terminal(tell: Sender<Happening>, begin: Instant) {
     thread::spawn(move || {
         loop {
             let happening = match event::read() {
                 Ok(TerminalEvent::Mouse(mouse)) if !is_wheel(mouse.kind) => continue,
                 Ok(event) => Happening::Typed(event, begin.elapsed()),
-                // The terminal has gone.
+                // The terminal cannot be read any more: its window was closed, for example.
                 Err(_) => Happening::Terminated,
             };
             let is_end = matches!(happening, Happening::Terminated);

@@ -1,7 +1,7 @@
 //! Converts terminal output to plain text. Escape sequences are removed. If a line is overwritten
 //! again and again, as a progress bar is, only its last state is kept.
 //!
-//! Rows that were scrolled out of the terminal are final. Nothing is wrapped.
+//! Rows that were scrolled out of the terminal are final. Long rows are not wrapped.
 
 use std::collections::VecDeque;
 use std::mem;

@@ -58,7 +58,7 @@ impl Running {
             Ok(0) => ReadResult::End,
             Ok(read) => ReadResult::Bytes(read),
             Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => ReadResult::Nothing,
-            // No process has the terminal open any more.
+            // On Linux, the error means that no process has the terminal open any more.
             Err(_) => ReadResult::End,
         }
     }
@@ -67,7 +67,8 @@ impl Running {
     /// systems other than Linux, only the process group of the command is killed.
     pub(super) fn kill(&mut self) {
         if let Some(leader) = Pid::from_raw(self.child.id().cast_signed()) {
-            // Errors are ignored: they mean that no process is left.
+            // Errors are ignored: the group has no process left, or none that may be killed. The
+            // other groups of the terminal are killed below.
             let _gone = kill_process_group(leader, Signal::KILL);
             // A process may have started another one just before it was killed.
             for _ in 0..ROUNDS {
@@ -117,7 +118,8 @@ fn group_in(stat: &str, session: Pid) -> Option<Pid> {
     if is_meant { Pid::from_raw(group) } else { None }
 }
 
-/// Other systems have no `/proc`. There only the process group of the command is killed.
+/// Returns no groups, because systems other than Linux have no `/proc`. So only the process group of
+/// the command is killed.
 #[cfg(not(target_os = "linux"))]
 fn groups(_: Pid) -> Vec<Pid> {
     Vec::new()
