@@ -131,8 +131,8 @@ fn unsent(texts: &[ResponseText]) -> Vec<String> {
     lines
 }
 
-/// The number of edits of each stage of a recipe: `results 31, stale 12`. `nothing` if no stage made
-/// an edit.
+/// The number of edits of each stage of a recipe: `results 31, stale 12`. `nothing` if no stage
+/// made an edit.
 pub fn tiers(by_stage: &BTreeMap<String, u64>) -> String {
     let parts: Vec<String> = by_stage.iter().map(|(tier, n)| format!("{tier} {n}")).collect();
     if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }

@@ -79,8 +79,8 @@ impl Process {
         clean(&text, 500)
     }
 
-    /// Waits until the program ends, for at most `at_most`. Then kills what is still running: on Unix
-    /// the whole process group, elsewhere the program.
+    /// Waits until the program ends, for at most `at_most`. Then kills what is still running: on
+    /// Unix the whole process group, elsewhere the program.
     pub(super) async fn end(mut self, at_most: Duration) {
         let _ended = timeout(at_most, self.child.wait()).await;
     }

@@ -167,8 +167,8 @@ fn instructions(text: &str) -> &str {
     parts(text).1.trim()
 }
 
-/// The description in the front matter. If there is none, the first line after the front matter that
-/// is not blank, without `#` at its beginning.
+/// The description in the front matter. If there is none, the first line after the front matter
+/// that is not blank, without `#` at its beginning.
 fn description(text: &str) -> String {
     let (head, rest) = parts(text);
     let mut lines = head.lines().skip_while(|line| !line.starts_with("description:"));

@@ -41,8 +41,8 @@ enum Kind {
 }
 
 impl Preview {
-    /// The diffs of several files, one after the other. Each item is a file's name, its old text and
-    /// its new text.
+    /// The diffs of several files, one after the other. Each item is a file's name, its old text
+    /// and its new text.
     pub fn from_files<'t>(files: impl IntoIterator<Item = (String, &'t str, &'t str)>) -> Preview {
         let mut all = Preview { rows: Vec::new(), added: 0, removed: 0 };
         for (name, before, after) in files {

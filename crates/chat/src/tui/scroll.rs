@@ -1,5 +1,5 @@
-//! Scrolling. Only the entries on the screen are laid out, so a long conversation is drawn as fast as
-//! a short one.
+//! Scrolling. Only the entries on the screen are laid out, so a long conversation is drawn as fast
+//! as a short one.
 
 use std::rc::Rc;
 

@@ -164,7 +164,8 @@ impl Browser {
         None
     }
 
-    /// Whether no work is under way and only the list is shown, so that it may be read again.
+    /// Whether no work is under way and only the list is shown, so that the sessions may be read
+    /// again.
     pub fn is_idle(&self) -> bool {
         self.work.is_none() && matches!(self.mode, Mode::List)
     }

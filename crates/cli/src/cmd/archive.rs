@@ -136,7 +136,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
 }
 
-/// What was verified, in JSON.
+/// The result of `archive verify`, in JSON.
 #[derive(Serialize)]
 struct Verified<'a> {
     #[serde(flatten)]
@@ -299,7 +299,8 @@ struct Removed<'a> {
 fn rm(app: &App, session: &str, yes: bool) -> Result<()> {
     let archive = app.config.archive();
     let key = key_of(app, session)?;
-    // A session is restored together with its parts, so they are removed together.
+    // A session is restored together with its parts, such as the sessions of its sub-agents. So
+    // they are also removed together.
     let parts = parts_of(app, &key)?;
     let mut packs = 0;
     let mut stored = Bytes(0);

@@ -1,9 +1,9 @@
 //! `epitome compact`: compact sessions.
 //!
-//! `run` makes a [`Job`] of the arguments: how sessions are compacted, and what is shown of it.
-//! `Job::compact` compacts or plans one session, and prints warnings but no report; `compact_one`
-//! prints the whole report of it, and the module `many` does both for several sessions. The work
-//! itself is done by [`Compact`] of the library.
+//! `run` makes a [`Job`] of the arguments: how sessions are compacted, and what is printed.
+//! `Job::compact` compacts or plans one session, with [`Compact`] of the library. It prints
+//! warnings, but no report. `compact_one` calls it for one session and prints the whole report; the
+//! module `many` calls it for several sessions and prints a table.
 
 mod many;
 mod summary;
@@ -327,7 +327,8 @@ impl Job<'_> {
         let is_json = self.app.global.json;
         let done = self.compact(input);
         if let (Err(failure), true) = (&done, is_json && self.account.has(&input.name())) {
-            // Failed calls of models are reported as well.
+            // The JSON report of the model's calls is printed even if the session was not
+            // compacted.
             self.report_failure(input, failure, false)?;
         }
         let Some(ReportView { report, may_matter, diff }) = done? else { return Ok(()) };

@@ -90,7 +90,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     write(app, args, &input, &history.session, &made, &taken)
 }
 
-/// Makes what is written. The session is redacted first, unless `--no-redact` is given.
+/// Makes the request or the transcript. The session is redacted first, unless `--no-redact` is
+/// given.
 fn made(
     args: &Args,
     finder: Option<&Finder>,

@@ -118,8 +118,8 @@ fn group_in(stat: &str, session: Pid) -> Option<Pid> {
     if is_meant { Pid::from_raw(group) } else { None }
 }
 
-/// Returns no groups, because systems other than Linux have no `/proc`. So only the process group of
-/// the command is killed.
+/// Returns no groups, because systems other than Linux have no `/proc`. So only the process group
+/// of the command is killed.
 #[cfg(not(target_os = "linux"))]
 fn groups(_: Pid) -> Vec<Pid> {
     Vec::new()

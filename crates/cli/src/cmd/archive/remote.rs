@@ -37,9 +37,9 @@ pub use without_storage::{
     absent, forget_copies, key, pull, push, push_new, remember_copies, try_pull,
 };
 
-/// The functions of `with_storage` in a build without the feature `remote`. Functions that carry
-/// out a command of the user fail; those that run after a compaction or a failed restore do
-/// nothing.
+/// The functions of `with_storage` in a build without the feature `remote`. `push`, `pull` and
+/// `key`, which the user calls, fail. The others are called by other commands, and do nothing; only
+/// `forget_copies` notes that the copies stay.
 #[cfg(not(feature = "remote"))]
 mod without_storage {
     use super::{App, ForgottenCopy, KeyVerb, Path, Result};
@@ -218,7 +218,7 @@ mod with_storage {
         };
         let versions = match session {
             None => remote.pull_versions().map_err(Failure::writing)?,
-            // A pack of the vault is not of one session.
+            // A pack of the vault does not belong to one session.
             Some(_) => Default::default(),
         };
         let mut report = report.map_err(Failure::writing)?;
@@ -266,7 +266,8 @@ mod with_storage {
         }
     }
 
-    /// Remembers that copies are to be deleted, before the originals are.
+    /// Stores a list of the remote copies that must be deleted. Called before the originals are
+    /// deleted.
     pub fn remember_copies(app: &App, copies: &[ForgottenCopy]) -> Result<()> {
         let settings = app.settings()?;
         match RemoteArchive::from_settings(&app.config, settings, Retries::SHORT)? {
@@ -275,7 +276,8 @@ mod with_storage {
         }
     }
 
-    /// Deletes the copies that were to be deleted. A failure is a note: the next push does it.
+    /// Deletes the remote copies that [`remember_copies`] has stored. A failure is only noted,
+    /// because the next push deletes them.
     pub fn forget_copies(app: &App) {
         let deleted = app.settings().and_then(|settings| {
             match RemoteArchive::from_settings(&app.config, settings, Retries::SHORT)? {

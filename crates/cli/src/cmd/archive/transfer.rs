@@ -71,7 +71,7 @@ pub fn export(app: &App, session: Option<&str>, vault: bool, out: Option<&Path>)
     }
 }
 
-/// A session's part of the archive, if there is one, and its versions.
+/// The key of a session in the archive, and the packs of the vault with the session's versions.
 fn session_with_versions(app: &App, session: &str) -> Result<Export> {
     let vault = app.config.vault()?;
     warn_of_damage(app, &vault);
@@ -112,7 +112,8 @@ fn all_versions(app: &App) -> Result<Export> {
     Ok(Export { key: None, packs, versions })
 }
 
-/// An export without a readable generation fails before anything is written.
+/// Fails if neither a session nor one of its parts has a generation that can be read. So such an
+/// export fails before it writes anything.
 fn check_readable(app: &App, key: &SessionKey) -> Result<()> {
     let archive = app.config.archive();
     for key in archive.with_parts(key).map_err(Failure::writing)? {
