@@ -102,7 +102,7 @@ fn carry_out(
     forget(app, args, &copies, run)
 }
 
-/// Forgets, and then deletes copies in object storage.
+/// Calls `run`, which forgets, and prints its report. Then deletes the copies in object storage.
 fn forget(
     app: &App,
     args: &Args,
@@ -199,8 +199,7 @@ fn print(app: &App, args: &Args, report: &ForgetReport) -> Result<()> {
     Ok(())
 }
 
-/// Tells the user which copies remain of what was to be forgotten: in sessions, and in the remote
-/// archive.
+/// Tells the user if files of sessions, which belong to an agent, still contain what was forgotten.
 fn note_remaining(app: &App, args: &Args, report: &ForgetReport) {
     let sessions = report.remaining().filter(|place| place.kind == PlaceKind::Session).count();
     if sessions > 0 && args.secret {

@@ -1,6 +1,7 @@
 //! `epitome hook`: the command that agents call when a session ends.
 //!
-//! Errors of the work never reach the agent. They are written to a log, and the exit status is 0.
+//! If the work fails, the error is written to a log, and the exit status is 0, so that the agent
+//! reports no error.
 
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -126,8 +127,8 @@ fn render(app: &App, rules: &[Rule], session: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Compacts a session that has ended. A session that cannot be compacted now, most often because it
-/// is in use, is left for later; one that can never be compacted is not.
+/// Compacts a session that has ended. If it cannot be compacted now, most often because it is in
+/// use, it is deferred. Other failures are only written to the log.
 fn shrink(app: &App, later: &DeferredSession) {
     let DeferredSession { session, .. } = later;
     let done = Choice::default().recipe(app, false).and_then(|recipe| {

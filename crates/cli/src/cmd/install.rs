@@ -116,7 +116,7 @@ struct Added<'a> {
 }
 
 impl Args {
-    /// What is to be added, if it is not a hook.
+    /// The addition that the options choose. `None` for a hook, and for the service of `--keep`.
     fn addition(&self) -> Option<AdditionKind> {
         chosen_addition(self.mcp, self.statusline, self.command)
     }
@@ -160,7 +160,7 @@ fn install_service(app: &App, args: &Args) -> Result<()> {
     app.print(&done)
 }
 
-/// Adds something else than a hook to the agent's settings.
+/// Adds the MCP server, the status line or the command to the agent's settings.
 fn add(app: &App, args: &Args, kind: AdditionKind) -> Result<()> {
     let Some(agent) = app.agent() else {
         let known = kind.agents().join(", ");

@@ -90,7 +90,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     watch(app, args, &mut keeper)
 }
 
-/// Keeps every change of a session, until the user presses Ctrl-C.
+/// Keeps every change of the selected sessions, until the user presses Ctrl-C.
 fn watch(app: &App, args: &Args, keeper: &mut Keeper<'_>) -> Result<()> {
     let mut folders = FolderWatch::new(false);
     let stopper = folders.stopper();
@@ -222,7 +222,7 @@ pub fn note_unread(app: &App, report: &ScanReport) {
     }
 }
 
-/// Reports what was not kept. Returns an error if something could not be read and no file could.
+/// Reports what was not kept. Fails if there are files that could not be read, and none that could.
 fn unread(app: &App, report: &ScanReport) -> Result<()> {
     note_unread(app, report);
     if report.files == 0 && !report.unread.is_empty() {

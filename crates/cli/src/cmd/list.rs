@@ -150,8 +150,8 @@ fn render(app: &App, listed: &[ListedSession], found: usize) -> String {
     let heads =
         ["agent", "session", "age", "disk", "messages", "saves", "", "", "project", "title"];
     let sides = [Left, Left, Right, Right, Right, Right, Right, Left, Left, Left];
-    // If there is no room, these are left out first: the project, the size of the context, the age,
-    // the size on disk.
+    // If there is no room, these columns are left out, in this order: the project, the size of the
+    // context, the age, the size on disk.
     let table = Table::new(&sides, &heads).shrinks(9, 24).shrinks(8, 12).shrinks(9, 16);
     let mut table = table.leaves_out(&[8, 4, 2, 3]);
     let width = text::width();

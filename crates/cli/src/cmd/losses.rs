@@ -38,7 +38,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let report = session_losses(&session, app.settings()?, app.counter())?;
     app.check_output_has_reader()?;
     if report.compactions.is_empty() {
-        // If the archive of a compaction is on another machine, the report does not know the
+        // If the archive of a compaction is on another machine, the report does not contain the
         // compaction. Opening the session prints a note about it.
         State::default().open(app, &Input::File(path))?;
     }

@@ -129,8 +129,8 @@ fn render(app: &App, hits: &Hits, files: &[SessionFile], is_of_team: bool) -> St
     shown
 }
 
-/// One session: its title, its hits, and the command that opens the first of them. `name` is that
-/// by which the command finds the session.
+/// Adds one session: its title, its hits, and the command that opens the first of them. `name` is
+/// the id or path by which the command finds the session.
 fn group(app: &App, shown: &mut String, id: &str, name: &str, hits: &[&Hit]) {
     let first = hits[0];
     let agent = text::agent_colour(&first.agent);

@@ -71,7 +71,7 @@ pub fn export(app: &App, session: Option<&str>, vault: bool, out: Option<&Path>)
     }
 }
 
-/// The key of a session in the archive, and the packs of the vault with the session's versions.
+/// The key of a session, and the packs of the vault that contain the session's versions.
 fn session_with_versions(app: &App, session: &str) -> Result<Export> {
     let vault = app.config.vault()?;
     warn_of_damage(app, &vault);

@@ -23,7 +23,7 @@ pub struct Wanted<'a> {
 
 /// The words and options of `restore` or `undo`.
 pub struct How<'a> {
-    /// What has been done: `restored`, `undone`.
+    /// The word for what is done to a session: `restored` or `undone`.
     pub done: &'a str,
     /// The command: `restore`, `undo`.
     pub verb: &'a str,
@@ -156,7 +156,7 @@ impl<'a> Many<'a> {
         let is_plain = done.iter().all(|it| {
             it.damaged.is_empty() && !matches!(it.outcome, RestoreOutcome::ByRecord { .. })
         });
-        // Of many sessions, the first are listed, and all with something unusual to report.
+        // Only the first sessions are listed, and later ones with something unusual to report.
         if is_plain && self.listed >= LISTED {
             return Ok(());
         }

@@ -28,7 +28,7 @@ pub fn run(app: &App, args: &Args, session: &OsStr, at: &str) -> Result<()> {
         _ if args.dry_run => restore.plan(&app.config, &vault)?,
         Some(out) => restore.write_copy(&vault, out)?,
         None => {
-            // A version that cannot be restored is an error before the question.
+            // If the version cannot be restored, this fails before the user is asked.
             let plan = restore.plan(&app.config, &vault)?;
             let name = text::path(&plan.path);
             let question = format!("Version {number} of {name} replaces what is there now. Go on?");
@@ -41,8 +41,9 @@ pub fn run(app: &App, args: &Args, session: &OsStr, at: &str) -> Result<()> {
     if app.global.json { app.print_json(&report) } else { app.page(&render(&report)) }
 }
 
-/// The file that a version is of: `00aa/3` is version 3 of the machine whose name begins with
-/// `00aa`.
+/// Returns the file whose version is meant, and `at` without the name of a machine. `00aa/3` is
+/// version 3 of the machine whose name begins with `00aa`. If `at` names no machine, the file is
+/// `file`.
 fn file_and_version<'a>(vault: &Vault, file: FileKey, at: &'a str) -> Result<(FileKey, &'a str)> {
     let Some((machine, at)) = at.split_once('/') else { return Ok((file, at)) };
     let same = files_of_session(vault, &file).into_iter().filter(|it| it.part == file.part);
@@ -60,7 +61,8 @@ fn file_and_version<'a>(vault: &Vault, file: FileKey, at: &'a str) -> Result<(Fi
     }
 }
 
-/// The number of the version that is meant by a number or a time.
+/// The number of the version that `at` means. `at` is that number, or a time: then it is the last
+/// version that was seen by this time.
 fn number_at(app: &App, vault: &Vault, file: &FileKey, at: &str) -> Result<u64> {
     if let Ok(number) = at.parse() {
         return match vault.version(file, number) {
