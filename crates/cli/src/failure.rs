@@ -26,7 +26,8 @@ pub enum Status {
     Usage = 2,
     /// A session cannot be read.
     Unreadable = 3,
-    /// The session is in use, or an invariant would be violated.
+    /// Something was refused: the session is in use, an invariant would be violated, the user
+    /// answered no, and the like.
     Refused = 4,
     /// An error of the disk or the archive.
     Disk = 5,

@@ -76,8 +76,8 @@ fn escapes(text: &str) -> usize {
         let Some(last) = style.find('m') else { break };
         end += 2 + last + 1;
     }
-    // An escape character that begins no style counts as one, because otherwise the loop over the
-    // line would never end.
+    // An escape character that begins no style has the length 1. With 0, the loop over the line
+    // would never end.
     if end == 0 && text.starts_with('\x1b') { 1 } else { end }
 }
 

@@ -172,7 +172,7 @@ mod tests {
             (16, "id    size  tit…\nx   1.2 MB  日…\n"),
             (15, "id  title\nx   日本語 for…\n"),
             (8, "id  tit…\nx   日…\n"),
-            // It cannot become narrower.
+            // The table cannot become narrower.
             (1, "id  tit…\nx   日…\n"),
         ] {
             assert_eq!(plain(&table.render_within(Some(width))), expect, "{width}");

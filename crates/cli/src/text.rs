@@ -1,5 +1,5 @@
-//! Text for people: numbers, paths, bars, and the width of the terminal. Text of a session never
-//! reaches a terminal without escaping.
+//! Text for people: numbers, paths, bars, and the width of the terminal. Text of a session must be
+//! made harmless before it is printed on a terminal, with [`field`] or [`one_line`].
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -108,7 +108,7 @@ pub fn short_hash(blake3: &str) -> String {
     format!("blake3 {}…", blake3.get(..16).unwrap_or(blake3))
 }
 
-/// The age of something: `3m`, `5h`, `12d`, `7w`.
+/// The time from `then` to `now`: `3m`, `5h`, `12d`, `7w`. `now` if it is less than a minute.
 pub fn age(now: Timestamp, then: Timestamp) -> String {
     let seconds = now.duration_since(then).as_secs();
     match seconds {

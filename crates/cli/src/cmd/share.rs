@@ -109,7 +109,8 @@ mod storage {
         app.print(&text)
     }
 
-    /// Brings the sessions of the team up to date, and returns the folder with them.
+    /// Copies the new shared sessions of the team to this machine. Returns the folder with all
+    /// shared sessions.
     pub fn sync(app: &App) -> Result<PathBuf> {
         let TeamSync { folder, copied, .. } = team(app)?.sync()?;
         if copied > 0 {

@@ -140,7 +140,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
     let is_kept = !plans.is_empty();
     for plan in plans {
-        // The additions that were removed may have changed the same file.
+        // The removal of the additions may have changed the same file, so a new plan is needed.
         let plan = match additions.is_empty() {
             true => plan,
             false => replanned(app, plan, args)?,

@@ -22,7 +22,7 @@ use crate::report::Sum;
 use crate::session::{Which, parse_age, parse_size};
 use crate::text::{self, BOLD, DIM, change, count};
 
-/// The default idle time after which a session counts as ended.
+/// The default idle time after which a session is treated as ended.
 const OVER: Duration = Duration::from_mins(10);
 
 const EXAMPLES: &str = "\
@@ -152,7 +152,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
 }
 
-/// Makes the keeper of `--keep`. Of the filters of the command, it has the agent and the project.
+/// Makes the keeper of `--keep`. It uses two filters of the command: the agent and the project.
 fn keeper<'a>(app: &'a App, args: &'a Args) -> Result<Keeper<'a>> {
     let mut keeper = Keeper::open(&app.config)?;
     keeper.agent = app.agent();

@@ -210,8 +210,8 @@ fn serve_while(server: Server, command: &mut Command) -> Result<ExitStatus> {
     })
 }
 
-/// Waits for the agent. Ctrl-C is ignored here, because the agent receives it from the terminal as
-/// well. The signals to terminate and to hang up are passed on.
+/// Waits for the agent. Ignores Ctrl-C, because the terminal sends it to the agent too. Passes on
+/// the signals to terminate and to hang up.
 #[cfg(unix)]
 async fn wait(child: &mut Child) -> std::io::Result<ExitStatus> {
     use rustix::process::{Pid, Signal, kill_process};
