@@ -6,17 +6,17 @@
 //! read. [`live`] keeps the context of an agent that is running: [`live::Context`] with its log in
 //! a file.
 //!
-//! [`Config`] has the folders of a machine and reads the environment; no other code does.
-//! [`Settings`] are what the user set in files, variables and options, and [`recipes`] finds the
-//! recipe that results from them.
+//! [`Config`] has the folders of a machine and reads the environment variables. [`Settings`] are
+//! what the user set in files, variables and options, and [`recipes`] finds the recipe that results
+//! from them.
 //!
 //! The other modules each do one thing with sessions: [`history`] reads them as they were before
 //! compactions, [`list`](mod@list) lists them, [`render`] makes pages of them, [`redact`] hides
 //! secrets in them, [`port`] makes them readable by another agent, [`simulate`] replays them under
-//! recipes, [`runs`] lists past compactions, [`hooks`] keeps transcripts of them when they end,
-//! [`watch`] compacts them when they are not used, [`keep`] keeps every version of them, [`forget`]
-//! removes all that is stored of them, and [`pipe`] serves the context of a running agent to a
-//! program in any language.
+//! recipes, [`runs`] lists past compactions, [`hooks`] writes a page of each session when it ends,
+//! [`watch`] compacts sessions that are no longer used, [`keep`] keeps every version of them,
+//! [`forget`] removes all that is stored of them, and [`pipe`] serves the context of a running
+//! agent to a program in any language.
 //!
 //! ```
 //! use epitome::ops::{Compact, OpenSession, Restore};
@@ -40,7 +40,8 @@
 //!
 //! # Absent
 //!
-//! - The network: only `epitome-llm` uses it, to call a model that the user configured.
+//! - The network: `epitome-llm` calls models that the user configured, and `epitome-remote` (only
+//!   with the feature `remote`) stores copies in object storage.
 //! - Agents' JSON: `epitome-formats`. Rules for what is removed: `epitome-passes`.
 //! - Printing, and questions to the user: `epitome-cli`, `epitome-web` and `epitome-chat`.
 //! - A search index: `epitome-search`.
@@ -111,7 +112,7 @@ pub mod archive {
     pub use crate::garbage::collect_garbage;
 }
 
-/// One compaction, step by step. [`ops`] does all steps.
+/// The single steps of a compaction. [`ops`] does all of them in order.
 pub mod compaction {
     pub use crate::backup::{BackupPlace, keep_backup};
     pub use crate::billed::calibration;
@@ -148,7 +149,7 @@ pub mod storage {
     };
 }
 
-/// The examples of `docs/library.md` are tests.
+/// Runs the examples of `docs/library.md` as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/library.md")]
 struct Page;

@@ -59,8 +59,8 @@ impl ListedSession {
         self.seen.as_ref().is_ok_and(|seen| seen.in_effect > 0)
     }
 
-    /// The tokens that compacting the session would save; `None` if it cannot be read or is
-    /// read-only.
+    /// The tokens that compacting the session would save; `None` if the session cannot be read, or
+    /// if epitome never writes sessions of its agent.
     pub fn saving(&self) -> Option<Tokens> {
         let is_written = find_format(self.file.agent).is_none_or(|format| writer(format).is_ok());
         self.seen.as_ref().ok().filter(|_| is_written).map(|seen| seen.saving)
@@ -79,9 +79,9 @@ impl ListedSession {
         self.seen.as_ref().ok().and_then(|seen| seen.size).unwrap_or(self.file.size)
     }
 
-    /// Whether the archive still contains the same packs as when the session was read. If not, the
-    /// session may have been compacted since, even if its size and time are the same. True for a
-    /// session that could not be read.
+    /// Whether the archive still contains the same packs of this session as when the session was
+    /// read. If not, the session may have been compacted since, even if its size and time are the
+    /// same. True for a session that could not be read.
     pub fn is_current(&self, config: &Config) -> bool {
         self.seen.as_ref().map_or(true, |seen| seen.packs == packs(config, &seen.key))
     }
@@ -167,10 +167,12 @@ impl<'a> ListContext<'a> {
     }
 }
 
-/// Reads the sessions `files` on all cores, and calls `looked` after each of them. A session is
-/// taken from the cache if nothing has changed since it was read: neither its file and its packs
-/// in the archive, nor the recipe, the rules for secrets, the table of models and the version of
-/// epitome. The result is in the order of `files`.
+/// Reads the sessions `files` on all cores, and calls `looked` after each of them. The result is in
+/// the order of `files`.
+///
+/// A session is taken from the cache if none of these has changed since it was read: its file, its
+/// packs in the archive, the recipe, the rules for secrets, the table of models, and the version of
+/// epitome.
 ///
 /// ```
 /// use epitome::{agents, list};
@@ -221,8 +223,8 @@ pub fn list(
     listed
 }
 
-/// The entries of `files` that the cache has. No session is read. `None` for a session that
-/// [`list`] would read again. The result is in the order of `files`.
+/// The entries of `files` that the cache has, in the order of `files`. `None` for a session that is
+/// not in the cache, or that has changed since. No session is read.
 pub fn cached_entries(
     config: &Config,
     files: &[SessionFile],
@@ -304,8 +306,8 @@ fn look(looking: &ListContext<'_>, path: &Path) -> std::result::Result<SessionIn
     })
 }
 
-/// The tokens of the context, and how many of them compacting would save. The latter is 0 if the
-/// session is never written.
+/// The tokens of the context, and how many of them compacting would save. The second number is 0 if
+/// epitome never writes this session.
 fn planned(session: &Loaded, path: &Path, recipe: &Recipe) -> (Tokens, Tokens) {
     let Loaded { format, source, transcript, .. } = session;
     let counter = Estimate::new();

@@ -2,13 +2,13 @@
 //! serde form is the documented JSON (`docs/json.md`). The program, the viewer, hooks and `watch`
 //! call these.
 //!
-//! A session and the files that belong to it (the sessions of sub-agents, and logs that a database
-//! keeps) are changed in one transaction. First, all files are planned. Then all bytes that will be
-//! removed are archived, and it is proved that they can be restored. Then all new files are written
-//! next to the old files, and after that they replace the old files. If a file cannot be replaced,
-//! the files that were replaced before it get their old content back. If the process is killed
-//! between two replacements, only a part of the session is compacted: the next compaction compacts
-//! the rest, and a restore gives everything back.
+//! A session and the files that belong to it (the sessions of sub-agents, and other rows of the
+//! session in a database) are changed in one transaction. First, all files are planned. Then all
+//! bytes that will be removed are archived, and it is proved that they can be restored. Then all
+//! new files are written next to the old files, and after that they replace the old files. If a
+//! file cannot be replaced, the files that were replaced before it get their old content back. If
+//! the process is killed between two replacements, only some of the files are compacted: the next
+//! compaction compacts the others, and a restore gives everything back.
 //!
 //! ```
 //! use epitome::ops::{Compact, OpenSession};

@@ -1,5 +1,6 @@
-//! The context of a running agent, over a pipe, for agents in any language. The protocol is that of
-//! [`epitome_engine::pipe`]; here are the logs in a folder, and the models of providers.
+//! The context of a running agent, over a pipe, for agents in any language.
+//! [`epitome_engine::pipe`] has the protocol. This module adds logs in a folder, and models of
+//! providers.
 
 mod logs;
 

@@ -113,7 +113,8 @@ impl PortedSession {
         (self.resume.place)(&config.agents, &new)
     }
 
-    /// Writes the session to a new file that only its owner can read. Missing folders are created.
+    /// Writes the session to a new file and creates missing folders. On Unix, only the owner can
+    /// read what is created.
     ///
     /// # Errors
     ///
@@ -162,8 +163,9 @@ fn folder(cwd: Option<&Path>) -> Result<PathBuf> {
     Ok(cwd.canonicalize().unwrap_or(cwd))
 }
 
-/// A UUID of version 7: the time, and a hash of the time, the session and the target. Porting twice
-/// at the same nanosecond gives the same id, and then the second write is refused.
+/// A UUID of version 7: the time, and a hash of the time, the session and the target. Porting a
+/// session twice at the same nanosecond gives the same id: the second [`PortedSession::write`] then
+/// fails, because the file exists.
 fn id(time: Timestamp, source: &dyn Source, target: &str) -> String {
     let mut hash = blake3::Hasher::new();
     hash.update(target.as_bytes()).update(&time.as_nanosecond().to_le_bytes());

@@ -177,7 +177,7 @@ impl Screen {
         self.finder.get_or_init(|| self.new_finder()).as_deref().map(Redactor::new)
     }
 
-    /// A finder of these rules. It is shared by all screens with the same rules.
+    /// A finder for these rules. It is the one that was built last, if that has the same rules.
     fn new_finder(&self) -> Option<Arc<Finder>> {
         let stamp = self.stamp();
         let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -232,7 +232,7 @@ fn without_cut_token(text: &str) -> Cow<'_, str> {
     if is_token { format!("{}…", &body[..start]).into() } else { text.into() }
 }
 
-/// A session with a placeholder for each string that a redactor finds.
+/// The session with a placeholder in place of each text that the redactor finds.
 ///
 /// ```
 /// use epitome::redact::redact_session;

@@ -32,7 +32,7 @@ const PAUSE: SignedDuration = SignedDuration::from_mins(10);
 /// The name of the key in the keyring.
 const ACCOUNT: &str = "archive";
 
-/// The archive at the address `archive.url`.
+/// The remote archive at the address in the setting `archive.url`.
 #[derive(Clone, Debug)]
 pub struct RemoteArchive<'c> {
     config: &'c Config,
@@ -146,7 +146,8 @@ impl<'c> RemoteArchive<'c> {
     }
 
     /// Copies the versions that other machines have pushed, and those of this machine that it has
-    /// lost. Returns what was added, and the errors of names that cannot be read.
+    /// lost. Returns what was added, and the errors of packs in the storage whose names cannot be
+    /// read.
     ///
     /// # Errors
     ///
@@ -162,19 +163,21 @@ impl<'c> RemoteArchive<'c> {
             return Ok((ReceivedVersions::default(), pulled.unread));
         }
         let received = receive_versions(self.config, pulled.staged)?;
-        // What was refused may be there in another form later.
+        // The pull is recorded only if no pack was refused: refused packs are pulled again next
+        // time, because they may be there in another form then.
         if received.refused.is_empty() {
             pulled.receipt.note();
         }
         Ok((received, pulled.unread))
     }
 
-    /// Remembers that these copies are to be deleted, before the originals are. No request is made,
-    /// and what is remembered says nothing of sessions. Returns whether there may be copies.
+    /// Records which copies in the storage are to be deleted. To be called before the originals are
+    /// deleted. No request is made, and the record does not reveal which sessions they are. Returns
+    /// false if there can be no copies, because this machine has no key.
     ///
     /// # Errors
     ///
-    /// `Disk` or `NoPermission` if it cannot be written; the errors of [`find_key`].
+    /// `Disk` or `NoPermission` if the record cannot be written; the errors of [`find_key`].
     pub fn remember_forgotten(&self, copies: &[ForgottenCopy]) -> Result<bool> {
         // Without a key, nothing was ever pushed from here.
         let Some((key, _)) = find_key(self.config)? else { return Ok(false) };
@@ -187,8 +190,9 @@ impl<'c> RemoteArchive<'c> {
         Ok(true)
     }
 
-    /// Deletes the copies that were to be deleted, and pushes what is there now in their place.
-    /// Returns the number of packs of the archive, and of the vault, that were deleted.
+    /// Deletes the copies that [`remember_forgotten`](RemoteArchive::remember_forgotten) recorded,
+    /// and pushes the packs that have replaced them. Returns the number of deleted packs of the
+    /// archive, and of the vault.
     ///
     /// # Errors
     ///
@@ -218,8 +222,8 @@ impl<'c> RemoteArchive<'c> {
         Ok(deleted)
     }
 
-    /// The copies that are to be deleted: a folder, as the service sees it, and a hash or `*` in
-    /// each line.
+    /// The record of copies that are to be deleted. Each line has the name of a folder in the
+    /// storage, and the hash of a pack or `*` for all packs in the folder.
     fn forgotten(&self) -> PushRecord {
         PushRecord::open(self.config.home.join(self.name_of("forgotten")))
     }

@@ -331,7 +331,7 @@ impl Member {
         (loaded.format.name, id)
     }
 
-    /// The name of a sub-agent's page, among those of its session.
+    /// The name of a sub-agent's page; other sub-agents of the session may have the same.
     fn part_name(&self) -> String {
         self.names().into_iter().next().unwrap_or_else(|| "sub-agent".to_owned())
     }

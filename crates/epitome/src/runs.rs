@@ -188,7 +188,7 @@ pub fn runs(config: &Config) -> Result<RunLog> {
     Ok(log)
 }
 
-/// What is known about the files of sessions.
+/// Facts about the files of sessions. Each file is read once.
 struct Known<'a> {
     config: &'a Config,
     /// For each file that was looked at, the generations in effect; `None` if the file does not
@@ -324,9 +324,9 @@ fn session(key: SessionKey, made: &[Made], known: &mut Known<'_>) -> RunSession 
     }
 }
 
-/// The state of several parts together.
+/// The state of several compactions or sessions together.
 fn together(parts: impl Iterator<Item = RunState>) -> RunState {
-    // Parts that cannot be read are ignored if another part can be read.
+    // Those whose files cannot be read are ignored if others can be read.
     let known: Vec<RunState> = parts.filter(|part| *part != RunState::Gone).collect();
     match known.first() {
         None => RunState::Gone,

@@ -107,7 +107,7 @@ impl ServiceManager {
         }
     }
 
-    /// The command that starts the service in a file.
+    /// The command that starts the service whose file is `file`.
     pub fn start(self, file: &Path) -> ServiceCommand {
         match self {
             ServiceManager::Systemd => {
@@ -121,7 +121,7 @@ impl ServiceManager {
         }
     }
 
-    /// The command that stops the service in a file.
+    /// The command that stops the service whose file is `file`.
     pub fn stop(self, file: &Path) -> ServiceCommand {
         match self {
             ServiceManager::Systemd => {
@@ -161,7 +161,7 @@ fn unit(words: &[String], variables: &[(String, String)]) -> String {
     )
 }
 
-/// A word of a unit, quoted, without the substitutions of systemd.
+/// A word of a unit, in quotes, and escaped so that systemd substitutes nothing in it.
 fn unit_word(word: &str) -> String {
     let escaped = word.replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{}\"", escaped.replace('%', "%%").replace('$', "$$"))
@@ -291,7 +291,8 @@ impl ServiceInstall {
     }
 }
 
-/// The variables that say where agents keep sessions, which a service would not have.
+/// The variables that say where agents keep sessions. A service does not get them from the user's
+/// shell.
 fn variables(config: &Config) -> Vec<(String, String)> {
     let names = AGENTS.iter().flat_map(|agent| agent.variables());
     let mut found: Vec<(String, String)> = names
@@ -329,7 +330,8 @@ impl ServiceRemoval {
     ///
     /// # Errors
     ///
-    /// `Changed` if the file changed since the plan; `Disk`, `NoPermission`.
+    /// `Changed` if the file changed since the plan; `Disk` or `NoPermission` if the file or the
+    /// record cannot be removed.
     pub fn carry_out(&self, config: &Config) -> Result<()> {
         if let FileChange::Gone { file, before } = &self.change {
             unchanged(file, before)?;
@@ -430,7 +432,7 @@ mod tests {
         let plan = ServiceInstall::plan(&config, program).expect("a plan");
         plan.carry_out(&config).expect("it is installed");
         assert_eq!(fs::read_to_string(&plan.file).expect("a file"), plan.after);
-        // Twice is once; another program is an update.
+        // Installing twice is the same as once. With the path of another program, it is an update.
         let again = ServiceInstall::plan(&config, Path::new("/usr/bin/epitome")).expect("a plan");
         assert_eq!(again.before.as_deref(), Some(&*plan.after));
         again.carry_out(&config).expect("it is installed");

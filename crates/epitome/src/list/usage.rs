@@ -86,8 +86,8 @@ pub(super) fn name(model: &str, screen: &Screen) -> String {
     short(&screen.text(model), NAME)
 }
 
-/// The index of a model in `models`. A model that is not in `models` is added. `None` if it is not
-/// there and `models` has [`MODELS`] already.
+/// The index of a model in `models`. A model that is missing is added, unless `models` has
+/// [`MODELS`] elements already: then `None` is returned.
 fn place<'t>(models: &mut Vec<&'t str>, model: &'t str) -> Option<usize> {
     let known = models.iter().position(|it| *it == model);
     known.or_else(|| {

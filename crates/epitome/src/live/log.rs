@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::regular;
 use crate::source::FileSource;
 
-/// Creates a context with a new log at `path`. Only the file's owner can read it.
+/// Creates a context with a new log at `path`. On Unix, only the owner can read the file.
 ///
 /// # Errors
 ///
@@ -24,8 +24,9 @@ pub fn create(path: &Path, setup: Setup) -> Result<Context> {
 ///
 /// # Errors
 ///
-/// `NotFound`, `NoPermission` or `Unreadable` if the file cannot be read; `UnknownFormat` if it is
-/// not a log; `NewerFormat` if a newer version of epitome wrote it.
+/// `NotFound`, `NoPermission` or `Unreadable` if the file cannot be read; `Disk` or `NoPermission`
+/// if it cannot be opened for writing; `UnknownFormat` if it is not a log; `NewerFormat` if a newer
+/// version of epitome wrote it.
 pub fn open(path: &Path, setup: Setup) -> Result<Context> {
     let source = FileSource::open(path)?;
     let bytes = source.read(0..Source::len(&source)).into_owned();

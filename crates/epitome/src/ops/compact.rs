@@ -62,8 +62,8 @@ pub struct Compact<'a> {
     pub run: &'a Run,
     /// How the edits are written. `None`: a copy ([`out`](Compact::out)) is written by rewriting
     /// the records; otherwise the edits are written in the agent's own way if that is the agent's
-    /// default and possible in this session, or else by rewriting. In the agent's own way, edits
-    /// that it cannot express are left out.
+    /// default and possible in this session, or else by rewriting. Edits that the agent's own way
+    /// cannot express are left out of a compaction that is written in it.
     pub way: Option<Way>,
     /// A summary that replaces the beginning of the history; `None` if there is none. With a
     /// summary, sub-agents are not compacted: the summary of a session does not say what they did.
@@ -123,7 +123,7 @@ impl<'a> Compact<'a> {
     /// path and plan of each file. A plan that would violate an invariant is not an error here:
     /// [`CompactReport::check`] returns it.
     ///
-    /// If a model is to write the summary, it is called for the plan as well;
+    /// If a model is to write the summary, planning calls this model too;
     /// [`forecast`](Compact::forecast) calls none.
     ///
     /// ```
@@ -184,8 +184,8 @@ impl<'a> Compact<'a> {
         Ok(report)
     }
 
-    /// Lets the counter load its vocabulary, which takes one core as long as reading 20 MB of a
-    /// session: it is done while the session is read.
+    /// Lets the counter load its vocabulary, while another core reads the session. Loading takes as
+    /// long as reading 20 MB of a session.
     fn load_vocabulary(&self) {
         let _ = self.counter.count("a");
     }

@@ -101,7 +101,7 @@ pub struct Inspection {
     pub violations: Vec<Violation>,
 }
 
-/// A compacted session in its original state, with what was appended since.
+/// A compacted session in its original state, with everything that the agent appended since.
 #[derive(Debug, Serialize)]
 pub struct OriginalState {
     /// Tokens of the messages that a resume would send.
@@ -112,13 +112,13 @@ pub struct OriginalState {
     pub lines: u64,
     /// The number of messages of the session.
     pub entries: u64,
-    /// Lines that calls added to files.
+    /// Lines that the session's tool calls added to files.
     pub lines_added: u64,
-    /// Lines that calls removed from files.
+    /// Lines that the session's tool calls removed from files.
     pub lines_removed: u64,
     /// Blocks of readable reasoning.
     pub thinking: u64,
-    /// What could not be put back, a sentence each.
+    /// What could not be restored, one sentence for each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
 }

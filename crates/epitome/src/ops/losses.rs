@@ -111,8 +111,7 @@ pub struct CompactionLosses {
 
 impl CompactionLosses {
     /// The removed texts of the model, in three groups: texts that state a decision; short texts,
-    /// which are conclusions however they are worded; and all others. In each group the newest is
-    /// first.
+    /// because most of them are conclusions; and all others. In each group the newest is first.
     pub fn texts_of_the_model(&self) -> Vec<&Piece> {
         let texts = self
             .pieces
@@ -432,7 +431,8 @@ pub(super) fn planned_facts<S: Source>(
     Ok(FactTotals { before: lost.facts_before, gone: lost.facts_gone, used })
 }
 
-/// What a planned compaction would remove. Secrets in the names are not hidden yet.
+/// What a planned compaction would remove. Secrets in the names of texts and files are not hidden
+/// yet.
 struct PlannedLosses {
     /// The tokens that a resume sends, before and after the compaction.
     tokens: Change<Tokens>,
@@ -546,12 +546,13 @@ fn screened(used: &UsedFact, screen: &mut SessionScreen<'_>) -> String {
 }
 
 impl ReportedCompaction<'_> {
-    /// The references of a removed text that are in the archive.
+    /// The references of a removed text whose bytes this compaction archived.
     fn archived<'p>(&self, piece: &'p LostPiece) -> impl Iterator<Item = &'p Ref> {
         piece.references.iter().filter(|it| self.found.removed.contains(it))
     }
 
-    /// Whether texts were archived for a removed text, and all of them are in the context now.
+    /// Whether this compaction archived bytes of a removed text, and all of them are in the context
+    /// now.
     fn is_back(&self, piece: &LostPiece) -> bool {
         let mut archived = self.archived(piece).peekable();
         archived.peek().is_some() && archived.all(|it| self.in_context.contains(it))

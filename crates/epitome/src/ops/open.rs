@@ -13,8 +13,8 @@ use crate::session::Loaded;
 use crate::source::FileSource;
 use crate::store::User;
 
-/// A session with all files that belong to it: the sessions of its sub-agents, and logs that a
-/// database keeps.
+/// A session with all files that belong to it: the sessions of its sub-agents, and other rows that
+/// a database has for it.
 ///
 /// The address is resolved when the value is made. The session is read, and its other files are
 /// looked up, when they are first needed. An operation that writes opens the session again, under
@@ -46,7 +46,7 @@ pub struct OpenSession<'c> {
     loaded: OnceCell<Result<Loaded>>,
 }
 
-/// One file of a session, or its rows in a database.
+/// One file that belongs to a session, or the rows that take the place of a file in a database.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionPart {
     /// The address, as the caller wrote it.
@@ -77,7 +77,7 @@ impl<'c> OpenSession<'c> {
         &self.own.place
     }
 
-    /// The session as it was when it was first read.
+    /// The session as it was when this value first read it.
     ///
     /// # Errors
     ///

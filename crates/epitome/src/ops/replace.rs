@@ -98,7 +98,8 @@ pub(super) fn check_writable(part: &SessionPart, agent: Option<&str>) -> Result<
 /// Replaces all files, or none.
 ///
 /// All new files are written next to the old ones first. If a file cannot be replaced after that,
-/// those that were replaced get their old content back.
+/// the files that were replaced before it get their old content back; an error names each file for
+/// which that fails, too.
 pub(crate) fn replace_all(config: &Config, changes: &[FileReplacement<'_>]) -> Result<()> {
     let mut prepared = Vec::new();
     for change in changes {

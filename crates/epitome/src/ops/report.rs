@@ -65,7 +65,7 @@ pub struct KeptBecause {
     pub tokens: Tokens,
     /// The rules that keep something.
     pub rules: Vec<RuleCount>,
-    /// The rules that together would have kept everything; empty if they keep less.
+    /// If the rules together would have kept everything, these rules; otherwise empty.
     pub covered_everything: Vec<KeepRule>,
     /// The number of tokens at the end of the context that are kept instead of everything; `null`
     /// if the rules do not keep everything, or if the session is small.

@@ -30,7 +30,7 @@ const NOT_WHOLE: &str = "nothing was changed; `epitome restore SESSION --partial
 pub enum What<'a> {
     /// The whole session, to this target.
     Session(RestoreTarget),
-    /// One removed piece, by its reference.
+    /// One removed text, by its reference.
     Block(&'a Ref),
     /// Everything that a run removed, if nothing has compacted the session since.
     Run {
@@ -104,7 +104,7 @@ impl Restore<'_> {
     ///
     /// # Errors
     ///
-    /// The errors of [`run_after`](Restore::run_after), except that the session may be in use.
+    /// The errors of [`run_after`](Restore::run_after), but a session in use is not an error.
     pub fn plan(&self, session: &OpenSession<'_>) -> Result<RestoreReport> {
         let mut done = Vec::new();
         for (part, source, known) in self.open_archived(session)? {
@@ -248,8 +248,9 @@ impl Restore<'_> {
         })
     }
 
-    /// Opens those files to restore that have generations in the archive. An error names the
-    /// missing part of the archive, unless the restore may leave it out.
+    /// Opens those of the files to restore that have generations in the archive. A damaged or
+    /// missing part of the archive is an error, unless [`damage`](Restore::damage) allows to leave
+    /// it out and another file can be restored.
     fn open_archived(&self, session: &OpenSession<'_>) -> Result<Vec<Opened>> {
         let mut found: Vec<Opened> = Vec::new();
         let mut lost = Vec::new();
@@ -491,8 +492,8 @@ fn archived_generations(
     }
 }
 
-/// Computes how to undo a run, if it was the last one to compact a session. Pieces that were put
-/// back after the run are undone together with it. `restored_to` plans a restore to a target.
+/// Computes how to undo a run, if it was the last one to compact a session. If single texts were
+/// put back after the run, that is undone too. `restored_to` plans a restore to a target.
 fn undo_run(
     generations: &[Generation],
     run: &str,

@@ -165,8 +165,8 @@ fn is_our_bug(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Broken | ErrorKind::Invariant | ErrorKind::UnknownFormat)
 }
 
-/// Runs `work` on a prepared case once for each read that can fail, until none does. A failure
-/// changes nothing, so that the next read fails in the same case.
+/// Runs `work` on a prepared case once for each read that can fail, until none does. A failed run
+/// changes nothing, so the next run uses the same case.
 fn every_read<T>(
     prepare: impl Fn() -> Case,
     work: impl Fn(&Case) -> Result<T>,

@@ -10,7 +10,7 @@ use crate::live::{self, Context, Setup};
 use crate::regular;
 use crate::store::Store;
 
-/// The maximum number of characters of a session's name that its file's name contains.
+/// The maximum number of characters of a session's name that the name of its log has.
 const NAME: usize = 80;
 /// The maximum number of bytes of a log that are read to find its first line.
 const HEAD: u64 = 64 << 10;

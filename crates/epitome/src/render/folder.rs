@@ -76,9 +76,9 @@ impl RenderForm {
 ///
 /// # Errors
 ///
-/// `Exists` if another program wrote the folder's manifest or index; `NewerFormat` or `Unreadable`
-/// from the manifest; `Disk` or `NoPermission` if a file cannot be written. Files that were written
-/// before the error stay.
+/// `Exists` if another program wrote the folder's manifest or index; `NewerFormat` if a newer
+/// epitome wrote the manifest; `Unreadable` if the manifest is damaged; `Disk` or `NoPermission` if
+/// a file cannot be written. Files that were written before the error stay.
 pub fn render_into(
     folder: &Path,
     reading: &RenderSource,
@@ -166,8 +166,8 @@ fn write(
 ///
 /// # Errors
 ///
-/// `Exists`, `NewerFormat` or `Unreadable` from the manifest, as for [`render_into`]; `Disk` or
-/// `NoPermission` if a file cannot be written.
+/// The errors of the manifest, as for [`render_into`]; `Disk` or `NoPermission` if a file cannot be
+/// written.
 pub fn update_index(folder: &Path, new: Vec<Listing>) -> Result<Index> {
     let _lock = lock(folder)?;
     let mut sessions = ours(folder)?;
@@ -181,9 +181,8 @@ pub fn update_index(folder: &Path, new: Vec<Listing>) -> Result<Index> {
 ///
 /// # Errors
 ///
-/// `Refused` if `href` leads out of the folder; `Exists`, `NewerFormat` or `Unreadable` from the
-/// manifest; `Disk` or `NoPermission` if the manifest cannot be written; the errors of reading the
-/// session.
+/// `Refused` if `href` leads out of the folder; the errors of the manifest, as for [`render_into`];
+/// `Disk` or `NoPermission` if the manifest cannot be written; the errors of reading the session.
 pub fn upsert(
     folder: &Path,
     reading: &RenderSource,
@@ -234,8 +233,9 @@ pub fn facts_of(reading: &RenderSource, how: &RenderOptions<'_>) -> Result<Listi
 ///
 /// # Errors
 ///
-/// `Exists` if another program wrote the folder's manifest or index; `NewerFormat` from the
-/// manifest; `NotFound`, `Disk` or `NoPermission` if the folder cannot be read or written.
+/// `Exists` if another program wrote the folder's manifest or index; `NewerFormat` if a newer
+/// epitome wrote the manifest; `NotFound`, `Disk` or `NoPermission` if the folder cannot be read or
+/// written.
 pub fn rebuild_index(folder: &Path) -> Result<Index> {
     Ok(repair(folder, &mut |_| None)?.0)
 }
@@ -247,8 +247,9 @@ pub fn rebuild_index(folder: &Path) -> Result<Index> {
 ///
 /// # Errors
 ///
-/// `Exists` if another program wrote the folder's manifest or index; `NewerFormat` from the
-/// manifest; `NotFound`, `Disk` or `NoPermission` if the folder cannot be read or written.
+/// `Exists` if another program wrote the folder's manifest or index; `NewerFormat` if a newer
+/// epitome wrote the manifest; `NotFound`, `Disk` or `NoPermission` if the folder cannot be read or
+/// written.
 pub fn repair(
     folder: &Path,
     session: &mut dyn FnMut(&str) -> Option<Listing>,
@@ -291,8 +292,8 @@ pub fn repair(
     Ok((write_index(folder, Index::new(with_parts(found)))?, left_out))
 }
 
-/// The entries of an earlier manifest whose files still exist, by name. A sub-agent's entry is
-/// taken out of the entry of its session.
+/// The entries of an earlier manifest of which files still exist, by name. A sub-agent has an entry
+/// of its own here, and not in the entry of its session.
 fn still_there(folder: &Path) -> BTreeMap<String, Listing> {
     let mut found = BTreeMap::new();
     let known = manifest(folder).map(|it| it.sessions).unwrap_or_default();

@@ -72,7 +72,7 @@ fn is_free(name: &PageName, origin: Option<&str>, known: &[Listing]) -> bool {
     })
 }
 
-/// Whether no other part of the session has this name.
+/// Whether no other sub-agent of the session has this name.
 fn is_free_part(name: &PageName, others: &[PageName]) -> bool {
     !others.iter().any(|other| other.stem().eq_ignore_ascii_case(name.stem()))
 }

@@ -26,7 +26,7 @@ pub(in crate::ops) struct Timeline<'a> {
     /// since.
     states: Vec<(Spliced<'a>, Spliced<'a>)>,
     generations: Vec<Generation>,
-    /// For each compaction by epitome, its offset in the uncompacted session.
+    /// For each compaction by epitome, the length of the uncompacted session at that time.
     places: Vec<u64>,
     /// The transcript of the uncompacted session.
     pub transcript: Transcript,
@@ -223,8 +223,8 @@ impl<'a> Timeline<'a> {
         blocks.any(|it| matches!(it, Block::Summary(it) if it.read(&self.whole) == text))
     }
 
-    /// The compactions by the agent whose records are in the transcript of a session or of its
-    /// beginning.
+    /// The compactions by the agent whose records are in `session`, which is the transcript of the
+    /// uncompacted session or of its beginning.
     fn by_agent_in(&self, session: &Transcript) -> Vec<Found> {
         let items = &session.items;
         let mut found = Vec::new();

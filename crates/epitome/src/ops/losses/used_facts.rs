@@ -23,8 +23,8 @@ fn is_part_of(part: &str, path: &str) -> bool {
         })
 }
 
-/// A fact with the slash at its beginning, if it is a path below a folder of users: a fact does not
-/// contain the slash, but the user's name is only recognised with it.
+/// A fact; if it is a path below a folder of users, with a slash at its beginning. Facts do not
+/// contain this slash, but a user's name is recognised only with it.
 pub(super) fn with_slash(used: &UsedFact) -> String {
     let is_of_user = ["Users/", "home/", "root/"].iter().any(|it| used.fact.starts_with(it));
     match used.kind {

@@ -27,7 +27,7 @@ pub struct LossGroup<'a> {
 pub enum LossMembers<'a> {
     /// Removed texts. Their order depends on the group.
     Pieces(Vec<&'a Piece>),
-    /// Facts, the most telling first.
+    /// Facts, those that identify the most first: lines and names of files before numbers.
     Facts(Vec<&'a str>),
     /// Files.
     Files(Vec<&'a str>),
@@ -156,7 +156,7 @@ impl CompactionLosses {
         Some(LossGroup::new(&title, LossMembers::None))
     }
 
-    /// The removed facts that were used later, the most telling first. If one fact is the end of
+    /// The removed facts that were used later, in the order of [`rank`]. If one fact is the end of
     /// another, only the first of the two is listed.
     fn facts_used_later(&self) -> Vec<&str> {
         let mut found: Vec<&UsedFact> = self.facts_used.iter().collect();
