@@ -157,7 +157,7 @@ pub struct RestoredRow {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Options {
-    /// When the sessions are compacted. Attempts with the same time have the same result.
+    /// When the sessions are compacted. Equal options and an equal time give equal bytes.
     at: Timestamp,
     /// The name of a recipe.
     recipe: Option<String>,
@@ -290,7 +290,8 @@ impl Fleet {
     }
 
     /// Calls `work` for each item, in parallel, the largest first: the last item to be finished is
-    /// then a small one. A thread that finds no more items helps others with theirs.
+    /// then a small one. When no items remain, an idle thread takes over parallel work inside of
+    /// the items of other threads.
     fn each<I: Sync, T: Send>(
         &self,
         items: &[I],

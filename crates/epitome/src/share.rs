@@ -144,8 +144,8 @@ impl<'c> Team<'c> {
     }
 }
 
-/// The path of a shared session in the cache: it contains the version, so a file never has to be
-/// compared. `None` for pages, and for names that epitome does not give.
+/// The path of a shared session in the cache. It contains a hash of the version, so a copy that
+/// exists is up to date. `None` for pages, and for names that epitome does not give.
 fn path_of(folder: &Path, file: &SharedFile) -> Option<PathBuf> {
     let parts: Vec<&str> = file.name.split('/').collect();
     let [agent, id, name] = parts[..] else { return None };

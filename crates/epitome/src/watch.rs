@@ -108,7 +108,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// What is known about a session when it is decided whether to compact it.
+/// The facts from which [`Trigger::judge`] decides whether to compact a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// The number of turns in the session; `None` as long as it has not been read.

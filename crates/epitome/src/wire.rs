@@ -1,4 +1,4 @@
-//! The memo of `epitome proxy`: what was decided for requests on their way to a model, on disk.
+//! The memo of `epitome proxy`: a record on disk of what the proxy sends in place of messages.
 //!
 //! The memo of a conversation is a file of JSON lines that is only appended to. A line records what
 //! is sent in place of messages. A message is identified by its [`Chain`], the hash of the message
@@ -149,7 +149,7 @@ impl MemoFile {
     ///
     /// # Errors
     ///
-    /// `NoPermission` or `Disk` if the memo exists and cannot be opened and read.
+    /// `NoPermission` or `Disk` if the memo exists and cannot be opened or read.
     pub fn open(folder: &Path, root: Chain) -> Result<(MemoFile, Vec<MemoLine>)> {
         let path = folder.join(format!("{root}.jsonl"));
         let mut memo = MemoFile { path, file: None, known: 0 };
@@ -162,7 +162,7 @@ impl MemoFile {
     ///
     /// # Errors
     ///
-    /// `NoPermission` or `Disk` if the memo exists and cannot be opened and read.
+    /// `NoPermission` or `Disk` if the memo exists and cannot be opened or read.
     pub fn new_lines(&mut self) -> Result<Vec<MemoLine>> {
         let lines = match self.opened(false) {
             Ok(()) => self.read(),
@@ -251,12 +251,13 @@ impl MemoFile {
 
 /// Removes the memos in `folder` to which nothing was added since `before`, and returns how many.
 ///
-/// A conversation that goes on later is sent whole: no provider has its beginning in a cache any
-/// more, and the agent itself stores all of its texts.
+/// A conversation without its memo is sent whole if it goes on. After a long time this costs
+/// nothing extra, because no provider has its beginning in a cache any more. Nothing is lost,
+/// because the agent stores all texts itself.
 ///
 /// # Errors
 ///
-/// `NoPermission`, `Disk` if a memo cannot be removed.
+/// `NoPermission` or `Disk` if a memo cannot be removed.
 pub fn remove_old_memos(folder: &Path, before: SystemTime) -> Result<u64> {
     let Ok(entries) = fs::read_dir(folder) else { return Ok(0) };
     let mut removed = 0;
@@ -284,7 +285,7 @@ pub fn remove_old_memos(folder: &Path, before: SystemTime) -> Result<u64> {
 ///
 /// # Errors
 ///
-/// `Unreadable`, `NoPermission` if a memo cannot be read.
+/// `Unreadable` or `NoPermission` if a memo cannot be read.
 pub(crate) fn removed_texts(folder: &Path, reference: &Ref) -> Result<Vec<(String, RemovedText)>> {
     let Ok(entries) = fs::read_dir(folder) else { return Ok(Vec::new()) };
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();

@@ -1,5 +1,5 @@
-//! Compacts and restores sessions that are bytes in memory. The caller gets the removed bytes as
-//! well, as a pack, and keeps them: no file is read or written, and no folder is an archive.
+//! Compacts and restores sessions that are bytes in memory. The caller also gets the removed bytes,
+//! as one pack, and must keep it: no session and no archive on disk is read or written.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -62,9 +62,9 @@ pub struct RestoredBytes {
     pub bytes: Option<Vec<u8>>,
     /// The length and the blake3 hash of the session as it was before the compaction.
     pub digest: Digest,
-    /// Whether the result is proved by the hash in the pack. False if another program changed the
-    /// session after the compaction: then the edits are undone record by record. Also false if the
-    /// result contains stubs whose bytes are not in the pack.
+    /// Whether the hash in the pack proves the result. False if another program changed the session
+    /// after the compaction: then the edits are undone record by record. Also false if the result
+    /// contains stubs whose bytes are not in the pack.
     pub is_exact: bool,
 }
 
@@ -165,8 +165,9 @@ struct Written {
 ///
 /// # Errors
 ///
-/// `Archive` if the pack is damaged, or is not that of this session; `NewerFormat` if a newer
-/// version of epitome wrote it; `Refused` if what the compaction appended was changed since.
+/// `Archive` if the pack is damaged, or belongs to another session; `NewerFormat` if a newer
+/// version of epitome wrote it; `Refused` if a record that the compaction appended was changed
+/// since.
 pub fn restore_bytes(session: &[u8], pack: Vec<u8>) -> Result<RestoredBytes> {
     let (store, key) = MemoryStore::with_pack(pack)?;
     let archive = Archive::in_store(store);

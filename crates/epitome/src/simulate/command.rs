@@ -25,7 +25,8 @@ const QUOTED: usize = 80;
 /// `docs/engine.md`, with messages of Anthropic's API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyCommand {
-    /// The command line, for the shell of the platform. It is the name in the report as well.
+    /// The command line, for the shell of the platform. It is also the command's name in the
+    /// report.
     pub line: String,
     /// How long an answer may take.
     pub timeout: Duration,
@@ -58,7 +59,7 @@ struct Members<'a> {
     ask: Option<Value>,
 }
 
-/// The members of the answer to `hello` that matter.
+/// The members of the answer to `hello` that are read.
 #[derive(Default, Deserialize)]
 struct Hello {
     wire: Option<String>,

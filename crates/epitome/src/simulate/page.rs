@@ -127,7 +127,8 @@ impl SimulateReport {
     }
 }
 
-/// Keeps about [`POINTS`] points, more of which could not be seen. The last point is always kept.
+/// Keeps about [`POINTS`] of the points, because more could not be distinguished in a plot. The
+/// last point is always kept.
 fn thinned(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     let every = points.len().div_ceil(POINTS).max(1);
     let last = points.len().saturating_sub(1);

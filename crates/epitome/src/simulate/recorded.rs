@@ -41,7 +41,7 @@ struct Sums {
 }
 
 impl RecordedCost {
-    /// The sums of one session; `None` if the session records the tokens of no request.
+    /// The figures of one session; `None` if the session records the tokens of no request.
     pub(super) fn in_session(
         transcript: &Transcript,
         prices: &Catalogue,
@@ -72,7 +72,8 @@ impl RecordedCost {
         Some(recorded.finished())
     }
 
-    /// Combines several sessions.
+    /// The figures of several sessions together. `None` if no session has figures; if only some
+    /// have, the cost is a lower limit.
     pub(super) fn over_all(sessions: &[Option<RecordedCost>]) -> Option<RecordedCost> {
         let mut all: Option<RecordedCost> = None;
         for one in sessions.iter().flatten() {

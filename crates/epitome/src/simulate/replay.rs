@@ -106,7 +106,7 @@ impl Job<'_> {
         tally.add(view, self.history.user_request(call), || self.place(call));
     }
 
-    /// The place of a call, for people.
+    /// The name of a call in the report: `call 12 of session.jsonl`.
     pub(super) fn place(&self, call: usize) -> String {
         format!("call {} of {}", call + 1, self.name)
     }

@@ -111,7 +111,7 @@ pub struct RecipeReport {
     pub live_rereads: Option<f64>,
     /// The number of compactions.
     pub compactions: u64,
-    /// The share of requests that break no rule that every request must fulfil.
+    /// The share of requests that break none of the rules for requests.
     pub rules: Option<f64>,
     /// The rules that requests break; empty if they break none.
     pub violations: Vec<RuleViolation>,
@@ -278,7 +278,7 @@ impl RecipeReport {
         report.finished()
     }
 
-    /// How many requests break a rule, and which rules.
+    /// How many requests break a rule, and which rules, as a sentence.
     fn rule_finding(&self) -> String {
         let rules = self.violations.iter().map(|violation| {
             let RuleViolation { rule, what, first, count } = violation;

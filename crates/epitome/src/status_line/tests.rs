@@ -6,7 +6,8 @@ use serde_json::json;
 
 use super::*;
 
-/// The time that the status line reads. Files have the real time, which is later.
+/// The current time according to `Config` in these tests. The files are written at the real time,
+/// which is later.
 const NOW: &str = "2026-01-02T12:00:00Z";
 const YESTERDAY: &str = "2026-01-01T12:00:00Z";
 

@@ -204,7 +204,7 @@ impl Ledger {
     /// last lines may be missing.
     ///
     /// # Errors
-    ///
+    /// `Disk` or `NoPermission` if the file cannot be written.
     /// `Disk`, `NoPermission` if it cannot be written.
     pub fn append(&self, line: &LedgerLine) -> Result<()> {
         let path = self.path_of(line.time);
@@ -216,7 +216,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// `Unreadable`, `NoPermission` if a file cannot be read. That there is no file is no error.
+    /// `Unreadable` or `NoPermission` if a file cannot be read. A missing file is no error.
     pub fn read(&self, since: Option<Timestamp>) -> Result<LedgerLines> {
         let mut read = LedgerLines::default();
         let first = since.map(|since| self.path_of(since));

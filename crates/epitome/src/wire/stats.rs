@@ -84,7 +84,8 @@ pub struct RequestSum {
     /// Requests whose tokens the service counted. All sums of tokens and costs include only these
     /// requests.
     pub metered: u64,
-    /// Metered requests without a known cost, actual or unchanged: they are in no cost.
+    /// Metered requests whose cost, or whose cost without the proxy's changes, is not known. They
+    /// are in no sum of costs.
     pub unpriced: u64,
     /// Input tokens that were neither read from a cache nor written to one.
     pub input_tokens: Tokens,
