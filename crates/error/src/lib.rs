@@ -91,8 +91,8 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// The name of the kind in JSON, in kebab case: `not-found`. Some kinds
-    /// have the same name, and some keep the name that they had first (`docs/exit-codes.md`).
+    /// The name of the kind in JSON, in kebab case: `not-found`. Some kinds have the same name, and
+    /// some keep the name that they had first (`docs/exit-codes.md`).
     pub fn name(self) -> &'static str {
         match self {
             ErrorKind::NotFound => "not-found",
@@ -188,7 +188,8 @@ impl Error {
         Error::new(kind, format!("cannot write {what}")).at(path).because(err)
     }
 
-    /// The [`Error`] inside an [`io::Error`]. `Err` returns an [`io::Error`] that contains none.
+    /// The [`Error`] inside an [`io::Error`]; `Err` with the [`io::Error`] itself if it contains
+    /// none.
     fn inside(err: io::Error) -> std::result::Result<Error, io::Error> {
         if err.get_ref().is_some_and(|inner| inner.is::<Error>()) {
             let inner = err.into_inner().and_then(|inner| inner.downcast::<Error>().ok());
@@ -233,8 +234,8 @@ impl Error {
         self
     }
 
-    /// Marks the error as one that occurred while writing. Programs then do not report a failed
-    /// read as a fault of the session.
+    /// Marks the error as one that occurred while writing. `epitome-cli` then does not exit with
+    /// the status for an unreadable session.
     #[must_use]
     pub fn while_writing(mut self) -> Error {
         self.0.while_writing = true;

@@ -1,7 +1,7 @@
 //! The tools, and their descriptions for a model.
 //!
-//! Definitions of tools are sent with every request of an agent, so each word costs. A test checks
-//! that all definitions together have at most 900 tokens.
+//! An agent sends the definitions of tools with every request, so each word costs tokens. A test
+//! checks that all definitions together have at most 900 tokens.
 
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::alphabet::{STANDARD, URL_SAFE};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-/// The minimum number of characters of a run. A shorter run of base64 characters may be a word.
+/// The minimum number of base64 characters in a row that are decoded. A shorter run may be a word.
 const LEAST: usize = 24;
 
 const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()

@@ -6,8 +6,9 @@ use epitome_model::Source;
 /// byte position in the source, and without its line ending.
 pub(crate) fn each_batch(source: &dyn Source, mut each: impl FnMut(&[(u64, &[u8])])) {
     const CHUNK: u64 = 4 << 20;
-    // The first batch is small, so that most secrets have a number when the larger batches are
-    // shared out: a line with a new secret is processed twice.
+    // The first batches are small. The lines of a batch are processed in parallel, but a line with
+    // a secret that has no number yet is processed again. After the first batches, most secrets
+    // have a number.
     let mut len = 64 << 10;
     let mut start = 0;
     let mut at = 0;

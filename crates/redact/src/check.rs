@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::national;
 
-/// A further condition for a secret.
+/// A condition for a secret that a regular expression cannot express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Check {

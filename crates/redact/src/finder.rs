@@ -63,8 +63,8 @@ struct Trigger {
 struct Near {
     /// How far a match reaches around the keyword.
     reach: Reach,
-    /// How the keyword may be spelled in a match, in capitals or not; empty if any spelling is
-    /// possible.
+    /// The spellings (in capital or small letters) that the keyword can have in a match; empty if
+    /// any spelling is possible.
     written: Vec<Box<[u8]>>,
 }
 
@@ -73,8 +73,8 @@ struct Ready {
     expression: String,
     regex: OnceLock<Option<Regex>>,
     /// How far matches reach around the keywords, and the spellings of the keywords. Computed on
-    /// first use: most rules never meet one of their keywords, and to compute it for all rules
-    /// takes as long as to search some megabytes.
+    /// first use: most texts do not contain a keyword of most rules, and to compute it for all
+    /// rules takes as long as to search some megabytes.
     reach: OnceLock<(Reach, Vec<String>)>,
     allowed: Vec<Allowed>,
 }
@@ -193,7 +193,7 @@ impl Finder {
         segments
     }
 
-    /// Searches a part of a text that holds no placeholder as if it were the whole text.
+    /// Searches a part of a text, which contains no placeholder, as if it were a whole text.
     fn find_between(&self, text: &str, segment: Range<usize>, hits: &mut Vec<Hit>) {
         let part = &text[segment.clone()];
         let mut windows = self.windows(part.as_bytes());
@@ -430,9 +430,9 @@ fn check(rules: &Rules) -> Result<(), RuleFault> {
     fault.map_or(Ok(()), Err)
 }
 
-/// Compiles an expression with the meaning that it has in Go, because rules files are written for
-/// Go: `\w` and similar classes contain only ASCII characters. An expression that is valid only
-/// with Unicode is compiled with Unicode classes.
+/// Compiles an expression without Unicode, because rules files are written for Go, where `\w`,
+/// `\d`, `\s` and `\b` are ASCII only. Unlike in Go, `.` and negated classes then match single
+/// bytes. An expression that is valid only with Unicode is compiled with Unicode.
 fn compile(expression: &str) -> Result<Regex, regex::Error> {
     const LIMIT: usize = 64 << 20;
     let mut builder = RegexBuilder::new(expression);
@@ -459,9 +459,10 @@ fn on_chars(text: &str, range: Range<usize>) -> Range<usize> {
     text.floor_char_boundary(range.start)..text.ceil_char_boundary(range.end)
 }
 
-/// Changes an expression so that it also finds a token after an underscore. `\b` does not match
-/// there, because an underscore is a word character; but names of variables and tools use it as a
-/// separator. Only an expression for tokens with a distinctive beginning is changed.
+/// Changes an expression so that it also finds a token after an underscore, which names of
+/// variables and tools use as a separator. `\b` does not match between the two, because an
+/// underscore is a word character. Only an expression for tokens with a distinctive beginning is
+/// changed.
 fn after_an_underscore(expression: String) -> String {
     const LEAST: usize = 3;
     let Some(rest) = expression.strip_prefix(r"\b(") else { return expression };

@@ -38,8 +38,8 @@ pub(crate) struct Placed<'t> {
     pub(crate) number: u32,
 }
 
-/// The placeholders in a text. A text that looks like one but names no rule is not a placeholder,
-/// so that nothing can be hidden in it.
+/// The placeholders in a text. A text that looks like one but names no rule is not a placeholder:
+/// it is searched, so that no secret can be hidden in it.
 pub(crate) fn all<'t>(
     text: &'t [u8],
     is_rule: impl Fn(&str) -> bool + 't,

@@ -1,4 +1,4 @@
-//! How far a match can reach around a keyword, so that its rule does not search the whole text.
+//! How far a match can reach around a keyword, so that its rule need not search the whole text.
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
@@ -19,7 +19,7 @@ impl Reach {
         Reach { before, after }
     }
 
-    /// This reach, extended by the longest matches of the parts before and after it.
+    /// This reach, extended by the longest matches of the expressions before and after it.
     fn between(self, before: &[Hir], after: &[Hir]) -> Reach {
         Reach {
             before: self.before.zip(longest(before)).map(|(own, more)| own + more),
@@ -28,15 +28,16 @@ impl Reach {
     }
 }
 
-/// The length of the longest match of these parts, one after another.
+/// The length of the longest match of these expressions, one after another; `None` if it is
+/// unlimited.
 fn longest(parts: &[Hir]) -> Option<usize> {
     let mut lengths = parts.iter().map(|part| part.properties().maximum_len());
     lengths.try_fold(0_usize, |sum, len| sum.checked_add(len?))
 }
 
 /// How far a match can reach around one of `keywords` (in lower case), and the spellings that the
-/// keyword can have there; no spellings if they are too many. `None` if a match may be without a
-/// keyword.
+/// keyword can have there; no spellings if they are too many. `None` if it is not certain that each
+/// match contains a keyword.
 pub(crate) fn reach_of(hir: &Hir, keywords: &[String]) -> Option<(Reach, Vec<String>)> {
     let mut written = Vec::new();
     let cased = Words { keywords, capitals: Capitals::Matter };

@@ -37,7 +37,7 @@ pub struct Found {
     pub rule: String,
     /// The kind of the rule.
     pub kind: Kind,
-    /// The number of the secret within its rule.
+    /// The number of the secret among the secrets of this rule.
     pub number: u32,
     /// The line of the source that contains the secret, from 1.
     pub line: u64,
@@ -104,7 +104,7 @@ pub struct Redactor<'f> {
 /// The replacements in a line, and the findings in it.
 type RedactedLine = (Vec<Replacement>, Vec<Found>);
 
-/// The context of a text.
+/// Where a text is in a session, and how it is searched.
 #[derive(Clone, Copy, Default)]
 struct TextContext<'a> {
     /// The key of which the text is the value.
@@ -419,8 +419,9 @@ impl<'f> Redactor<'f> {
         all
     }
 
-    /// What is secret in a text: matches of rules, also of rules that need the key before the text,
-    /// and known secrets. Sorted and disjoint.
+    /// The secrets in a text, each with the index of its rule, sorted and disjoint: matches of
+    /// rules, including those that match only with the key before the text, and secrets that are
+    /// searched for everywhere.
     fn hits(&self, text: &str, key: Option<&str>) -> Vec<(Range<usize>, usize)> {
         let found = self.finder.find(text).into_iter().map(|hit| (hit.range, hit.rule));
         let mut all: Vec<(Range<usize>, usize)> = found.collect();
@@ -559,7 +560,7 @@ fn decode_key(literal: &[u8]) -> Cow<'_, str> {
     if literal.len() > VALUE + 2 { Cow::Borrowed("") } else { decode(literal) }
 }
 
-/// A text as it is escaped inside a literal.
+/// A text with the escapes that it needs inside a JSON literal.
 fn escaped(text: &str) -> String {
     let literal = encode(text);
     literal[1..literal.len() - 1].to_owned()

@@ -115,7 +115,7 @@ impl Allowlist {
     }
 }
 
-/// Whether one part of an allowlist is enough, or all must apply.
+/// Whether an allowlist applies if one of its conditions holds, or only if all of them hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub(crate) enum Condition {
     #[default]
@@ -167,7 +167,7 @@ impl Rules {
     ///
     /// # Panics
     ///
-    /// Never: a test reads them.
+    /// Never: a test parses these rules.
     pub fn built_in() -> Rules {
         const FILES: [&str; 3] = [
             include_str!("../rules/secrets.toml"),

@@ -88,7 +88,8 @@ pub(crate) fn as_text(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Whether a text is JSON or JSON lines, of objects or lists: a lone string counts as text.
+/// Whether a text is JSON, or lines of JSON, with objects or lists that contain a string. Any other
+/// JSON is searched as text.
 pub(crate) fn is_json(text: &str) -> bool {
     if !opens(text) || !text.contains('"') {
         return false;

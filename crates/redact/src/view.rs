@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use crate::code::{self, Code, Reason};
 
-/// The number of bytes before a code that may belong to the token: the name of a variable is
-/// searched as well.
+/// The number of bytes before a code that are searched: they may be the beginning of the token, or
+/// the name of a variable that has it as its value.
 const BEFORE: usize = 128;
 /// The number of bytes after a code in which a token may contain white space.
 const BEHIND: usize = 256;
@@ -30,7 +30,8 @@ pub(crate) struct View {
     pub(crate) is_whole: bool,
     /// Whether the text contained invisible codes.
     pub(crate) has_unseen: bool,
-    /// The decoded pieces in order: the range in the view, and the byte range of the text.
+    /// For each decoded code and each added letter, in order: its range in the view, and its byte
+    /// range in the text.
     pieces: Vec<(Range<usize>, Range<usize>)>,
     /// The position of the part in the text.
     start: usize,
@@ -88,7 +89,7 @@ impl View {
             Some((here, there)) => (at - here.end) + there.end,
             None => at + self.start,
         };
-        // Invisible pieces before the first character are not included.
+        // Invisible codes before the first character are not included.
         let idx = self.pieces.partition_point(|(here, _)| here.end <= range.start);
         let start = match self.pieces.get(idx) {
             Some((here, there)) if here.start <= range.start => there.start,
@@ -103,7 +104,7 @@ impl View {
     }
 }
 
-/// Whether the characters before and after this place belong to one word.
+/// Whether the characters before and after this offset belong to one word.
 fn is_in_word(text: &str, at: usize) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     text[..at].ends_with(is_word) && text[at..].starts_with(is_word)
@@ -135,8 +136,8 @@ pub(crate) fn parts(text: &str) -> Vec<Range<usize>> {
     parts
 }
 
-/// The code after several backslashes, as in `\\\\n`: the code that is left when they are decoded
-/// often enough, and its end.
+/// The code after several backslashes, as in `\\\\n`: the code that remains if the backslashes are
+/// decoded repeatedly, and its end.
 fn behind_backslashes(text: &str, at: usize, code: Code) -> (Code, usize) {
     let rest = &text.as_bytes()[at..];
     let count = rest.iter().position(|byte| *byte != b'\\').unwrap_or(rest.len());

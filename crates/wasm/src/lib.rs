@@ -7,15 +7,17 @@
 //! Requests and answers are those of `epitome_bindings::Engine`, and the package around the module,
 //! in `crates/node/npm`, has the types, the documentation and the errors.
 //!
-//! A panic ends the call with a trap. What the module holds then is not to be used any more.
+//! A panic ends the call with a trap. After that, the instance of the module must not be used any
+//! more.
 //!
 //! # Absent
 //!
-//! - The vocabulary: tokens are estimated, because the vocabulary is larger than all else.
+//! - The vocabulary: tokens are estimated, because the vocabulary is larger than the rest of the
+//!   module.
 //! - Files: logs are in memory, and a recipe is a name or a text.
 //! - Stored sessions.
 
-// The attribute that exports a function is the only thing here that needs it.
+// Only the attribute that exports a function needs unsafe code.
 #![expect(unsafe_code, reason = "exported functions have names of their own")]
 
 mod engine;
@@ -31,7 +33,7 @@ thread_local! {
     static ENGINES: RefCell<Vec<Option<Engine>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Begins a request of `len` bytes, and returns the place to write it to.
+/// Begins a request of `len` bytes, and returns a pointer to the buffer to which it is written.
 #[unsafe(no_mangle)]
 pub extern "C" fn input(len: usize) -> *mut u8 {
     INPUT.with_borrow_mut(|input| {
@@ -40,7 +42,7 @@ pub extern "C" fn input(len: usize) -> *mut u8 {
     })
 }
 
-/// The place of the last answer. It is valid until the next call of any function.
+/// A pointer to the last answer. It is valid until the next call of any function.
 #[unsafe(no_mangle)]
 pub extern "C" fn output() -> *const u8 {
     OUTPUT.with_borrow(|output| output.as_ptr())
@@ -57,8 +59,8 @@ pub extern "C" fn start() -> usize {
     set_output(answer)
 }
 
-/// Answers the request in the input, and returns the length of the answer. Once an engine was
-/// stopped, each answer is an error.
+/// Answers the request in the input, and returns the length of the answer. If no engine with this
+/// number is running, the answer is an error.
 #[unsafe(no_mangle)]
 pub extern "C" fn answer(engine: usize) -> usize {
     let request = INPUT.take();
@@ -69,7 +71,7 @@ pub extern "C" fn answer(engine: usize) -> usize {
     set_output(answer)
 }
 
-/// Stops an engine and frees its memory. Its number is used again.
+/// Stops an engine and frees its memory. An engine that is started later may get its number.
 #[unsafe(no_mangle)]
 pub extern "C" fn stop(engine: usize) {
     ENGINES.with_borrow_mut(|engines| {
