@@ -8,8 +8,8 @@ use epitome_model::{Block, Entry, Role, Source, Transcript};
 pub(crate) enum CutPlace {
     /// Divide at this index of the context.
     At(usize),
-    /// The kept part would begin with reasoning at no index in the wanted range. This is the last
-    /// index before that range at which the kept part would begin with reasoning.
+    /// No index in the wanted range is one at which the kept part would begin with reasoning. This
+    /// is the last such index before the range.
     Before(usize),
 }
 
@@ -62,8 +62,8 @@ fn sent_at(transcript: &Transcript, at: usize) -> Option<&Entry> {
     transcript.items[*transcript.context.get(at)?].entry()
 }
 
-/// Whether a response begins at an index of the context whose first block is reasoning in the API's
-/// own format: a JSON object.
+/// Whether a response begins at index `at` of the context, with reasoning in the API's own format
+/// (a JSON object) as its first block.
 fn begins_with_reasoning(transcript: &Transcript, source: &dyn Source, at: usize) -> bool {
     let Some(entry) = sent_at(transcript, at).filter(|it| it.role == Role::Assistant) else {
         return false;

@@ -107,7 +107,8 @@ pub struct Context {
 /// What has been read from the log, so that it need not be read again.
 #[derive(Clone, Default)]
 struct Knowledge {
-    /// The lines of the results in the context. Ingest can leave such lines out of a new result.
+    /// The lines of the results in the context, if the recipe has an ingest stage. The stage can
+    /// leave lines out of a new result that are among these.
     seen: SeenLines,
     /// The state of `seen` at the last response of the model.
     answered: SeenMark,
@@ -133,8 +134,8 @@ impl Knowledge {
     }
 }
 
-/// The compaction that was requested, if any, and the summary that is being written, if any. An
-/// automatic compaction may have a summary as well.
+/// The requested compaction and the summary that is being written, if there are any. The summary
+/// may also belong to an automatic compaction.
 #[derive(Default)]
 struct Summarising {
     /// A summary that is being written.
@@ -150,14 +151,15 @@ struct Summarising {
     outcome: Option<Outcome>,
 }
 
-/// The state of the current attempt to make the context smaller, and what an attempt must know of
-/// the requests before it.
+/// The state of the current attempt to make the context smaller, and the facts about earlier
+/// requests that an attempt uses.
 #[derive(Clone, Default)]
 struct Attempt {
     /// The number of items in the log when the context was last ready to be sent, or was resumed:
     /// these items may have been sent.
     sent: usize,
-    /// Whether a step of this attempt was written. An undo takes back all steps of an attempt.
+    /// Whether a step of this attempt was written to the log. An undo takes back all steps of an
+    /// attempt.
     has_begun: bool,
     /// Number of requests that the provider refused as too long since its last response.
     overflows: u32,
@@ -246,7 +248,8 @@ impl Context {
     /// # Errors
     ///
     /// `UnknownFormat` if `bytes` is not a log, `NewerFormat` if a newer version of epitome wrote
-    /// it, and the error of the journal if an incomplete last line has to be ended and cannot be.
+    /// it, and the error of the journal if the last line is incomplete and the line feed that ends
+    /// it cannot be written.
     pub fn resume(bytes: Vec<u8>, journal: Box<dyn Journal>, setup: Setup) -> Result<Context> {
         let log = ContextLog::resume(bytes, journal)?;
         Ok(Context::from_log(setup, log))
@@ -361,8 +364,8 @@ impl Context {
             SummaryRole::User => SummaryAs::User,
             SummaryRole::Acknowledged => SummaryAs::Acknowledged,
             // A digest is always sent as a user message. If it is the only message, no other role
-            // is possible. If messages follow, the request still begins with the same bytes (prompt
-            // cache).
+            // is possible. It keeps this role when messages follow, so that the request still
+            // begins with the same bytes and the prompt cache stays valid.
             SummaryRole::System if self.is_digested() => SummaryAs::User,
             SummaryRole::System => SummaryAs::System,
         };
@@ -435,10 +438,10 @@ impl Context {
     }
 
     /// Compacts the context now. The target is half of the recipe's target, and at most a quarter
-    /// of the window without the reserve; if the recipe has no target, the passes remove all that
-    /// they can. The context is not changed if its messages have fewer tokens than the recipe's
-    /// `live.tool.min_tokens` and fewer than the target. `focus` is what a digest should pay
-    /// attention to. No summary is written here: see
+    /// of the window without the tokens that the recipe reserves for the response. If the recipe
+    /// has no target, the passes remove all that they can. The context is not changed if its
+    /// messages have fewer tokens than the recipe's `live.tool.min_tokens` and fewer than the
+    /// target. `focus` is what a digest should pay attention to. No summary is written here: see
     /// [`ask_for_compaction`](Context::ask_for_compaction).
     ///
     /// ```

@@ -215,7 +215,7 @@ impl Server {
     }
 }
 
-/// How far a request has been answered.
+/// How far a request has been handled: to its answer, or to the operation that is still due.
 enum Step {
     Done(String),
     /// The content of the request was added to the context. The operation still has to be carried

@@ -1,8 +1,8 @@
 //! Compacts a stored session in memory.
 //!
-//! The stages plan one after the other: each sees what the earlier ones left. The format writes the
-//! plan into the session's bytes. The result is read again as if another program had written it,
-//! compared with the original, and counted. Nothing is written to disk here.
+//! The stages plan one after the other: each works on the result of the earlier ones. The format
+//! writes the plan into the session's bytes. The result is read again as if another program had
+//! written it, compared with the original, and counted. Nothing is written to disk here.
 //!
 //! `Planner::plan` runs the stages, `write` removes edits that the agent's own way cannot express,
 //! and `write_and_verify` does the rest. A digest and a summary do not need `write`.

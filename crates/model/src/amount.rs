@@ -51,7 +51,7 @@ amount! {
     Tokens
 }
 amount! {
-    /// Bytes, on disk or in memory. Shown in units of 1,000.
+    /// Bytes, on disk or in memory. Printed in B, KB, MB or GB; 1 KB is 1,000 bytes.
     Bytes
 }
 amount! {
@@ -94,7 +94,7 @@ impl fmt::Display for Turns {
 }
 
 /// In dollars. Zero, and amounts from $0.00995 on, have two decimals; other amounts have four. With
-/// four decimals, $0.00995 would be rounded to $0.0100.
+/// four decimals, $0.00995 would be shown as `$0.0100`.
 impl fmt::Display for MicroDollars {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (unit, width) = if self.0 == 0 || self.0 >= 9_950 { (10_000, 2) } else { (100, 4) };

@@ -1,5 +1,5 @@
-//! Applies edits to a transcript in memory: for the next stage of a plan, which works on what the
-//! earlier stages left, and for callers that show a session.
+//! Applies edits to a transcript in memory: for the next stage of a plan, which works on the result
+//! of the earlier stages, and for callers that show a session.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -13,9 +13,10 @@ use crate::{
 /// A transcript with edits applied, and the source of its texts: the original source, followed by
 /// the texts that the edits put in.
 ///
-/// Works for every format, read-only ones included, because nothing is written in the agent's
-/// format. The text of a cut or a summary becomes an entry after the last item: it is in no record,
-/// so its [`Record`](crate::Record) is the default one, and `context` says where it is sent.
+/// It can be made for every format, also for those that epitome only reads, because nothing is
+/// written in the agent's format. The text of a cut or a summary becomes an entry after the last
+/// item. No record holds this entry, so its [`Record`](crate::Record) is the default one; its
+/// position in `context` is where it is sent.
 ///
 /// ```
 /// use epitome_model::{At, Block, Edit, EditedTranscript, Entry, Item, Text, Transcript, Verb};
@@ -139,7 +140,7 @@ impl Source for ExtendedSource<'_> {
     }
 }
 
-/// Edits of blocks. They are methods of the source, because each puts its new text there.
+/// The methods that edit blocks. They belong to the source because they append the new texts to it.
 impl ExtendedSource<'_> {
     fn edit_entry(&mut self, entry: &mut Entry, edits: &[&Edit]) {
         let mut gone = vec![false; entry.blocks.len()];

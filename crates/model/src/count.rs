@@ -11,12 +11,12 @@ pub trait Counter: Sync {
     /// The name of the counter, shown next to every number: `o200k`, `estimate`.
     fn name(&self) -> &'static str;
 
-    /// The number of tokens of `text` on its own.
+    /// The number of tokens of `text`, without any text before or after it.
     fn count(&self, text: &str) -> Tokens;
 }
 
-/// Tokens of a picture. Providers count pixels: a picture whose longer edge has 1,568 pixels, the
-/// size that Anthropic scales down to, has about this many.
+/// The tokens that each picture counts as. Providers count pixels: a picture whose longer edge has
+/// 1,568 pixels, the size that Anthropic scales down to, has about this many.
 pub const IMAGE_TOKENS: Tokens = Tokens(1_600);
 
 /// Tokens per page of a document: the middle of the 1,500 to 3,000 that Anthropic states for a PDF
@@ -82,7 +82,7 @@ impl Weights {
 }
 
 /// Counts what a resume would send, by kind of block. The agent's system prompt and the schemas of
-/// its tools are included only as far as the session stores them, which most agents do not do.
+/// its tools are included only if the session stores them; most sessions do not.
 pub fn weigh(transcript: &Transcript, source: &dyn Source, counter: &dyn Counter) -> Weights {
     let mut weights = Weights::default();
     for (_, entry) in transcript.context() {
@@ -160,8 +160,8 @@ pub fn block_has_at_least(
         || block_tokens(block, source, counter) >= least
 }
 
-/// How many tokens more the beginning of a text may have, if it is counted alone, than its part of
-/// the whole text has: where a text is cut off, its last tokens may be split.
+/// Allowance for the count of a beginning. Where a text is cut off, its last token may be split
+/// into several tokens, so that a beginning may have more tokens alone than within the whole text.
 const MARGIN: Tokens = Tokens(64);
 
 /// How many bytes at the beginning of a text of `len` bytes suffice to hold more than `least`
@@ -358,7 +358,7 @@ mod tests {
                 arguments,
             })
         };
-        // The block, its tokens, and its characters as it is written.
+        // Each case: the block, its tokens, and its characters in JSON.
         let cases = [
             (Block::Text(four.clone()), 4, 6),
             (Block::Text(Text::Owned("a\nb".into())), 3, 6),

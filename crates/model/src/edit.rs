@@ -32,7 +32,7 @@ pub enum At {
         part: usize,
     },
     /// Whole items. `item` is the first of the items that a cut removes, or of those that a summary
-    /// replaces. The verb says which other items go.
+    /// replaces. The [`Verb`] says which the other items are.
     Items {
         /// Index into `Transcript::items`.
         item: usize,
@@ -58,7 +58,7 @@ impl At {
         }
     }
 
-    /// The index of the block within the item; `None` for several items and for a hidden copy.
+    /// The index of the block within the item; `None` for whole items and for a hidden field.
     pub fn block(self) -> Option<usize> {
         match self {
             At::Block { block, .. } | At::Field { block, .. } | At::Part { block, .. } => {
@@ -86,7 +86,7 @@ impl At {
 pub enum Verb {
     /// Replaces the block, the argument or the part of a result by a text.
     Replace(String),
-    /// Removes the block or the hidden field.
+    /// Removes the block, the part of a result or the hidden field.
     Drop,
     /// Removes items from the middle of the context.
     Cut(Cut),
@@ -147,7 +147,7 @@ impl Edit {
     }
 }
 
-/// How a format writes edits.
+/// The way in which a format writes edits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteMode {
     /// Into the records that hold the edited blocks: the file becomes smaller.
@@ -155,7 +155,8 @@ pub enum WriteMode {
     /// As appended records, which replace earlier records on a resume: existing records never
     /// change.
     Append,
-    /// As the agent's own marks on records: a marked result is sent as a fixed text.
+    /// By setting the agent's own marks on records: the agent sends a marked result as a fixed
+    /// text.
     Mark,
 }
 

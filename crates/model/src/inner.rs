@@ -1,6 +1,6 @@
 //! The text of a string in a record, with the position of each of its bytes in the record, so that
-//! a part of the text can be replaced there. The module `nested` decodes literals when only the
-//! text is needed.
+//! a part of the text can be replaced in the record. The module `nested` decodes literals when only
+//! the text is needed.
 
 use std::borrow::Cow;
 use std::ops::Range;

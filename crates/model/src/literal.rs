@@ -1,7 +1,7 @@
 //! JSON string literals: decoding and encoding.
 //!
 //! The module `nested` builds on this one: its functions also take literals that are inside another
-//! string. To decode, the rest of the program calls those functions.
+//! string. The rest of the program uses `nested` to decode literals.
 
 use std::borrow::Cow;
 

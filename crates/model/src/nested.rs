@@ -87,7 +87,7 @@ fn with_outer_escapes(text: &str) -> String {
     outer[1..outer.len() - 1].to_owned()
 }
 
-/// A text as a JavaScript literal in quotes of this kind.
+/// A text as a JavaScript literal in the given quotes.
 fn script_literal(text: &str, quote: char) -> String {
     let mut literal = String::with_capacity(text.len() + 2);
     literal.push(quote);
@@ -239,7 +239,7 @@ mod tests {
             let like: &[u8] = [&b"\""[..], b"\\\"", b"'", b"`"][kind];
             let literal = encode_as(&text, like);
             prop_assert_eq!(decode(literal.as_bytes()), text);
-            // The string around it is still one string.
+            // The string that contains the literal is still one string.
             if kind > 0 {
                 let outer = format!("\"{literal}\"");
                 prop_assert!(serde_json::from_str::<String>(&outer).is_ok());

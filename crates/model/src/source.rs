@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use crate::nested::{decode, decode_owned};
 
-/// The bytes of a stored session: in memory, in a file, or in a file with edits laid over it.
+/// The bytes of a stored session: in memory, in a file, or in one of these with the texts of edits
+/// appended.
 ///
 /// Readers and passes read the ranges that they need and keep none of them, so that memory grows
 /// with the number of records and not with their length. An implementation that fails to read
@@ -104,7 +105,7 @@ impl Span {
     }
 }
 
-/// A text of a transcript: its position in the source, or a text that epitome made.
+/// A text of a transcript: the position of a literal in the source, or the text itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Text {
     /// The span of a string literal, quotes included. The literal may be a value of the record, or
@@ -116,7 +117,7 @@ pub enum Text {
 }
 
 impl Text {
-    /// The text itself. Bytes that are not UTF-8 are shown as U+FFFD; they are never written back.
+    /// The text itself. Bytes that are not UTF-8 become U+FFFD.
     pub fn read<'a>(&'a self, source: &'a dyn Source) -> Cow<'a, str> {
         match self {
             Text::Owned(text) => Cow::Borrowed(text),
@@ -136,7 +137,8 @@ impl Text {
             return None;
         }
         let mut end = 1;
-        // No escape is longer than six bytes. Half of a surrogate pair is decoded to U+FFFD.
+        // An escape has at most six bytes, so none is cut in two. If the end is between the two
+        // escapes of a surrogate pair, the first escape is decoded to U+FFFD.
         while end + 6 < literal.len() {
             end += match (literal[end], literal[end + 1]) {
                 (b'\\', b'u') => 6,

@@ -203,9 +203,9 @@ impl Stub {
     }
 }
 
-/// Splits the part after the last comma off `text`, which is the description of a stub, if `read`
-/// can parse that part. Without a comma, the part is all of `text`. If `read` cannot parse it,
-/// returns `text` and `None`.
+/// Splits `text`, the description of a stub, at its last comma: returns what is before the comma,
+/// and the value that `read` parses from what is after it. If there is no comma, `read` is given
+/// all of `text`. If `read` cannot parse, returns `text` and `None`.
 fn last_part<T>(text: &str, read: impl Fn(&str) -> Option<T>) -> (&str, Option<T>) {
     let (rest, part) = text.rsplit_once(", ").unwrap_or(("", text));
     match read(part) {
@@ -261,29 +261,30 @@ pub fn excerpt(text: &str, keep: &[bool]) -> String {
     shown
 }
 
-/// The line that replaces lines left out. The first line of a stub says how many lines the text
-/// had.
+/// The line that replaces lines which are left out. The first line of a stub says how many lines
+/// the text had.
 const GAP: &str = "…";
 
-/// `[output: 245 lines]`: left by the `transcript` recipes, without a reference. Only the archive
-/// records which bytes it replaced.
+/// The text `[output: 245 lines]`, which the `transcript` recipes put in place of a result. It has
+/// no reference: only the archive records which bytes it replaced.
 pub fn line_count_stub(what: &str, lines: Lines) -> String {
     format!("[{what}: {lines}]")
 }
 
-/// `[Previous: used bash]`: left by the recipes `s06` and `jcli` in place of a result, as by the
-/// agents that they follow (`docs/recipes.md`).
+/// The text `[Previous: used bash]`, which the recipes `s06` and `jcli` put in place of a result,
+/// like the agents whose rules they copy (`docs/recipes.md`).
 pub fn previous_tool_stub(tool: &str) -> String {
     format!("{PREVIOUS}{}]", short(tool, 80))
 }
 
-/// `[Output removed: 245 lines, starting with: …]`: left by the recipe `ion` in place of an old
-/// result.
+/// The text `[Output removed: 245 lines, starting with: …]`, which the recipe `ion` puts in place
+/// of an old result.
 pub fn removed_output_stub(lines: Lines, first: &str) -> String {
     format!("{REMOVED}{lines}, starting with: {}...]", short(first.trim(), 100))
 }
 
-/// `... [245 lines truncated] ...`: a line that the recipe `ion` puts where it left lines out.
+/// The line `... [245 lines truncated] ...`, which the recipe `ion` puts in place of lines that it
+/// leaves out.
 pub fn truncation_mark(lines: Lines) -> String {
     format!("... [{lines} truncated] ...")
 }
@@ -317,8 +318,8 @@ fn is_borrowed(text: &str) -> bool {
         || one_line && text.starts_with(REMOVED) && text.ends_with("...]")
 }
 
-/// Whether a text is one that recipes leave: a [`Stub`], a [`line_count_stub`], or one of the texts
-/// that other programs leave as well.
+/// Whether a text is one that recipes put in place of a result: a [`Stub`], a [`line_count_stub`],
+/// or one of the texts that other programs put there.
 pub fn is_left_by_recipe(text: &str) -> bool {
     if text.starts_with("[epitome k") {
         return Stub::parse(text).is_some();

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::Text;
 
 /// What a tool does. A reader maps the agent's tool names and arguments to kinds; all other code
-/// knows kinds only.
+/// uses only the kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]

@@ -133,7 +133,7 @@ pub enum FieldRemainder {
 pub struct Entry {
     /// The position of the record.
     pub record: Record,
-    /// The id of the entry among the entries of the session.
+    /// The id by which other entries of the session name this entry.
     pub id: Option<Box<str>>,
     /// The id of the entry that precedes this entry in the conversation.
     pub parent: Option<Box<str>>,
@@ -241,7 +241,7 @@ impl RecordedUsage {
 pub enum Block {
     /// Text of the user, the model or the agent.
     Text(Text),
-    /// Reasoning: either unchanged or removed whole.
+    /// Reasoning. An edit either removes it whole or leaves it unchanged.
     Thinking(Thinking),
     /// A call of a tool.
     Call(Call),

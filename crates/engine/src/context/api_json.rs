@@ -204,7 +204,7 @@ impl Context {
     }
 
     /// Connects results with their calls in several messages, and makes the ids of calls unique. An
-    /// error calls `messages[0]` message number `first` + 1 of a list of `of` messages.
+    /// error names the place of the message: `messages[0]` is message `first` + 1 of `of`.
     pub(super) fn tie_all(
         &self,
         messages: &mut [ParsedMessage<'_>],

@@ -1,4 +1,5 @@
-//! Adding messages: each entry is written to the log, counted, and truncated before it is sent.
+//! Adds messages: each entry is written to the log and counted, and its results are shortened if
+//! the recipe's ingest stage says so.
 
 use epitome_formats::epitome::{MessagePart, Speaker};
 use epitome_model::{RecordedUsage, Role, Tokens};
@@ -106,7 +107,7 @@ impl Context {
         self.push(&Speaker { role: Role::Tool, ..Speaker::default() }, parts)
     }
 
-    /// Adds an entry of any role, for example the system prompt.
+    /// Adds an entry with any role, for example the system prompt.
     ///
     /// ```
     /// use epitome_engine::Speaker;
@@ -149,7 +150,7 @@ impl Context {
         self.log.push(&Speaker { group, ..*speaker }, parts)
     }
 
-    /// Counts an entry that is in the log, and truncates its results before they are sent.
+    /// Counts an entry that is in the log, and runs the ingest stage on its results.
     pub(super) fn take_entry(&mut self, item: usize, speaker: &Speaker<'_>) -> Result<()> {
         self.count(item);
         self.learn_for_digest(item);

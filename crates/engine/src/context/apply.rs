@@ -69,7 +69,7 @@ impl Context {
     /// `Refused` with the first new violation; `Disk` if the line cannot be written. The log is
     /// then unchanged.
     pub(super) fn add_line(&mut self, line: &[u8], plan: &mut Plan) -> Result<()> {
-        // The items were counted when they were added.
+        // `verify` uses the tokens of these blocks. They were counted when the items were added.
         let items: Vec<usize> = plan.block_edits().map(|it| it.edit.at.item()).collect();
         for item in items {
             let blocks = self.counts.items().get(item).into_iter().flatten().enumerate();

@@ -305,8 +305,8 @@ fn random_line(context: &Context, edits: &[RandomEdit]) -> (String, Plan) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// A line is verified with only the affected part of the context; that finds the same as
-    /// verifying the whole.
+    /// Only the affected part of the context is verified for a line. That finds the same violations
+    /// as verifying the whole context.
     #[test]
     fn what_an_excerpt_violates_is_what_the_whole_context_violates(
         steps in prop::collection::vec(step(), 1..24),
@@ -329,7 +329,8 @@ proptest! {
             let changed = Changed { transcript: after, trial: &trial };
             let found = changed.violations(&plan, source, invariants, counter);
             prop_assert_eq!(found.is_empty(), expect.is_empty(), "{:?} {:?}", found, expect);
-            // If messages of the whole are out of order, the excerpt may report another place.
+            // If the messages of the whole context are out of order, the excerpt may report another
+            // line.
             let what = |it: &Violation| (it.invariant, it.what.clone());
             let whats: Vec<_> = expect.iter().map(what).collect();
             let is_known = found.iter().all(|it| whats.contains(&what(it)));

@@ -157,7 +157,7 @@ impl Calls {
         }
     }
 
-    /// Finds the calls without a result again, after the context has changed.
+    /// Determines again which calls have no result, after the context has changed.
     pub fn reopen(&mut self, transcript: &Transcript) {
         self.open = OpenCalls::default();
         transcript.context().for_each(|(_, entry)| self.open.link(entry));

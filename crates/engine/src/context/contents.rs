@@ -15,7 +15,7 @@ pub enum Content {
     Overhead,
     /// The system prompt, and other texts of the agent.
     Prompt,
-    /// Messages of the user.
+    /// Texts of the user, and texts in messages with tool results.
     User,
     /// Texts of the model.
     Answers,

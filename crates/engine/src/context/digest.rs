@@ -15,7 +15,7 @@ use crate::digest::{Chosen, Digesting, saves_enough};
 impl Context {
     /// Adds a digest after the passes, if the recipe has one. Adds none if `why` is `Request`: the
     /// recipe then runs its passes before every request. `by_stage` is the number of edits of each
-    /// pass; the digest is added to it.
+    /// pass; it is returned with the digest added.
     pub(super) fn digested(
         &mut self,
         why: EventReason,
@@ -63,7 +63,7 @@ impl Context {
         target: Tokens,
     ) -> Result<bool> {
         let target = self.in_counts(target);
-        // What the API format adds around the present blocks was subtracted from the target. It is
+        // `in_counts` has subtracted what the API format adds around the present blocks. That is
         // added again, because most of these blocks are going to be removed.
         let budget = target + self.counts.total().frames;
         if self.counts.total().tokens <= budget {
@@ -74,14 +74,13 @@ impl Context {
         let view = View::new(transcript, source, &*self.setup.counter)
             .with_counts(self.counts.items())
             .with_rule_files(&self.setup.recipe.rule_files);
-        // The tail, which is the newest part and is kept, is measured against `target`. `budget`
-        // includes what the API format adds around the present blocks. The next digest will have
-        // fewer blocks and so a smaller budget: measured against budgets, it would keep less than
-        // this one.
+        // The tail is the newest part, which is kept. It is measured against `target`, because
+        // `budget` includes what the API format adds around the present blocks. The next digest
+        // will have fewer blocks and so a smaller budget: measured against budgets, it would keep a
+        // shorter tail than this digest.
         let least = rule.longest_tail(&view, target);
         // Messages that the model has not seen are digested as well if they exceed half of the
-        // target: if they were kept whole, they would leave no room for the context that they refer
-        // to.
+        // target: kept whole, they would leave no room for the context that they refer to.
         //
         // A kept part may have to begin earlier, with reasoning. If it exceeds half of the target
         // for that reason, it is digested as well: otherwise it would leave no room for a digest.

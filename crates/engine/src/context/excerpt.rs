@@ -49,8 +49,8 @@ impl Excerpt {
     }
 }
 
-/// The end of the context, from the earliest of `items` on. The whole context if one of `items` is
-/// not in the context.
+/// The end of the context, beginning with the first of `items` in it. The whole context if one of
+/// `items` is not in the context.
 pub fn from_first<'t>(transcript: &'t Transcript, items: &HashSet<usize>) -> &'t [usize] {
     let context = &transcript.context;
     let mut left = items.len();
@@ -62,7 +62,7 @@ pub fn from_first<'t>(transcript: &'t Transcript, items: &HashSet<usize>) -> &'t
     &context[from..]
 }
 
-/// The items with the calls that the results in the items `results` answer. If several calls have
+/// The items that contain the calls of the results in the items `results`. If several calls have
 /// the same id, the newest counts.
 pub fn calls_of(transcript: &Transcript, results: &[usize]) -> Vec<usize> {
     let mut wanted: HashSet<&str> = results

@@ -47,8 +47,8 @@ impl Context {
         Ok(())
     }
 
-    /// Truncates the largest results that the model has not answered, if they are too large
-    /// together. Results that were sent before do not change.
+    /// Truncates the largest results after the model's last response, if these results are too
+    /// large together. Results that were sent before do not change.
     pub(super) fn preview(&mut self) -> Result<()> {
         let ingest = self.setup.recipe.stages.live.ingest;
         let Some(rule) = ingest.and_then(|rule| rule.batch) else { return Ok(()) };
@@ -102,8 +102,8 @@ impl Context {
         newest
     }
 
-    /// Records again the lines of the results that the model has not answered, as they are sent
-    /// now.
+    /// Records the lines of the results after the model's last response again, in the form in which
+    /// they are sent now.
     fn see_unanswered(&mut self) {
         let mut seen = std::mem::take(&mut self.known.seen);
         seen.rewind(self.known.answered);
@@ -195,7 +195,7 @@ impl Context {
         let entry = transcript.items[item].entry();
         let blocks = entry.into_iter().flat_map(|entry| &entry.blocks);
         for (block, said) in blocks.enumerate() {
-            // A call is complete when its result is there.
+            // A call is indexed together with its result.
             let (at, number, result) = match said {
                 Block::Call(_) => continue,
                 Block::Output(output) => match self.known.calls.get(&output.call) {

@@ -21,7 +21,7 @@ use super::{Context, Outgoing};
 pub struct ListChange {
     /// Number of messages at the beginning of the list that the context had already.
     pub known: u64,
-    /// Number of later messages of the context, which are not in the list.
+    /// Number of the context's messages after these: they are no longer part of the conversation.
     pub left: u64,
     /// Number of messages of the list that are new.
     pub new: u64,
@@ -162,7 +162,8 @@ impl Context {
     /// the messages before that one contain no result.
     fn compare(&self, api: &Api, message: &str, items: &[usize], open: &OpenCalls) -> Compared {
         let Ok(parsed) = ParsedMessage::read(api, message) else { return Compared::Other };
-        // Items that the context added on its own come before those of the message.
+        // `items` may begin with results that the context itself added; the items of the message
+        // follow.
         let skipped = items.len().checked_sub(parsed.entries.len());
         let Some(items) = skipped.map(|skipped| &items[skipped..]) else {
             return Compared::Other;

@@ -7,15 +7,15 @@ use epitome_model::{Record, Span};
 
 use crate::Journal;
 
-/// An append-only log: its bytes, what they say (parsed), and the journal that stores them.
+/// An append-only log: its bytes, the content parsed from them, and the journal that stores them.
 #[derive(Default)]
 pub struct ContextLog {
     bytes: Vec<u8>,
     log: Log,
     lines: u64,
     journal: Option<Box<dyn Journal>>,
-    /// The offset at which the gathered lines begin, which will be written together. `None` unless
-    /// lines are being gathered.
+    /// The offset of the first line that is gathered, to be written together with later lines.
+    /// `None` if lines are written one by one.
     gathered: Option<usize>,
 }
 

@@ -26,9 +26,9 @@ pub enum Recovery {
         /// Tokens of the next request.
         after: Tokens,
     },
-    /// Only a summary can make the context small enough, and there is a model for it. Do what
-    /// [`step`](Context::step) returns, call [`recovery_result`](Context::recovery_result), and
-    /// send the context again.
+    /// The passes cannot make the context small enough, but there is a model that can write a
+    /// summary. Do what [`step`](Context::step) returns, call
+    /// [`recovery_result`](Context::recovery_result), and send the context again.
     Summarise {
         /// Tokens of the refused request.
         before: Tokens,
@@ -42,9 +42,9 @@ pub enum Recovery {
     },
 }
 
-/// The maximum size of the retry, in per cent of the smallest of the refused request, the
-/// provider's limit and the window without the reserve. The value is below 100 because epitome may
-/// count fewer tokens than the provider.
+/// The maximum size of the retry, in per cent of the smallest of three sizes: the refused request,
+/// the provider's limit, and the window without the tokens that are reserved for the response. The
+/// value is below 100 because epitome may count fewer tokens than the provider.
 const MARGIN: u64 = 90;
 
 impl Context {
@@ -134,9 +134,8 @@ impl Context {
     }
 
     /// Runs the passes of a recipe until the context is within `limit`, in tokens as the provider
-    /// counts them. The tools that the context's own recipe exempts, and the files that it names as
-    /// rule files, are kept. If the plan violates an invariant, nothing is changed, and an event
-    /// reports it.
+    /// counts them. The exempt tools and the rule files of the context's own recipe replace those
+    /// of `recipe`. If the plan violates an invariant, nothing is changed, and an event reports it.
     pub(super) fn carry_out_within(
         &mut self,
         why: EventReason,
@@ -191,11 +190,11 @@ impl Context {
         }
     }
 
-    /// The size that the retry may have, in the same tokens as [`tokens`](Context::tokens).
+    /// The maximum size of the retry, in tokens as [`tokens`](Context::tokens) counts them.
     fn fitting(&self, refusal: &Overflow) -> Tokens {
         let now = self.tokens();
-        // If the provider states its own count of the refused request, the limit is converted by
-        // the ratio of the expected count to that count.
+        // If the provider states its own count of the refused request, the limit is multiplied by
+        // the ratio of `now` to that count.
         let asked = refusal.asked.filter(|asked| *asked > Tokens(0));
         let limit = refusal.limit.map(|limit| match asked {
             Some(asked) => super::size::scaled(limit, now, asked),

@@ -62,7 +62,8 @@ impl Preparation {
         }
         match self.copy.step() {
             Ok(Next::Ask(question)) => self.question = Some(question),
-            // A copy has no journal: it fails only in ways that it reports itself.
+            // `step` returns an error only if the journal cannot be written, and a copy has none.
+            // Other failures are recorded in the copy, as part of its outcome.
             Ok(Next::Send) | Err(_) => self.is_done = true,
         }
     }
@@ -161,7 +162,7 @@ impl Context {
     /// Returns false, and leaves the context unchanged, if the preparation is not done, if the
     /// context has a pending question, if the context was changed otherwise than by new messages,
     /// if the preparation removed nothing, or if a step would violate an invariant. What the
-    /// preparation spent on summaries is counted in both cases. See [`Preparation`] for an example.
+    /// preparation spent on summaries is counted even then. See [`Preparation`] for an example.
     ///
     /// # Errors
     ///

@@ -169,8 +169,8 @@ fn what_was_prepared_of_another_context_is_dropped_without_harm() {
     assert_eq!(context.log(), log);
 }
 
-/// After a preparation of a context that the provider has counted, the context is counted as when
-/// its log is read again.
+/// If the provider has counted a context, then after a swap the context counts the same tokens as a
+/// context that is resumed from its log.
 #[test]
 fn a_context_that_was_compacted_in_the_background_counts_as_one_that_is_read_again() {
     let mut context = near(recipe("digest"));

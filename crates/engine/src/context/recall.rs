@@ -21,7 +21,7 @@ pub struct RecallResult {
     /// The text that the name refers to: results of calls, texts of the model, or a removed text.
     /// Empty if none of the calls has a result.
     pub text: String,
-    /// If the name is of calls: the texts of the model in the responses that made them.
+    /// The texts of the model in the responses that made the calls, if the name is of calls.
     #[serde(rename = "said", skip_serializing_if = "Vec::is_empty")]
     pub response_texts: Vec<ResponseText>,
 }
@@ -202,10 +202,10 @@ impl Context {
     }
 
     /// Searches the messages, arguments and results in the log for a text, including those that are
-    /// not sent any more. Reasoning is not searched. Case is ignored. Returns at most `most` lines
-    /// in order, each with the name by which the whole text is recalled. A line that occurs several
-    /// times is returned once, for its first occurrence. Results of the recall tool are not
-    /// searched.
+    /// not sent any more. Reasoning, calls of the recall tool and their results are not searched.
+    /// Case is ignored. Returns at most `most` lines in order, each with the name by which the
+    /// whole text is recalled. A line that occurs several times is returned once, for its first
+    /// occurrence.
     ///
     /// ```
     /// # use epitome_engine::{Context, MessagePart, Setup};

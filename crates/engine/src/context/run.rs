@@ -30,8 +30,8 @@ impl Context {
             }
             EventReason::Request | EventReason::Overflow => None,
         };
-        // If the context must become smaller, or if a compaction was requested, any saving is worth
-        // making.
+        // `at_least` is the saving below which a plan is not carried out. It does not apply if the
+        // context must become smaller, or if a compaction was requested.
         let at_least = match why {
             EventReason::Trigger | EventReason::Background | EventReason::Request => {
                 self.setup.recipe.at_least
@@ -75,7 +75,7 @@ impl Context {
                 self.machine.report_passes(why, before, &after, by_stage);
                 Ok(())
             }
-            // The caller must know that the log cannot be written.
+            // An error of another kind than `Refused` means that the log cannot be written.
             Err(err) if err.kind() != ErrorKind::Refused => Err(err),
             Err(err) => {
                 self.ask.request.iter_mut().for_each(|asked| asked.did_not(&err.to_string()));
@@ -87,7 +87,7 @@ impl Context {
     }
 
     /// Runs the passes of a recipe and writes their plan, except edits of the prompt, of items that
-    /// are not sent, and of hidden copies. Writes nothing if the edits save no tokens. Returns the
+    /// are not sent, and of hidden fields. Writes nothing if the edits save no tokens. Returns the
     /// number of edits of each pass that were written.
     pub(super) fn carry_out(&mut self, recipe: &Recipe) -> Result<BTreeMap<String, u64>> {
         let transcript = self.log.parsed().transcript();

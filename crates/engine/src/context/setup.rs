@@ -51,7 +51,7 @@ impl Setup {
         Setup::with_shared_counter(recipe, Arc::new(O200k::new()))
     }
 
-    /// Like [`new`](Setup::new), with a tokenizer that others use, too. A program that calls only
+    /// Like [`new`](Setup::new), with a tokenizer that the caller shares. A program that calls only
     /// this function, with another tokenizer, does not contain the vocabulary of o200k.
     pub fn with_shared_counter(recipe: Recipe, counter: Arc<dyn Counter + Send>) -> Setup {
         Setup {

@@ -26,10 +26,10 @@ struct Counted {
 
 impl Bill {
     /// The number of tokens that the provider is expected to count for a context in which epitome
-    /// counts `counted`: the provider's last count plus epitome's count of what was added since. If
-    /// the provider has not counted the context since it was last changed: `counted`, scaled by the
-    /// ratio of the provider's last count to epitome's count of the same context; unscaled if the
-    /// provider has counted nothing.
+    /// counts `counted`. If entries were only added since the provider's last count: that count
+    /// plus epitome's count of these entries. Otherwise: `counted`, scaled by the ratio of the
+    /// provider's last count to epitome's count of the same context; unscaled if the provider has
+    /// counted nothing.
     fn expect(&self, counted: Tokens) -> Tokens {
         match (self.of_context, self.last) {
             (Some(then), _) => then.by_provider + (counted - then.by_us),
@@ -184,7 +184,7 @@ impl Context {
         }
     }
 
-    /// Counts the context again after its items have changed, and finds its open calls and the
+    /// Counts the context again after its items have changed, and determines its open calls and the
     /// lines of its results again. The provider's last count is of an earlier state: from here on
     /// only its ratio to epitome's count is used.
     pub(super) fn recount(&mut self) {

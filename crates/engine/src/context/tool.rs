@@ -60,14 +60,16 @@ pub struct Outcome {
     pub user: (u64, u64),
     /// Number of entries at the end that are sent unchanged.
     pub last: u64,
-    /// Why nothing was done, or less than possible; `None` if the context was not small already and
-    /// no step failed.
+    /// Why nothing was done, or less than possible. `None` if neither the context was small already
+    /// nor a step failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_done: Option<NotDone>,
-    /// The target in tokens, if the recipe or the caller has one.
+    /// The target of this compaction, in tokens: the caller's, or else the one that
+    /// [`Context::compact`] derives from the recipe's. `None` if there is neither, or if the
+    /// caller's is 0: then the passes remove all that they can.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Tokens>,
-    /// The window without the reserve, if it is known.
+    /// The window without the tokens that are reserved for the response, if the window is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usable: Option<Tokens>,
 }

@@ -49,7 +49,8 @@ impl Context {
         let messages = cut.messages;
         self.attempt.has_begun = false;
         match self.apply(Plan::from_edit(Edit::cut(cut)), None) {
-            // A cut is an attempt of its own.
+            // A cut is an attempt of its own: an undo does not take it back together with later
+            // steps.
             Ok(()) => {
                 self.attempt.has_begun = false;
                 self.machine.report_trim(before, self.tokens(), messages);

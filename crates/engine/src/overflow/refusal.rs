@@ -80,7 +80,8 @@ impl Refusal {
         Some(refusal)
     }
 
-    /// Adds a message: the error that the message may end with, as JSON, or else its text.
+    /// Adds a message. If it ends with JSON that holds an error, that error is added; otherwise the
+    /// text of the message.
     fn add_message(&mut self, words: &str, depth: u32) {
         let json = words.find(['{', '[']).unwrap_or(words.len());
         self.add_wrapped(&words[json..], depth);

@@ -25,7 +25,7 @@ pub trait LogStore: Send {
     /// `NotFound` if the session has none.
     fn newest(&self, session: &str) -> Result<PathBuf>;
 
-    /// The name of the session in a log. `None` if the log cannot be read or is none.
+    /// The name of the session in a log. `None` if the file cannot be read or is not a log.
     fn id(&self, path: &Path) -> Option<String>;
 
     /// Whether two paths are those of the same log.
@@ -42,7 +42,7 @@ pub trait LogStore: Send {
     ///
     /// # Errors
     ///
-    /// If the log cannot be read, or is none.
+    /// If the file cannot be read, or is not a log.
     fn resume(&self, path: &Path, setup: Setup) -> Result<Context>;
 }
 

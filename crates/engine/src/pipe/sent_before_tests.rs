@@ -58,7 +58,7 @@ fn a_list_that_is_appended_to_is_the_view() {
             list.extend(new);
             if step["changed"] == true {
                 changes += 1;
-                // No change is reported if there is none.
+                // The server reports a change only if the view is not the appended list.
                 assert_ne!(list, view, "{name}, request {n}");
                 list = answer(&mut stepping, "call", &[])["messages"]
                     .as_array()

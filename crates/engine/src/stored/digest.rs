@@ -44,8 +44,8 @@ impl<'a, S: Source> Planner<'a, '_, S> {
         if !digest.rules_left_out.is_empty() {
             notes.push(Note::RulesTooLong { names: digest.rules_left_out });
         }
-        // The tail may be longer than what the keep rules chose: their reasons would not explain
-        // it, so none are reported.
+        // The tail may be longer than what the keep rules chose. Their reasons would not explain
+        // all of it, so no reasons are reported.
         let plan = Plan { kept: KeptParts::default(), ..plan.clone() };
         let kept = &transcript.context[tail..];
         match self.in_place_of_the_beginning(&digest.text, plan, kept, "digest") {

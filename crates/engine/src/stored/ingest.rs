@@ -24,7 +24,7 @@ impl<'a, S: Source> PreparedCompaction<'a, S> {
     ///
     /// # Errors
     ///
-    /// As [`PreparedCompaction::in_way`].
+    /// The errors of [`PreparedCompaction::in_way`].
     pub fn ingested(
         request: &'a Loaded<S>,
         new: &BTreeSet<usize>,

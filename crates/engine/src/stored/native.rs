@@ -9,9 +9,9 @@ use epitome_passes::Plan;
 
 use super::{Note, PreparedCompaction, Way};
 
-/// The tokens that a compaction in the agent's default way would save: `taken`, or 0 if that is not
-/// worth the record that the agent's own way appends. `taken` is the number of tokens that a recipe
-/// removes from the context, and `before` is the size of the context.
+/// The tokens that a compaction in the agent's default way saves. `taken` is the number of tokens
+/// that a recipe removes from a context of `before` tokens. The result is `taken`; it is 0 if the
+/// way is to append a record, and the saving is not worth that record.
 pub fn default_way_saving(format: &Format, taken: Tokens, before: Tokens) -> Tokens {
     let is_native = format.native.is_some_and(|native| native.is_default());
     let way = if is_native { Way::Native } else { Way::Rewrite };
@@ -19,7 +19,7 @@ pub fn default_way_saving(format: &Format, taken: Tokens, before: Tokens) -> Tok
 }
 
 /// Removes edits that the agent's own way cannot express, and edits of bytes that are not sent. If
-/// the rest saves no tokens and has no middle cut, it is removed as well.
+/// the remaining edits save no tokens and cut nothing from the middle, they are removed, too.
 ///
 /// # Errors
 ///
@@ -110,8 +110,8 @@ fn only_what_is_written<S>(append: &Append, session: &Loaded<S>, plan: &mut Plan
     });
 }
 
-/// Keeps the edits of results that are longer than the text which the agent sends for a marked
-/// result. Each of these edits then replaces its result by that text.
+/// Keeps only the edits of results that the agent can mark, and that are longer than the text which
+/// the agent sends for a marked result. Each of these edits then replaces its result by that text.
 fn only_what_is_marked<S: Source>(
     mark: &Mark,
     session: &Loaded<S>,

@@ -47,7 +47,7 @@ impl RequestDigest {
     /// of the user with a block of an unknown kind. The last response stays with its results, and a
     /// message of the user stays until it has an answer. `None` if there is no old part, if no line
     /// of it is worth keeping, if the model wrote a block of an unknown kind in it, if the
-    /// unfinished turn cannot be divided, or if a part of a message would have to stay.
+    /// unfinished turn cannot be divided, or if a message would be replaced only in part.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl RequestDigest {
             .with_counts(with.sent)
             .with_rule_files(rule_files);
         let Some(end) = end_of_old(&sent, with) else { return Ok(None) };
-        // The digest is made from the whole texts.
+        // The digest is made from the texts of the request, in which no result is shortened.
         let view = View::new(transcript, source, counter).with_rule_files(rule_files);
         let digesting = Digesting {
             rule: with.rule,
