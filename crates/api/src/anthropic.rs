@@ -27,9 +27,9 @@ api! {
     assembler: stream::Events,
 }
 
-/// Whether the reasoning of `model` is valid only if everything before it is unchanged. Anthropic's
-/// documentation of preserved thinking lists the models in `BOUND`; versions of these models have
-/// longer names.
+/// Whether the reasoning of `model` is valid only if everything before it is unchanged. `BOUND` has
+/// the models that Anthropic's documentation of preserved thinking lists; the names of their
+/// versions begin with these names.
 pub fn thinking_is_bound(model: &str) -> bool {
     const BOUND: [&str; 3] = ["claude-fable-5", "claude-sonnet-5-5", "claude-haiku-5-5"];
     BOUND.iter().any(|name| model.starts_with(name))

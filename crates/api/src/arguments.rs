@@ -105,9 +105,9 @@ impl ClassifiedCall {
 /// Classifies a call by the rule in `rules` for its name. `arguments` is the range of the arguments
 /// in `line`, and `base` the offset of `line` in the source.
 ///
-/// A tool without a rule is [`ToolKind::Other`]. Of its arguments, all strings count as bulky, and
-/// so do strings in the objects of an argument that is a list. Its target is the first argument
-/// that is a string or, if there is none, the first string in such an object.
+/// A tool without a rule is [`ToolKind::Other`]. Its bulky fields are all arguments that are
+/// strings, and the strings in the objects of an argument that is a list. Its target is the first
+/// argument that is a string or, if there is none, the first string in such an object.
 pub fn classify(
     rules: &[Rule],
     name: &str,
@@ -183,7 +183,8 @@ impl Found<'_> {
                 Kind::Object => {
                     self.object(element, &format!("{name}."))?;
                 }
-                // A string that is an element of a list counts only if the tool has a rule.
+                // A string that is an element of a list is a target or a field only if the tool has
+                // a rule.
                 Kind::String if self.roles.is_some() => self.found(&name, &element.skip()?),
                 Kind::String | Kind::Array | Kind::Other => {
                     element.skip()?;

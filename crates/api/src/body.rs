@@ -122,7 +122,7 @@ impl<'d> Body<'d> {
         &mut self.head
     }
 
-    /// Adds a record that is not sent to a model, with its bulky parts.
+    /// Adds a record that is not sent to a model, with its hidden fields.
     pub fn keep(&mut self, record: &Value<'_>, copies: Vec<HiddenField>) {
         let record = self.record(record);
         self.items.push(Item::Hidden(HiddenRecord { record, copies }));

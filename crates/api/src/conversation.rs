@@ -94,7 +94,7 @@ pub struct Conversation<'t> {
     follows_summary: bool,
     /// The texts that are sent before the conversation.
     pub prompt: Vec<String>,
-    /// The conversation. The first step has no response if the user begins.
+    /// The exchanges of the conversation. The first one has no response if the user begins.
     pub steps: Vec<Exchange<'t>>,
     left: BTreeMap<LeftBehind, u64>,
     ids: Ids,
@@ -226,7 +226,7 @@ impl<'t> Conversation<'t> {
                     self.replying(entry).reply.push(block);
                 }
                 Block::Thinking(_) => self.leave(LeftBehind::Reasoning),
-                // The result was sent before.
+                // An earlier block with the same result is sent.
                 Block::Repeated(_) => {}
                 _ => {
                     let is_summary = matches!(block, Block::Summary(_));

@@ -12,8 +12,8 @@ use epitome_model::Entry;
 use crate::{Api, Body};
 
 /// Keys under which some API or client library keeps content, calls or results. A message is
-/// refused if it has a value that is not empty under one of these keys, and its own API does not
-/// define the key there. All other unknown keys are metadata and are ignored.
+/// refused if it has a non-empty value under one of these keys at a place where its own API does
+/// not define the key. All other unknown keys are metadata and are ignored.
 const SAYING: [&str; 40] = [
     "action",
     "args",
@@ -113,8 +113,9 @@ impl Replacements {
 /// One message that was read.
 #[derive(Debug)]
 pub struct Message<'m> {
-    /// The bytes that the spans of `entries` point into: the given message. If it has values that
-    /// the reader of the API supports only as text, this is a copy with text in their place.
+    /// The JSON that the spans of `entries` point into. It is the given message, or, if the message
+    /// has parts that this crate reads only in the form of text (a refusal, the object that a
+    /// Gemini function returned), a copy in which these parts are texts.
     pub source: Cow<'m, [u8]>,
     /// The entries of the message in the order in which they are sent, each with a flag: whether it
     /// is part of the prompt.
@@ -134,7 +135,8 @@ impl Api {
     ///
     /// # Errors
     ///
-    /// [`NotUnderstood`], with the reason, if any part of the message is unknown.
+    /// [`NotUnderstood`], with the reason, if the message is not valid for this API, or if a part
+    /// of it is unknown.
     pub fn message<'m>(&self, message: &'m str) -> Result<Message<'m>, NotUnderstood> {
         let document = parse(message)?;
         if !document.root.is_object() {

@@ -12,8 +12,8 @@ pub enum Purpose {
 }
 
 impl Api {
-    /// The API whose endpoint a path ends with, and what is requested there; `None` if there is no
-    /// such API. `path` has no query; it may begin with the base path of any service.
+    /// The API whose endpoint `path` ends with, and what a request to it asks for; `None` if there
+    /// is no such API. `path` has no query; it may begin with the base path of any service.
     ///
     /// ```
     /// use epitome_api::{Api, Purpose};
@@ -47,8 +47,8 @@ impl Api {
         named.split_once(':').map(|(model, _)| model)
     }
 
-    /// What is requested at a path; `None` if it is not a path of this API. If the path contains
-    /// `/models/`, `path` is the part before it and `model` the part after it.
+    /// What a request to a path asks for; `None` if it is not a path of this API. If the path
+    /// contains `/models/`, `path` is the part before it and `model` the part after it.
     fn purpose(&self, path: &str, model: Option<&str>) -> Option<Purpose> {
         if let Some((model, method)) = model.and_then(|named| named.split_once(':')) {
             let is_method = |stream| {

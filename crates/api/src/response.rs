@@ -68,7 +68,7 @@ pub enum BadResponse {
 /// What the parser of an API finds in the body of a response.
 #[derive(Debug, Default)]
 pub(crate) struct Parsed {
-    /// The messages that send the response back in the next request, as JSON.
+    /// The messages in which the next request sends the response back, as JSON.
     pub(crate) messages: Vec<String>,
     /// The model that responded.
     pub(crate) model: Option<String>,

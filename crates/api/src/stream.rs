@@ -191,7 +191,7 @@ impl Stream {
     }
 }
 
-/// The error of the last event of a stream. A last event that cannot be read counts as cut off.
+/// The error for the last event of a stream. If this event cannot be read, it was cut off.
 fn cut(bad: BadResponse) -> BadResponse {
     match bad {
         BadResponse::Unreadable(why) => BadResponse::Cut(why),

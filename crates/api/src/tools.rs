@@ -76,7 +76,8 @@ pub fn picture(url: &Value<'_>, whole: &Value<'_>) -> Option<Image> {
     })
 }
 
-/// Classifies a call by its name and a string: an object as JSON, or the input of a custom tool.
+/// Classifies a call whose arguments are a string: JSON text of an object, or the input of a custom
+/// tool.
 fn in_text(name: &str, literal: &Value<'_>) -> ClassifiedCall {
     let inner = DecodedLiteral::decode(literal.raw(), literal.span().start);
     let text = &inner.text;

@@ -253,8 +253,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Skips an object or array. Open containers are on an explicit stack: depth uses heap, not
-    /// stack.
+    /// Skips an object or array. Open containers are on an explicit stack, so that deep nesting
+    /// uses memory on the heap and not the call stack.
     fn skip_container(&mut self) -> Result<(), MalformedJson> {
         let mut open: Vec<u8> = Vec::new();
         loop {

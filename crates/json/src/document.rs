@@ -11,8 +11,8 @@ use crate::cursor::{Cursor, Kind, MalformedJson};
 /// Bytes per read of a source that does not return all bytes at once.
 const CHUNK: u64 = 1 << 20;
 
-/// Maximum nesting depth. Of a container that is deeper, the members or elements are not parsed.
-/// The keys that formats read are less deep.
+/// Maximum nesting depth. The members or elements of a container below this depth are not parsed.
+/// All keys that formats read are at smaller depths.
 const DEPTH: usize = 24;
 
 /// A document, with the positions of its lines.
@@ -128,8 +128,8 @@ impl<'a> Value<'a> {
         self.text_of(key).is_some_and(|it| it == word)
     }
 
-    /// The members of an object; empty for any other value, and for an object below the maximum
-    /// depth.
+    /// The members of an object; empty for any other value, and for an object that is nested too
+    /// deep to be parsed.
     pub fn members(&self) -> &[(Cow<'a, str>, Value<'a>)] {
         match &self.inner {
             Inner::Object(members) => members,
@@ -137,8 +137,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The elements of an array; empty for any other value, and for an array below the maximum
-    /// depth.
+    /// The elements of an array; empty for any other value, and for an array that is nested too
+    /// deep to be parsed.
     pub fn list(&self) -> &[Value<'a>] {
         match &self.inner {
             Inner::List(list) => list,

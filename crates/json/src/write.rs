@@ -64,8 +64,8 @@ pub enum OwnReplacement {
     Member(Span, String),
 }
 
-/// Returns the replacements for an edit that a format writes in its own way; `None` if the general
-/// way applies.
+/// Returns the replacements for an edit that a format writes in its own way; `None` if the edit is
+/// written in the general way.
 pub type OwnReplacements<'a> = &'a dyn Fn(&Edit) -> Option<Vec<OwnReplacement>>;
 
 /// A text as a JSON string: a function for [`Shapes`].
@@ -107,7 +107,7 @@ pub fn splices(
 ///
 /// # Errors
 ///
-/// As for [`splices`].
+/// The errors of [`splices`].
 pub fn splices_with(
     transcript: &Transcript,
     source: &dyn Source,

@@ -88,7 +88,8 @@ impl Catalogue {
         Ok(Catalogue { date: file.date, models })
     }
 
-    /// Adds a user's table. Its rows replace the existing rows of the same models.
+    /// Adds a user's table before the existing rows. Its rows replace the existing rows of the same
+    /// models.
     #[must_use]
     pub fn with(mut self, own: Catalogue) -> Catalogue {
         self.models.retain(|known| own.models.iter().all(|model| model.name != known.name));
@@ -134,8 +135,8 @@ impl Catalogue {
 }
 
 impl ListedModel {
-    /// The tokens that a request and its response may have together: the context window, less the
-    /// reserve for reasoning if the model reasons.
+    /// The tokens that a request and its response may have together: the context window, less 8,000
+    /// tokens for reasoning if the model reasons.
     pub fn usable_window(&self) -> Tokens {
         if self.thinks { self.window - Tokens(THOUGHT) } else { self.window }
     }
@@ -213,7 +214,7 @@ struct Above {
 }
 
 /// Dollars per million tokens, as written in the table. If there is no price for cached input or
-/// for input that is written to the cache, the price of other input counts.
+/// for input that is written to the cache, it has the price of other input.
 #[derive(Deserialize)]
 struct Dollars {
     input: f64,

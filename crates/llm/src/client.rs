@@ -39,7 +39,7 @@ pub struct ClientSetup {
 }
 
 impl ClientSetup {
-    /// Settings for a model, with what the table knows about it.
+    /// Settings for a model, with its limits from the table if the table has it.
     pub fn new(name: ModelName, catalogue: &Catalogue) -> ClientSetup {
         let known = catalogue.look_up(&name).cloned();
         let key = None;
@@ -71,15 +71,15 @@ impl ClientSetup {
         self
     }
 
-    /// Sets another base URL than the provider's own.
+    /// Sets a base URL to use instead of the provider's own.
     #[must_use]
     pub fn with_address(mut self, address: impl Into<String>) -> ClientSetup {
         self.address = Some(address.into());
         self
     }
 
-    /// Sets another timeout than five minutes: for a whole response, or for each chunk of a
-    /// streamed one.
+    /// Sets the timeout of a whole response, or of each chunk of a streamed one. The default is
+    /// five minutes.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> ClientSetup {
         self.timeout = timeout;

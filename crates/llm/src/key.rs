@@ -18,8 +18,8 @@ pub struct Key(String);
 
 /// Every piece of a key with at least this many characters is removed from texts.
 const SHOWN: usize = 8;
-/// The minimum length of a piece of a key's beginning or end that is removed, if it is not part of
-/// a word: services show such pieces with stars or dots in place of the rest.
+/// Services show the first or the last characters of a key, with stars or dots in place of the
+/// rest. Such a piece is removed if it has at least this many characters and is not part of a word.
 const END: usize = 4;
 
 impl Key {
@@ -66,7 +66,8 @@ impl Key {
     }
 
     /// Replaces the shorter pieces that services show to identify a key: its last characters where
-    /// they stand alone, and its first ones where a masking character such as `*` follows.
+    /// no letter or digit is next to them, and its first ones where a masking character such as `*`
+    /// follows.
     fn without_ends(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for length in (END..SHOWN).rev() {

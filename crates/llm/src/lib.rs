@@ -95,7 +95,7 @@ pub trait Model: Send + Sync {
         stop: &Stop,
     ) -> Result<Response, Failure>;
 
-    /// Requests a text: a [`send`](Model::send) of one message, without tools.
+    /// Requests a text: gives `ask` to [`send`](Model::send), without tools.
     ///
     /// # Errors
     ///

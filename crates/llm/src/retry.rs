@@ -118,7 +118,7 @@ pub struct RetryingModel {
 }
 
 impl RetryingModel {
-    /// Starts with one model, the default policy, and the prices of a table.
+    /// A list of one model, with the default policy and the prices of a table.
     pub fn new(first: impl Model + 'static, prices: Catalogue) -> RetryingModel {
         RetryingModel {
             first: Box::new(first),

@@ -1,4 +1,4 @@
-//! A block of a context, with everything that is measured of it.
+//! A block of a context, with its tokens, its facts and its lines.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::LazyLock;

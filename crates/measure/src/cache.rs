@@ -14,10 +14,10 @@ const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 /// How a provider caches requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CacheModel {
-    /// Any prefix of an earlier request is cached: `OpenAI`, Gemini, `DeepSeek`, or Anthropic with
-    /// breakpoints in the right places.
+    /// Any beginning of an earlier request is cached: `OpenAI`, Gemini, `DeepSeek`, or Anthropic
+    /// with cache markers (breakpoints) in the right places.
     Prefix,
-    /// Only whole earlier requests are cached: Anthropic with one breakpoint, at the end.
+    /// Only whole earlier requests are cached: Anthropic with one cache marker, at the end.
     Requests,
 }
 

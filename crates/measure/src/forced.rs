@@ -18,7 +18,7 @@ use crate::needs::{Edit, HORIZON, Needs, UsedFact};
 /// that is not sent whole.
 pub type References = HashMap<Box<str>, String>;
 
-/// The number of pieces that are searched for lines with a fact: the newest of the pieces that
+/// The number of blocks that are searched for lines with a fact: the newest of the blocks that
 /// contain the fact.
 const LOOKED_AT: usize = 4;
 
@@ -129,7 +129,7 @@ impl<'h> ForcedCompaction<'h> {
     }
 
     /// Whether a fact that the context does not contain can be recalled: the context contains a
-    /// reference to a piece with the fact, or the name of the file that the piece shows.
+    /// reference to a block with the fact, or the name of the file that the block shows.
     fn is_recoverable(
         &self,
         used: &UsedFact,
@@ -144,7 +144,7 @@ impl<'h> ForcedCompaction<'h> {
     }
 }
 
-/// The lines that contain a fact, in the newest pieces with the fact.
+/// The lines that contain a fact, in the newest blocks with the fact.
 fn lines<'h>(history: &'h History, used: &UsedFact) -> Vec<&'h str> {
     let finder = memmem::Finder::new(&used.text);
     let places = used.places.iter().rev().take(LOOKED_AT);

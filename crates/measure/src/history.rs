@@ -28,12 +28,12 @@ pub struct History {
     pub pieces: Vec<Arc<MeasuredBlock>>,
     /// The requests to the model and their responses.
     pub calls: Vec<ModelCall>,
-    /// The indices of those pieces that are texts of the user.
+    /// The indices of the blocks that are texts of the user.
     user_texts: Vec<usize>,
-    /// For each piece, the tokens of all pieces before it. The last element is the sum of all
-    /// pieces.
+    /// For each block, the tokens of all blocks before it. The last element is the sum of all
+    /// blocks.
     tokens: Vec<Tokens>,
-    /// For each piece, the number of calls whose response precedes it.
+    /// For each block, the number of calls whose response is before the block.
     answered: Vec<usize>,
 }
 
@@ -42,7 +42,7 @@ pub struct History {
 pub struct ModelCall {
     /// The index of the entry with the response. All entries before it were sent in the request.
     pub entry: usize,
-    /// The index of the response's first piece, and the index after its last piece.
+    /// The index of the response's first block, and the index after its last block.
     pub pieces: (usize, usize),
     /// The time of the response, as written in the session.
     pub time: Option<Box<str>>,
@@ -88,23 +88,23 @@ impl History {
         history
     }
 
-    /// The tokens of all pieces before the piece with this index.
+    /// The tokens of all blocks before the block with the index `piece`.
     pub fn tokens_before(&self, piece: usize) -> Tokens {
         self.tokens.get(piece).or(self.tokens.last()).copied().unwrap_or_default()
     }
 
-    /// The tokens of all pieces.
+    /// The tokens of all blocks.
     pub fn tokens(&self) -> Tokens {
         self.tokens.last().copied().unwrap_or_default()
     }
 
-    /// The pieces of a call's response.
+    /// The blocks of a call's response.
     pub fn response(&self, call: usize) -> &[Arc<MeasuredBlock>] {
         let (first, end) = self.calls[call].pieces;
         &self.pieces[first..end]
     }
 
-    /// The pieces that the request of a call sends if nothing is compacted: all pieces before the
+    /// The blocks that the request of a call sends if nothing is compacted: all blocks before the
     /// response.
     pub fn blocks_sent(&self, call: usize) -> &[Arc<MeasuredBlock>] {
         &self.pieces[..self.calls[call].pieces.0]
@@ -119,7 +119,7 @@ impl History {
         Some(&self.pieces[newest])
     }
 
-    /// The number of calls whose response precedes a piece.
+    /// The number of calls whose response is before a block.
     pub(crate) fn call_of(&self, piece: usize) -> usize {
         self.answered[piece]
     }
@@ -154,7 +154,7 @@ struct Building {
     /// The response that is being assembled from its entries. More entries of the response may
     /// follow.
     response: Option<Entry>,
-    /// The results by the id of their call. If a call has several results, the first one counts.
+    /// The results by the id of their call. If a call has several results, this is the first one.
     results: HashMap<Box<str>, Output>,
     called: HashSet<Box<str>>,
 }
@@ -243,8 +243,8 @@ fn has_content(block: &Block, source: &dyn Source) -> bool {
 }
 
 impl MeasuredBlock {
-    /// Whether the facts in this block count as used by the model: the model wrote the block, and
-    /// it is not reasoning. Reasoning does not count, because it is not sent to every model.
+    /// Whether the facts in this block are facts that the model used: the model wrote the block,
+    /// and it is not reasoning. Reasoning is left out because it is not sent to every model.
     pub(crate) fn is_used(&self) -> bool {
         self.by_model && self.kind != BlockKind::Thinking
     }

@@ -38,7 +38,7 @@ pub struct Needs {
     pub edits: Vec<(usize, Vec<Edit>)>,
     /// The indices of the calls before which a compaction is forced.
     pub cuts: Vec<usize>,
-    /// For each fact that is not generic, the indices of the pieces that contain it, in order.
+    /// For each fact that is not generic, the indices of the blocks that contain it, in order.
     places: FactMap<Vec<usize>>,
 }
 
@@ -47,7 +47,7 @@ pub struct Needs {
 pub struct Need {
     /// The fact.
     pub fact: FactId,
-    /// The weight of the fact: ln(1 + pieces before the response / pieces with the fact). The rarer
+    /// The weight of the fact: ln(1 + blocks before the response / blocks with the fact). The rarer
     /// a fact, the larger its weight.
     pub weight: f64,
     /// Whether the fact last occurred more than [`FAR`] calls ago.
@@ -58,9 +58,9 @@ pub struct Need {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
     /// The lines of the removed text that occurred earlier in the session. Each has the index of
-    /// the last piece before the edit that contains the line.
+    /// the last block before the edit that contains the line.
     pub lines: Vec<(LineId, usize)>,
-    /// The index of the piece that contains the most of these lines.
+    /// The index of the block that contains the most of these lines.
     pub from: usize,
 }
 
@@ -77,7 +77,7 @@ pub struct UsedFact {
     pub origin: Origin,
     /// The number of calls between the last occurrence of the fact and the compaction.
     pub age: usize,
-    /// The indices of the pieces before the compaction that contain the fact.
+    /// The indices of the blocks before the compaction that contain the fact.
     pub places: Vec<usize>,
 }
 
@@ -169,8 +169,8 @@ impl Needs {
     }
 }
 
-/// The number of pieces so far that contain a fact, and the number of calls before the last of
-/// these pieces.
+/// The number of blocks so far that contain a fact, and the number of calls before the last of
+/// these blocks.
 #[derive(Default)]
 struct FactPlaces {
     pieces: usize,
@@ -232,7 +232,7 @@ fn edit(quoted: &[LineId], held: &HashMap<LineId, usize>) -> Option<Edit> {
     if lines.len() < (quoted.len() / 2).max(1) {
         return None;
     }
-    // If several pieces contain equally many lines, the piece with the first of these lines is
+    // If several blocks contain equally many lines, the block with the first of these lines is
     // used.
     let places = lines.iter().rev().map(|(_, place)| *place);
     let from = places.max_by_key(|from| lines.iter().filter(|(_, place)| place == from).count())?;

@@ -19,7 +19,7 @@ fn session(used: &[&str]) -> Sample {
 fn a_call_needs_what_its_response_names_and_what_stood_before() {
     let sample = session(&["maxDepth is too deep for otherName", "nothing"]);
     let needs = Needs::from_history(&history(&sample));
-    // The reply and the result hold it, two of five pieces.
+    // The reply and the result contain the fact: two of five blocks.
     let fact = FactId::from_text("maxDepth");
     let need = Need { fact, weight: (1.0 + 5.0_f64 / 2.0).ln(), is_far: false };
     assert_eq!(needs.calls[2], [need]);

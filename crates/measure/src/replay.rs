@@ -11,8 +11,8 @@ use crate::cache::{Bill, Cache};
 use crate::history::History;
 use crate::needs::Needs;
 
-/// The number of calls for which content that was read again is assumed to stay known. During these
-/// calls it is not read again.
+/// For this number of calls, the model is assumed to know content that was read again: it is not
+/// read again during these calls.
 const KNOWN: usize = 10;
 /// The output tokens that are assumed for a call that reads a file again.
 const REREAD_OUTPUT: Tokens = Tokens(80);
@@ -28,9 +28,9 @@ pub struct Replay<'h> {
     overhead: Tokens,
     cache: Cache,
     view: Vec<Arc<MeasuredBlock>>,
-    /// For each fact, the number of pieces in the current view that contain it.
+    /// For each fact, the number of blocks in the current view that contain it.
     held: FactMap<u32>,
-    /// For each piece that was read again, the call in which it was last read again.
+    /// For each block that was read again, the call in which it was last read again.
     reread: HashMap<usize, usize>,
 }
 

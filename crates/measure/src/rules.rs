@@ -61,7 +61,7 @@ impl RequestRule {
 }
 
 /// The rules that a request breaks, each once, in the order of [`RequestRule`]. `request` is the
-/// newest text of the user; without one, the request cannot lose it.
+/// newest text of the user; if it is `None`, the rule `KeepsRequest` is not checked.
 ///
 /// ```
 /// use std::sync::Arc;

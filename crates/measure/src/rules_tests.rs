@@ -3,8 +3,8 @@ use std::sync::Arc;
 use super::*;
 use crate::testing::text;
 
-/// A view in one letter a block: `u` and `m` are texts of the user and of the model, `c` and `r`
-/// calls and results, each with the id that follows it.
+/// A view, written with one letter for each block: `u` and `m` are texts of the user and of the
+/// model, `c` and `r` calls and results, each with the id that follows it.
 fn view(blocks: &str) -> Vec<Arc<MeasuredBlock>> {
     let blocks = blocks.split_whitespace().map(|block| {
         let letter = &block[..1];

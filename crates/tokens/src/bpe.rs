@@ -95,7 +95,7 @@ static COUNTED: Mutex<Vec<(blake3::Hash, Tokens)>> = Mutex::new(Vec::new());
 /// multiple of 128 and of 9, so that runs of one character are cut where their longest tokens end.
 const WINDOW: usize = 28 * 128 * 9;
 
-/// Cuts `text` into pieces of at most `limit` bytes (or one character), between tokens where that
+/// Cuts `text` into windows of at most `limit` bytes (or one character), between tokens where that
 /// is possible.
 fn windows(text: &str, limit: usize) -> impl Iterator<Item = &str> {
     let mut rest = text;

@@ -167,8 +167,8 @@ fn class(bytes: &[u8], at: usize) -> u8 {
     bytes.get(at).map_or(LINE_FEED, |byte| CLASS[usize::from(*byte)])
 }
 
-/// What stands right before a word. A space, a tab or a mark is part of the same piece; digits are
-/// a piece of their own.
+/// What is directly before a word. A space, a tab or a mark is part of the same piece; digits are a
+/// piece of their own.
 #[derive(Clone, Copy)]
 enum Lead {
     Nothing = 0,
@@ -197,7 +197,7 @@ impl Lead {
 }
 
 /// Scans `bytes`, which are UTF-8, piece by piece, and calls `add` with each feature of a piece and
-/// how often it occurs there.
+/// how often the piece has it.
 ///
 /// [`word`], [`digits`], [`marks`], [`white`] and [`script`] scan one piece each (`digits` also the
 /// word after it), and return the offset of the next piece.

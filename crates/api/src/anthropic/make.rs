@@ -58,9 +58,9 @@ pub fn tool(tool: &Tool<'_>) -> String {
     format!(r#"{{"name":{name},"description":{about},"input_schema":{schema}}}"#)
 }
 
-/// Kinds of values that are sent unchanged if the transcript has them as opaque values, in user
-/// messages and in results. An opaque `text` is a part of a result and has a cache marker. An
-/// opaque `image` has a cache marker, or its bytes are not in the body.
+/// The kinds of opaque blocks that are sent unchanged in user messages and in results. An opaque
+/// `text` is a part of a result with a cache marker. An opaque `image` has a cache marker, or its
+/// bytes are not in the body.
 const CARRIED: [&str; 5] = ["document", "search_result", "tool_reference", "text", "image"];
 
 fn carries(block: &Value<'_>) -> bool {
@@ -93,7 +93,7 @@ fn reply(all: &mut Conversation<'_>, blocks: &[&Block]) -> Vec<String> {
     }
     let spoken = contents.iter().chain(&calls).any(|block| !block.starts_with(THINKING));
     if !spoken {
-        // Reasoning without text or calls is not a message.
+        // Reasoning without a text or a call is not sent as a message.
         contents.iter().chain(&calls).for_each(|_| all.leave(LeftBehind::Reasoning));
         return Vec::new();
     }

@@ -54,9 +54,9 @@ pub fn messages(body: &mut Body<'_>, messages: &[Value<'_>]) {
     read_messages(body, messages, false);
 }
 
-/// Reads messages. If `loops` is true, reasoning is not removable after the last user message
-/// without tool results, or anywhere if there is no such message: the API requires it during tool
-/// use.
+/// Reads messages. If `loops` is true, the API requires reasoning while the model uses tools: then
+/// reasoning is not removable after the last user message without tool results, and nowhere if
+/// there is no such message.
 fn read_messages(body: &mut Body<'_>, messages: &[Value<'_>], loops: bool) {
     let prompt = messages.iter().rposition(|it| it.is("role", "user") && !answers(it));
     for (idx, message) in messages.iter().enumerate() {
@@ -150,7 +150,7 @@ fn output(part: &Value<'_>) -> Output {
 }
 
 fn piece(part: &Value<'_>) -> Part {
-    // A part with a cache marker is not removed: its marker would be lost.
+    // A part with a cache marker is opaque, so that no edit removes its marker.
     if part.get("cache_control").is_some() {
         return Part::Opaque(part.span());
     }

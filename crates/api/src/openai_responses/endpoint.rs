@@ -13,8 +13,8 @@ pub const ENDPOINT: Endpoint = Endpoint {
     framing: Framing::Events,
 };
 
-/// The service is told not to store the response. If the model reasons and has tools, its reasoning
-/// is requested in a form that can be sent back.
+/// Tells the service not to store the response. If the model reasons and has tools, also requests
+/// its reasoning in a form that can be sent back.
 pub fn options(options: &Options<'_>, _: &str) -> String {
     let stream = if options.stream { r#""stream":true,"# } else { "" };
     let sealed = options.reasons && !options.tools.is_empty();

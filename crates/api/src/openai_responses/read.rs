@@ -170,7 +170,7 @@ mod tests {
             (r#"{"input":"Hi"}"#, false),
             (r#"{"store":false}"#, false),
             (r#"{"input":"Hi","store":false,"messages":[]}"#, false),
-            // A file with a record a line.
+            // A file with one record per line.
             ("{\"input\":\"Hi\",\"store\":false}\n{}", false),
             ("[]", false),
         ] {
