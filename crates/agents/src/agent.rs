@@ -243,8 +243,8 @@ impl AgentLock {
 
 impl Drop for AgentLock {
     fn drop(&mut self) {
-        // Agents delete their lock files as well. If this fails, an empty file remains, which does
-        // no harm.
+        // Agents delete their lock files, too. If this fails, an empty file remains, which does no
+        // harm.
         fs::remove_file(&self.path).ok();
     }
 }

@@ -1,6 +1,6 @@
 //! A census of all sessions on this machine, by which garbage collection decides whether the
 //! removed bytes in the archive are still needed. The errors of what could not be read are part of
-//! it.
+//! the census.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -29,8 +29,8 @@ const HEAD: u64 = 64 << 10;
 /// The name of the folder with the files of Claude Code's sub-agents. This folder is in a folder
 /// that has the name of the session's file, without the extension.
 const PARTS: &str = "subagents";
-/// The minimum length of an id that counts as known because a file mentions it. A shorter id may be
-/// in a file by chance.
+/// The minimum length in bytes of an id for which a mention in a file shows that its session
+/// exists. A shorter id may be in a file by chance.
 const SHORTEST_ID: usize = 8;
 
 /// The sessions on this machine.
@@ -72,7 +72,7 @@ impl Census {
         census.unread.extend(found.unread.into_iter().filter(is_there));
         census.by_id = by_name(found.sessions);
         let mut files: Vec<PathBuf> = census.by_id.values().flatten().cloned().collect();
-        // Sub-agents' sessions in files of their own are read as well.
+        // Sub-agents' sessions that are in separate files are read, too.
         let unread = &mut UnreadErrors::default();
         let parts = AGENTS.iter().flat_map(|agent| agent.sub_agent_sessions(environment, unread));
         files.extend(parts.map(|it| it.path));

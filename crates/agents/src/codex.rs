@@ -272,7 +272,7 @@ fn around(session: &Path, unread: &mut UnreadErrors) -> Vec<PathBuf> {
 ///
 /// # Errors
 ///
-/// `NoPermission`, `Unreadable` when it cannot be read.
+/// `NoPermission` or `Unreadable` if the file cannot be read.
 fn origin_of(path: &Path) -> Result<Option<Origin>> {
     let line = regular::open(path).and_then(|file| {
         if is_jsonl(path) {

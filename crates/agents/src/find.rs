@@ -2,7 +2,8 @@
 //! a session.
 //!
 //! This module reads only names of files, databases, the small files and locks by which agents mark
-//! open sessions, and the first bytes of a session to recognise its format.
+//! open sessions, and the beginnings of sessions, which show the format and, for Codex, refer to
+//! other sessions.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -177,7 +178,8 @@ fn of_place(place: &Place, session: &Path, unread: &mut UnreadErrors) -> Vec<Pat
     }
 }
 
-/// The files and rows that belong to a session of a known agent. Errors are ignored.
+/// The files and rows that belong to a session that `agent` wrote. If `agent` is `None`, only a
+/// session of several files or rows has some. Errors are ignored.
 pub fn companions_of(agent: Option<&dyn Agent>, session: &Path) -> Vec<PathBuf> {
     match Place::parse(session) {
         Place::Rows(rows) => rows.companions(),

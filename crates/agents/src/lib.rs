@@ -96,7 +96,7 @@ pub fn project_folder_name(path: &str) -> String {
     claude::dashed(path)
 }
 
-/// The agent with a name, such as `claude`.
+/// The agent with this name, such as `claude`; `None` if there is no such agent.
 pub fn find_agent(name: &str) -> Option<&'static dyn Agent> {
     AGENTS.iter().copied().find(|agent| agent.name() == name)
 }

@@ -32,8 +32,7 @@ pub struct Launch {
     pub defaults: Vec<(&'static str, &'static str)>,
     /// Command-line arguments. They are inserted before the arguments of the user.
     pub arguments: Vec<String>,
-    /// A file that exists during the run. The run gets the path of the file with the option that
-    /// the file names.
+    /// A file that exists during the run. The option in it passes its path to the agent.
     pub file: Option<LaunchFile>,
 }
 

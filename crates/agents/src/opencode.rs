@@ -89,7 +89,7 @@ impl OpenCode {
 
 /// The databases of OpenCode or of a fork: the one that `variable` names or, if it names none, all
 /// databases in the agent's folder. Each release channel has a separate database. The name
-/// `:memory:` counts as none.
+/// `:memory:` is ignored.
 pub(crate) fn databases(
     agent: &dyn Agent,
     variable: &str,

@@ -19,7 +19,7 @@ pub type Path = &'static str;
 /// Every element of an array.
 const EACH: &str = "*";
 
-/// Maximum bytes of the strings, arrays and objects that are kept if they are next to accounting
+/// Strings, arrays and objects of at most this many bytes are kept if they are next to accounting
 /// values: emptying them would save little, and they explain the accounting values.
 const SHORT: usize = 64;
 
@@ -66,8 +66,8 @@ fn below(paths: &[Path], key: &[u8]) -> Vec<Path> {
     paths.iter().filter_map(|path| path_after(path, key)).collect()
 }
 
-/// The part of a path after its first key, if that is `key`. This is asked for every key of every
-/// record: most paths differ in the first byte.
+/// The part of a path after its first key, if that is `key`. The first bytes are compared first,
+/// because this function is called for every key of every record, and most paths differ there.
 fn path_after(path: Path, key: &[u8]) -> Option<Path> {
     if path.as_bytes().first() != key.first() {
         return None;

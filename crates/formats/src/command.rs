@@ -12,9 +12,9 @@ const DESCRIPTION: &str = "Show what compacting this session would free and lose
 
 /// What the prompt says about one agent.
 pub(crate) struct Prompt {
-    /// The agent's name for epitome.
+    /// epitome's name for the agent: `claude`.
     pub agent: &'static str,
-    /// The agent's name for people.
+    /// The name of the agent in texts: `Claude Code`.
     pub name: &'static str,
     /// How the model finds out the id of its session.
     pub session: SessionSource,

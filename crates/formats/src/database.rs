@@ -13,9 +13,9 @@ pub struct Database {
     pub tables: &'static [&'static str],
     /// Selects all sessions, with these columns: `id`; `parent`, the id of the session that this
     /// session is a part of, or NULL; `modified`, the time of the last write in milliseconds since
-    /// 1970, or NULL if the time of the file counts; `size`, the number of bytes of its rows. With
-    /// [`ListedBy::Database`] also `title`, `folder` (a path or a `file:` URL) and `context`, the
-    /// tokens of its context; each of these may be NULL.
+    /// 1970, or NULL, then the time of the file is used; `size`, the number of bytes of its rows.
+    /// With [`ListedBy::Database`] also `title`, `folder` (a path or a `file:` URL) and `context`,
+    /// the tokens of its context; each of these may be NULL.
     pub sessions: &'static str,
     /// Where the details of a session list come from.
     pub glance: ListedBy,
@@ -43,7 +43,7 @@ pub struct Document {
     pub rows: &'static str,
     /// The tables of the rows. The first column of `rows` is an index into this list.
     pub tables: &'static [Table],
-    /// Whether epitome made the line: only such rows are added and removed.
+    /// Returns whether epitome made the row of a line. Only such rows are added and removed.
     pub is_made: fn(line: &[u8]) -> bool,
 }
 

@@ -57,14 +57,14 @@ impl<T> List<T> {
 /// | `texts` | `Vec<Range<usize>>` | the strings in a list |
 /// | `object<T>` | `Option<T>` | the members of an object |
 /// | `value<T>` | `Option<T>` | the same; of a value that is no object, only the position |
-/// | `inside<T>` | `T` | the same, added to those of an earlier value |
+/// | `inside<T>` | `T` | the same; if the key occurs again, its members are added |
 /// | `list<T>` | [`List<T>`] | the elements of a list, each as with `value<T>` |
 /// | `by<T>(f)` | `T` | what `f` returns |
 ///
 /// Keys are compared as they are written: a key with escapes never matches.
 ///
-/// After `else`, a function reads all other members and keeps them in fields of its own. The field
-/// `whole` is the position of the object.
+/// After `else`, a declaration names a function that reads all other members, and the fields in
+/// which the function keeps them. The field `whole` is the position of the object.
 macro_rules! fields {
     ($(
         $(#[$note:meta])*

@@ -48,7 +48,8 @@ pub struct EndedSession {
 
 /// Parses what a hook receives: a JSON object with the keys that Claude Code uses
 /// (<https://code.claude.com/docs/en/hooks>). Codex and Gemini CLI have adopted these keys, and the
-/// files that epitome writes use them. `None` if `input` is not such an object.
+/// files that epitome writes use them. `None` if `input` states neither the id nor the file of a
+/// session.
 pub fn parse_ended_session(input: &[u8]) -> Option<EndedSession> {
     let input: Value = serde_json::from_slice(input).ok()?;
     let ended = EndedSession {
@@ -86,7 +87,7 @@ fn needs_no_quotes(c: char) -> bool {
 pub(crate) const SESSION_END: &[&str] = &["hooks", "SessionEnd"];
 
 /// An element of the list at [`SESSION_END`]. `timeout` is in the agent's unit, seconds or
-/// milliseconds; the command returns at once in any case.
+/// milliseconds; epitome's command starts another process and returns at once.
 pub(crate) fn entry(command: &str, timeout: u64) -> Value {
     json!({ "hooks": [{ "type": "command", "command": command, "timeout": timeout }] })
 }

@@ -39,7 +39,7 @@
 //! - Files, folders and databases: a reader gets a [`Source`]. `epitome-store` opens sessions, and
 //!   `epitome-agents` knows where they are.
 //! - Deciding what is removed: `epitome-passes`.
-//! - Bodies of requests to models: `epitome-api`. [`FORMATS`] lists them, too.
+//! - Bodies of requests to models: `epitome-api`. [`FORMATS`] lists their formats, too.
 
 // Pure crates do no IO: `clippy.toml` names what they must not use.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
@@ -121,7 +121,7 @@ pub struct Format {
     /// The kinds of databases in which the agent keeps sessions, in the order in which they are
     /// tried.
     pub databases: &'static [&'static Database],
-    /// How the agent stores a session in many files; `None` if it never did.
+    /// How the agent stores a session in many files; `None` if it has never done so.
     pub files: Option<&'static Files>,
     /// Reads the billed requests from the lines of a session; `None` if the transcript of a session
     /// holds all that was billed.
@@ -158,8 +158,8 @@ pub type Read = fn(&dyn Source, &mut dyn Faults) -> Transcript;
 
 impl Format {
     /// Returns two lists of items for a summary of the context before `kept`, as [`FindOriginals`]
-    /// does: the original items to summarise, and all original items before `kept`. If the session
-    /// keeps no originals, both lists are `items`, the current items.
+    /// does: the original items to summarise, and all original items before `kept`. If sessions of
+    /// this format keep no originals, both lists are `items`, the current items.
     pub fn originals_before(
         &self,
         source: &dyn Source,
@@ -228,13 +228,13 @@ impl Format {
 }
 
 /// Makes a session with the content of a transcript's context. The session is the `body` of the
-/// value that is returned: requests to APIs are made in the same way.
+/// returned value; bodies of requests to APIs are made with the same type.
 pub type Make = fn(&Transcript, &dyn Source, &NewSessionValues<'_>) -> RequestBody;
 
 /// Whether epitome writes sessions of a format.
 #[derive(Clone, Copy, Debug)]
 pub enum Writing {
-    /// Returns the replacements of bytes that apply edits, sorted and disjoint.
+    /// The function that turns edits into replacements of bytes, sorted and disjoint.
     Splices(Write),
     /// The format is read-only: the reason, as a clause after "sessions of NAME are only read: ".
     ReadOnly(&'static str),
@@ -273,7 +273,7 @@ impl Native {
 /// earlier bytes of the file stay unchanged.
 #[derive(Clone, Copy)]
 pub struct Append {
-    /// Turns edits into bytes to append. The edits are relative to what a resume sends.
+    /// Turns edits into bytes to append. The edits must be of entries that a resume sends.
     pub write: WriteAppended,
     /// Returns why the agent would ignore such records in a session; `None` if it would not.
     pub passed_over: fn(&Transcript) -> Option<&'static str>,

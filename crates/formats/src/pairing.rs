@@ -29,12 +29,13 @@ impl Invariants for RecordInvariants {
     }
 }
 
-/// The invariants of a format of which only this is known: every call must have a result.
+/// The invariants of a format of which epitome knows only that calls and results belong together:
+/// see [`violations`].
 pub const PAIRING: RecordInvariants =
     RecordInvariants { check: |transcript, _| violations(transcript), accounting: &[] };
 
-/// Every call must have one result after it, before the next user message; every result must have a
-/// call.
+/// Finds violations of these rules: every call must have one result after it, before the next user
+/// message; every result must have a call.
 ///
 /// Calls after the last user message may have no result yet.
 pub fn violations(transcript: &Transcript) -> Vec<Violation> {

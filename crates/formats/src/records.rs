@@ -80,9 +80,9 @@ impl RecordContent {
     }
 }
 
-/// A session that is being read: its transcript so far, and what must be known to continue it.
-/// [`read`] adds the records; an agent's reader sets the title and the head, reports faults, and
-/// builds the tree.
+/// A session that is being read: its transcript so far, and what must be known to read the next
+/// records. [`read`] adds the records; an agent's reader sets the title and the head, reports
+/// faults, and builds the tree.
 pub struct SessionReader<'f> {
     /// The transcript so far.
     pub transcript: Transcript,

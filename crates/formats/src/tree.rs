@@ -24,7 +24,7 @@ pub enum Orphan {
 
 /// The nodes from a root to the node `leaf`, both included, as indices into `nodes`.
 ///
-/// If several nodes have the same id, the last one counts. A cycle ends the path.
+/// If several nodes have the same id, the last one is used. A cycle ends the path.
 pub fn path(nodes: &[Node], leaf: usize, orphan: Orphan) -> Vec<usize> {
     let by_id: HashMap<&str, usize> =
         nodes.iter().enumerate().map(|(idx, node)| (&*node.id, idx)).collect();

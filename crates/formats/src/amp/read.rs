@@ -131,7 +131,7 @@ fn usage(usage: &Value<'_>) -> Option<RecordedUsage> {
     })
 }
 
-/// Values of a message that only the editor shows: open files and the like.
+/// Values of a message that only the editor displays: open files and the like.
 fn copies(message: &Value<'_>) -> Vec<HiddenField> {
     let state = message.get("userState").filter(|state| state.is_object());
     let copy = state.map(|value| HiddenField {

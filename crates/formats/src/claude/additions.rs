@@ -7,7 +7,7 @@ use crate::command::{Prompt, SessionSource};
 use crate::hook::command;
 
 /// An MCP server for all projects of the user (<https://code.claude.com/docs/en/mcp>). The file is
-/// next to the folder of settings, or in that folder if `CLAUDE_CONFIG_DIR` sets it.
+/// next to the folder of settings, or in it if `CLAUDE_CONFIG_DIR` names the folder.
 pub const MCP: Addition = Addition {
     file: ".claude.json",
     form: AdditionForm::Member {

@@ -15,8 +15,8 @@ pub(super) type Usages = Vec<(usize, RecordedUsage)>;
 
 /// Marks the reasoning that must be kept so that each response is counted with the same usage.
 ///
-/// Reasoning that is bound to everything before it is not marked: the provider refuses it once
-/// something before it was edited.
+/// Reasoning that is valid only while everything before it is unchanged does not get this mark: the
+/// provider refuses such reasoning after an edit before it.
 pub(super) fn keep(transcript: &mut Transcript, usages: &Usages) {
     for item in items_to_keep(transcript, usages) {
         let Item::Entry(entry) = &mut transcript.items[item] else { continue };

@@ -44,8 +44,8 @@ pub const ACCOUNTING: &[Path] = &[
     "data.message.message.usage",
 ];
 
-/// Claude Code drops a call without a result, and a result without a call, so the session would
-/// lose them: both are violations here, as they are for the API.
+/// Claude Code drops a call without a result, and a result without a call. A resumed session would
+/// lack them, so both are violations here, as they are for the API.
 pub const INVARIANTS: RecordInvariants = RecordInvariants {
     check: |transcript, source| {
         let mut violations = pairing::violations(transcript);

@@ -1,7 +1,7 @@
 //! Claude Code's JSON: the members of a record, as ranges of its line.
 //!
-//! After each key is the way in which its value is read. The macro [`fields!`] lists the ways, and
-//! gives each struct a field `whole`, the position of the object in the line.
+//! The word after `=>` says how the value of a key is read. The macro [`fields!`] lists these
+//! words, and gives each struct a field `whole`, the position of the object in the line.
 
 use epitome_model::{CacheUse, RecordedUsage};
 
@@ -21,7 +21,8 @@ fields! {
         meta: b"isMeta" => truth,
         /// Whether the message is the summary of a compaction.
         summary: b"isCompactSummary" => truth,
-        /// A title of the session. Records of the type `summary` hold a title as well.
+        /// A title of the session. In a record of the type `summary`, the key `summary` holds a
+        /// title, too.
         title: b"summary" | b"customTitle" | b"aiTitle" => text,
         message: b"message" => object<Message>,
         tool_use_result: b"toolUseResult" => any,

@@ -250,7 +250,8 @@ impl Reader {
     /// parent is replaced by the record before it in the file; the other records of the responses
     /// on the path; the results of the calls of these responses, which are not on the path if the
     /// calls were parallel; and the messages that the newest compaction kept. Records in side
-    /// chains are not added to the path, so the file of a sub-agent gives only its path.
+    /// chains are not added to the path. In a sub-agent's file all records are in a side chain, so
+    /// only the path is sent.
     fn context(&self, session: &SessionReader<'_>, leaf: usize) -> Vec<usize> {
         let nodes = &session.nodes;
         let path = tree::path(nodes, leaf, Orphan::ContinuesAbove);
@@ -355,7 +356,8 @@ fn user(at: &RecordBytes<'_>, raw: &raw::Record, message: &raw::Message) -> Entr
 }
 
 fn assistant(at: &RecordBytes<'_>, message: &raw::Message) -> Entry {
-    // A response that was cut off while it was written states the usage of its beginning.
+    // A response that was cut off while it was written states the output tokens of its beginning
+    // only: they are left out.
     let is_unfinished = at.literal(&message.stop_reason) == Some(b"null");
     Entry {
         role: Role::Assistant,
@@ -435,8 +437,8 @@ fn output(at: &RecordBytes<'_>, raw: &raw::Block, call: &Range<usize>) -> Output
     }
 }
 
-/// Whether the first line begins with a number that is followed by `→` or a tab. Claude Code's Read
-/// puts such numbers before all lines.
+/// Whether the first line begins with a number that is followed by `→` or a tab. Claude Code's tool
+/// Read puts such numbers before all lines.
 fn is_numbered(literal: &[u8]) -> bool {
     let inner = literal[1..].trim_ascii_start();
     let digits = inner.iter().take_while(|b| b.is_ascii_digit()).count();

@@ -8,11 +8,11 @@ use epitome_model::{Entry, Source, Summary, Transcript, encode};
 
 use crate::port::uuid;
 
-/// The two records: the boundary and the summary.
+/// The two records to append: the boundary and the summary.
 ///
 /// # Errors
 ///
-/// The reason, if nothing is sent, or if an id or time that the records need is missing.
+/// The reason, if the context is empty, or if an id or time that the records need is missing.
 pub fn summarise(
     transcript: &Transcript,
     source: &dyn Source,
@@ -30,7 +30,7 @@ pub fn summarise(
     if kept.len() < summary.kept.len() {
         return Err("a message that is kept has no id");
     }
-    // The ids must depend on the summary as well: two summaries may follow the same message.
+    // The ids must also depend on the summary: two summaries may follow the same message.
     let of = format!("{} {} {}", newest.id, source.len(), summary.text);
     let boundary = uuid(&of, "boundary");
     let anchor = uuid(&of, "summary");
@@ -93,7 +93,8 @@ impl Newest {
         Some(Newest { id: entry.id.clone()?, circumstances })
     }
 
-    /// The record that ends the old context. `time` is JSON, `preserved` are members.
+    /// The record that ends the old context. `time` is a JSON string; `preserved` are JSON members,
+    /// each preceded by a comma.
     fn boundary_record(&self, id: &str, time: &str, tokens: u64, preserved: &str) -> String {
         let Newest { id: newest, circumstances } = self;
         format!(

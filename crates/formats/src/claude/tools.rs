@@ -37,8 +37,8 @@ const SEARCH: Roles = Roles::target("pattern query path");
 const FETCH: Roles = Roles::target("url query");
 const TASK: Roles = Roles::target("description").field(FieldRole::Prompt, "prompt message");
 
-/// The tool of Claude Code that carries out an action, and its input; `None` if there is no such
-/// tool.
+/// The tool of Claude Code that carries out an action, and its input; `None` if no single call of a
+/// tool does so.
 pub fn call(action: &ToolAction) -> Option<(&'static str, String)> {
     Some(match action {
         ToolAction::Read { path, part } => {

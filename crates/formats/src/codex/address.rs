@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::address::AddressSettings;
 
-/// A run is given a base URL for the provider `openai`; any other provider has a base URL of its
-/// own.
+/// `epitome wrap` gives a run a base URL for the provider `openai`; any other provider has a base
+/// URL of its own.
 pub const ADDRESS: AddressSettings = AddressSettings {
     file: "config.toml",
     overriding: |settings| {

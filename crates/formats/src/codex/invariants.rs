@@ -28,7 +28,8 @@ const ACCOUNTING: &[Path] = &[
 ];
 
 /// Codex adds the result "aborted" to a call without a result, and leaves out a result without its
-/// call, which the session would lose: both are violations here.
+/// call. The first would change the session, the second would lose a result: both are violations
+/// here.
 pub const INVARIANTS: RecordInvariants = RecordInvariants {
     check: |transcript, _| {
         let mut violations = pairing::violations(transcript);

@@ -25,7 +25,7 @@ const NOT_USER: [&str; 14] = [
     "Warning: apply_patch was requested via ",
 ];
 
-/// The words with which every summary that Codex made begins.
+/// The text with which every summary of Codex begins.
 pub const SUMMARY: &str =
     "Another language model started to solve this problem and produced a summary of its thinking";
 
@@ -138,9 +138,10 @@ fn message(at: &RecordBytes<'_>, item: &raw::Item) -> Entry {
     Entry { role, blocks, ..Entry::default() }
 }
 
-/// Whether the user wrote a part of a message. Newer versions of Codex record the kind of each
-/// part. In older versions, the first words of the texts decide; a message without text counts as
-/// the user's.
+/// Whether the user wrote at least one part of a message with the role `user`; Codex puts texts of
+/// its own into such messages too. Newer versions of Codex record the kind of each part. In older
+/// versions, a text is Codex's if it begins with one of [`NOT_USER`] or with [`SUMMARY`]. A message
+/// without text counts as the user's.
 fn is_of_user(at: &RecordBytes<'_>, item: &raw::Item) -> bool {
     if !item.passthrough.part_kinds.is_empty() {
         return item.passthrough.part_kinds.iter().any(|kind| at.text(kind).starts_with("user."));

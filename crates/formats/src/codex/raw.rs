@@ -147,7 +147,7 @@ impl Item {
 impl Tokens {
     /// The input and output tokens; `None` unless both are stated.
     pub fn usage(&self) -> Option<RecordedUsage> {
-        // Writes to the cache are not reported: they are counted as other input.
+        // Codex does not report writes to the cache: it counts them as other input.
         let cache = self.cached.map(|read| CacheUse { read, written: 0 });
         let (input, output) = self.input.zip(self.output)?;
         Some(RecordedUsage { input, output, cache, cost: None })

@@ -156,13 +156,13 @@ impl Reader {
         Ok(RecordContent::default())
     }
 
-    /// Notes an item that may be part of the prompt.
+    /// Remembers an item in which Codex states permissions or the environment.
     fn note_prompt(&mut self, item: usize, at: &RecordBytes<'_>, raw: &raw::Item) {
         self.prompt_items.extend(items::is_prompt(at, raw).then_some(item));
     }
 
-    /// Completes the entries of a record that a model sees, with their ids, times and responses.
-    /// The entries are added at the end of the context.
+    /// Completes the entries of a record that a model sees, with their ids, their times, and the
+    /// response that each is part of. The entries are added at the end of the context.
     fn entries(
         &mut self,
         session: &SessionReader<'_>,

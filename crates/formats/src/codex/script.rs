@@ -216,7 +216,7 @@ impl Scan<'_> {
             }
             at += 1;
         }
-        // The slash does not begin a regular expression.
+        // No slash closes the expression on its line, so it is not a regular expression.
         self.pos = start + 1;
     }
 }

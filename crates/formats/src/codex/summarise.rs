@@ -1,8 +1,8 @@
 //! Writes Codex's own record of a summarised history: the user's messages and the summary.
 //!
 //! Codex 0.169 writes the same when it compacts without the help of the service: the texts that
-//! introduce a conversation to the model, the newest messages of the user, and the summary. Here
-//! the kept end of the context follows.
+//! introduce a conversation to the model, the newest messages of the user, and the summary. epitome
+//! writes the kept end of the context after them.
 
 use std::collections::HashSet;
 
@@ -22,12 +22,12 @@ const REST: &str = " process. You also have access to the state of the tools tha
                     language model, use the information in this summary to assist with your own \
                     analysis:\n";
 
-/// The lines that replace everything but the kept end with a summary.
+/// The lines of the summarised history, to be appended to the rollout.
 ///
 /// # Errors
 ///
-/// The reason, if an item that remains is not as Codex writes it, because Codex could not read the
-/// record; and the reasons of [`append::after_last_record`].
+/// The reason, if an item that remains is not as Codex writes it (Codex could not read the record
+/// then); and the reasons of [`append::after_last_record`].
 pub fn summarise(
     transcript: &Transcript,
     source: &dyn Source,
@@ -94,7 +94,8 @@ fn newest_words(
 }
 
 /// Whether an entry is part of Codex's introduction of a conversation: rules, tools, environment.
-/// Codex would not send it again, because a `world_state` records that it was sent.
+/// Such an entry must stay in the history: Codex would not send it again, because a `world_state`
+/// records that it was sent.
 fn introduces(entry: &Entry, value: &str) -> bool {
     const IN_THE_PLACE_OF_THE_USER: [&str; 3] =
         ["<environment_context>", "<user_instructions>", "# AGENTS.md instructions for "];

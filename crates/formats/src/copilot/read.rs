@@ -1,7 +1,7 @@
 //! Converts events into a transcript.
 //!
-//! The names are those of `session-events.schema.json`, from which the public repository
-//! `github/copilot-sdk` generates its types.
+//! The names of events and members are those of `session-events.schema.json`, from which the public
+//! repository `github/copilot-sdk` generates its types.
 
 use epitome_json::{Document, Value};
 use epitome_model::{

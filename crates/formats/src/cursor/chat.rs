@@ -13,7 +13,7 @@ use crate::database::folder;
 use crate::place::RecordBytes;
 use crate::records::{self, RecordContent, Records, SessionReader};
 
-/// The length in bytes up to which a message is sent as often as the state lists it.
+/// A message of at most this many bytes is sent as often as the state lists it.
 ///
 /// Messages are identified by a hash of their bytes, so a repeated message is stored once. A longer
 /// message is sent only once, because no user types it twice, and a small state must not expand to

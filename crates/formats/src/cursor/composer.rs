@@ -94,7 +94,7 @@ impl Reader {
         for header in data.list_of("fullConversationHeadersOnly") {
             self.order.extend(header.text_of("bubbleId").map(Box::from));
         }
-        // Items are in the order of the text, as records are.
+        // Items must be in the order of their positions in the source.
         let mut inside: Vec<&Value<'_>> = data.list_of("conversation").iter().collect();
         let map = data.get("conversationMap").map_or(&[][..], Value::members);
         inside.extend(map.iter().map(|(_, bubble)| bubble));
@@ -124,7 +124,7 @@ impl Reader {
         }
     }
 
-    /// Reads facts about the session from a composer, or from its header.
+    /// Reads the title and the folder of the session from a composer, or from its header.
     fn facts(&mut self, data: &Value<'_>) {
         let head = &mut self.transcript.head;
         if let Some(name) = data.text_of("name").and_then(|name| title(&name)) {

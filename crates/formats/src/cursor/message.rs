@@ -5,7 +5,7 @@ use epitome_model::{Block, Call, Output, Part, Role, Span, Thinking};
 
 use super::tools;
 
-/// Calls without a result so far. Transcripts have no ids and few results.
+/// Calls without a result so far. In transcripts, calls have no ids, and few have results.
 #[derive(Debug, Default)]
 pub struct Calls {
     open: Vec<(Box<str>, bool)>,

@@ -48,7 +48,7 @@ const SEARCH: Roles = Roles::target("pattern query glob_pattern globPattern path
 const FETCH: Roles = Roles::target("url search_term searchTerm query");
 const TASK: Roles = Roles::target("description").field(FieldRole::Prompt, "prompt");
 
-/// Classifies a call by its name and its arguments: an object, or a string with one.
+/// Classifies a call by its name and its arguments: an object, or a string that contains an object.
 pub fn classify(name: &str, arguments: Option<&Value<'_>>) -> ClassifiedCall {
     let Some(value) = arguments else { return without_arguments(name) };
     if !value.is_text() {

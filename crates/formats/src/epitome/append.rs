@@ -11,7 +11,7 @@ use super::{Log, SHAPES};
 /// The reason for a batch of edits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Batch<'a> {
-    /// Results truncated on ingest, before they are first sent. They cannot be undone.
+    /// Results are truncated on ingest, before they are first sent. This cannot be undone.
     Birth,
     /// A compaction with this recipe; `None` if the recipe is not recorded.
     Compaction(Option<&'a str>),
@@ -28,8 +28,8 @@ pub fn reaches(transcript: &Transcript, item: usize) -> bool {
 ///
 /// # Errors
 ///
-/// [`Unwritable`] if an entry that an edit names has no id, or the same id as another entry; or if
-/// the entry is not as a log has it.
+/// [`Unwritable`] if an entry that an edit names has no id, or the same id as another entry; if the
+/// line of the entry is malformed; or if the content of an edit cannot be written there.
 pub fn append(
     transcript: &Transcript,
     source: &dyn Source,
@@ -204,9 +204,9 @@ pub fn undo(by: UndoReason) -> &'static str {
     }
 }
 
-/// The line that goes back to the first `messages` client messages, including its line feed. The
-/// items in `originals` are then no longer part of the conversation, and this cannot be undone.
-/// Older versions of epitome read the line as an edit that emptied these entries.
+/// The line, with its line feed, that takes a conversation back to its first `messages` client
+/// messages. The items in `originals` are then no longer part of the conversation, and this cannot
+/// be undone. Older versions of epitome read the line as an edit that emptied these entries.
 ///
 /// # Errors
 ///

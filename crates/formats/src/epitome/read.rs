@@ -19,7 +19,7 @@ use crate::place::RecordBytes;
 /// With more edits the context is built again.
 const FEW: usize = 16;
 
-/// Kinds of reasoning in the APIs.
+/// Types of blocks of reasoning in the APIs.
 const REASONING: [&str; 3] = ["thinking", "redacted_thinking", "reasoning"];
 
 /// Whether the first line is the header of a log.
@@ -576,7 +576,8 @@ fn call(value: &Value<'_>) -> Option<Call> {
     let arguments = value.get("arguments")?;
     let mut call = epitome_api::call(&id, &name, arguments);
     let kind = value.get("kind").and_then(|kind| serde_json::from_slice(kind.raw()).ok());
-    // If the kind is known only from the caller, the table has no roles for the arguments either.
+    // The kind in the log is used only for a tool that the table of tools does not contain. The
+    // arguments of such a tool have no roles.
     if let Some(kind) = kind.filter(|_| call.kind == ToolKind::Other) {
         call.kind = kind;
     }

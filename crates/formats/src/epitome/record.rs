@@ -260,7 +260,7 @@ fn word(kind: ToolKind) -> String {
     serde_json::to_string(&kind).unwrap_or_else(|_| "\"other\"".to_owned())
 }
 
-/// Appends a valid JSON value, written on one line, and any other text as a string.
+/// Appends `text` as JSON on one line if it is valid JSON, and otherwise as a string.
 fn value(line: &mut Vec<u8>, text: &str) {
     if epitome_json::check(text.as_bytes()).is_ok() {
         one_line(line, text)
@@ -299,7 +299,7 @@ pub fn blocks_of<'t>(entry: &'t Entry, source: &'t dyn Source) -> Vec<MessagePar
         Block::Output(output) => Some(result(output, source)),
         Block::Image(image) => Some(picture(image, source)),
         Block::Opaque(span) => Some(opaque(*span, source)),
-        // A repeated result was sent before.
+        // A repeated result is left out, because it was sent before.
         _ => None,
     });
     blocks.collect()

@@ -57,8 +57,8 @@ pub fn append(
 ///
 /// # Errors
 ///
-/// The reason, if the session is not a log, if nothing is sent, or if the kept items begin within a
-/// message.
+/// The reason, if the session is not a log, if its context is empty, if the kept items begin within
+/// a message, or if a kept record is not UTF-8.
 pub fn summarise(
     transcript: &Transcript,
     source: &dyn Source,

@@ -13,7 +13,7 @@ pub struct Log {
     at: HashMap<Box<str>, usize>,
     /// For each id, the number of its newest message, valid or not.
     newest: HashMap<Box<str>, usize>,
-    /// The number of the first message after the history was last replaced.
+    /// The number of the first message of the list that last replaced the history; 0 if none did.
     cleared: usize,
 }
 

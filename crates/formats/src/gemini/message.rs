@@ -38,7 +38,7 @@ pub struct Message {
     pub record: Record,
     /// The content of the message: one item, or two that share the record.
     pub items: Vec<Item>,
-    /// Parts that can be removed if a later record repeats the message.
+    /// The fields that can be removed if a later record repeats the message.
     pub outdated: Vec<HiddenField>,
     /// Whether a resume sends the message.
     pub sent: bool,
@@ -115,8 +115,8 @@ pub fn convert(at: &RecordBytes<'_>, record: Record, raw: &raw::Message) -> Mess
     Message { id, record, items, outdated: outdated(at, raw), sent }
 }
 
-/// The text of a user message, with `[` in place of each part without text. Whether a resume sends
-/// the message depends on how this text begins.
+/// The text of a user message, with `[` in place of each part that is not a text (a picture, a
+/// result, a thought). Whether a resume sends the message depends on how this text begins.
 fn words(at: &RecordBytes<'_>, content: Option<&Content>) -> String {
     let Some(content) = content else { return String::new() };
     match content.kind {
@@ -330,8 +330,8 @@ fn output(at: &RecordBytes<'_>, raw: &raw::Response, call: Option<&Range<usize>>
     }
 }
 
-/// Parts that can be removed from a message that a later record repeats. The id of the message is
-/// kept, because it determines the position.
+/// The fields that can be removed from a message that a later record repeats. The id of the message
+/// is kept, because it determines the position.
 fn outdated(at: &RecordBytes<'_>, raw: &raw::Message) -> Vec<HiddenField> {
     let mut copies = Vec::new();
     if let Some(content) = &raw.content {

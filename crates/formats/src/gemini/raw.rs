@@ -130,8 +130,8 @@ impl Tokens {
     /// The tokens of a request.
     pub fn usage(&self) -> RecordedUsage {
         let output = self.output.unwrap_or(0).saturating_add(self.thoughts.unwrap_or(0));
-        // Writes to the cache are not reported: they are counted as other input, which costs the
-        // same.
+        // Gemini CLI does not report writes to the cache: it counts them as other input, which
+        // costs the same.
         let cache = self.cached.map(|read| CacheUse { read, written: 0 });
         RecordedUsage { input: self.input.unwrap_or(0), output, cache, cost: None }
     }

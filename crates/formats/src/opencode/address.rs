@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::address::{AddressSettings, is_other_provider};
 
-/// The model begins with the name of its provider.
+/// The setting `model` begins with the name of its provider. `epitome wrap` gives base URLs only
+/// for some providers.
 pub const ADDRESS: AddressSettings = AddressSettings {
     file: "opencode.json",
     overriding: |settings| {

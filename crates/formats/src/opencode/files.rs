@@ -1,4 +1,4 @@
-//! The JSON tree of releases before 1.2, read as an export.
+//! The folder of JSON files that releases before 1.2 write, read as an export.
 
 use epitome_json::Cursor;
 

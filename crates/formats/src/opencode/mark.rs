@@ -21,7 +21,7 @@ pub fn reaches(transcript: &Transcript, source: &dyn Source, at: At) -> bool {
 }
 
 /// The replacements that mark results. The time of each mark is that of the newest message, because
-/// pure code has no clock.
+/// this crate reads no clock.
 ///
 /// # Errors
 ///

@@ -152,8 +152,8 @@ fields! {
 }
 
 impl Message {
-    /// The tokens and cost of a message whose positions are in `bytes`; `None` if the message
-    /// states no tokens.
+    /// The tokens and cost that a message states; `None` if it states no tokens. The positions in
+    /// the message are relative to `bytes`.
     pub fn usage(&self, bytes: &[u8]) -> Option<RecordedUsage> {
         let tokens = self.tokens.as_ref()?;
         let cache = tokens.cache.as_ref().map(|cache| CacheUse {
@@ -183,7 +183,7 @@ impl State {
 /// `ses`.
 pub fn is_export(head: &[u8]) -> bool {
     let mut known = false;
-    // The head may end anywhere, so an error is ignored: the keys before it count.
+    // The head may end anywhere, so an error is ignored: the keys before the error are used.
     let _ = Cursor::new(head).object(|value, key| {
         if key == b"info" {
             value.object(|value, key| {

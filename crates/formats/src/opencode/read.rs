@@ -131,7 +131,7 @@ impl Records for Reader {
 }
 
 impl Reader {
-    /// Reads the facts about a session.
+    /// Reads the id, folder, title and version of a session, and to which message it was reverted.
     pub fn session(
         &mut self,
         session: &mut SessionReader<'_>,
@@ -274,8 +274,8 @@ fn compacted(messages: &[Message]) -> Vec<usize> {
     with_tail_behind(messages, back)
 }
 
-/// Puts the messages that were kept after the request for a summary and the summary, in the order
-/// in which they are sent. Other messages stay in their order.
+/// Moves the kept messages behind the request for a summary and the summary itself: they are sent
+/// in this order. All other messages stay in their order.
 fn with_tail_behind(messages: &[Message], order: Vec<usize>) -> Vec<usize> {
     let request = order.iter().rposition(|&idx| messages[idx].tail().is_some());
     let Some(request) = request else { return order };

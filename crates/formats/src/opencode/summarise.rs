@@ -31,7 +31,8 @@ pub fn summarise(
         None => String::new(),
     };
     let newest = session.newest(transcript)?;
-    // OpenCode continues from the newest message: by its time, and then by its id.
+    // OpenCode continues from the newest message: that with the latest time, or, of several with
+    // this time, with the last id.
     let asked = session.time + 1;
     let done = session.time + 2;
     let request = session.id("msg", asked, "request");

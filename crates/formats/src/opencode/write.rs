@@ -8,10 +8,14 @@ use epitome_model::{At, Block, Edit, Part, Source, Span, Splice, Transcript, Ver
 use super::raw;
 use crate::Unwritable;
 
-/// How texts and arguments are written. A part as a whole is never replaced.
+/// How a text that replaces content is written: as a string. A whole part is never replaced.
 const SHAPES: Shapes = Shapes { output: encode, block: encode, thinking: BlockRemainder::Nothing };
 
 /// The replacements that apply `edits`.
+///
+/// # Errors
+///
+/// [`Unwritable`] if an edit cannot be written into the records.
 pub fn write(
     transcript: &Transcript,
     source: &dyn Source,
@@ -50,7 +54,7 @@ fn own(transcript: &Transcript, source: &dyn Source, edit: &Edit) -> Option<Vec<
     }
 }
 
-/// A part in a record. Positions are relative to the source.
+/// A part, and the offset of its record in the source.
 struct Record {
     from: u64,
     part: raw::Part,

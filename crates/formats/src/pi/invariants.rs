@@ -32,7 +32,7 @@ pub const ACCOUNTING: &[Path] = &[
 ];
 
 /// pi adds a result to a call without one, but sends a result without a call to the provider, which
-/// refuses the request.
+/// refuses the request. Both are violations here.
 pub const INVARIANTS: RecordInvariants = RecordInvariants {
     check: |transcript, _| {
         // pi drops empty texts before it sends them.

@@ -6,7 +6,7 @@ use epitome_model::{Source, Transcript, encode};
 use super::tools;
 use crate::port::{Message, NewSessionValues, PortedCall, PortedResult, messages};
 
-/// Maximum length of a call id: the smallest limit of pi's APIs.
+/// Maximum length of a call id: the smallest limit of the APIs that pi uses.
 const ID: usize = 40;
 
 /// The type of messages that belong to the agent itself; no extension of pi has this name.

@@ -84,7 +84,7 @@ impl Record {
 }
 
 impl Tokens {
-    /// The tokens and cost of a request, whose positions are in `line`.
+    /// The tokens and cost of a request. The positions in `self` are relative to `line`.
     pub fn usage(&self, line: &[u8]) -> RecordedUsage {
         let [fresh, read, written] =
             [self.fresh, self.read, self.written].map(Option::unwrap_or_default);

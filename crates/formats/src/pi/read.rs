@@ -131,7 +131,8 @@ impl Records for Reader {
     }
 }
 
-/// Reports kinds that a newer pi may have written.
+/// Reports versions, kinds and roles that this reader does not know: a newer pi may have written
+/// them.
 fn report_unknown(
     session: &mut SessionReader<'_>,
     at: &RecordBytes<'_>,
