@@ -290,7 +290,7 @@ impl<'a> Run<'a> {
             subtract(&mut left, planned.tokens, self.chars_saved(view, &planned.edit));
         }
         // The part of the recipe whose edit was chosen last. Edits by which the model loses nothing
-        // do not count.
+        // are ignored.
         let mut begun = None;
         let mut current = None;
         let mut skipped = None;

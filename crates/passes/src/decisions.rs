@@ -56,7 +56,7 @@ mod tests {
             ("Leído. La causa es un bloqueo.", Some("La causa es un bloqueo.")),
             ("読みました。原因はロックです。", Some("原因はロックです。")),
             ("Прочитал. Причина в блокировке.", Some("Причина в блокировке.")),
-            // The word that decides ends with the sentence.
+            // The word that shows the decision is the last one of the sentence.
             ("Тесты это подтвердили. Дальше запись.", Some("Тесты это подтвердили.")),
             ("读完了。", None),
         ] {

@@ -173,10 +173,10 @@ impl DigestRule {
         let mut limit = room.0 - pinned.0;
         let mut best: Option<Digest> = None;
         let mut choosing = choice.begin(view.counter);
-        // `limit` bounds the sum of the tokens of the chosen lines, each counted alone. The digest
-        // has other tokens: fewer, because lines have more tokens alone than in one text, or more,
-        // because the marks between lines are not in the sum. So `limit` is adjusted, and lines are
-        // chosen again.
+        // `limit` bounds the sum of the tokens of the chosen lines, each counted alone. The tokens
+        // of the digest differ from this sum: they are fewer, because lines have more tokens alone
+        // than in one text, or more, because the marks between lines are not in the sum. So `limit`
+        // is adjusted, and lines are chosen again.
         for _ in 0..ROUNDS {
             if choosing.spent > limit {
                 choosing = choice.begin(view.counter);

@@ -263,7 +263,7 @@ fn what_the_model_decided_is_in_a_digest() {
     assert_eq!(lines_of(&digest), ["User:", "Go on.", "#1 List", "Assistant @2:", decision]);
 }
 
-/// Each error is there once, at its last place.
+/// A digest contains each error once, at its last occurrence.
 #[test]
 fn what_failed_is_in_a_digest_whatever_its_budget() {
     let make = |sample: Sample, says: &str| {

@@ -53,8 +53,8 @@ fn lines_that_say_what_failed_are_known_in_ten_languages() {
         ("bash: foo: команда не найдена", true),
         ("오류: 파일을 찾을 수 없습니다", true),
         ("hata: dosya bulunamadı", true),
-        // Recognised without a word of any language: by a place, a code, a mark, the output of
-        // make.
+        // Recognised without a word of any language: by a position in a file, an error code, a
+        // mark, or the output of make.
         ("Program.cs(12,5): chyba CS1002: očekává se ;", true),
         ("open x: ENOENT", true),
         ("make: *** [Makefile:3: all] Chyba 1", true),

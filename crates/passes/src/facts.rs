@@ -48,8 +48,8 @@ pub struct FactUses {
 }
 
 impl FactUses {
-    /// Reads a text that the model wrote. Calls `used` with each fact of this text that no text
-    /// which was read before contains.
+    /// Reads a text that the model wrote. Calls `used` with each fact of this text that is in no
+    /// text which was read or written before.
     pub fn write(&mut self, text: &str, mut used: impl FnMut(FactId, FactKind, &str)) {
         each_fact(text, |kind, fact| {
             let id = FactId::from_text(fact);

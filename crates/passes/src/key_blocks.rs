@@ -88,7 +88,7 @@ fn end_of_key(text: &str, place: &Range<usize>, next: Option<&regex::Captures<'_
     end.unwrap_or_else(|| words_after(text, place.end))
 }
 
-/// The end of the words after `from` that may be lines of a key. The last line of the key is
+/// The end of the words after `from` that may be lines of a key, for a key whose last line is
 /// missing.
 fn words_after(text: &str, from: usize) -> usize {
     let mut end = from;
@@ -106,7 +106,7 @@ fn words_after(text: &str, from: usize) -> usize {
     end
 }
 
-/// The start of the words before `to` that may be lines of a key. The first line of the key is
+/// The start of the words before `to` that may be lines of a key, for a key whose first line is
 /// missing.
 fn start_of_key(text: &str, to: usize) -> usize {
     let mut from = to.saturating_sub(LONGEST);

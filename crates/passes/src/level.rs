@@ -76,8 +76,9 @@ impl Level {
 
     /// Whether a context of this size reaches the level. A live context must exceed *one* member,
     /// and never reaches a level without members. A stored session must reach *all* members, and
-    /// always reaches a level without members. `usable` is the window without the reserve; if it is
-    /// unknown, the member `percent` is ignored.
+    /// always reaches a level without members. `usable` is the window without the reserve, the
+    /// tokens that the recipe keeps free for the reply; if it is unknown, the member `percent` is
+    /// ignored.
     pub fn is_reached(
         &self,
         kind: ContextKind,
@@ -126,8 +127,8 @@ impl Target {
     }
 
     /// Whether a context of this size is within the target. `usable` is the window without the
-    /// reserve; if it is unknown, the member `percent` is ignored, and a target with no other
-    /// member is never reached.
+    /// reserve (see [`Level::is_reached`]); if it is unknown, the member `percent` is ignored, and
+    /// a target with no other member is never reached.
     pub fn is_reached(&self, size: &ContextSize, usable: Option<Tokens>) -> bool {
         let tokens = self.tokens(usable).map(|limit| size.tokens <= limit);
         let chars = self.chars.map(|limit| size.chars <= limit);

@@ -169,7 +169,7 @@ impl Recipe {
         let trigger = &mut self.trigger.stored;
         if let Some(percent) = trigger.percent.take() {
             let tokens = Target { percent: Some(percent), ..Target::default() }.tokens(usable);
-            // The context must reach both limits, so the larger one counts.
+            // The context must reach both limits, so the larger one applies.
             trigger.tokens = trigger.tokens.max(tokens.map(|tokens| tokens.0));
         }
         self

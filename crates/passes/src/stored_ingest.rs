@@ -12,7 +12,7 @@ struct Arrived {
     whole: Ref,
     text: String,
     /// Whether the result may become a preview: it is a single text that the user did not write, it
-    /// is not kept or pinned, and it has not been truncated yet.
+    /// is neither kept nor pinned, and it has not been truncated yet.
     may: bool,
 }
 

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Pass, View};
 
-/// Settings of the pass that removes reasoning: that of entries which are not kept whole, if the
-/// API accepts a response without it.
+/// Settings of the pass that removes reasoning. It removes the reasoning of entries that are not
+/// kept whole, if the API accepts a response without it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Thinking {}

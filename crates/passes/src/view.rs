@@ -357,13 +357,16 @@ impl<'a> View<'a> {
         !opaque && words && !output.from_user && !output.whole.is_empty()
     }
 
-    /// The original of a result that was truncated on ingest. It is an earlier result of the same
-    /// call. `None` if there is no such result: the text only looks like a stub.
+    /// The original of a result that was truncated on ingest: an earlier result of the same call.
+    /// `None` if the transcript has no such result (the text only looks like a stub), and in a view
+    /// for reading.
     pub fn ingest_original(&self, output: &Output) -> Option<&'a Output> {
         self.whole_of(output, |stub| stub.description() == SHORTENED)
     }
 
-    /// The original of a result that is a stub with lines below it; `None` for any other result.
+    /// The original of a result that is a stub with lines below it: the first result of the same
+    /// call, if it has the hash that the stub names. `None` if the transcript has no such result,
+    /// for any other result, and in a view for reading.
     pub fn stub_original(&self, output: &Output) -> Option<&'a Output> {
         self.whole_of(output, |stub| !stub.body().is_empty())
     }

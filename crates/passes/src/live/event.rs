@@ -1,4 +1,7 @@
 //! Events of a live context, which the caller reads.
+//!
+//! The reserve of a window is the number of tokens that the recipe keeps free for the reply
+//! (`live.reserve`).
 
 use std::collections::BTreeMap;
 
@@ -17,7 +20,7 @@ pub enum EventReason {
     Trigger,
     /// The trigger was near, and the compaction was prepared in the background.
     Background,
-    /// The window without the reserve is full.
+    /// The context has more tokens than the window without the reserve.
     Hard,
     /// The user or the program requested it.
     Manual,
@@ -117,8 +120,8 @@ pub enum Event {
     },
     /// The circuit breaker opened, because compactions saved too little or failed several times; or
     /// a compaction was undone. No automatic compaction begins until the context has grown by 5 per
-    /// cent, except in a full window. A breaker that is open is reported again only after a
-    /// compaction that saved enough, or a requested one.
+    /// cent, except in a full window. An open breaker is not reported again until it has closed:
+    /// after a compaction that saved enough, or after a requested one.
     Breaker {
         /// Tokens of the next request.
         tokens: Tokens,

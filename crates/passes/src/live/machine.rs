@@ -2,6 +2,10 @@
 //!
 //! The machine is pure. Its caller passes the size of the context, carries out the returned step,
 //! and reports the result.
+//!
+//! The reserve of a window is the number of tokens that the recipe keeps free for the reply
+//! (`live.reserve`). The window is full if the context has more tokens than the window without the
+//! reserve.
 
 mod breaker;
 
@@ -536,8 +540,8 @@ impl Machine {
         let over = if over == Level::default() {
             !self.target.is_some_and(|target| target.is_reached(gauge, self.usable))
         } else {
-            // A small window may be full below this level, so a context above its limit counts as
-            // well.
+            // A small window may be full below this level, so a summary also follows if the context
+            // is above its limit.
             self.is_reached(&over, gauge) || self.limit().is_some_and(|it| gauge.tokens > it)
         };
         // The breaker has allowed the attempt already, except for a recipe that runs before every

@@ -10,14 +10,14 @@ static COMMANDS: LazyLock<LanguagePatterns> = LazyLock::new(LanguagePatterns::co
 /// Words in the heading of a list of rules: every list item below such a heading is a rule.
 static HEADS_RULES: LazyLock<LanguagePatterns> = LazyLock::new(LanguagePatterns::rules);
 
-/// A rule file counts as written in a known language if there is at least one line that commands or
-/// forbids something for every `FEW` list items and emphasised lines.
+/// A rule file is taken to be in one of the languages of [`COMMANDS`] if there is at least one line
+/// that commands or forbids something for every `FEW` list items and emphasised lines.
 const FEW: usize = 20;
 
 /// The lines of a rule file that command or forbid something, as [`rule_lines_by_words`] finds
 /// them. If it finds fewer than one line for every `FEW` list items and emphasised lines, the file
-/// is taken to be in an unknown language: then every list item and every emphasised line counts as
-/// a rule as well.
+/// is taken to be in a language without a word list: then every list item and every emphasised line
+/// is a rule, too.
 pub fn rule_lines(text: &str) -> String {
     let items = text.lines().map(str::trim).filter(|line| is_item(line) || stands_out(line));
     let in_words = rule_lines_by_words(text);
