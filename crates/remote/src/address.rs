@@ -65,7 +65,7 @@ impl Retries {
     };
     /// For a transfer at the end of another command: if there is no network, the transfer must not
     /// delay the command. Failed requests are repeated for up to three seconds; a request that the
-    /// other side accepts and does not answer takes 15 seconds.
+    /// service accepts and does not answer fails after 15 seconds.
     pub const SHORT: Retries = Retries {
         count: 1,
         first_wait: Duration::from_millis(100),
@@ -87,7 +87,7 @@ impl Address {
     ///
     /// # Errors
     ///
-    /// `Settings` if the address or an option is invalid.
+    /// `Settings` if the address or an option is invalid; the errors of creating the folder.
     pub(crate) fn connect(
         &self,
         options: &[(String, String)],

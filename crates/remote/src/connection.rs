@@ -164,7 +164,7 @@ impl Connection {
         Ok(listing)
     }
 
-    /// The heads below an object.
+    /// The heads whose objects are below `prefix`.
     pub async fn below_object(&self, prefix: &ObjectPath, location: &Path) -> Result<Listing> {
         let metas = self.objects_below(prefix, location).await?;
         Ok(self.heads_of(metas, location).await)

@@ -12,8 +12,9 @@ pub(crate) enum Access {
     Write,
 }
 
-/// Parts of the messages of refusals that the crate `object_store` reports as other errors: of
-/// listings, and of keys that have expired (S3 answers 400).
+/// Parts of error messages which show that the service refused the credentials, although the crate
+/// `object_store` reports another error: for listings, and for keys that have expired (S3 answers
+/// 400).
 const REFUSALS: [&str; 6] = [
     "status code: 401",
     "status code: 403",

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::key::SealKey;
 
-/// The maximum length of a sealed head. A note is a few bytes.
+/// The maximum length of a sealed head in bytes. A note has a few bytes.
 pub(crate) const LONGEST: u64 = 64 << 10;
 
 /// What is stored under a name.

@@ -62,7 +62,7 @@ impl SealKey {
         blake3::keyed_hash(&self.names, path.as_bytes()).to_hex()[..32].to_owned()
     }
 
-    /// A proof that text was written by a program that has this key.
+    /// A proof that `text` was written by a program that has this key.
     pub(crate) fn proof(&self, text: &[u8]) -> blake3::Hash {
         blake3::keyed_hash(&self.proofs, text)
     }

@@ -7,7 +7,8 @@
 //! packs of one session or of all sessions to this machine, and proves each. [`push_vault`] and
 //! [`pull_vault`] do so for the packs of the vault.
 //!
-//! [`SharedFolder`] is another place: redacted sessions that a team reads, not encrypted.
+//! [`SharedFolder`] is not part of the archive: it has redacted sessions that a team reads, and is
+//! not encrypted.
 //!
 //! # Objects
 //!

@@ -28,7 +28,7 @@ impl Marker {
         prefix.clone().join("epitome.json")
     }
 
-    /// Reads the marker. `None` if nothing was stored there yet.
+    /// Reads the marker. `None` if the remote archive has none yet.
     pub(crate) async fn read(
         objects: &dyn ObjectStore,
         prefix: &ObjectPath,

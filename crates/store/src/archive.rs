@@ -208,8 +208,8 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// `Archive` if nothing was found and some packs could not be read, or if the bytes were
-    /// forgotten on purpose; the errors of listing folders.
+    /// `Archive` if nothing was found, and some packs could not be read or the bytes were forgotten
+    /// on purpose; the errors of listing folders.
     pub fn find(&self, reference: &Ref) -> Result<Vec<ReferencedBytes>> {
         let mut found = Vec::new();
         let mut unread = Vec::new();
@@ -237,8 +237,9 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// `Archive` if a folder cannot be listed; `NoPermission` or `Unreadable` if no pack of a
-    /// session can be read, and the cause is not damage but the disk for at least one of them.
+    /// `Archive` if a folder cannot be listed. If no pack of a session can be read: the error of a
+    /// pack that is not damaged but cannot be read from the disk, for example `NoPermission`, if
+    /// there is one.
     pub fn sessions(&self) -> Result<Vec<SessionKey>> {
         let Sessions { keys, unread } = self.sessions_found()?;
         match unread.into_iter().find(|err| !is_damage(err)) {

@@ -47,9 +47,9 @@ pub struct RejectedPack {
     pub number: u64,
 }
 
-/// A pack from elsewhere, for [`Archive::receive`].
+/// A pack that the caller got from a remote archive, for [`Archive::receive`].
 pub struct ReceivedPack {
-    /// The number of the pack where it was written.
+    /// The number of the pack in the archive that wrote it.
     pub number: u64,
     /// The length of the pack.
     pub len: u64,
@@ -71,8 +71,9 @@ pub struct ImportReport {
 }
 
 impl Archive {
-    /// Writes all packs of a session, and of the files that belong to it, as a tar archive. The
-    /// same packs always give the same bytes. Returns the number of packs.
+    /// Writes a tar archive of all packs of a session, and of the sub-agents' sessions and logs
+    /// that were compacted together with it. The same packs always give the same bytes. Returns the
+    /// number of packs.
     ///
     /// # Errors
     ///
@@ -82,8 +83,8 @@ impl Archive {
         self.export_with(Some(key), &[], out)
     }
 
-    /// As [`export`](Archive::export), together with packs of the vault. `None` as the session
-    /// means only these.
+    /// As [`export`](Archive::export), together with packs of the vault. If `key` is `None`, only
+    /// these are written. The returned number does not include them.
     ///
     /// # Errors
     ///
@@ -170,8 +171,8 @@ impl Archive {
     }
 
     /// As [`import`](Archive::import), but only packs of those sessions for which `is_wanted` is
-    /// true. Packs of a vault are not refused but added to `versions`, for
-    /// [`Vault::receive`](crate::vault::Vault::receive).
+    /// true. Packs of a vault are added to `versions`, for
+    /// [`Vault::receive`](crate::vault::Vault::receive); if `versions` is `None`, they are refused.
     ///
     /// # Errors
     ///
@@ -432,7 +433,7 @@ fn append(
     tar.append_data(&mut head, name, PackReader::new(pack)).map_err(Error::from)
 }
 
-/// The machine and the number of a pack of a vault in an export; `None` if it is of the archive.
+/// The machine and the number, if an entry of an export is a pack of a vault; otherwise `None`.
 fn vault_pack_of(entry: &tar::Entry<'_, &mut dyn Read>) -> Option<(String, u64)> {
     let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
     let (machine, file) = name.strip_prefix(VAULT)?.strip_prefix('/')?.split_once('/')?;

@@ -45,12 +45,13 @@ pub fn is_compressed(file: &FileSource) -> Result<bool> {
     if_read(file, Ok(is_magic))
 }
 
-/// Decompresses a file.
+/// Decompresses a file. Returns the plain bytes, in an unnamed temporary file, and the frames of
+/// the compressed file.
 ///
 /// # Errors
 ///
 /// `Unreadable` if the file is damaged, incomplete, or longer than `limit` when decompressed;
-/// `Disk` if the plain bytes cannot be written.
+/// `Disk` if the plain bytes cannot be written; the errors of reading the file.
 pub fn open(file: &FileSource, limit: Bytes) -> Result<(FileSource, Frames)> {
     let unreadable = |what: &str| Error::new(ErrorKind::Unreadable, what).at(file.path());
     let damaged = |err: io::Error| unreadable("the compressed session is damaged").because(err);

@@ -30,7 +30,7 @@ impl FileTreeSession {
         is_one.then(|| FileTreeSession { session: session.to_owned(), store, kind })
     }
 
-    /// The sessions of an agent's store that are not parts of others.
+    /// The sessions in an agent's store that belong to no other session.
     pub fn all(store: &Path, agent: &str) -> Vec<FileTreeSession> {
         let Some(kind) = find_format(agent).and_then(|format| format.files) else {
             return Vec::new();
@@ -69,7 +69,8 @@ impl FileTreeSession {
         files
     }
 
-    /// The main files of the sessions that are parts of this one, recursively.
+    /// The main files of the sessions that belong to this one (those of sub-agents), and of those
+    /// that belong to them in turn.
     pub fn companions(&self) -> Vec<PathBuf> {
         let Some(folder) = self.session.parent() else { return Vec::new() };
         let all: Vec<FileTreeSession> =

@@ -151,7 +151,7 @@ impl ForgottenText {
         found
     }
 
-    /// Replaces the text in these bytes. Returns how often it was there.
+    /// Masks the text in these bytes. Returns the number of occurrences.
     pub fn mask(&self, bytes: &mut [u8]) -> u64 {
         let found = self.find(bytes);
         for occurrence in &found {
@@ -160,7 +160,7 @@ impl ForgottenText {
         found.len() as u64
     }
 
-    /// The bytes with the text replaced.
+    /// The bytes with the text masked.
     pub fn masked<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
         if !self.is_in(bytes) {
             return Cow::Borrowed(bytes);
@@ -185,7 +185,7 @@ impl Spelling {
 }
 
 /// The text as in a JSON string, without quotes, in all ways in which programs write it: they may
-/// escape the slash, what HTML escapes, and what is not ASCII.
+/// escape `/`, the characters `<`, `>` and `&`, and characters that are not ASCII.
 fn in_json(text: &str) -> Vec<String> {
     let literal = serde_json::to_string(text).unwrap_or_default();
     let inner = literal.get(1..literal.len().saturating_sub(1)).unwrap_or_default();

@@ -66,9 +66,9 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// `NotFound`, `NotAFile` or `NoPermission` if the session cannot be opened; `Unreadable`, also
-    /// if its decompressed length is more than 1 GiB; `UnknownFormat` for a database if the address
-    /// names no session.
+    /// `NotFound`, `NotAFile`, `NoPermission` or `Unreadable` if the session cannot be read;
+    /// `Unreadable` also if its decompressed length is more than 1 GiB; `Locked` if a program is
+    /// writing to its database; `UnknownFormat` for a database if the address names no session.
     pub fn open(&self) -> Result<FileSource> {
         match self {
             Place::File(path) => {

@@ -1,5 +1,5 @@
 //! Finds files that contain the same text as a removed piece, so that the text can be read from
-//! there.
+//! such a file.
 
 mod git;
 

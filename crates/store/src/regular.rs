@@ -151,7 +151,7 @@ fn wait_as_usual(_: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// The number of bytes to reserve for a file of the stated length.
+/// The number of bytes to allocate for a file whose metadata state this length: at most 64 MiB.
 fn room(len: u64) -> usize {
     const MOST: u64 = 64 << 20;
     usize::try_from(len.min(MOST)).unwrap_or(0)

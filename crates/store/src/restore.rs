@@ -160,7 +160,7 @@ fn restore_without(
 /// stay.
 ///
 /// The archive does not know the resulting state of the file. Archive it as a generation of its own
-/// (see [`UndoData`](crate::archive::UndoData)), so that a later [`restore`] can pass through it.
+/// (see [`UndoData`](crate::archive::UndoData)), so that a later [`restore`] can undo it first.
 ///
 /// # Errors
 ///
@@ -321,9 +321,9 @@ fn begun_with(
     Ok(first.map_or(WayEnd::Unknown, WayEnd::RestoredBefore))
 }
 
-/// Whether `current` continues after the file before `generation` with the record that the
-/// generation appended, but another program has changed that record since: the lines contain
-/// references to removed bytes, or one of them ends where the record ended.
+/// Whether `current` continues, after the file before `generation`, with the record that the
+/// generation appended, but changed by another program since. This is assumed if the lines there
+/// contain references to removed bytes, or if one of them ends where the record ended.
 ///
 /// Call this only for a file that does not begin with the file after the generation.
 pub fn goes_on_as_appended(current: &dyn Source, generation: &Generation) -> Result<bool> {
@@ -541,7 +541,7 @@ fn moved(span: Span, by: u64) -> Span {
 
 /// The index of the generation that was applied last to a file: of those whose result is a
 /// beginning of the file, the one with the longest result, and of several such generations the
-/// first.
+/// newest.
 ///
 /// The newest generation is not always the last one applied: a later compaction of a copy of the
 /// session may have appended the same record as the first of two compactions of this file.

@@ -70,7 +70,8 @@ impl FileSource {
         self.file.metadata()
     }
 
-    /// The bytes that the file has now, even beyond the length that it had when it was opened.
+    /// The bytes in this range of the file as it is now, even beyond the length that it had when it
+    /// was opened. They are fewer if the file is shorter.
     pub fn read_now(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; usize::try_from(range.end - range.start).unwrap_or(0)];
         step(DiskStep::Read)?;

@@ -116,7 +116,8 @@ pub struct PackFingerprint {
 }
 
 impl PackFingerprint {
-    /// The state of a session's packs; there are none if the archive cannot be listed.
+    /// The state of a session's packs. If the archive cannot be listed, it is that of a session
+    /// without packs.
     pub fn list(archive: &Archive, key: &SessionKey) -> PackFingerprint {
         let numbers = archive.numbers(&key.folder()).unwrap_or_default().here.into_iter();
         let packs = numbers.map(|number| {

@@ -237,8 +237,8 @@ impl LockedSession {
         &self.source
     }
 
-    /// Whether the session's file is compressed. [`source`](LockedSession::source) is what it
-    /// contains.
+    /// Whether the session's file is compressed. [`source`](LockedSession::source) is its
+    /// decompressed content.
     pub fn is_compressed(&self) -> bool {
         matches!(self.storage, Storage::Compressed(..))
     }
@@ -282,9 +282,9 @@ impl LockedSession {
     /// # Errors
     ///
     /// The error of `write`; `Disk`, `NoPermission` or `Unreadable`; `Changed` if the file is not
-    /// the one that was opened; `HardLinked`. The session is then unchanged, and no other file is
-    /// left in its folder. There is one exception, which the error reports: bytes had to be carried
-    /// over, and the disk failed at that moment.
+    /// the one that was opened; `HardLinked` if the file has other names. The session is then
+    /// unchanged, and no other file is left in its folder. There is one exception, which the error
+    /// reports: bytes had to be carried over, and the disk failed at that moment.
     pub fn replace(
         &self,
         write: impl FnOnce(&mut dyn Write) -> Result<()>,
@@ -294,7 +294,8 @@ impl LockedSession {
 
     /// The first half of a replacement: writes the output of `write` to a file next to the session
     /// and flushes the file. For rows, writes it to an unnamed temporary file. If the session is a
-    /// file, everything that may fail for lack of space fails here.
+    /// file, lack of space makes this half fail; the second half needs space only for bytes that
+    /// are carried over.
     ///
     /// # Errors
     ///
@@ -440,7 +441,8 @@ impl PreparedReplacement<'_> {
         let len = temp.file().metadata().map_err(failed)?.len();
         temp.place_over(path).map_err(failed)?;
         let mut carry = Carry::new(path, old, stamp.len, len);
-        // This is done at once, before the agent writes its next record to the new file.
+        // The agent may soon write its next record to the new file, so bytes are carried over at
+        // once.
         carry.now()?;
         // If this fails, a power cut may bring the old file back, which is whole as well.
         disk::flush_folder(path.parent().unwrap_or(Path::new("/"))).ok();

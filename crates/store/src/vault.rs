@@ -158,7 +158,7 @@ impl Vault {
     }
 
     /// Reads the packs that were written since the vault was last read, and forgets those that were
-    /// deleted. Returns whether there were any.
+    /// deleted. Returns whether there were such packs.
     ///
     /// # Errors
     ///
@@ -199,8 +199,8 @@ impl Vault {
         self.index.packs_of(machine).map(|(number, _)| number).collect()
     }
 
-    /// Whether a pack of a machine that is here replaces the one with this number: what that had is
-    /// in other packs, or was removed on purpose.
+    /// Whether an existing pack of a machine replaces the pack with this number. What the replaced
+    /// pack had is in other packs, or was removed on purpose.
     pub fn is_replaced(&self, machine: &str, number: u64) -> bool {
         self.index.is_replaced(machine, number)
     }
@@ -215,8 +215,8 @@ impl Vault {
         self.index.size()
     }
 
-    /// Waits until no other process writes packs of this machine. The lock ends when the result is
-    /// dropped. `None` if the store needs no lock.
+    /// Waits until no other process writes packs of this machine, and takes the lock. The lock ends
+    /// when the result is dropped. `None` if the store needs no lock.
     fn lock(&self) -> Result<Option<File>> {
         self.lock.as_deref().map(lock_for_writing).transpose()
     }
@@ -237,7 +237,7 @@ fn read_machine(folder: &Path) -> Result<Option<String>> {
     }
 }
 
-/// Whether a folder of the vault has the name of a machine.
+/// Whether a name can be that of a machine: 16 lower-case hexadecimal digits.
 fn is_machine(name: &str) -> bool {
     name.len() == MACHINE_DIGITS && name.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }

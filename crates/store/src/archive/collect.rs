@@ -304,7 +304,7 @@ impl Archive {
             // number of the generation was used.
             let generation = match self.read_generation(&name, number) {
                 Ok(generation) => Some(generation),
-                // A damaged pack does not tell the digest of the file after the compaction.
+                // The digest of the file after the compaction cannot be read from a damaged pack.
                 Err(err) if is_damage(&err) => None,
                 Err(err) => return Err(err),
             };
@@ -354,8 +354,8 @@ impl Archive {
         Ok(())
     }
 
-    /// The digest of the file after the compaction of a removed generation, if its note contains
-    /// it.
+    /// The digest that the session's file had after the compaction of a removed generation, if the
+    /// note about the removal contains it.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! Forgets what was archived: a text in all packs, or all packs of a session.
 //!
-//! A pack with the text is replaced by one without it, at one moment and under the same number. A
-//! process that is killed leaves the one or the other.
+//! A pack with the text is replaced, in one step and under the same number, by a pack without it. A
+//! process that is killed leaves either the old pack or the new one.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ pub struct PackWithText {
     pub pieces: u64,
     /// Whether the pack is in the trash.
     pub is_trash: bool,
-    /// The hash of the whole pack: copies elsewhere are named by it.
+    /// The hash of the whole pack. The names of its copies in object storage contain it.
     pub blake3: Hash,
 }
 
@@ -71,11 +71,11 @@ impl Archive {
     }
 
     /// Returns an error if a text is in the archive's own records, where it cannot be masked: names
-    /// of folders, manifests, and descriptions except their member `what`.
+    /// of folders, keys of sessions, manifests, and descriptions except their member `what`.
     ///
     /// # Errors
     ///
-    /// `Refused`, with the session, if the text is there; the errors of
+    /// `Refused`, with the name of the session, if the text is in such a record; the errors of
     /// [`packs_with`](Archive::packs_with).
     pub fn check_records(&self, text: &ForgottenText) -> Result<()> {
         for (name, is_trash) in self.all_packs()? {
@@ -106,8 +106,8 @@ impl Archive {
         Ok(())
     }
 
-    /// Removes a text from the archive: pieces that have it, and the text in descriptions. Packs in
-    /// the trash that have it are deleted. Returns the packs that had it.
+    /// Removes a text from the archive: deletes the pieces that contain it, and masks it in
+    /// descriptions. Packs in the trash that contain it are deleted. Returns the packs that had it.
     ///
     /// What was in these pieces cannot be restored any more; everything else can.
     ///

@@ -243,7 +243,7 @@ impl Generation {
     }
 
     /// Whether `newer` made the same change to the same file again, after a restore. Then every
-    /// restore that passes through this generation can pass through `newer`, with the same bytes.
+    /// restore that undoes this generation can undo `newer` instead, with the same bytes.
     pub fn is_repeated_by(&self, newer: &Generation) -> bool {
         self.is_own_compaction()
             && newer.is_own_compaction()

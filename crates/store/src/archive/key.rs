@@ -34,7 +34,8 @@ impl SessionKey {
     }
 }
 
-/// A file name for a text that is safe on every system, and different for different texts.
+/// Makes a file name from `text`. The name is safe on every system, and different texts get
+/// different names.
 ///
 /// Plain names (up to 80 bytes of lower case letters, digits, `-`, `_`, and `.` inside) are used
 /// unchanged, unless Windows reserves them. In other names, capitals become lower case and other

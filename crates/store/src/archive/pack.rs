@@ -187,8 +187,7 @@ impl Pack {
         if let Some(err) = file.failure() {
             return Err(err);
         }
-        // The checksum of the header distinguishes damage from a format number that is really
-        // newer.
+        // Checksums cover the format number, so damage is not mistaken for a newer format.
         let format = head.or(stored.as_ref().map(|(format, _)| *format));
         if format.is_some_and(|format| format != FORMAT) {
             let what = "this part of the archive was written by a newer epitome";
@@ -212,7 +211,7 @@ impl Pack {
         format_of_header(&self.file.read(0..HEADER as u64)).is_some()
     }
 
-    /// The location of the pack in errors.
+    /// The location of the pack, for error messages.
     pub fn location(&self) -> &Path {
         &self.location
     }
@@ -373,7 +372,7 @@ fn stored_contents(file: &dyn PackBytes) -> Option<(u32, Vec<Entry>)> {
         return None;
     }
     let format = u32_at(footer, 32);
-    // The table of a newer format may have another meaning.
+    // The table of a newer format may have another layout.
     let entries: Option<Vec<Entry>> = match format {
         FORMAT => table.chunks_exact(ENTRY).map(|bytes| entry_of(bytes, len)).collect(),
         _ => Some(Vec::new()),
@@ -454,8 +453,9 @@ fn next_tag(file: &dyn PackBytes, mut at: u64) -> Option<u64> {
 /// Decompresses a piece. Each thread reuses its decoder, because making one costs more than most
 /// pieces.
 fn unpacked(stored: &[u8], raw_len: u64) -> io::Result<Vec<u8>> {
-    /// The length in bytes up to which a stated length is trusted. A larger one may be hostile, and
-    /// must not make the program allocate so much at once.
+    /// For a piece up to this length in bytes, memory of the length that its record states is
+    /// allocated at once. A greater length may be hostile: then memory is allocated only as bytes
+    /// arrive.
     const BELIEVED: u64 = 16 << 20;
     thread_local! {
         static DECODER: RefCell<Option<zstd::bulk::Decompressor<'static>>> =

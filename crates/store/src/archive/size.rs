@@ -58,8 +58,8 @@ impl PackSize {
         Ok(size)
     }
 
-    /// Adds bytes of `source` that would be removed, each with what the pack says about them. They
-    /// are compressed on all cores. Bytes that were added already are not counted again.
+    /// Adds bytes of `source` that would be removed, each with its description. They are compressed
+    /// on all cores. Bytes that were added already are not counted again.
     ///
     /// # Errors
     ///

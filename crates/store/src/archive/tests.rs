@@ -1,4 +1,5 @@
-//! Every step of writing fails once: a pack is always either whole or absent.
+//! Tests of packs in folders: steps of writing that fail, damaged bytes, and drafts that cannot be
+//! undone.
 
 use std::fs;
 use std::path::Path;
@@ -204,7 +205,7 @@ fn a_piece_within_a_piece_is_no_piece() {
     let (archive, key) = (Archive::new(home.path()), SessionKey::new("claude", "s"));
     let made = add(&archive, &key, b"inner").expect("a generation");
     let pack = fs::read(path_of(&archive, &key, made.number)).expect("a pack");
-    // In random bytes, so that zstd stores it uncompressed.
+    // The other pack is put into random bytes, so that zstd stores it uncompressed.
     let mut inner = vec![0; 30_000];
     blake3::Hasher::new().finalize_xof().fill(&mut inner);
     inner[9_000..9_000 + pack.len()].copy_from_slice(&pack);

@@ -1,4 +1,4 @@
-//! Computes how to undo a change to a file, while the change is still known.
+//! Computes how to undo a change to a file, from the file before and after the change.
 
 use std::collections::BTreeSet;
 
@@ -44,8 +44,8 @@ impl UndoData {
         Ok(UndoData { before: digest_before, after: digest_after, records, shared })
     }
 
-    /// As [`UndoData::between`], without that for which the whole session has to be hashed: both
-    /// digests have a hash of zeros, and `shared` is empty. For the length of a pack.
+    /// As [`UndoData::between`], but both digests have a hash of zeros, and `shared` is empty. This
+    /// is faster, and enough to compute the length of a pack.
     ///
     /// # Errors
     ///

@@ -2,7 +2,7 @@
 //! repository contains an object.
 //!
 //! Not supported: reading and writing objects, repositories with SHA-256 ids, and alternates whose
-//! path is quoted. An object in such a place counts as missing.
+//! path is quoted. An object that only such a repository or alternate contains counts as missing.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ use crate::source::{FileSource, exactly};
 const ID: usize = 20;
 /// The maximum number of object folders that are searched, alternates of alternates included.
 const MOST_FOLDERS: usize = 64;
-/// The first bytes of a pack's index since version 2.
+/// The first bytes of a pack's index in version 2. An index in version 1 has no such header.
 const MAGIC: &[u8] = b"\xfftOc\0\0\0\x02";
 /// Length in bytes of the table that says, for each byte, how many ids begin with it or a lower
 /// one.

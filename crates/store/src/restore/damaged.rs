@@ -116,9 +116,9 @@ fn output_texts(output: &Output, source: &dyn Source) -> Vec<String> {
     std::iter::once(output.text(source)).chain(parts).collect()
 }
 
-/// Returns an error if a result that is proved by hash is not an original: it begins with the file
-/// after a generation that was removed from the archive, or it has stubs whose bytes are not in the
-/// archive.
+/// Returns an error if a restored session is not the original, although its hash is proved: it
+/// begins with the file after a generation that was removed from the archive, or it has stubs whose
+/// bytes are not in the archive.
 ///
 /// # Errors
 ///

@@ -23,7 +23,8 @@ const LOG: &str = "-wal";
 const INDEX: &str = "-shm";
 
 /// The suffix of the rollback journal: the file exists while a program writes, or after a program
-/// was killed, and contains what may have to be put back.
+/// was killed. It contains the old pages of the database, with which an unfinished change is
+/// undone.
 const JOURNAL: &str = "-journal";
 
 /// How many times a database is copied at most, if it changes while it is copied.

@@ -23,8 +23,8 @@ pub enum GcMode {
     Remove,
 }
 
-/// A temporary file. It is deleted when this value is dropped; if the process is killed, the next
-/// epitome process deletes it.
+/// A temporary file. It is deleted when this value is dropped. If the process is killed, a later
+/// [`sweep`] of the folder deletes it.
 ///
 /// The process that writes it holds a lock on it, which shows other processes that it is in use.
 pub struct Temp(NamedTempFile);
@@ -39,7 +39,7 @@ pub enum NotPlaced {
 
 impl Temp {
     /// Creates an empty file in `folder` that only its owner can read. Its name begins with a dot
-    /// and ends in `.tmp`, so that no agent lists it.
+    /// and ends in `.tmp`, so that agents do not list it.
     pub fn create(folder: &Path) -> io::Result<Temp> {
         loop {
             step(DiskStep::Create)?;
@@ -155,7 +155,9 @@ pub fn sweep(folder: &Path, mode: GcMode) -> Vec<Leftover> {
     found
 }
 
-/// Creates a folder and its missing parents, which only their owner can read, and flushes each.
+/// Creates a folder and its missing parents. On Unix only the owner can read what is created. After
+/// each, the folder around it is flushed, so that the new name is on the disk. A folder that exists
+/// already is left as it is.
 pub fn private_folder(path: &Path) -> Result<()> {
     if path.is_dir() {
         return Ok(());
@@ -200,7 +202,7 @@ pub fn flush_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Does nothing: other systems flush names by themselves.
+/// Does nothing: on other systems the standard library cannot flush a folder.
 #[cfg(not(unix))]
 pub fn flush_folder(_: &Path) -> io::Result<()> {
     step(DiskStep::FlushFolder)

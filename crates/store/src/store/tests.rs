@@ -1,4 +1,4 @@
-//! Every step fails once; afterwards the former file is still there.
+//! Tests of replacing a session: steps that fail, and bytes that an agent writes at the same time.
 
 use std::fs;
 use std::io;
@@ -181,7 +181,7 @@ fn a_new_file_takes_the_place_of_nothing() {
     fs::write(&path, "mine").expect("a file");
     let err = write_new(&path, |out| Ok(out.write_all(b"new")?)).expect_err("it is taken");
     assert_eq!(err.kind(), ErrorKind::Exists);
-    // Even if it appears at the last moment.
+    // An existing file is also kept if it appears at the last moment.
     fs::remove_file(&path).expect("a file");
     let late = path.clone();
     let appear = move |step| if step == DiskStep::Name { fs::write(&late, "mine") } else { Ok(()) };

@@ -36,7 +36,7 @@ pub struct Batch<'v> {
     /// that version.
     bases: BTreeMap<FileKey, Digest>,
     /// Whether the last version of the file that is being read is lost or damaged. If so, the file
-    /// is kept as a whole, and a chunk that a pack has is believed only if it can be read.
+    /// is kept as a whole, and a chunk that is in a pack is used only if it can be read.
     is_damaged: bool,
 }
 
@@ -430,7 +430,7 @@ impl Vault {
     }
 }
 
-/// Content that was read, before it has a number.
+/// A new version without its number, from content that was read.
 struct Draft {
     digest: Digest,
     change: Change,

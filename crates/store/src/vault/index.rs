@@ -72,7 +72,8 @@ impl Index {
         Ok(is_gone || is_new)
     }
 
-    /// Reads one pack. Damage is noted; a pack that was deleted since it was listed is left out.
+    /// Reads one pack. Damage is recorded in the index; a pack that was deleted since it was listed
+    /// is left out.
     fn read(&mut self, store: &dyn PackStore, id: PackId) -> Result<()> {
         let name = pack_name(&id.0, id.1);
         let opened = store.open(&name).and_then(|it| Pack::open(it, store.location(&name)));
@@ -210,15 +211,15 @@ impl Index {
         outside.flat_map(|held| held.version.content.chunks().iter().copied()).collect()
     }
 
-    /// Gives a version a length that it does not have.
+    /// Makes the recorded length of a version wrong.
     #[cfg(test)]
     pub fn change_digest(&mut self, file: &FileKey, number: u64) {
         let held = self.files.get_mut(file).and_then(|all| all.get_mut(&number));
         held.expect("the version").version.digest.len -= 1;
     }
 
-    /// The numbers of packs of a machine that these packs replace, with those that these had
-    /// replaced, as ranges.
+    /// The ranges of numbers that a new pack replaces if it replaces these packs of a machine:
+    /// their own numbers, and those of the packs that they had replaced.
     pub fn replaced_by(&self, machine: &str, packs: &BTreeSet<u64>) -> Vec<(u64, u64)> {
         let of_these = self.packs_of(machine).filter(|(number, _)| packs.contains(number));
         let mut ranges: Vec<(u64, u64)> = packs.iter().map(|number| (*number, *number)).collect();

@@ -47,7 +47,7 @@ impl Vault {
         self.merge_packs(MANY)
     }
 
-    /// Merges packs wherever `many` of about one size exist, at least two.
+    /// Merges packs wherever at least `many`, but not less than two, of about one size exist.
     pub(super) fn merge_packs(&mut self, many: usize) -> Result<Merged> {
         let mut merged = Merged::default();
         let mut damaged = BTreeSet::new();
@@ -63,7 +63,7 @@ impl Vault {
                     merged.before += before;
                     merged.after += after;
                 }
-                // A process that does not use the lock writes packs as well.
+                // The name is taken: a process that does not use the lock writes packs as well.
                 Ok(None) => break,
                 Err(Failed::Damaged(number)) => drop(damaged.insert(number)),
                 Err(Failed::Other(err)) => return Err(err),
@@ -169,7 +169,7 @@ impl<'v> Merge<'v> {
         entries.filter(|entry| entry.kind == Kind::Chunk).map(|entry| entry.hash).collect()
     }
 
-    /// Has these chunks written if they are needed, although packs that stay list them.
+    /// Makes the merge write these chunks if they are needed, although packs that stay list them.
     pub fn write_again(&mut self, lost: impl IntoIterator<Item = Hash>) {
         for chunk in lost {
             self.elsewhere.remove(&chunk);
@@ -213,7 +213,7 @@ impl<'v> Merge<'v> {
         let mut at = version;
         while let Content::Extends { of, .. } | Content::Prefix { of } = at.content {
             let Some(base) = self.vault.index.version(file, of) else { break };
-            // Of a longer version, only the beginning is known to be in this one.
+            // A longer version is not a beginning of this one.
             if base.digest.len > at.digest.len || base.number > version.number {
                 break;
             }
@@ -227,7 +227,7 @@ impl<'v> Merge<'v> {
 
     /// The chunks of a version. Those with certain boundaries (see `Parts`) stay; the rest of the
     /// content is cut again, and chunks that are new are written. `None` if the content cannot be
-    /// read or is not what was seen: the version then stays as it is.
+    /// read or does not match the version's digest.
     pub fn chunks_of(&mut self, file: &FileKey, version: &Version) -> Result<Option<Vec<Hash>>> {
         let vault = self.vault;
         let reader = ChunkReader::new(vault, &vault.machine);

@@ -100,8 +100,8 @@ impl Vault {
     ///
     /// # Errors
     ///
-    /// `Refused`, with the session if it is known, if the text is there; `Archive` if a list cannot
-    /// be read.
+    /// `Refused`, with the session if it is known, if the text is in such a record; `Archive` if a
+    /// list cannot be read.
     pub fn check_records(&self, text: &ForgottenText) -> Result<()> {
         for (machine, number) in self.index.packs() {
             let name = pack_name(machine, *number);

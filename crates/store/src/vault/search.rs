@@ -12,7 +12,7 @@ use crate::archive::{Digest, Hash};
 use crate::forgotten::{ForgottenText, Occurrence};
 use epitome_error::{Error, ErrorKind, Result};
 
-/// Looks for a text in versions. Each chunk is read once.
+/// Looks for a text in versions. Each chunk is searched once.
 pub(super) struct TextSearch<'a> {
     vault: &'a Vault,
     reader: ChunkReader<'a>,
@@ -22,12 +22,12 @@ pub(super) struct TextSearch<'a> {
     chunks: HashMap<Hash, SearchedChunk>,
 }
 
-/// What is known of a chunk.
+/// What a search found in a chunk, and what it needs to search its borders.
 struct SearchedChunk {
     len: u64,
     /// The occurrences that are in this chunk alone.
     inside: Vec<Occurrence>,
-    /// The first and the last bytes: the whole chunk, if it is not longer than an edge.
+    /// The first and the last bytes, at most `edge` of each.
     head: Vec<u8>,
     tail: Vec<u8>,
 }
@@ -205,12 +205,13 @@ fn write_masked(
     Ok((chunks, content.digests))
 }
 
-/// Reads content with some places masked.
+/// Reads content with all occurrences of a text masked.
 struct MaskedReader<'a> {
     reader: &'a ChunkReader<'a>,
     rest: &'a [(Hash, u64)],
     places: &'a [Occurrence],
-    /// The present part, from which `used` bytes were read, and the offset behind it.
+    /// The masked bytes of the present chunk, how many of them were read, and the offset of the end
+    /// of the chunk in the content.
     now: Vec<u8>,
     used: usize,
     at: u64,
@@ -249,7 +250,7 @@ impl<'a> MaskedReader<'a> {
         Digest::new(self.at, &self.before.finalize())
     }
 
-    /// Reads the next part.
+    /// Reads the next chunk and masks it.
     fn advance(&mut self) -> Result<()> {
         let Some(((hash, len), rest)) = self.rest.split_first() else { return Ok(()) };
         self.rest = rest;
@@ -265,7 +266,7 @@ impl<'a> MaskedReader<'a> {
         Ok(())
     }
 
-    /// Hashes masked bytes, and notes the digests at those lengths that end in them.
+    /// Hashes masked bytes, and records the digests at those lengths that end in them.
     fn hash(&mut self, mut bytes: &[u8]) {
         let end = self.at + bytes.len() as u64;
         let wanted: Vec<u64> = self.lens.range(self.at..=end).copied().collect();

@@ -1,4 +1,5 @@
-//! What was seen comes back to the byte, whatever was done to the file and to the vault.
+//! Tests of the vault: each version that a scan recorded is restored to the byte, whatever was done
+//! to the file and to the vault since.
 
 use std::fs;
 use std::path::Path;
@@ -23,7 +24,7 @@ pub(super) fn noise(seed: &str, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// A file that is kept, and everything that it ever was.
+/// A file, the vault that keeps it, and the content of each of its versions.
 struct World {
     folder: tempfile::TempDir,
     store: MemoryStore,
@@ -245,7 +246,7 @@ fn two_keepers_lose_nothing_and_record_nothing_twice() {
     assert_eq!(one.versions(&key).count(), 1);
 }
 
-/// A copy of a pack elsewhere can be deleted if what it had is in another one.
+/// `is_replaced` says which copies of packs, for example in a remote archive, can be deleted.
 #[test]
 fn a_merged_pack_says_which_packs_it_replaces() {
     let mut world = World::new();
@@ -291,7 +292,7 @@ fn scan_once(vault: &mut Vault, path: &Path) -> Result<()> {
     batch.commit().map(drop)
 }
 
-/// What is built upon a version that is lost is lost as well, and nothing of it can be restored.
+/// A version that extends a lost version cannot be restored. So new content does not extend it.
 #[test]
 fn a_version_that_was_lost_is_not_built_upon() {
     let first = noise("first", 300_000);
@@ -309,7 +310,7 @@ fn a_version_that_was_lost_is_not_built_upon() {
             world.scan(Some(content));
         }
         damage(&world.store);
-        // A process that was started since: this one has read the last version already.
+        // The vault is opened again, because this value has already read the last version back.
         world.vault = in_memory(&world.store);
         assert_eq!(world.scan(Some(&fourth)), Some(Change::Rewritten), "damage {n}");
         let restored = read(&world.vault, &world.key(), 4);

@@ -1,7 +1,9 @@
-//! Versions on their way between machines: packs for elsewhere, and packs from elsewhere.
+//! Versions on their way between machines: packs to send ([`VaultPack`]), and packs that were
+//! received ([`StagedVersions`]).
 //!
-//! Packs from elsewhere are never added as they are: numbers may be taken, and most of their
-//! versions may be here. What is new in them is proved and written into one pack for each machine.
+//! Received packs are never added as they are: their numbers may be taken, and the vault may have
+//! most of their versions already. What is new in them is proved and written into one pack for each
+//! machine.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Read};
@@ -22,14 +24,14 @@ use crate::archive::pieces::PieceWriter;
 use crate::archive::{Digest, FolderStore, GcMode, Hash, is_damage, pack_name};
 use epitome_error::{Error, ErrorKind, Result};
 
-/// The maximum length of a pack from elsewhere in bytes.
+/// The maximum length of a received pack in bytes.
 const LONGEST_PACK: u64 = 1 << 40;
-/// The maximum length of a chunk from elsewhere in bytes, before compression.
+/// The maximum length of a received chunk in bytes, before compression.
 const LONGEST_CHUNK: u64 = 4 << 20;
-/// The maximum number of a version from elsewhere: the next ones must have numbers as well.
+/// The maximum number of a received version: later versions of the file need higher numbers.
 const LAST_NUMBER: u64 = 1 << 40;
 
-/// A pack for elsewhere.
+/// A pack to send to another machine, or to export.
 pub struct VaultPack {
     /// The machine that kept its versions.
     pub machine: String,
@@ -42,7 +44,7 @@ pub struct VaultPack {
     temporary: Option<Box<dyn NewPack>>,
 }
 
-/// Packs from elsewhere, which are not part of the vault yet. They are deleted with this value.
+/// Received packs, which are not part of the vault yet. They are deleted with this value.
 pub struct StagedVersions {
     store: Arc<dyn PackStore>,
     /// By machine.
@@ -61,7 +63,7 @@ struct StagedPack {
 pub struct ReceivedVersions {
     /// The files that have new versions, and how many.
     pub added: Vec<(FileKey, u64)>,
-    /// The number of versions that were here already.
+    /// The number of versions that the vault had already.
     pub known: u64,
     /// The number of versions that are not wanted.
     pub unwanted: u64,
@@ -139,16 +141,17 @@ impl Vault {
         Ok((packs, missing))
     }
 
-    /// Adds what is new in packs from elsewhere. All of it is read and proved before the first
-    /// version is added, and then added at one moment for each machine. The versions stay those of
-    /// their machine. A version that is here is never replaced.
+    /// Adds what is new in received packs. All of it is read and proved before the first version is
+    /// added, and then added in one step for each machine. The versions stay those of their
+    /// machine. A version that the vault has undamaged is never replaced.
     ///
     /// `is_wanted` says which files may be added, such as all but those that were forgotten here.
     ///
     /// # Errors
     ///
     /// `Refused` if a list of versions in the packs is damaged; `Disk` or `NoPermission` if the new
-    /// pack cannot be written. Nothing of that machine is added then.
+    /// pack cannot be written; `Changed` if another program is writing to the vault. Nothing of
+    /// that machine is added then.
     pub fn receive(
         &mut self,
         staged: StagedVersions,
@@ -212,7 +215,7 @@ impl Vault {
 
     /// Leaves only those versions of a received file that are wanted, that the vault does not have
     /// undamaged, and that can be restored from what was received. Returns the chunks of versions
-    /// that are damaged here.
+    /// that are damaged in this vault.
     fn retain_new(
         &self,
         incoming: &Vault,
@@ -256,7 +259,7 @@ impl Vault {
         list.versions.retain(|version| proved.contains(&version.number));
         refused += (new.len() - list.versions.len()) as u64;
         for version in &mut list.versions {
-            // Only the machine that kept the file can compare it with the file.
+            // Only the machine that kept the file can compare a stamp with the file.
             version.stamp = None;
         }
         if refused > 0 {
@@ -265,7 +268,7 @@ impl Vault {
         damaged
     }
 
-    /// Those of some chunks that a pack of the machine lists and none has undamaged.
+    /// Those of `chunks` that a pack of the machine lists, but that no pack has undamaged.
     fn lost_chunks(&self, machine: &str, chunks: impl IntoIterator<Item = Hash>) -> Vec<Hash> {
         let reader = ChunkReader::new(self, machine);
         let listed = chunks.into_iter().filter(|chunk| self.index.has_chunk(machine, chunk));
@@ -391,7 +394,7 @@ impl StagedVersions {
         self.packs.is_empty()
     }
 
-    /// Copies a pack of `len` bytes that a machine has under a number.
+    /// Adds a copy of a pack: the `len` bytes that `from` returns. `machine` has it under `number`.
     ///
     /// # Errors
     ///

@@ -62,7 +62,8 @@ impl<'v> VaultUsage<'v> {
         given_back
     }
 
-    /// Whether other versions, which stay, need all chunks of a version that was removed.
+    /// Whether other versions, which stay, need all chunks of a version that was removed: then its
+    /// removal gives nothing back.
     pub fn is_free(&self, file: &'v FileKey, version: &Version) -> bool {
         self.chunks_of(file, version).iter().all(|chunk| {
             let usage = self.chunks.get(&(&*file.machine, *chunk));

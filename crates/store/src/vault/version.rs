@@ -139,8 +139,8 @@ pub(super) struct FileVersions {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct PackVersions {
     pub files: Vec<FileVersions>,
-    /// The numbers of the packs that this one replaces, from the first to the last of each range,
-    /// with those that these had replaced: copies of them elsewhere can be deleted.
+    /// The ranges of numbers, first and last, of the packs that this pack replaces, with those that
+    /// they had replaced. Copies of these packs, for example in a remote archive, can be deleted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replaces: Vec<(u64, u64)>,
 }

@@ -1,7 +1,8 @@
-//! Random histories of files under an agent that appends, cuts, rewrites, deletes, renames and
-//! replaces them, with a keeper that is killed between any two writes: what was seen at a scan that
-//! ended comes back to the byte. Versions are removed and a text is forgotten in between: what was
-//! not meant comes back to the byte, and what was meant is in no byte of the vault.
+//! Tests with random histories of files. An agent appends to files, cuts, rewrites, deletes,
+//! renames and replaces them, and the keeper that scans them is killed between any two writes.
+//! Every version that a finished scan recorded must be restored to the byte. In between, versions
+//! are removed and a text is forgotten: all other versions must still be restored, and no piece of
+//! the vault may contain the text.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -20,10 +21,11 @@ use epitome_model::Bytes;
 /// The names of the files, in one folder.
 const NAMES: [&str; 3] = ["a.jsonl", "b.jsonl", "c.jsonl"];
 
-/// What is forgotten.
+/// The text that the step `Forget` forgets.
 const SECRET: &str = "the text that is forgotten";
 
-/// What happens next.
+/// A step of a history. Where a step has a number of a write, the process is killed before that
+/// write, if there is one.
 #[derive(Clone, Debug)]
 enum Step {
     /// The agent appends this many bytes to a file, which is made if it does not exist.
@@ -37,23 +39,24 @@ enum Step {
     Rename(usize, usize),
     /// The agent writes a temporary file with changed content, and renames it over a file.
     Replace(usize, usize),
-    /// A keeper scans. It is killed before this write, if there are so many.
+    /// A keeper scans.
     Scan(Option<usize>),
-    /// A keeper merges packs wherever so many are of one size. It is killed before this write.
+    /// A keeper merges packs wherever so many are of one size.
     Merge(usize, Option<usize>),
-    /// The agent appends so many bytes of a secret to a file, or the rest of them.
+    /// The agent appends so many of the first bytes of the secret to a file. If the file ends with
+    /// a beginning of the secret, it appends the rest of the secret instead.
     Secret(usize, usize),
-    /// Versions of a file are removed: those whose bit is set, but not the last one. It is killed
-    /// before this write, and may be repeated.
+    /// The keeper removes those versions of a file whose bit is set, but not the last one. The flag
+    /// says whether the removal is repeated.
     Remove(usize, u64, Option<usize>, bool),
-    /// A file is removed with all its versions.
+    /// The keeper removes all versions of a file, and repeats the removal.
     RemoveFile(usize, Option<usize>),
-    /// The secret is forgotten. It is killed before this write, and then repeated.
+    /// The keeper forgets the secret, and repeats this.
     Forget(Option<usize>),
     /// The keeper is started again.
     Restart,
-    /// Another machine receives all packs, or those made for all files. It is killed before this
-    /// write, and then does so again.
+    /// Another machine receives all packs, or else packs that are made for all files, and then
+    /// receives them again.
     Send(bool, Option<usize>),
     /// Another keeper scans, between the reads and the writes of this one.
     TwoScan,
@@ -105,7 +108,7 @@ struct Fake {
     vault: Vault,
     /// The contents that were recorded, by the name of the file.
     seen: BTreeMap<&'static str, Vec<Seen>>,
-    /// Another machine, and what it must have: contents by the file and the number.
+    /// Another machine, and the contents that it must have, by file and number of the version.
     other: Killable,
     sent: BTreeMap<(usize, u64), Option<Vec<u8>>>,
 }
@@ -121,7 +124,7 @@ struct Seen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Kept,
-    /// A removal of it was begun: it may be there.
+    /// Its removal was begun: the version may still be there.
     Going,
     Gone,
 }
@@ -339,7 +342,8 @@ impl Fake {
         }
     }
 
-    /// Sends what the vault has to another machine. What that has stays as it is.
+    /// Sends what the vault has to another machine. Versions that the other machine has stay as
+    /// they are.
     fn send(&mut self, all: bool, killed: Option<usize>) {
         let keys: Vec<FileKey> = (0..NAMES.len()).map(|file| self.key(file)).collect();
         for killed in [killed, None] {

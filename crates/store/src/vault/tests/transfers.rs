@@ -1,4 +1,4 @@
-//! Versions go to another machine, which proves them and never loses its own.
+//! Tests of sending versions to another machine, which proves them and keeps its own.
 
 use super::*;
 use crate::archive::pack_store::PackReader;
@@ -72,7 +72,7 @@ fn other_versions_with_the_same_numbers_are_never_replaced() {
     let mut world = machine_with_versions();
     let other = MemoryStore::default();
     send(&world.vault.open_packs().expect("packs"), &other).expect("received");
-    // A copy of the machine's folder went on by itself.
+    // Another vault with the same machine name has recorded another version 1.
     let mut copy = World { folder: world.folder, ..World::new() };
     copy.scan(Some(b"something else"));
     let received = send(&copy.vault.open_packs().expect("packs"), &other).expect("received");
