@@ -1,4 +1,5 @@
-//! A tokenizer that counts each text once: requests of a conversation hold the same texts again.
+//! A tokenizer that counts each text once, because requests of one conversation repeat the same
+//! texts.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

@@ -24,16 +24,17 @@ use crate::splice::{narrowed, refused, sent, text};
 /// stage leaves them whole.
 const LEAST: usize = 150;
 
-/// A request whose first messages were decided about before, and whose other messages are new.
+/// A request of which the first messages are *known*, because an earlier request had them, and the
+/// others are *new*.
 pub(crate) struct NewMessages<'r> {
     pub(crate) api: &'static Api,
     pub(crate) body: &'r [u8],
     pub(crate) messages: &'r Messages,
-    /// The decisions about the first messages of the request, which are known.
+    /// The decisions about the known messages. They were made for earlier requests.
     pub(crate) known: &'r [Arc<Decision>],
 }
 
-/// What was decided about the messages that are new.
+/// The decisions about the new messages.
 #[derive(Debug, Default)]
 pub(crate) struct Decided {
     /// One decision for each new message.
@@ -47,15 +48,18 @@ pub(crate) struct Decided {
 }
 
 impl NewMessages<'_> {
-    /// Decides about the messages that are not known.
+    /// Decides what is sent in place of each new message: each message for which `known` has no
+    /// decision.
     ///
-    /// Only results that no model has seen are shortened. A result that was sent before is sent as
-    /// it was: shortened, if the memo knows it, or else whole. `seen` has the lines of the results
-    /// in the known messages; those of the new results are added to it.
+    /// A result is shortened only if no model has seen it. A result that was sent before is sent in
+    /// the same form: shortened if the memo has its shortened text, otherwise whole. `seen` has the
+    /// lines of the results in the known messages. The lines of the new results are added to it, if
+    /// the recipe has an ingest stage.
     ///
     /// # Errors
     ///
-    /// `Invariant` if the shortened request would be refused, and the errors of reading it.
+    /// `Invariant` if the API would not accept the shortened request; `Refused` if an edit would
+    /// change anything but new messages; the errors of reading the request.
     pub(crate) fn decide(
         &self,
         memo: &Memo,
@@ -108,8 +112,8 @@ impl NewMessages<'_> {
         format!(r#"{{"{}":["#, self.api.list)
     }
 
-    /// Decides that results which the memo knows, by the id of their call and their text, are sent
-    /// as before. Such results are in new messages if the agent has changed something before them.
+    /// Decides that results which the memo has by the id of their call and their text are sent as
+    /// before. Such results are in new messages if the agent has changed something before them.
     fn repeat_results(
         &self,
         transcript: &Transcript,
@@ -259,7 +263,8 @@ fn outputs(transcript: &Transcript) -> impl Iterator<Item = &Output> {
     })
 }
 
-/// Whether an item holds a result that the memo knows. Such a result is sent as it was before.
+/// Whether an item holds a result for which the memo has a shortened text. It is sent as it was
+/// before.
 fn is_known(transcript: &Transcript, source: &dyn Source, item: usize, memo: &Memo) -> bool {
     let blocks = transcript.items[item].entry().into_iter().flat_map(|entry| &entry.blocks);
     blocks.into_iter().any(|block| match block {

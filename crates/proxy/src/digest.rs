@@ -24,7 +24,7 @@ use crate::splice::{spliced, splices, text};
 impl Cuttable<'_> {
     /// Plans a cut that sends a digest in place of the old messages, if that is worth its price. No
     /// cut is possible if the recipe makes no digest, if no message can be replaced, or if the
-    /// texts that set rules are longer than the target.
+    /// texts that set rules for the agent, which every digest contains, are longer than the target.
     ///
     /// The digest is made from the request as it came, in which no result is shortened and no
     /// message is dropped. The earlier decisions stay for all messages that the digest does not
@@ -51,8 +51,7 @@ impl Cuttable<'_> {
         let digest = match RequestDigest::new(request, &request_rule, &mut index, counter) {
             Ok(Some(digest)) if !digest.messages.is_empty() => digest,
             Ok(_) => return Ok(PlannedCut::IsNotPossible),
-            // The texts that set rules, which every digest contains, are longer than the target by
-            // themselves.
+            // The texts that set rules for the agent are longer than the target by themselves.
             Err(err) if err.kind() == ErrorKind::Refused => return Ok(PlannedCut::IsNotPossible),
             Err(err) => return Err(err),
         };
@@ -183,9 +182,9 @@ struct Original {
     /// For each item, the index in the list of the message that holds it; `None` for an item
     /// outside of the list.
     message_of: Vec<Option<usize>>,
-    /// The tokens of each block of each item, by which the next digest chooses. A shortened block
-    /// has the tokens of its shortened form. A block that an earlier digest replaces counts as
-    /// whole.
+    /// The tokens of each block of each item, by which the next digest chooses what it replaces. A
+    /// shortened block has the tokens of its shortened form. A block that an earlier digest
+    /// replaces counts as whole.
     sent: Vec<Vec<Tokens>>,
     /// The tokens that would be sent for each item without the next digest. For the messages that
     /// an earlier digest replaces, the first item has the tokens of that digest, and the others

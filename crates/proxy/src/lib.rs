@@ -26,8 +26,8 @@
 //!
 //! # Absent
 //!
-//! Interception of TLS: agents are given a base URL. The address of an agent's service and how it
-//! is set, which are in `epitome-agents`.
+//! - Interception of TLS: agents are given a base URL.
+//! - The address of an agent's service, and how it is set: `epitome-agents`.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 

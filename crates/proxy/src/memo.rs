@@ -175,8 +175,8 @@ impl Memo {
         self.results.get(&key)
     }
 
-    /// Reads from disk what other proxies have decided since the memo was read. So an agent that
-    /// uses two proxies by turns has the same bytes sent by both.
+    /// Reads from disk what other proxies have decided since the memo was read. So two proxies that
+    /// an agent uses by turns send the same bytes.
     ///
     /// # Errors
     ///

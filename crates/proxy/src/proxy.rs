@@ -335,7 +335,7 @@ impl Proxy {
         };
         self.report(api, failure.clone());
         let bytes = original.len() as u64;
-        // The model is read even so, because a budget needs its price.
+        // The model is also read after an error, because a budget needs its price.
         let model = Messages::find(&original, api.list).and_then(|messages| messages.model);
         let effect = Effect { bytes, model, failure: Some(failure), ..Effect::default() };
         (original, Rewritten { effect, ..Rewritten::default() })

@@ -70,7 +70,7 @@ pub(crate) struct NextCut {
 }
 
 impl Rewriter {
-    /// Without a folder, decisions are only kept in memory.
+    /// A rewriter whose memos are in `folder`. Without a folder, decisions are only kept in memory.
     pub(crate) fn new(
         folder: Option<PathBuf>,
         recipe: Recipe,
@@ -202,10 +202,10 @@ impl Rewriter {
 
     /// Makes a cut, if one is due, and keeps its decisions.
     ///
-    /// To plan a cut takes longer than all else. So it is planned after a request has left, for the
-    /// next one: see [`prepare`](Rewriter::prepare). It is planned here for the first request of a
-    /// conversation or a branch of it that this proxy sees, if the provider's cache is cold, and if
-    /// the model's window is nearly full.
+    /// Planning a cut takes longer than all other steps. So a cut is planned after a request was
+    /// sent, for the next request: see [`prepare`](Rewriter::prepare). It is planned here in three
+    /// cases only: for the first request of a conversation, or of a branch of it, that this proxy
+    /// sees; if the provider's cache is cold; and if the model's window is nearly full.
     fn cut(
         &self,
         request: &Request<'_>,
@@ -228,8 +228,8 @@ impl Rewriter {
             None => {
                 let Some(&last) = chains.last() else { return Ok(None) };
                 let cut = cuttable.cut(&self.recipe, &self.counter);
-                // Whatever the result is, even an error, no cut is planned again soon, because
-                // planning takes long.
+                // Whatever the result is, even an error, no cut is planned again soon: planning
+                // takes long.
                 memo.no_cut_below(last, body.len());
                 match cut? {
                     Some(cut) => (last, cut),
@@ -281,7 +281,8 @@ impl Rewriter {
         let Some(target) = target.filter(|_| self.recipe.live.priced).map(Tokens) else {
             return false;
         };
-        // All that is left may have to be written to the cache again.
+        // After the compaction, the conversation has about `target` tokens, and all of them may
+        // have to be written to the cache again.
         let saved = tokens - target;
         saved.0 * 4 >= target.0 && cuttable.is_worth(tokens, saved, target)
     }
@@ -341,7 +342,7 @@ impl Rewriter {
         let memo = locked(&conversation);
         let decisions = memo.look_up(&chains);
         let cuts = memo.cut_count();
-        // Other requests of the conversation may be sent meanwhile.
+        // The memo is unlocked, so that other requests of the conversation can be sent meanwhile.
         drop(memo);
         if decisions.len() < chains.len() {
             return Ok(());
@@ -355,7 +356,8 @@ impl Rewriter {
             memo.prepared = cut?.map(|cut| PreparedCut { last, cut, cuts });
             return Ok(());
         }
-        // Also after an error, because another attempt would fail in the same way.
+        // No cut is tried again soon, also after an error: another attempt would fail in the same
+        // way.
         memo.no_cut_below(last, body.len());
         cut.map(drop)
     }

@@ -1,6 +1,6 @@
-//! Properties that hold for all conversations. They are tested with generated conversations that
-//! are sent as agents send them: growing, rewound, edited, two at a time, and through proxies that
-//! end and begin again.
+//! Tests of properties that hold for all conversations. The conversations are generated, and sent
+//! as agents send them: they grow, go back to an earlier message, have old results changed, run two
+//! at a time, and their proxy is restarted.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use crate::block::span_of;
 use crate::body::{Messages, sole_text};
 use crate::rewrite::Rewriter;
 
-/// The four API formats, by the names of the generator and of the API.
+/// The four API formats: the name for the generator, and the name of the API.
 const FORMATS: [(&str, &str); 4] = [
     ("anthropic", "anthropic"),
     ("openai-chat", "openai-chat"),
@@ -34,10 +34,10 @@ const FORMATS: [(&str, &str); 4] = [
     ("gemini-request", "gemini-api"),
 ];
 
-/// Cases of each API and kind of recipe.
+/// The number of cases for each API and kind of recipe.
 const CASES: u32 = 40;
 
-/// A token for every two bytes: the generated results are short.
+/// Counts one token for every two bytes, because the generated results are short.
 struct Halves;
 
 impl Counter for Halves {
@@ -60,7 +60,7 @@ enum Cuts {
     Full,
 }
 
-/// Windows that the generated conversations fill.
+/// Models with windows so small that the generated conversations fill them.
 const SMALL_WINDOWS: &str = r#"
     [[model]]
     provider = "anthropic"
@@ -153,7 +153,8 @@ impl Talk {
         open == 0
     }
 
-    /// The same conversation with other ids of calls: those of two conversations differ.
+    /// The same conversation with other ids of its calls, because two conversations have different
+    /// ids.
     fn with_other_ids(&self) -> Talk {
         let other = |message: &Vec<u8>| {
             let text = String::from_utf8(message.clone()).expect("text");
@@ -176,7 +177,7 @@ impl Talk {
 enum Step {
     /// It adds messages until every call has its result, this many times.
     Grow(usize),
-    /// It goes back to an earlier message, and on from there with another question.
+    /// It goes back to an earlier message, and continues from there with another question.
     Rewind(Index),
     /// It clears an old result, as agents do to make room.
     Clear(Index),
@@ -197,7 +198,7 @@ fn steps() -> impl Strategy<Value = Vec<(bool, Step)>> {
     vec((any::<bool>(), step), 4..16)
 }
 
-/// An agent: what it will send in the end, and what it sends now.
+/// An agent: the whole conversation that it sends in the end, and what it sends now.
 struct Agent {
     source: Talk,
     now: Talk,
@@ -265,7 +266,7 @@ impl Agent {
         let (start, end) = (span.start as usize, span.end as usize);
         let cleared = [&body[..start], b"\"gone\"", &body[end..]].concat();
         self.now = Talk::parse(self.now.api, &cleared);
-        // What comes later is the same.
+        // The later messages of the source stay the same.
         let rest = self.source.messages.split_off(self.at);
         self.source.messages = [self.now.messages.clone(), rest].concat();
         self.at = self.now.messages.len();
@@ -280,7 +281,7 @@ fn outputs(transcript: &Transcript) -> impl Iterator<Item = &Output> {
     })
 }
 
-/// What was sent for a request.
+/// The body of a request as the agent made it, and as it was sent.
 struct Sent {
     original: Talk,
     made: Talk,
@@ -293,7 +294,7 @@ struct World {
     rewriter: Rewriter,
     now: Instant,
     sent: Vec<Sent>,
-    /// What was sent for a result, by its id and text.
+    /// What was sent in place of each result, by its id and its text.
     results: HashMap<(String, Vec<u8>), Vec<u8>>,
     has_cut: bool,
 }
@@ -310,7 +311,7 @@ impl World {
         self.rewriter = rewriter(&self.config, self.cuts);
     }
 
-    /// Sends a request, and checks what leaves.
+    /// Sends a request, and checks the body that is sent.
     fn send(&mut self, original: &Talk) -> Talk {
         // The cache of the provider is cold from time to time.
         self.now += Duration::from_mins(self.sent.len() as u64 % 3 * 4);
@@ -342,8 +343,8 @@ impl World {
         made
     }
 
-    /// The messages that a request shares with an earlier one are sent as they were. After a cut
-    /// this holds for the longest earlier request that this one begins with.
+    /// Checks that the messages that a request shares with an earlier one are sent as they were.
+    /// After a cut this is checked for the longest earlier request that this one begins with.
     fn check_prefix(&self, original: &Talk, made: &Talk) {
         let shared = |sent: &Sent| {
             let pairs = sent.original.messages.iter().zip(&original.messages);
@@ -361,7 +362,7 @@ impl World {
         assert!(made.messages.starts_with(&longest.made.messages), "a known request");
     }
 
-    /// A result is sent as it was before, wherever it is.
+    /// Checks that a result is sent as it was sent before, in whatever message it is.
     fn check_results(&mut self, original: &Talk, made: &Talk) {
         // The generated requests to Gemini state no ids.
         if original.api.list == "contents" {
@@ -373,7 +374,7 @@ impl World {
         }
     }
 
-    /// What is no longer sent can be shown by its reference.
+    /// Checks that each text which is no longer sent can be shown by its reference.
     fn check_shown(&self, original: &Talk, made: &Talk) {
         for (_, before, after) in results(original, made) {
             let text = |json: &[u8]| {
@@ -402,7 +403,7 @@ impl World {
     }
 }
 
-/// The results of a request: the id, and the JSON before and after.
+/// The results of a request: the id, and the JSON before and after rewriting.
 fn results(original: &Talk, made: &Talk) -> Vec<(String, Vec<u8>, Vec<u8>)> {
     let (before, after) = (original.transcript(), made.transcript());
     let pairs = outputs(&before.0).zip(outputs(&after.0));
@@ -414,8 +415,8 @@ fn results(original: &Talk, made: &Talk) -> Vec<(String, Vec<u8>, Vec<u8>)> {
         .collect()
 }
 
-/// Everything but results is byte for byte what came; after a cut, everything but results,
-/// arguments and pictures.
+/// Checks that everything except results is sent byte for byte as it came; after a cut, everything
+/// except results, arguments and pictures.
 fn check_untouched(original: &Talk, made: &Talk, has_cut: bool) {
     assert!(original.head == made.head && original.tail == made.tail, "outside of the messages");
     assert_eq!(original.messages.len(), made.messages.len());
@@ -429,8 +430,9 @@ fn check_untouched(original: &Talk, made: &Talk, has_cut: bool) {
     }
 }
 
-/// What is not in a digest is what came, in its order, but for results that were shortened; the
-/// digest is a message of the user; and the service accepts the request if it accepts the original.
+/// Checks a request with a digest. What the digest does not replace is sent as it came, in its
+/// order, except for shortened results. The digest is a message of the user. The service accepts
+/// the request if it accepts the original.
 fn check_digested(original: &Talk, made: &Talk) {
     assert!(original.head == made.head && original.tail == made.tail, "outside of the messages");
     let before = kinds(original);
@@ -452,7 +454,7 @@ fn check_digested(original: &Talk, made: &Talk) {
     assert_eq!(new_violations(before, after, original.api.format.invariants), []);
 }
 
-/// The blocks of a request, in order: whole, but for results.
+/// The blocks of a request, in order: the text of each, but only a placeholder for a result.
 fn kinds(talk: &Talk) -> Vec<(Role, String)> {
     let (transcript, body) = talk.transcript();
     let raw = |span| String::from_utf8_lossy(&body.at(span)).into_owned();
@@ -466,7 +468,7 @@ fn kinds(talk: &Talk) -> Vec<(Role, String)> {
     blocks.map(text).collect()
 }
 
-/// A body without its results that are one text.
+/// A body with a placeholder for each result that is one text.
 fn without_results(talk: &Talk) -> String {
     let (transcript, body) = talk.transcript();
     let is_text = |output: &&Output| matches!(output.parts.as_slice(), [Part::Text(_)]);
@@ -583,7 +585,8 @@ fn a_digest_because_of_a_full_window_is_a_new_beginning_that_stays() {
     assert!(digests > 20, "{digests}");
 }
 
-/// The turns of a conversation with a result that is shortened, around `%` in the result.
+/// A body in which the result of a call is `result`, with a text in place of `%` that is so long
+/// that the result is shortened.
 fn request(api: &Api, result: &str) -> String {
     let text: String = (0..200).map(|n| format!("{n} lines of a log\\n")).collect();
     let result = result.replace('%', &text);
@@ -651,7 +654,7 @@ fn hostile_bodies_pass_unchanged() {
         let at = good.find("100 lines").expect("it is there");
         bytes[at] = 0xff;
         assert!(!changes(api, &bytes), "{name}: not UTF-8");
-        // What is only large or deep is read as any other.
+        // A body that is only large or deeply nested is read like any other.
         let long = good.replace("Go.", &"x".repeat(31_000_000));
         assert!(changes(api, long.as_bytes()), "{name}: 31 MB");
         let below = good.replace("\"m\"", &deep);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// A counter of words: quick, and without a vocabulary.
+/// Counts words: this is quick, and needs no vocabulary.
 struct Words;
 
 impl Counter for Words {
@@ -21,7 +21,7 @@ impl Counter for Words {
     }
 }
 
-/// A cut that is made because of its price.
+/// A cut that is made only if it is worth its price.
 const PRICED: NextCut = NextCut { must_cut: false };
 
 fn rewriter(folder: Option<PathBuf>) -> Rewriter {
@@ -82,7 +82,8 @@ fn body(api: &'static Api, messages: &[Value]) -> Bytes {
     format!(r#"{{"model": "m","{}":{list}, "stream":true}}"#, api.list).into()
 }
 
-/// Rewrites a request, and then does what is done while it is under way.
+/// Rewrites a request, and then prepares the next cut, as the proxy does while a request is under
+/// way.
 fn rewritten(rewriter: &Rewriter, api: &'static Api, body: &Bytes) -> Rewritten {
     let rewritten = rewriter.rewrite(api, body, Instant::now()).expect("it is rewritten");
     if let Some(next) = rewritten.next_cut {
@@ -303,7 +304,7 @@ fn long(api: &str, calls: usize) -> Vec<Value> {
     messages
 }
 
-/// A recipe that tries a cut at 2,000 tokens and keeps two results.
+/// A rewriter with a recipe that tries a cut at 2,000 tokens and keeps two results.
 fn cutting(folder: Option<PathBuf>) -> Rewriter {
     let mut recipe = built_in("epitome").expect("a recipe");
     recipe.trigger.live.tokens = Some(2_000);
@@ -337,7 +338,7 @@ fn a_cut_is_made_once_when_it_is_worth_it_and_stays() {
             let count = |body: &Bytes| String::from_utf8_lossy(body).matches(kept).count();
             assert_eq!(count(&cut), count(&whole), "{name}");
         }
-        // Nothing before the end changes in later requests, and after a restart.
+        // Later requests begin with the same bytes, also after a restart.
         let mut more = messages.clone();
         more.extend(turn(name, "new", "ok"));
         let longer = sent(&rewriter, api, &more);
@@ -351,7 +352,7 @@ fn a_cut_is_made_once_when_it_is_worth_it_and_stays() {
     }
 }
 
-/// A recipe that digests from 2,000 tokens on, to 1,000.
+/// A rewriter with a recipe that digests conversations of 2,000 tokens and more down to 1,000.
 fn digesting(folder: Option<PathBuf>) -> Rewriter {
     let mut recipe = built_in("epitome").expect("a recipe");
     recipe.trigger.live.tokens = Some(2_000);
@@ -359,7 +360,7 @@ fn digesting(folder: Option<PathBuf>) -> Rewriter {
     Rewriter::new(folder, recipe, &Words, Catalogue::built_in())
 }
 
-/// The words of the messages of a body.
+/// The role and the texts of each message in a body.
 fn words(api: &'static Api, body: &[u8]) -> Vec<(Role, String)> {
     let body = body.to_vec();
     let transcript = (api.format.read)(&body, &mut ());
@@ -401,7 +402,7 @@ fn a_digest_stands_for_old_messages_and_stays() {
         assert!((900..1_050).contains(&tokens(&after)), "{name}: {}", tokens(&after));
         let saved = (rewritten.effect.saved_before + rewritten.effect.saved_now).0;
         assert!(saved.abs_diff(tokens(&before) - tokens(&after)) < 200, "{name}: {saved}");
-        // Nothing before the end changes in later requests, and after a restart.
+        // Later requests begin with the same bytes, also after a restart.
         let mut more = messages.clone();
         more.extend(turn(name, "new", "ok"));
         let longer = sent(&rewriter, api, &more);
@@ -448,7 +449,7 @@ fn a_second_digest_is_made_from_the_original_messages() {
             assert_eq!(rewritten.effect.failure, None, "{name}");
             (rewritten.effect.cut.is_some(), rewritten.body)
         });
-        // It is planned while the first request is under way, and made in the second.
+        // The cut is planned while the first request is under way, and made in the second.
         let [(false, _), (true, Some(cut))] = cuts else { panic!("{name}: {cuts:?}") };
         let after = words(api, &cut);
         let digests = after.iter().filter(|(_, text)| text.starts_with("[Digest of"));
@@ -470,7 +471,7 @@ fn a_cut_that_was_planned_before_another_one_is_not_made() {
     assert!(has_cut(30));
     assert!(!has_cut(90) && !has_cut(91), "none is planned yet");
     rewriter.prepare(api, &request(90), PRICED).expect("it is read");
-    // This plan begins before the cut and ends behind it.
+    // This plan is begun before the cut, and is complete only after it.
     let conversation = {
         let messages = Messages::find(&request(91), api.list).expect("messages");
         let chains = messages.chains(&request(91), api.name);
@@ -532,7 +533,7 @@ fn what_a_digest_stands_for_is_listed_and_shown() {
     assert!(list.contains(" #4 call of Bash make c3\n"), "{list}");
 }
 
-/// A picture is shown as one: `epitome show` writes its bytes.
+/// A removed picture keeps its media type, so that `epitome show` writes it as a picture.
 #[test]
 fn a_picture_that_a_digest_stands_for_keeps_its_media_type() {
     let home = tempfile::tempdir().expect("a folder");

@@ -80,7 +80,7 @@ mod tests {
         };
         sent.add(&chains(&[1, 2, 3]), now);
         sent.set_input(chains(&[3])[0], Tokens(30));
-        // The user goes back behind the first message.
+        // The user goes back to the first message, and continues in another way.
         assert_eq!(known(&sent, &[1, 4, 5]), None);
         sent.add(&chains(&[1, 4, 5]), now);
         assert_eq!(known(&sent, &[1, 4, 5, 6]), Some((3, None)));

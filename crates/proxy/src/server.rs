@@ -29,8 +29,8 @@ const END: Duration = Duration::from_secs(1);
 /// The pause after the system refused a connection for lack of descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The least length of a token for an address that other machines can reach, in bytes. An empty one
-/// often comes from a variable that is not set.
+/// The least length of a token for an address that other machines can reach, in bytes. An empty
+/// token often comes from a variable that is not set.
 const LEAST_TOKEN: usize = 16;
 
 /// Why a proxy cannot listen.
@@ -113,7 +113,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// When the system gives no threads, or can no longer listen.
+    /// If the system cannot start threads, or does not let the program listen on the port.
     pub fn run_until(self, end: impl Future<Output = ()>) -> io::Result<()> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let exporting = self.exporter.map(Exporter::start).transpose()?;
@@ -134,7 +134,7 @@ impl Server {
     }
 }
 
-/// Accepts connections until `end`.
+/// Accepts connections until `end` is complete.
 async fn serve(
     listener: tokio::net::TcpListener,
     proxy: Arc<Proxy>,

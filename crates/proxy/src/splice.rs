@@ -78,7 +78,7 @@ pub(crate) fn narrowed(body: &[u8], value: Range<usize>, with: String) -> (Range
     }
 }
 
-/// JSON that is going to be kept, as text.
+/// JSON as text, to be kept in a memo.
 ///
 /// # Errors
 ///

@@ -20,9 +20,9 @@
 //!
 //! Each part of a name is a keyed hash. The object of a name is small, and is created only if no
 //! object of that name exists, after the bytes are stored completely: so a pack is whole or absent,
-//! and if two writers use one name, the first one gets it. No decision depends on a listing, which
-//! may be out of date. The object itself contains the name, so there is no index that could be
-//! wrong.
+//! and if two writers use one name, the first one gets it. A listing may be out of date, so only
+//! the creation of the object decides whether a name is free. The object itself contains the name,
+//! so there is no index that could be wrong.
 //!
 //! # Absent
 //!

@@ -1,4 +1,4 @@
-//! Reads ranges of a pack that is stored elsewhere: [`RemotePack`].
+//! Reads ranges of a pack in a remote archive: [`RemotePack`].
 
 use std::borrow::Cow;
 use std::io::{self, Read, Seek, SeekFrom};

@@ -71,13 +71,14 @@ impl ObjectPackStore {
         })
     }
 
-    /// The public part of the key of the packs at an address; `None` if nothing was stored there
-    /// yet.
+    /// The public part of the key of the packs at an address; `None` if nothing was stored at the
+    /// address yet.
     ///
     /// # Errors
     ///
     /// `Settings` if the address or an option is invalid; the errors of a request; `Refused` if
-    /// something else is stored there; `NewerFormat` if a newer version of epitome wrote it.
+    /// something else is stored at the address; `NewerFormat` if a newer version of epitome wrote
+    /// it.
     pub fn recipient(
         address: &Address,
         options: &[(String, String)],
@@ -173,8 +174,8 @@ impl ObjectPackStore {
         }
     }
 
-    /// Deletes a name and the bytes of its pack. Returns whether there was one. If it is killed in
-    /// between, bytes without a name stay until they are [swept](PackStore::sweep).
+    /// Deletes a name and the bytes of its pack. Returns whether the name existed. If the process
+    /// is killed in between, bytes without a name stay until they are [swept](PackStore::sweep).
     pub(crate) fn remove(&self, name: &str) -> Result<bool> {
         let Some((head, _)) = self.head(name)? else { return Ok(false) };
         self.delete(name)?;
@@ -193,11 +194,11 @@ impl ObjectPackStore {
     }
 
     /// Deletes the packs in a [hidden folder](crate::hidden_folder) that have one of these hashes,
-    /// or all. Returns how many there were.
+    /// or all packs in it if `hashes` is `None`. Returns how many were deleted.
     ///
     /// # Errors
     ///
-    /// The errors of requests; the packs that were not deleted are still there.
+    /// The errors of requests. Packs that were not deleted before the error are still stored.
     pub fn forget(&self, folder: &str, hashes: Option<&BTreeSet<String>>) -> Result<u64> {
         let location = self.location("");
         let mut prefix = self.connection.prefix.clone();
@@ -350,7 +351,7 @@ impl PackStore for ObjectPackStore {
         let renamed = Head { name: to.to_owned(), ..head };
         match self.create(&renamed)? {
             Created::Yes => {}
-            // An earlier attempt did not come to the deletion of the old name.
+            // An earlier attempt was interrupted before it deleted the old name.
             Created::Taken(there) if there == renamed => {}
             Created::Taken(_) => return Ok(false),
         }

@@ -28,7 +28,7 @@ pub struct PushReport {
     pub pushed: u64,
     /// The length of the packs that were copied.
     pub bytes: Bytes,
-    /// Number of packs that were there already.
+    /// Number of packs that the remote archive had already.
     pub known: u64,
 }
 
@@ -37,7 +37,8 @@ pub struct PushReport {
 pub struct PullReport {
     /// What became of the packs that were copied.
     pub packs: ImportReport,
-    /// Number of packs that were removed here on purpose, and were therefore not copied.
+    /// Number of packs that were not copied, because they were removed from the local archive on
+    /// purpose.
     pub removed: u64,
     /// The errors of names that cannot be read.
     pub unread: Vec<Error>,
@@ -86,8 +87,9 @@ struct LocalPack {
     number: u64,
 }
 
-/// Which packs were copied already: a file with a name and a length in each line. It only saves
-/// requests: [`push`] writes it again from what the remote archive has.
+/// A file that records which packs were copied, one in each line. For [`push`], a line has a name
+/// and a length, and only saves requests: `push` writes the file again from what the remote archive
+/// has. For the vault, a line has a name in the remote archive.
 #[derive(Clone, Debug)]
 pub struct PushRecord {
     path: PathBuf,
@@ -133,15 +135,15 @@ impl PushRecord {
         added.map_err(|err| Error::writing(err, "the record of pushed packs", &self.path))
     }
 
-    /// Removes a line. If that cannot be written to disk, it is there again later.
+    /// Removes a line. If the file cannot be written, the next process that opens the record has
+    /// the line again.
     pub fn remove(&mut self, line: &str) {
         let mut lines = self.lines.clone();
         lines.remove(line);
         self.write(lines);
     }
 
-    /// Replaces the lines. If they cannot be written to disk, the next call only makes more
-    /// requests.
+    /// Replaces the lines. If they cannot be written to disk, later calls only make more requests.
     pub(crate) fn write(&mut self, lines: BTreeSet<String>) {
         self.lines = lines;
         let text: String = self.lines.iter().map(|line| format!("{line}\n")).collect();
@@ -345,7 +347,7 @@ pub fn pull(
     Ok(pull.report)
 }
 
-/// Whether packs are copied that were removed here on purpose.
+/// Whether packs that were removed from the local archive on purpose are copied again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Removed {
     Copy,

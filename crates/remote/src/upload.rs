@@ -1,4 +1,4 @@
-//! Encrypts a pack and stores its bytes: [`upload`].
+//! Encrypts a pack and stores its bytes: [`Uploader`].
 
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -134,7 +134,7 @@ impl Parts<'_> {
         Ok(())
     }
 
-    /// Sends what is left, and completes the object.
+    /// Sends the remaining bytes, and completes the object.
     fn send_rest(&mut self, pending: &Pending) -> Result<(), NotUploaded> {
         self.send_full(pending)?;
         let rest = std::mem::take(&mut *pending.bytes());

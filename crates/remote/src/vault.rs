@@ -1,8 +1,8 @@
 //! Copies the packs of the vault to a remote archive and back: [`push_vault`] and [`pull_vault`].
 //!
 //! A machine pushes only its own packs, under `vault/<machine>/<number>-<hash>.pack`, so machines
-//! never overwrite each other. A pack there is deleted only by the home that has pushed it, and
-//! only after a pack that replaces it was pushed. What is pulled is added by
+//! never overwrite each other. A pack in the remote archive is deleted only by the home that has
+//! pushed it, and only after a pack that replaces it was pushed. What is pulled is added by
 //! [`Vault::receive`](epitome_store::vault::Vault::receive).
 
 use std::collections::BTreeSet;
@@ -25,15 +25,15 @@ const AREA: &str = "vault";
 pub struct VaultPushReport {
     /// Number of packs that were copied.
     pub pushed: u64,
-    /// Their length.
+    /// Total length of the packs that were copied.
     pub bytes: Bytes,
-    /// Number of packs that were there already.
+    /// Number of packs that the remote archive had already.
     pub known: u64,
-    /// Number of packs that were deleted there, because others have what they had, or because it
-    /// was removed here on purpose.
+    /// Number of packs that were deleted from the remote archive: other packs have their content,
+    /// or it was removed from the vault on purpose.
     pub deleted: u64,
-    /// The errors of packs that are not what was pushed before: they are damaged here, and whole
-    /// there.
+    /// The errors of local packs that differ from what was pushed before under their number: they
+    /// are damaged. The remote archive still has the undamaged packs.
     pub damaged: Vec<Error>,
 }
 
@@ -47,22 +47,22 @@ pub struct PulledPacks {
     pub receipt: PullReceipt,
 }
 
-/// Which packs were pulled.
+/// Records which packs were pulled, for the next pull.
 pub struct PullReceipt {
     record: PushRecord,
     names: BTreeSet<String>,
 }
 
 impl PullReceipt {
-    /// Notes that the vault has what is in the packs: they are not pulled again.
+    /// Records that the vault has the content of the packs, so that they are not pulled again.
     pub fn note(mut self) {
         self.record.write(self.names);
     }
 }
 
-/// Copies the packs of this machine that the remote archive does not have, and deletes those there
-/// that were replaced here. `record` lists what this home has pushed. If it fails, what was copied
-/// stays, and the next call continues.
+/// Copies the packs of this machine that the remote archive does not have, and deletes those packs
+/// from it that were replaced in the vault. `record` lists what this home has pushed. If a call
+/// fails, what was copied stays, and the next call continues.
 ///
 /// # Errors
 ///
@@ -98,7 +98,8 @@ pub fn push_vault(
             continue;
         }
         let text = name.text();
-        // Noted first: what this home has pushed is certainly in the record, and can be deleted.
+        // The name is recorded before the pack is copied: so the record has all that this home
+        // pushed, and may delete later.
         record.add(&text)?;
         if there.contains(&text) {
             report.known += 1;
@@ -128,8 +129,8 @@ pub fn push_vault(
     Ok(report)
 }
 
-/// Copies the packs of other machines that were not pulled before, and those of this one that it
-/// has lost, and proves each by its hash. `record` lists what was pulled.
+/// Copies the packs of other machines that were not pulled before, and the packs of this machine
+/// that its vault has lost, and proves each by its hash. `record` lists what was pulled.
 ///
 /// # Errors
 ///
@@ -148,7 +149,7 @@ pub fn pull_vault(
         let here = vault.pack_numbers(&name.folder);
         let is_wanted = match name.folder == vault.machine() {
             true => !here.contains(&name.number) && !vault.is_replaced(&name.folder, name.number),
-            // If its folder is gone here, the record is of no use.
+            // If the vault has no packs of that machine any more, all are pulled again.
             false => here.is_empty() || !record.has(&text),
         };
         if is_wanted {

@@ -126,8 +126,8 @@ impl Index {
         let connection = Connection::open_with_flags(self.folder.join(DATABASE), flags)?;
         connection.busy_timeout(BUSY)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-        // A damaged file may contain anything. Temporary data stays in memory, and so do 8 MB of
-        // the index.
+        // A damaged file may contain anything, so SQLite does not trust its schema, and checks its
+        // pages. Temporary data stays in memory, and so do 8 MB of the index.
         connection.execute_batch(
             "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;
              PRAGMA temp_store = MEMORY; PRAGMA synchronous = NORMAL;

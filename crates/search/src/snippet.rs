@@ -117,8 +117,8 @@ fn begin(text: &str, at: usize) -> usize {
     if from == 0 {
         return 0;
     }
-    // If no word starts in the first half of the bytes before the match, the snippet begins in a
-    // word.
+    // If no word starts in the first half of the bytes before the match, the snippet begins inside
+    // of a word.
     let words = text[from..at].char_indices().take_while(|(at, _)| *at < BEFORE / 2);
     let space = words.skip_while(|(_, c)| !c.is_whitespace()).find(|(_, c)| !c.is_whitespace());
     space.map_or(from, |(space, _)| from + space)
