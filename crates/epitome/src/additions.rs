@@ -1,8 +1,9 @@
 //! Adds an MCP server, a status line or a command to agents' settings, and removes it.
 //!
 //! A change is planned as an [`Add`] or a [`Remove`], which can be shown to the user, and is then
-//! carried out. The rest of an agent's settings stays as it is, to the byte. What was inserted is
-//! recorded, and nothing else is ever removed. Hooks are installed by [`hooks`](crate::hooks).
+//! carried out. The rest of an agent's settings stays as it is, to the byte. What is inserted is
+//! recorded, and a removal takes out only what is recorded. Hooks are installed by
+//! [`hooks`](crate::hooks).
 
 mod member;
 mod record;
@@ -56,8 +57,8 @@ impl AdditionKind {
         }
     }
 
-    /// The subcommand of epitome that the agent runs. `None` for [`AdditionKind::Command`], whose
-    /// text calls several.
+    /// The subcommand of epitome that the agent runs. `None` for [`AdditionKind::Command`]: this is
+    /// a text, which calls several subcommands.
     fn command(self) -> Option<&'static str> {
         match self {
             AdditionKind::Mcp => Some("mcp"),
@@ -144,10 +145,11 @@ impl Add {
     ///
     /// # Errors
     ///
-    /// `Refused` if the agent is unknown or has no place for an addition of this kind; `Exists` if
-    /// its settings already have one that epitome did not add or that the user changed since;
-    /// `Unreadable` if the settings or epitome's record cannot be parsed; `NewerFormat` if a newer
-    /// epitome wrote the record.
+    /// `Refused` if the agent is unknown or has no setting for an addition of this kind; `Exists`
+    /// if its settings already have such an addition, and epitome did not make it or the user
+    /// changed it since; `Unreadable` if the settings or epitome's record cannot be parsed;
+    /// `NewerFormat` if a newer epitome wrote the record; the errors of reading the record or the
+    /// settings.
     pub fn plan(config: &Config, agent: &str, kind: AdditionKind, program: &Path) -> Result<Add> {
         let Some(AdditionTarget { addition, settings }) = kind.target(agent) else {
             let what = format!("no {} can be added to the settings of {agent}", kind.name());
@@ -200,8 +202,9 @@ impl Add {
     ///
     /// # Errors
     ///
-    /// `Changed` if the settings changed since the plan; `Unreadable` or `NewerFormat` from the
-    /// record; `Disk`, `NoPermission`. The agent's settings are unchanged then.
+    /// `Changed` if the settings changed since the plan; `Unreadable` if epitome's record cannot be
+    /// parsed; `NewerFormat` if a newer epitome wrote it; `Disk` or `NoPermission` if the record or
+    /// the settings cannot be read or written. The agent's settings are unchanged then.
     pub fn carry_out(self, config: &Config) -> Result<()> {
         let _lock = lock(config)?;
         let before = Record::load(config)?;
@@ -224,8 +227,8 @@ impl Add {
 impl Remove {
     /// Plans to remove what was added to the settings of one agent (`None`: of all agents), of one
     /// kind (`None`: of all kinds). The latest addition is planned first: if the additions are
-    /// removed in this order, the settings become what they were before. Each removal changes its
-    /// file, so plan again before the next removal from the same file.
+    /// removed in this order, the settings become what they were before them. Each removal changes
+    /// its file, so plan again before the next removal from the same file.
     ///
     /// # Errors
     ///
@@ -248,12 +251,14 @@ impl Remove {
         removed.collect()
     }
 
-    /// Writes the settings and the record. Does nothing if the addition is not recorded any more.
+    /// Removes the addition from the settings, if that is possible exactly, and from the record.
+    /// Does nothing if the record does not contain the addition any more.
     ///
     /// # Errors
     ///
-    /// `Changed` if the settings changed since the plan; `Unreadable` or `NewerFormat` from the
-    /// record; `Disk`, `NoPermission`.
+    /// `Changed` if the settings changed since the plan; `Unreadable` if epitome's record cannot be
+    /// parsed; `NewerFormat` if a newer epitome wrote it; `Disk` or `NoPermission` if the record or
+    /// the settings cannot be read or written.
     pub fn carry_out(&self, config: &Config) -> Result<()> {
         let _lock = lock(config)?;
         let mut record = Record::load(config)?;
@@ -299,8 +304,8 @@ fn own_file(before: Option<&str>, text: String) -> Result<(String, usize)> {
 }
 
 /// The change that removes an addition. [`FileChange::Kept`] if the addition cannot be removed
-/// exactly, for example because the user changed it; [`FileChange::Nothing`] if it is not there any
-/// more, if the file is missing, or if JSON settings cannot be parsed.
+/// exactly, for example because the user changed it. [`FileChange::Nothing`] if the settings do not
+/// contain the addition any more, if their file is missing, or if JSON settings cannot be parsed.
 fn back(added: &Added) -> Result<FileChange> {
     let file = added.file.clone();
     let Some(now) = read(&file)? else { return Ok(FileChange::Nothing { file }) };

@@ -1,5 +1,5 @@
-//! Shows where the tokens of a context and the bytes of a file go: by kind of block, by tool, and
-//! the largest blocks.
+//! Measures where the tokens of a context and the bytes of a file go: by kind of block, by tool,
+//! and in the largest blocks.
 
 use std::collections::BTreeMap;
 

@@ -94,7 +94,7 @@ pub(crate) fn fitted(
 }
 
 /// The calibration from the requests in the first `len` bytes of the uncompacted session. `None` if
-/// the archive cannot restore that session exactly.
+/// the archive cannot restore that session exactly, or if there are too few requests.
 fn calibration_before<S: Source>(
     session: &Loaded<S>,
     len: u64,

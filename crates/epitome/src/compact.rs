@@ -76,8 +76,7 @@ pub fn apply_to(
 }
 
 /// The spans of the session that are no longer sent after the compaction, each with a description.
-/// The description neither names the pass that removes the span nor refers to a file with the same
-/// text.
+/// The fields `pass` and `reference` of the descriptions are empty.
 pub fn removed_pieces<S: Source>(
     planned: &PreparedCompaction<'_, S>,
     counter: &dyn Counter,
@@ -88,8 +87,8 @@ pub fn removed_pieces<S: Source>(
     pieces.map(|(span, at)| (*span, describe(&view, *at, *span))).collect()
 }
 
-/// Writes the removed bytes to the archive and proves that they can be restored. If a read of the
-/// session failed, that error is returned.
+/// Writes the removed bytes to the archive and proves that they can be restored. If the session
+/// cannot be read, the error of that read is returned, not an error that follows from it.
 pub(crate) fn archive_generation<S: Source>(
     planned: &PreparedCompaction<'_, S>,
     path: &Path,
@@ -103,8 +102,8 @@ pub(crate) fn archive_generation<S: Source>(
 }
 
 /// Like [`archive_generation`], for a session that is not a file on this machine. This function
-/// does not look for files that contain the text of a removed piece, so that every machine makes
-/// the same pack.
+/// does not look for files that contain a removed text, because they differ from machine to
+/// machine, and every machine must make the same pack.
 pub(crate) fn archive_elsewhere<S: Source>(
     planned: &PreparedCompaction<'_, S>,
     path: &Path,
@@ -117,8 +116,8 @@ pub(crate) fn archive_elsewhere<S: Source>(
     if_read(&planned.session.source, done)
 }
 
-/// Like [`archive_generation`], but after a failed read of the session another error may be
-/// returned, which is only a consequence of the failed read.
+/// Like [`archive_generation`], but if the session cannot be read, the returned error may be one
+/// that only follows from the failed read.
 fn archive_and_prove<S: Source>(
     planned: &PreparedCompaction<'_, S>,
     path: &Path,
@@ -175,9 +174,9 @@ fn draft<S>(
     }
 }
 
-/// Calls `put` with the span of each piece of the session that the pack must contain, and with a
-/// function that describes the piece. The pieces are the bytes that are no longer sent, and the
-/// bytes that records and marks of the agent's own format replace.
+/// Calls `put` for each range of bytes that the pack must contain, with its span and a function
+/// that describes it. These are the bytes that are no longer sent, and the bytes that new records
+/// and marks of the agent's own format replace.
 fn put_all<S: Source>(
     planned: &PreparedCompaction<'_, S>,
     counter: &dyn Counter,
@@ -285,7 +284,7 @@ fn prove(spliced: &Spliced<'_>, generation: &Generation, blobs: &dyn Blobs) -> R
     Err(Error::new(ErrorKind::Broken, what))
 }
 
-/// Finds files that contain the same text as a removed piece, on disk or in the project's
+/// Finds files that contain the same text as removed bytes, on disk or in the project's git
 /// repository.
 struct References {
     cwd: Option<PathBuf>,

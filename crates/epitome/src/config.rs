@@ -93,7 +93,8 @@ fn variables(prefix: &str) -> BTreeMap<String, String> {
 }
 
 impl Config {
-    /// Reads the environment, and the user's names from git's settings and `/etc/hostname`.
+    /// Reads the environment. The names of the user and the host also come from git's settings and
+    /// `/etc/hostname`.
     ///
     /// # Errors
     ///
@@ -241,7 +242,8 @@ impl Config {
     /// Removes the API keys of providers from the environment of this program, by starting the
     /// program again without them. After that, other programs can find the keys neither in the
     /// environment that they inherit nor in `/proc`. Call this before anything else. It returns
-    /// `Ok` only if there are no keys to remove, or if the system is not Unix.
+    /// `Ok` only if there are no keys to remove, or if the system is not Unix: otherwise the
+    /// program that was started again replaces this one.
     ///
     /// # Errors
     ///

@@ -155,8 +155,8 @@ pub struct CostFilter<'a> {
 }
 
 /// Sums what the sessions of this machine cost. `takes` returns whether the sessions of a project
-/// are included; a project is the folder in which a session was run, `None` if it is unknown.
-/// Session files are read on all cores, unless they were read before and did not change.
+/// are included; a project is the folder in which a session was run, `None` if it is unknown. A
+/// session file that did not change since an earlier report is not read again.
 ///
 /// # Errors
 ///

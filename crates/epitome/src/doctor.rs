@@ -18,7 +18,7 @@ use crate::{hooks, keep, regular, service};
 
 /// How long a program may take to print its version.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The maximum number of bytes that are read of what a program prints.
+/// The maximum number of bytes of a program's output that are read.
 const PRINTED: u64 = 4 << 10;
 /// A finding is urgent if a session is deleted within this many days.
 const SOON: u64 = 7;
@@ -92,15 +92,15 @@ pub struct OverridingSetting {
     pub file: PathBuf,
 }
 
-/// Something that epitome installed in an agent's settings.
+/// Something that epitome installed: in an agent's settings, or as a service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InstalledState {
     /// `hook`, `mcp`, `status-line`, `command` or `service`.
     pub what: &'static str,
-    /// The file of the agent's settings.
+    /// The file that has it: the agent's settings, or the file of the command or of the service.
     #[serde(serialize_with = "epitome_model::lossy_path")]
     pub file: PathBuf,
-    /// Whether what was installed is still there, unchanged.
+    /// Whether the file still has it as it was installed.
     pub is_there: bool,
 }
 
@@ -157,7 +157,8 @@ impl Checkup {
 ///
 /// # Errors
 ///
-/// The errors of reading agents' settings and the records of what was installed in them.
+/// The errors of reading the agents' settings, the records of what epitome installed, the file of
+/// the service, and the vault.
 pub fn checkup(config: &Config) -> Result<Checkup> {
     checkup_with(config, version)
 }

@@ -1,4 +1,4 @@
-//! Has the configured model write summaries of stored sessions.
+//! Asks the configured model for summaries of stored sessions.
 
 mod model_choice;
 
@@ -130,7 +130,7 @@ impl SummaryJob {
         }
     }
 
-    /// Has `model` write the summary.
+    /// Asks `model` the questions until the summary is written.
     ///
     /// # Errors
     ///

@@ -4,7 +4,8 @@
 //! [`ForgetText`] masks a text in the versions of the [vault](crate::keep), and removes it from the
 //! archive of compactions, from caches and from logs; on request also from the sessions of agents.
 //! [`ForgetSession`] removes what is stored of a session; the session itself stays where its agent
-//! keeps it. Afterwards everything below the home of epitome is read again.
+//! keeps it. Afterwards both read everything below the home of epitome again, to prove that nothing
+//! is left.
 //!
 //! ```
 //! use epitome::forget::{ForgetText, PlaceKind};
@@ -42,8 +43,8 @@ use crate::archive::{Hash, SessionKey};
 pub use session::{ForgetSession, SessionChoice};
 pub use text::ForgetText;
 
-/// The places that have something which is to be forgotten, and what is done at each. Its serde
-/// form is the JSON of `epitome forget --json` (`docs/json.md`), to which members are only added.
+/// The places that contain what is to be forgotten, and what is done at each. Its serde form is the
+/// JSON of `epitome forget --json` (`docs/json.md`), to which members are only added.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ForgetReport {
     /// The places, in the order of their kinds.
@@ -53,29 +54,29 @@ pub struct ForgetReport {
     pub proof: Option<Proof>,
     /// Whether this is only what would be done.
     pub dry_run: bool,
-    /// Packs of the archive that go, of which there may be copies elsewhere.
+    /// Packs of the archive that are deleted or changed, and may have copies in object storage.
     #[serde(skip)]
     pub copies: Vec<ForgottenCopy>,
 }
 
-/// A pack of the archive of compactions, or all of a session, of which there may be copies in
+/// One pack of the archive of compactions, or all packs of a session, which may have copies in
 /// object storage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForgottenCopy {
-    /// The session that it is of.
+    /// The session to which the packs belong.
     pub session: SessionKey,
     /// The hash of the pack; `None` for all packs of the session.
     pub blake3: Option<Hash>,
 }
 
-/// A place that has something which is to be forgotten.
+/// A place that contains what is to be forgotten.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ForgetPlace {
     /// What kind of a place it is.
     pub kind: PlaceKind,
     /// The name of the place: a path, or an agent and a session.
     pub name: String,
-    /// The number of versions, pieces, packs, files or occurrences: see the kind.
+    /// How much there is at the place. The kind says what is counted.
     pub count: u64,
     /// What is done at the place.
     pub action: ForgetAction,
@@ -88,16 +89,18 @@ pub struct ForgetPlace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PlaceKind {
-    /// A kept file in the vault; versions are counted.
+    /// A file in the vault. `count` is the number of its versions that are masked or deleted.
     Vault,
-    /// A session in the archive of compactions. If a text is forgotten, pieces of removed bytes are
-    /// counted; if a session is forgotten, packs.
+    /// The packs of a session in the archive of compactions. If a session is forgotten, `count` is
+    /// the number of its packs. If a text is forgotten, each pack with the text is a place of its
+    /// own, and `count` is the number of archived texts in it that contain the text.
     Archive,
-    /// A cache, which is computed again; files are counted.
+    /// A cache, which epitome computes again when it needs it. `count` is 1.
     Cache,
-    /// Another file below the home of epitome; occurrences are counted.
+    /// Another file below the home of epitome. If a text is forgotten, `count` is how often the
+    /// file contains it; if a session is forgotten, `count` is 1.
     File,
-    /// A file of a session, where its agent keeps it; occurrences are counted.
+    /// A file of a session, where its agent keeps it. `count` is as for [`PlaceKind::File`].
     Session,
 }
 
@@ -118,7 +121,7 @@ pub enum ForgetAction {
 pub struct Proof {
     /// The number of files.
     pub files: u64,
-    /// How many bytes were searched: files as they are, and what is compressed in them.
+    /// How many bytes were searched: the bytes of the files, and the decompressed content of packs.
     pub bytes: Bytes,
 }
 

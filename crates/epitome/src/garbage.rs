@@ -54,7 +54,8 @@ const MOST_WORK: u64 = 1 << 36;
 ///
 /// # Errors
 ///
-/// `Archive`, `NoPermission` or `Disk` if the archive cannot be listed or a pack cannot be moved.
+/// `Archive`, `NoPermission` or `Disk` if the archive or the vault cannot be listed, or if a pack
+/// cannot be moved.
 pub fn collect_garbage(config: &Config, grace: SignedDuration, mode: GcMode) -> Result<GcReport> {
     let archive = config.archive();
     let census = Census::take(&config.agents, &archive.sessions()?);

@@ -1,8 +1,9 @@
 //! Installs and removes session-end hooks in agents' settings. A hook calls epitome when a session
 //! ends, so that its transcript is kept.
+//!
 //! A change is planned as an [`Install`] or an [`Uninstall`], which can be shown to the user, and
 //! is then carried out. All other bytes of an agent's settings stay unchanged. The inserted text is
-//! recorded, and nothing else is ever removed.
+//! recorded, and a removal takes out only what is recorded.
 
 mod branch;
 pub(crate) mod purge;
@@ -120,7 +121,7 @@ impl Install {
     /// `Refused` if the agent is unknown or has no such hook, if the branch cannot be used, or if
     /// the folder for the transcripts is a link that leads out of the project; `Unreadable` if the
     /// agent's settings cannot be parsed; `Exists` if there is a file of another program where
-    /// epitome's would be; the errors of reading the record of installed hooks.
+    /// epitome's would be; the errors of reading the settings or the record of installed hooks.
     pub fn plan(
         config: &Config,
         agent: &str,
@@ -159,7 +160,8 @@ impl Install {
         self.before.as_deref() != Some(&self.after)
     }
 
-    /// Writes the settings and the record.
+    /// Creates the output folder, or checks the branch out into it; then writes the record and the
+    /// settings. Returns the rule that was installed.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Keeps every version of every session: what an agent wrote, overwrote, cut or deleted.
+//! Keeps versions of all sessions: what an agent wrote, also after it overwrote, cut or deleted it.
 //!
 //! A [`Keeper`] scans the sessions of agents and adds what is new to the
 //! [vault](epitome_store::vault). [`find`](fn@find) finds a session in the vault, also one that its
@@ -69,18 +69,18 @@ use crate::vault::{Batch, Committed, Put};
 
 /// How often a scan is repeated because another keeper recorded the same files meanwhile.
 const ATTEMPTS: usize = 5;
-/// The time between two scans of everything, if the system tells of changes.
+/// The time between two scans of everything, if the system reports changes of files.
 const RESCAN: Duration = Duration::from_mins(10);
-/// The time between two scans of everything, if the system does not tell of changes.
+/// The time between two scans of everything, if the system does not report changes of files.
 const POLL: Duration = Duration::from_secs(30);
-/// The time between two applications of the rules for what is kept.
+/// The time between two applications of the [`RetentionRules`].
 const PRUNE: Duration = Duration::from_hours(24);
-/// With so many packs, they are merged even while files change all the time.
+/// If the vault has this many packs, they are merged even while files keep changing.
 const MANY_PACKS: usize = 512;
 /// The time after which a file that was being written is read again.
 const SOON: Duration = Duration::from_secs(2);
 
-/// Scans sessions, and keeps what is new.
+/// Scans sessions, and adds what is new to the vault.
 pub struct Keeper<'a> {
     config: &'a Config,
     vault: Vault,
@@ -93,7 +93,8 @@ pub struct Keeper<'a> {
     pub rules: RetentionRules,
     /// When the rules were applied last.
     pruned: Option<Instant>,
-    /// For each path, the state of the file when the vault had its content.
+    /// For each path, the state that the file had when its content was last added to the vault or
+    /// found in it.
     known: HashMap<PathBuf, Known>,
     /// For each session that was read to find the folder in which it was run: whether the session
     /// is kept because of that folder.
@@ -102,8 +103,8 @@ pub struct Keeper<'a> {
     listed: HashMap<PathBuf, Candidate>,
 }
 
-/// The state of a file when the vault had its content. A file in the same state did not change
-/// since.
+/// The state of a file at the time when the vault had its content. A file that is still in this
+/// state did not change since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     /// A file with this stamp.
@@ -123,9 +124,9 @@ pub struct ScanReport {
     pub files: u64,
     /// Files that changed all the time while they were read; the next scan reads them again.
     pub changing: Vec<PathBuf>,
-    /// The errors of what could not be read.
+    /// The errors of sessions, folders and databases that could not be read.
     pub unread: Vec<Error>,
-    /// What was removed from the vault by the rules for what is kept, if they were applied.
+    /// What the retention rules removed from the vault, if they were applied.
     pub pruned: Option<PruneReport>,
 }
 
@@ -165,9 +166,9 @@ pub struct KeptVersion {
     pub version: u64,
     /// What changed.
     pub change: ChangeName,
-    /// The length of the content before; 0 if there was none.
+    /// The length of the content before the change; 0 if there was none.
     pub bytes_before: Bytes,
-    /// The length of the content.
+    /// The length of the content after the change.
     pub bytes: Bytes,
 }
 
@@ -233,17 +234,17 @@ struct Candidate {
 }
 
 impl<'a> Keeper<'a> {
-    /// Opens the vault, which is made if there is none, for the sessions of all agents and
-    /// projects.
+    /// A keeper for the sessions of all agents and projects. Creates the vault if it does not
+    /// exist.
     ///
     /// # Errors
     ///
-    /// `Disk` or `NoPermission` if the vault cannot be made; `Archive` if it cannot be listed.
+    /// `Disk` or `NoPermission` if the vault cannot be created; `Archive` if it cannot be listed.
     pub fn open(config: &'a Config) -> Result<Keeper<'a>> {
         Ok(Keeper::over(config, config.create_vault()?))
     }
 
-    /// Opens the vault only to say what a scan would keep.
+    /// A keeper that is used only for [`plan`](Keeper::plan). Does not create a vault.
     ///
     /// # Errors
     ///
@@ -273,9 +274,9 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Applies the rules for how long versions are kept, if that was not done in the last 24 hours.
-    /// Without such rules, nothing is done. The rules for projects remove nothing here: they say
-    /// what is kept from now on.
+    /// Removes the versions that the rules for age and size do not keep. Does nothing and returns
+    /// `None` if there are no such rules, or if this keeper applied them in the last 24 hours. The
+    /// rules for projects remove nothing here: they say what is kept from now on.
     ///
     /// # Errors
     ///
@@ -321,9 +322,9 @@ impl<'a> Keeper<'a> {
         Err(self.never_current())
     }
 
-    /// Keeps what is new in the files at these paths, which have changed. If a file is unknown or
-    /// does not exist any more, the sessions of the agent in whose folder it is are listed again.
-    /// Paths outside of agents' folders are ignored.
+    /// Keeps what is new in the files at these paths, which have changed. If a path is in the
+    /// folder of an agent, and the file is unknown or does not exist any more, the sessions of that
+    /// agent are listed again. Other unknown paths are ignored.
     ///
     /// # Errors
     ///
@@ -362,7 +363,7 @@ impl<'a> Keeper<'a> {
 
     /// Keeps what changes, until the [`Stopper`] of `watch` ends the waiting. Calls `each` with the
     /// report of each scan. Everything is scanned at the beginning and every `every`; `None` means
-    /// every 10 minutes, or every 30 seconds where the system does not tell of changes.
+    /// every 10 minutes, or every 30 seconds if the system does not report changes of files.
     ///
     /// # Errors
     ///
@@ -382,7 +383,7 @@ impl<'a> Keeper<'a> {
         loop {
             report.pruned = self.prune_if_due()?;
             each(watch, &report)?;
-            // A merge reads much, and what changes meanwhile waits for it.
+            // A merge reads many bytes, and changes that are made meanwhile are kept only after it.
             let packs = self.vault.pack_numbers(self.vault.machine()).len();
             if watch.is_quiet() || packs >= MANY_PACKS {
                 self.vault.merge()?;
@@ -465,7 +466,7 @@ impl<'a> Keeper<'a> {
         Error::new(ErrorKind::Locked, what).at(&Vault::folder_in(&self.config.home))
     }
 
-    /// Says what [`scan`](Keeper::scan) would keep. Nothing is written.
+    /// Returns what [`scan`](Keeper::scan) would keep. Nothing is written.
     ///
     /// # Errors
     ///
@@ -508,14 +509,15 @@ impl<'a> Keeper<'a> {
         }))
     }
 
-    /// Adds what is new. Returns false if another keeper was faster: nothing was added then.
+    /// Adds what is new to the vault. Returns false if another keeper was faster: nothing was added
+    /// then.
     fn keep(
         &mut self,
         candidates: &[Candidate],
         deleted: &[FileKey],
         report: &mut ScanReport,
     ) -> Result<bool> {
-        // Sessions that were forgotten since they were listed are left out as well.
+        // Sessions that were forgotten after they were listed are also left out.
         let forgotten = Forgotten::read(self.config)?;
         let keys: Vec<FileKey> = candidates.iter().map(|it| it.key(&self.vault)).collect();
         let mut proved = Vec::new();
@@ -561,11 +563,12 @@ impl<'a> Keeper<'a> {
         Ok(true)
     }
 
-    /// All files of an agent (`None`: of all agents) that exist and are kept.
+    /// The files of an agent's sessions (`None`: of all agents) that are to be kept, and a report
+    /// with the errors of what could not be read.
     fn candidates(&mut self, agent: Option<&str>) -> (Vec<Candidate>, ScanReport) {
         let FoundSessions { sessions, mut unread } = agents::all(&self.config.agents, agent);
-        // Without this list, forgotten sessions would be kept again. So if it cannot be read,
-        // nothing is kept.
+        // Without the list of forgotten sessions, these would be kept again. So if it cannot be
+        // read, nothing is kept.
         let forgotten = match Forgotten::read(self.config) {
             Ok(forgotten) => forgotten,
             Err(err) => {
@@ -682,7 +685,7 @@ impl Candidate {
         Some(Known::Listed(modified, size))
     }
 
-    /// Whether the vault has the present content.
+    /// Whether the vault has the file's present content: the file did not change since it was kept.
     fn is_known(&self, known: &HashMap<PathBuf, Known>) -> bool {
         match known.get(&self.path) {
             None => false,
@@ -710,8 +713,8 @@ fn running_file(config: &Config) -> PathBuf {
     Vault::folder_in(&config.home).join("keeping")
 }
 
-/// Marks this process as one that keeps versions, until the returned file is dropped. `None` if
-/// that is impossible; this process then keeps versions all the same.
+/// Marks this process as one that keeps versions, until the returned file is dropped. Returns
+/// `None` if that is impossible; this process keeps versions nevertheless.
 fn hold_running(config: &Config) -> Option<fs::File> {
     let mut options = fs::File::options();
     let options = options.read(true).write(true).create(true).truncate(false);

@@ -13,9 +13,9 @@ pub(super) enum Removed {
     /// The text without the addition.
     Out(String),
     /// The addition cannot be removed: the user changed it, its removal would change other
-    /// settings, or the settings are not valid TOML.
+    /// settings, or TOML settings cannot be parsed.
     Changed,
-    /// The addition is not there, or the settings are not valid JSON.
+    /// The settings do not contain the addition, or JSON settings cannot be parsed.
     Missing,
 }
 
@@ -57,9 +57,10 @@ pub(super) fn put(text: &str, keys: &[&str], added: &Value) -> Result<(String, u
     if is_so { Ok((after, made)) } else { Err(other(last)) }
 }
 
-/// Removes the member at the path `keys` if its value is `added`. Of the objects around it, the
-/// innermost `made` were added with it: those that are empty now are removed too. `moved` is the
-/// text with the recorded insertion undone, if that was possible.
+/// Removes the member at the path `keys` if its value is `added`. The innermost `made` objects
+/// around the member were added together with it; those that are empty now are removed too. `moved`
+/// is the text with the recorded insertion undone, if that was possible. It is returned if it
+/// differs from `text` only by the member and by empty objects around it.
 pub(super) fn take(
     text: &str,
     moved: Option<String>,

@@ -59,13 +59,14 @@ impl FileSplice {
         FileSplice { at, removed, inserted, after: hash(after) }
     }
 
-    /// The text of the file before the change. `None` if the file was edited since.
+    /// The text of the file before the change, computed from its text `now`. `None` if the file was
+    /// edited since the change.
     pub fn before(&self, now: &str) -> Option<String> {
         (hash(now) == self.after).then(|| self.without(now, self.at))?
     }
 
-    /// The text `now` with the change undone, wherever in it the inserted text is. `None` unless
-    /// the inserted text occurs in it exactly once.
+    /// The text `now` with the change undone, at whatever offset the inserted text is now. `None`
+    /// unless the inserted text occurs exactly once.
     pub fn moved_back(&self, now: &str) -> Option<String> {
         let at = now.find(&self.inserted).filter(|_| !self.inserted.is_empty())?;
         let is_once = now.rfind(&self.inserted) == Some(at);
@@ -80,7 +81,7 @@ impl FileSplice {
 
 impl Added {
     /// The record of an addition that changes the text of a file from `before` (`None`: no file) to
-    /// `after`. `folders` is empty.
+    /// `after`. Its `folders` are empty; the caller sets them.
     pub fn new(
         (agent, kind): (&str, AdditionKind),
         (file, before, after): (&Path, Option<&str>, &str),
@@ -144,7 +145,7 @@ impl Record {
     ///
     /// # Errors
     ///
-    /// `Disk`, `NoPermission`.
+    /// `Disk` or `NoPermission` if the record cannot be written.
     pub fn store(&self, config: &Config) -> Result<()> {
         let folder = folder(config);
         if self.added.is_empty() {

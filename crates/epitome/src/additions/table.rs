@@ -6,8 +6,8 @@ use toml::{Table, Value};
 use super::member::Removed;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Appends a table. Returns the new text, and 0: the header of the table names the tables around
-/// it, so none of them is added.
+/// Appends the table `added`. Returns the new text, and how many tables around it were added. That
+/// is always 0: the header of the table names the tables around it.
 ///
 /// # Errors
 ///
@@ -99,7 +99,7 @@ mod tests {
     fn check(text: &str, expect: &str) {
         let (after, _) = put(text, KEYS, TABLE).expect("it can be added");
         assert_eq!(after, expect);
-        // The user writes something in front of it and behind it.
+        // The user writes something in front of the table and behind it.
         let edited = format!("# mine\n{after}\n[theirs]\nx = 1\n");
         let expect = edited.replacen(TABLE, "", 1);
         assert_eq!(take(&edited, None, KEYS, TABLE), Removed::Out(expect));

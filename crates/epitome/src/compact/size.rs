@@ -12,8 +12,8 @@ use crate::error::Result;
 
 /// The length of the pack that a compaction by this plan would add to the archive; 0 if the plan
 /// changes nothing. `path` is where the session is stored. Nothing is written: the bytes that would
-/// be removed are compressed in memory. The real pack will differ by a few bytes, for its time and
-/// for the names of files that are compacted with it.
+/// be removed are compressed in memory. The real pack may be a few bytes longer or shorter, because
+/// it has another time and names the files that are compacted together with this one.
 ///
 /// # Errors
 ///

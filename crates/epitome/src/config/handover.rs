@@ -1,4 +1,4 @@
-//! Removes keys from the environment of a program that runs other people's code.
+//! Removes API keys from the environment of this program, because it starts programs of others.
 //!
 //! If a process removes a variable, the variable is still in `/proc/PID/environ`, which its
 //! children can read, and so can any tool that reads files for a model. So the program starts
@@ -91,8 +91,8 @@ pub(super) fn handed_over() -> BTreeMap<String, OsString> {
     BTreeMap::new()
 }
 
-/// Reads the rest of a pipe. Another program may have set the variable to the number of any open
-/// file, so a file that is not a pipe is not read.
+/// Reads everything that is in a pipe. Returns nothing for a file that is not a pipe: another
+/// program may have set [`VARIABLE`] to the number of any open file.
 #[cfg(unix)]
 #[expect(clippy::disallowed_methods, reason = "a pipe is no regular file")]
 fn read_pipe(path: &str) -> io::Result<Vec<u8>> {

@@ -70,8 +70,8 @@ impl RecordedRequest {
         })
     }
 
-    /// Replaces the cost and each count by the value in `other` if that value is larger. `other`
-    /// must be another record of the same request.
+    /// Replaces the cost and each count by the value in `other` if that is larger. `other` must be
+    /// another record of the same request.
     pub fn take_largest(&mut self, other: &RecordedRequest) {
         self.input = self.input.max(other.input);
         self.output = self.output.max(other.output);
@@ -194,8 +194,8 @@ pub(super) fn sessions(config: &Config, found: &[SessionFile]) -> (Vec<RecordedS
     (sessions, unreadable)
 }
 
-/// A session file with its size and time of modification. If both are as in the cache, the file did
-/// not change.
+/// A session file with its size and time of modification. If both are as in the cache, the file is
+/// taken to be unchanged.
 struct Stamped {
     path: PathBuf,
     agent: &'static str,
@@ -257,8 +257,8 @@ fn read(file: &Stamped, screen: &Screen) -> Option<RecordedSession> {
     Some(RecordedSession { agent: file.agent.to_owned(), project, requests })
 }
 
-/// The requests that were read from session files. A cache is valid only for one version of
-/// epitome, and for one set of rules by which secrets were redacted.
+/// The cache of the requests that session files record. It is used only by the version of epitome
+/// that wrote it, and only with the same rules for redacting secrets.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Cache {
     epitome: String,

@@ -1,4 +1,4 @@
-//! What is found on a machine.
+//! What `checkup` finds on a machine.
 
 use std::fs;
 

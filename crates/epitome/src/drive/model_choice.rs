@@ -19,9 +19,9 @@ use crate::regular;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ModelSelection<'a> {
     /// The model: `provider/model`, or a name in the table of models. The name of a provider alone
-    /// selects its cheapest model that can write this summary. If there is none, and the session's
-    /// model is a model of this provider, the session's model is selected. `None` selects in the
-    /// same way among the models of the session's provider.
+    /// selects its cheapest model that can write this summary. If it has no such model, and the
+    /// session's model is a model of this provider, the session's model is selected. `None` selects
+    /// in the same way among the models of the session's provider.
     pub model: Option<&'a str>,
     /// The address of the API. `None`: the provider's own address.
     pub address: Option<&'a str>,
@@ -65,8 +65,8 @@ pub fn catalogue(config: &Config) -> Result<Catalogue> {
 ///
 /// # Errors
 ///
-/// `Settings` if the model does not exist, or has no key or no address; `Unsupported` in a build
-/// without the feature `models`.
+/// The errors of [`chosen_model`]; `Settings` if a fallback does not exist, or if a model has no
+/// key or no address; `Unsupported` in a build without the feature `models`.
 #[cfg(feature = "models")]
 pub fn named_models(config: &Config, naming: &ModelSelection<'_>) -> Result<RetryingModel> {
     let (choice, catalogue) = chosen_model(config, naming)?;
@@ -89,7 +89,7 @@ pub fn named_models(config: &Config, naming: &ModelSelection<'_>) -> Result<Retr
 ///
 /// # Errors
 ///
-/// `Settings` if the model does not exist; otherwise `Unsupported`.
+/// The errors of [`chosen_model`]; otherwise `Unsupported`.
 #[cfg(not(feature = "models"))]
 pub fn named_models(config: &Config, naming: &ModelSelection<'_>) -> Result<RetryingModel> {
     let name = chosen_model(config, naming)?.0.name;

@@ -13,10 +13,10 @@ use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::regular;
 
-/// The name of the database of a search index. An index has texts in tables that cannot be changed
-/// in place, and is computed again.
+/// The name of the database of a search index. Texts in its tables cannot be changed in place, so
+/// the index is deleted and computed again.
 const INDEX: &str = "index.db";
-/// What every pack begins with.
+/// The bytes with which every pack begins.
 const PACK: &[u8] = b"EPITPACK";
 
 /// The files below the home of epitome, except those of the archive, the vault and the locks:
@@ -28,9 +28,9 @@ pub(super) fn loose_files(config: &Config) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Returns an error if a text is in the name of a file of the archive, the vault or the locks, in
-/// the content of such a file that is not a pack, or in the bytes that every pack begins with: none
-/// of these can be masked.
+/// Returns an error if a text is where it cannot be masked: in the name of a file of the archive,
+/// the vault or the locks, in the content of such a file that is not a pack, or in the bytes with
+/// which every pack begins.
 pub(super) fn check_records(config: &Config, text: &ForgottenText) -> Result<()> {
     for folder in ["archive", "vault", "locks"] {
         for file in files_below(&config.home.join(folder))? {
@@ -67,7 +67,7 @@ pub(super) fn delete_indexes(config: &Config) -> Result<()> {
     Ok(())
 }
 
-/// Deletes a file, which another process may have deleted already.
+/// Deletes a file. It is no error if the file does not exist any more.
 pub(super) fn delete(file: &Path) -> Result<()> {
     match fs::remove_file(file) {
         Err(err) if err.kind() != std::io::ErrorKind::NotFound => Err(failed(err, file)),
@@ -75,7 +75,7 @@ pub(super) fn delete(file: &Path) -> Result<()> {
     }
 }
 
-/// The bytes of a file; none if it was deleted meanwhile.
+/// The bytes of a file. Empty if the file does not exist any more.
 pub(super) fn read(file: &Path) -> Result<Vec<u8>> {
     match regular::read(file) {
         Err(err) if err.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -111,13 +111,13 @@ fn mask_in_place(path: &Path, text: &ForgottenText) -> std::io::Result<u64> {
     Ok(found.len() as u64)
 }
 
-/// Reads every file below the home of epitome again, except those in `skip`, and the compressed
-/// pieces in packs.
+/// Reads every file below the home of epitome again, except those in `skip`. Packs are also
+/// decompressed.
 ///
 /// # Errors
 ///
-/// `Archive` if `is_left` is true of any bytes: the error names the file. The errors of reading
-/// files.
+/// `Archive` if `is_left` returns true for the bytes of a file or for a decompressed text of a
+/// pack: the error names the file. The errors of reading files.
 pub(super) fn prove(
     config: &Config,
     skip: &[PathBuf],

@@ -15,7 +15,8 @@ use crate::keep::{FileKey, Forgotten, Vault, VaultMatch, find};
 use crate::place;
 use crate::session::{key_of, load};
 
-/// Forgets all that epitome stores of a session. The session itself stays, and is not kept again.
+/// Forgets all that epitome stores of a session. The session itself stays, and epitome keeps no
+/// version of it again.
 pub struct ForgetSession {
     /// The name of the agent.
     pub agent: String,
@@ -34,9 +35,9 @@ pub struct ForgetSession {
 pub enum SessionChoice {
     /// The session.
     One(ForgetSession),
-    /// Agents and ids of several sessions, each of which the text may mean.
+    /// The text may mean several sessions: their agents and ids.
     AnyOf(Vec<(String, String)>),
-    /// Nothing is stored of a session of this name.
+    /// No session of this name was found.
     Nothing,
 }
 
@@ -114,7 +115,7 @@ impl ForgetSession {
         Ok(ForgetSession { agent: agent.to_owned(), id: id.to_owned(), files, keys, paths })
     }
 
-    /// Says what is stored of the session. Nothing is written.
+    /// Returns what epitome stores of the session, and what would be done. Nothing is written.
     ///
     /// # Errors
     ///
@@ -126,13 +127,14 @@ impl ForgetSession {
         Ok(report)
     }
 
-    /// Removes all that is stored of the session, and proves it. If the process is killed, a
-    /// repetition completes the removal.
+    /// Removes all that epitome stores of the session, and proves that it is gone. If the process
+    /// is killed, call this again to complete the removal.
     ///
     /// # Errors
     ///
     /// The errors of [`plan`](ForgetSession::plan); `Disk` or `NoPermission` if something cannot be
-    /// removed; `Archive` if something is still there afterwards, with the place.
+    /// removed; `Archive` if something of the session is still stored afterwards: the error names
+    /// the place.
     pub fn run(&self, config: &Config) -> Result<ForgetReport> {
         let mut report = self.report(config)?;
         // This is done first, so that no keeper adds the session again meanwhile.
@@ -147,7 +149,8 @@ impl ForgetSession {
         }
         self.remove_stored(config)?;
         if self.check_gone(config).is_err() {
-            // A keeper that read the list of forgotten sessions before has stored it again.
+            // A keeper that had read the list of forgotten sessions earlier has stored the session
+            // again.
             self.remove_stored(config)?;
         }
         home::delete_indexes(config)?;
@@ -189,7 +192,7 @@ impl ForgetSession {
         file.agent == self.agent && file.session == self.id
     }
 
-    /// Returns an error if the vault or the archive still has something of the session.
+    /// Returns an error if the vault or the archive still stores something of the session.
     fn check_gone(&self, config: &Config) -> Result<()> {
         let vault = config.vault()?;
         let what = "something of the session is still here";
@@ -232,8 +235,9 @@ impl ForgetSession {
         Ok(report)
     }
 
-    /// The files that name the session, outside of packs and search indexes: caches are deleted,
-    /// the id is masked in the log of hooks, and others stay.
+    /// The files outside of packs and search indexes that contain the id of the session, and what
+    /// is done with each: caches are deleted, the id is masked in the files of hooks, and others
+    /// stay.
     fn loose_files(&self, config: &Config) -> Result<Vec<(PathBuf, ForgetAction)>> {
         let indexes = home::search_indexes(config)?;
         let present = self.present_files(config);

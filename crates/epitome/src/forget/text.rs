@@ -40,7 +40,7 @@ struct SessionPlace {
 }
 
 impl ForgetText {
-    /// Forgets `text`, which is not stored and not printed.
+    /// Prepares to forget `text`, which is neither stored nor printed.
     ///
     /// # Errors
     ///
@@ -54,7 +54,7 @@ impl ForgetText {
         Ok(ForgetText { text: forgotten, finder, sessions: false })
     }
 
-    /// Says where the text is, and what would be done. Nothing is written.
+    /// Returns where the text is, and what would be done. Nothing is written.
     ///
     /// # Errors
     ///
@@ -67,15 +67,16 @@ impl ForgetText {
         Ok(report)
     }
 
-    /// Removes the text from everything below the home of epitome, and proves it. If the process is
-    /// killed, a repetition completes the removal.
+    /// Removes the text from everything below the home of epitome, and from the sessions of agents
+    /// if [`sessions`](ForgetText::sessions) is set. Then proves that epitome does not store it any
+    /// more. If the process is killed, call this again to complete the removal.
     ///
     /// # Errors
     ///
     /// The errors of [`plan`](ForgetText::plan); `Disk` or `NoPermission` if something cannot be
-    /// written; `Archive` if the text is still there afterwards, with the place. What was done
-    /// until then stays done, and the hint says so. A session that cannot be changed is no error:
-    /// its place has a reason.
+    /// written; `Archive` if the text is still stored afterwards: the error names the place. What
+    /// was done until then stays done, and the hint says so. A session that cannot be changed is no
+    /// error: its place has a reason.
     pub fn run(&self, config: &Config) -> Result<ForgetReport> {
         let report = self.report(config)?;
         self.carry_out(config, report).map_err(|err| {
@@ -103,7 +104,7 @@ impl ForgetText {
             self.add_session(&mut report, session);
         }
         let proof = match self.prove(config, &own) {
-            // A keeper or another process has stored it meanwhile.
+            // A keeper or another process has stored the text again meanwhile.
             Err(err) if err.kind() == ErrorKind::Archive => {
                 let own = self.remove_stored(config)?;
                 self.prove(config, &own)?
@@ -114,7 +115,8 @@ impl ForgetText {
         Ok(report)
     }
 
-    /// Reads everything again. `own` are the files of sessions.
+    /// Searches the vault and all files below the home of epitome, except `own`, for the text.
+    /// Returns an error if one of them still contains it. `own` are the files of sessions.
     fn prove(&self, config: &Config, own: &[PathBuf]) -> Result<Proof> {
         let versions = config.vault()?.versions_with(&self.text)?;
         if let Some((file, _)) = versions.into_iter().next() {
@@ -170,7 +172,7 @@ impl ForgetText {
         }
         for pack in config.archive().packs_with(&self.text)? {
             let name = format!("{} {}", pack.key.agent, pack.key.id);
-            // If the text is only in descriptions of pieces, it is masked there.
+            // If the text is only in descriptions of archived texts, it is masked in them.
             let is_deleted = pack.is_trash || pack.pieces > 0;
             let (session, blake3) = (pack.key.clone(), Some(pack.blake3));
             report.copies.push(ForgottenCopy { session, blake3 });
@@ -230,7 +232,8 @@ impl ForgetText {
         Ok(self.text.find(&source.read(0..source.len())).len() as u64)
     }
 
-    /// Replaces the text in a file of a session by a placeholder, except in what is signed.
+    /// Replaces the text in a file of a session by a placeholder, except in content that a model
+    /// service has signed.
     fn replace_in(&self, config: &Config, session: &SessionPlace) -> Result<()> {
         let part = SessionPart::at(&session.path);
         let file = LockedFile::lock(config, &part, None, false)?;
@@ -248,8 +251,8 @@ impl ForgetText {
     }
 }
 
-/// Returns an error if the replacement would change the number of blocks of a session: a text such
-/// as `sessionId` is also a name in the records of agents.
+/// Returns an error if the replacement would change the number of blocks of a session. This happens
+/// if the text is also a name in the records of the agent, for example `sessionId`.
 fn check_structure(session: &Loaded<Vec<u8>>, splices: Vec<Splice>) -> Result<()> {
     let after = Spliced::new(&session.source, splices)?;
     let again = (session.format.read)(&after, &mut Vec::new());
@@ -264,7 +267,7 @@ fn check_structure(session: &Loaded<Vec<u8>>, splices: Vec<Splice>) -> Result<()
     Err(Error::new(ErrorKind::Refused, what))
 }
 
-/// All files of sessions, with their agents.
+/// All files of sessions, also those of sub-agents, each with the name of its agent.
 fn session_files(config: &Config) -> Vec<(&'static str, PathBuf)> {
     let FoundSessions { sessions, .. } = agents::all(&config.agents, None);
     let mut files = Vec::new();

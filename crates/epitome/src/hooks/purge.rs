@@ -21,7 +21,7 @@ pub struct Purge {
 
 impl Purge {
     /// Plans to remove the transcripts of `rules`. The folder of a rule is skipped if an installed
-    /// rule that is not in `rules` writes to it as well. Each folder is planned once.
+    /// rule that is not in `rules` also writes to it. Each folder is planned once.
     ///
     /// # Errors
     ///

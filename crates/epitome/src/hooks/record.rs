@@ -88,7 +88,8 @@ pub(super) struct Record {
 }
 
 impl Installed {
-    /// The text of the file before the change. `None` if the file was edited since.
+    /// The text of the file before the change, computed from its text `now`. `None` if the file was
+    /// edited since the change.
     pub fn before(&self, now: &str) -> Option<String> {
         if hash(now) != self.after {
             return None;

@@ -24,7 +24,8 @@ pub(crate) enum Unfit {
 pub(crate) enum RemovedEntry {
     /// The entry was removed. This is the new text.
     Out(String),
-    /// The entry is not there, but another entry with the same command is: the user edited it.
+    /// The list has no such entry, but another one with the same command: the user edited the
+    /// entry.
     Changed,
     /// There is no such entry, or the text is not valid JSON.
     Missing,

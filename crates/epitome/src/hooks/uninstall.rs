@@ -91,7 +91,8 @@ impl Uninstall {
         Ok(plans)
     }
 
-    /// Writes the settings and the record. Transcripts are kept: see [`Purge`](super::Purge).
+    /// Removes the hook from the settings and the rules from the record. Transcripts are kept: see
+    /// [`Purge`](super::Purge).
     ///
     /// # Errors
     ///

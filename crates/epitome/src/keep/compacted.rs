@@ -8,12 +8,13 @@ use super::{Change, FileKey, Vault, Version};
 use crate::ops::is_compaction;
 use crate::session::Loaded;
 
-/// How much of a history is read to find compactions, the newest versions first. A file that was
-/// only appended to is read once; a file that was rewritten is read once more for each time.
+/// How many bytes of a file's versions are read to find compactions, the newest versions first. A
+/// file to which the agent only appended is read once. Each rewrite of the file needs one more
+/// read.
 const MOST: Bytes = Bytes(256 << 20);
 
-/// The numbers of the versions that have more records of compactions than the version before.
-/// Versions that cannot be read are left out.
+/// The numbers of the versions that have more records of compactions than the version before them.
+/// A version is left out if it or the version before it cannot be read.
 pub(super) fn compacted_versions(vault: &Vault, file: &FileKey) -> BTreeSet<u64> {
     let versions: Vec<&Version> = vault.versions(file).filter(|it| !it.is_deleted()).collect();
     let chains: Vec<&[&Version]> =
@@ -34,8 +35,8 @@ pub(super) fn compacted_versions(vault: &Vault, file: &FileKey) -> BTreeSet<u64>
     found
 }
 
-/// The index of the first of these chains of appends that is read: the chains from that index on
-/// are at most [`MOST`] bytes long together.
+/// The index of the first chain of appends that is read: all chains from that index on are together
+/// at most [`MOST`] bytes long.
 fn first_read(chains: &[&[&Version]]) -> usize {
     let mut rest = MOST.0;
     for (at, chain) in chains.iter().enumerate().rev() {
@@ -52,8 +53,9 @@ fn count_within(ends: &BTreeSet<u64>, len: u64) -> usize {
     ends.range(..=len).count()
 }
 
-/// The offsets at which the records of compactions end in the last version of a chain of appends:
-/// the other versions are beginnings of this one. `None` if the last version cannot be read.
+/// The offsets at which the records of compactions end in the last version of a chain of appends.
+/// The other versions of the chain are beginnings of the last one. `None` if the last version
+/// cannot be read.
 fn compaction_ends(vault: &Vault, file: &FileKey, chain: &[&Version]) -> Option<BTreeSet<u64>> {
     let source = vault.open_version(file, chain.last()?.number).ok()?;
     if source.len() == 0 {

@@ -21,7 +21,7 @@ pub struct DeletedSession {
     /// The address at which the session was.
     #[serde(serialize_with = "epitome_model::lossy_path")]
     pub path: PathBuf,
-    /// The other machine that kept the session, if it was one.
+    /// The name of the other machine that kept the session. `None` if this machine kept it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
     /// When the session was first seen to be deleted. If another machine still had it: when it was
@@ -36,10 +36,10 @@ pub struct DeletedSession {
     pub version: u64,
 }
 
-/// The sessions of `agent` (`None`: of all agents) that do not exist any more, those that were
-/// deleted last first, and those of other machines that were never here. A session that was moved
-/// does not count as deleted: it exists at another place, and is no shorter there. (Gemini CLI
-/// gives several files the same id.)
+/// The sessions of `agent` (`None`: of all agents) that do not exist any more, the last deleted one
+/// first. Sessions that only other machines kept are included. A session that was moved does not
+/// count as deleted: a kept file with its id exists at another place, and is not shorter. (The
+/// length is compared because Gemini CLI gives several files the same id.)
 pub fn deleted_sessions(
     config: &Config,
     vault: &Vault,

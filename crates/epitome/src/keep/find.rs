@@ -13,9 +13,9 @@ use crate::place::Place;
 pub enum VaultMatch {
     /// The session, or a file that belongs to one.
     Session(FileKey),
-    /// Several sessions, each of which the text may mean.
+    /// The text may mean any of these sessions.
     AnyOf(Vec<FileKey>),
-    /// No session of the vault.
+    /// The vault has no such session.
     Nothing,
 }
 
@@ -26,7 +26,8 @@ pub enum VaultMatch {
 /// several places, a place on this machine has precedence over one on another machine, an existing
 /// one over a deleted one, and then the place that was changed last.
 pub fn find(config: &Config, vault: &Vault, text: &str, agent: Option<&str>) -> VaultMatch {
-    // A blank text, such as an unset variable, is the beginning of every id.
+    // A blank text, for example an unset variable, means no session, although every id begins with
+    // the empty text.
     if text.trim().is_empty() {
         return VaultMatch::Nothing;
     }
@@ -71,8 +72,8 @@ fn choice(mut found: Vec<FileKey>) -> VaultMatch {
     }
 }
 
-/// For each session, one place: of those on this machine, if there are any, of these again those
-/// that still exist, the place that was changed last.
+/// One place for each session: a place on this machine has precedence over one on another machine,
+/// an existing place over a deleted one, and then the place that was changed last.
 fn newest_places(vault: &Vault, found: Vec<&FileKey>) -> Vec<FileKey> {
     let rank = |file: &FileKey| {
         let last = vault.versions(file).next_back();

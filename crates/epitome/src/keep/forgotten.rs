@@ -1,4 +1,4 @@
-//! Which sessions were forgotten and are not kept again.
+//! The list of sessions that were forgotten and are not kept again.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -15,11 +15,11 @@ use crate::store::write_over;
 pub struct Forgotten(BTreeSet<String>);
 
 impl Forgotten {
-    /// Reads the list, which need not exist.
+    /// Reads the list. It is empty if its file does not exist.
     ///
     /// # Errors
     ///
-    /// `NoPermission` or `Unreadable` if it exists and cannot be read.
+    /// `NoPermission` or `Unreadable` if the file exists and cannot be read.
     pub fn read(config: &Config) -> Result<Forgotten> {
         let path = Forgotten::path(config);
         match regular::read_to_string(&path) {

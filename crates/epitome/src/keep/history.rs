@@ -1,4 +1,4 @@
-//! The versions of a session, and who changed it.
+//! The versions of a session, and why it changed.
 
 use std::path::PathBuf;
 
@@ -30,18 +30,18 @@ pub struct VersionHistory {
     /// The address of the file: a path, or `DATABASE#ID`.
     #[serde(serialize_with = "epitome_model::lossy_path")]
     pub path: PathBuf,
-    /// Whether another machine kept the file, from which the versions came.
+    /// Whether another machine kept the file, and this one received the versions.
     #[serde(rename = "other_machine", skip_serializing_if = "std::ops::Not::not")]
     pub is_other: bool,
-    /// Whether there is something at the address `path` now; if another machine kept the file, at
-    /// the same place of this one.
+    /// Whether a file exists at the address `path` now. If another machine kept the file: whether
+    /// one exists at the same place on this machine.
     pub exists: bool,
     /// The versions, the oldest first.
     pub versions: Vec<HistoryVersion>,
     /// The files that belong to the session, such as those of its sub-agents.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<VersionHistory>,
-    /// What other machines have kept of the session, if this is its own file.
+    /// The versions of the same file on other machines, if this is the session's main file.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub elsewhere: Vec<VersionHistory>,
 }
@@ -51,9 +51,9 @@ pub struct VersionHistory {
 pub struct HistoryVersion {
     /// The number of the version, from 1.
     pub version: u64,
-    /// When the version was seen.
+    /// When a scan saw the version.
     pub seen: Timestamp,
-    /// When the file was last modified, if the system said so.
+    /// When the file was last modified, if that is known.
     pub modified: Option<Timestamp>,
     /// The length of the content.
     pub bytes: Bytes,
@@ -137,15 +137,15 @@ impl HistoryVersion {
         }
     }
 
-    /// Whether the version has a content, which can be restored.
+    /// Whether the version has content, which can be restored. False if it records a deletion.
     pub fn has_content(&self) -> bool {
         self.change != ChangeName::Deleted
     }
 }
 
 impl VersionHistory {
-    /// The history of a kept file and, if this is a session's main file, the histories of the files
-    /// that belong to the session.
+    /// The history of a kept file. If this is a session's main file, it includes the histories of
+    /// the files that belong to the session, and those of the main file on other machines.
     ///
     /// # Errors
     ///

@@ -18,8 +18,8 @@ use crate::session::Loaded;
 use crate::settings::Settings;
 use crate::settings::values::Retention;
 
-/// How often a vault is pruned at most while it is too large. What a removal gives back is only
-/// estimated, so one removal may not be enough.
+/// The maximum number of removals while a vault is too large. How many bytes a removal frees is
+/// only estimated, so one removal may not be enough.
 const ATTEMPTS: usize = 3;
 
 /// What `epitome keep` keeps, and for how long: the settings `keep.…`. Without a rule, everything
@@ -32,7 +32,8 @@ pub struct RetentionRules {
     pub size: Option<Bytes>,
     /// Which projects are kept.
     pub projects: ProjectRules,
-    /// Whether the last content of a session stays that was deleted longer ago than `age`.
+    /// Whether the last content of a session stays even if the session was deleted longer ago than
+    /// `age`.
     pub keeps_last: bool,
 }
 
@@ -105,15 +106,15 @@ impl RetentionRules {
         self.age.is_none() && self.size.is_none() && self.projects.is_empty()
     }
 
-    /// The rules that a keeper applies by itself: without those for projects, and without the
-    /// removal of last contents. It asks no question, and there may be no other copy of a deleted
+    /// The rules that a keeper applies without asking the user: without those for projects, and
+    /// without the removal of last contents, because there may be no other copy of a deleted
     /// session.
     pub(super) fn for_keeper(&self) -> RetentionRules {
         let projects = ProjectRules::default();
         RetentionRules { age: self.age, size: self.size, projects, keeps_last: true }
     }
 
-    /// Removes from the vault what these rules do not keep, or only says what that is.
+    /// Removes from the vault what these rules do not keep, or only reports it, as `mode` says.
     ///
     /// The newest version of a file always stays, unless its project is not kept. Bytes of a
     /// removed version that other versions contain stay in the vault.
@@ -188,7 +189,7 @@ impl RetentionRules {
     }
 }
 
-/// The versions that are removed, and an estimate of the bytes that this gives back.
+/// The versions that are removed, and an estimate of the bytes that their removal frees.
 #[derive(Default)]
 struct Plan {
     versions: VersionNumbers,

@@ -1,4 +1,4 @@
-//! Restores a version of a session into its agent's own place.
+//! Restores a version of a session to the place where its agent keeps the session.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,15 +48,16 @@ pub struct RestoredVersion {
     pub path: PathBuf,
     /// The number of the version.
     pub version: u64,
-    /// When the version was seen.
+    /// When a scan saw the version.
     pub seen: Timestamp,
     /// The length of the content.
     pub bytes: Bytes,
-    /// The hash of the content, which was proved.
+    /// The hash of the content. The content was checked against it.
     pub blake3: Hash,
     /// Whether the file had this content already: nothing was written then.
     pub unchanged: bool,
-    /// The version that has the content which was replaced; `None` if there was none.
+    /// The number of the version with the content that was replaced. `None` if nothing was
+    /// replaced, or in a dry run.
     pub replaced: Option<u64>,
     /// Whether the report is of a dry run, which changes nothing.
     pub dry_run: bool,
@@ -83,7 +84,8 @@ impl VersionFolder {
 struct Target {
     /// The kept file that has the version.
     from: FileKey,
-    /// The file of this machine that gets it: the same one, unless another machine has kept it.
+    /// The file on this machine to which the content is written. The same as `from`, unless another
+    /// machine kept that one or the agent's folder was moved.
     file: FileKey,
     number: u64,
     content: FileSource,
@@ -96,9 +98,10 @@ impl RestoreVersion<'_> {
     ///
     /// # Errors
     ///
-    /// `NotArchived` if there is no such version; `NotFound` if the file was deleted in it;
-    /// `Archive` if a part of it is missing or damaged; `Unsupported` if another machine kept it at
-    /// a place that this one does not have.
+    /// `NotArchived` if there is no such version; `NotFound` if the version records a deletion;
+    /// `Archive` if its content is missing or damaged; `Unsupported` if another machine kept the
+    /// session at a place that this one does not have, or if the agent would not read the file as
+    /// part of the session.
     pub fn plan(&self, config: &Config, vault: &Vault) -> Result<RestoredVersion> {
         let mut targets = self.targets(vault)?;
         for target in &mut targets {
@@ -119,8 +122,8 @@ impl RestoreVersion<'_> {
     ///
     /// # Errors
     ///
-    /// The errors of [`plan`](RestoreVersion::plan); `Exists` if there is such a file; `Disk` or
-    /// `NoPermission`.
+    /// The errors of reading the version, as for [`plan`](RestoreVersion::plan); `Exists` if `out`
+    /// exists; `Disk` or `NoPermission` if it cannot be written.
     pub fn write_copy(&self, vault: &Vault, out: &Path) -> Result<RestoredVersion> {
         let target = Target::open(vault, self.file, self.number)?;
         write_new(out, |to| copy(&target.content, 0..target.content.len(), to))?;
@@ -147,7 +150,7 @@ impl RestoreVersion<'_> {
             };
             let name = match (name, &session) {
                 (Some(name), _) => name,
-                // Rows are read like a file of that kind.
+                // The rows of a session are written as a file, which epitome reads like a session.
                 (None, None) => PathBuf::from(format!("{}.jsonl", target.from.session)),
                 (None, Some(_)) => continue,
             };
@@ -162,15 +165,17 @@ impl RestoreVersion<'_> {
         Ok(VersionFolder { _folder: folder, session })
     }
 
-    /// Restores the version in its agent's own place. The present content is kept as a version
-    /// first. A session that was deleted is made again. If one file cannot be replaced, none is.
+    /// Restores the version to the place where its agent keeps the session. The present content is
+    /// kept as a version first. A deleted session is created again. If one file cannot be replaced,
+    /// none is.
     ///
     /// # Errors
     ///
     /// The errors of [`plan`](RestoreVersion::plan); `InUse`, `HeldByAgent` or `Locked`, with the
     /// process that has the session; `Changed` if it is written to all the time; `Unsupported` if
     /// sessions at this place cannot be written in this way; the errors of replacing. The session
-    /// is unchanged then.
+    /// is unchanged then. `Disk` or `NoPermission` also if, after the files were replaced, a
+    /// deleted file cannot be created again or the vault cannot be written.
     pub fn run(&self, config: &Config, vault: &mut Vault) -> Result<RestoredVersion> {
         if vault.machine().is_empty() {
             *vault = config.create_vault()?;
@@ -215,9 +220,10 @@ impl RestoreVersion<'_> {
         Ok(targets)
     }
 
-    /// Refuses a file that its agent would not read as a file of this session. The agent's folder
-    /// contains its settings as well, and versions that were imported may name any file: the
-    /// contents are written to an empty home, and the agent's sessions there are listed.
+    /// Returns an error if the agent would not read one of the files as a file of this session:
+    /// imported versions may name any file in the agent's folder, for example its settings. To find
+    /// out, the contents are written to an empty home folder, and the agent's sessions in it are
+    /// listed.
     ///
     /// # Errors
     ///
@@ -241,7 +247,7 @@ impl RestoreVersion<'_> {
             write_below(&there, rest, &target.content)?;
         }
         if self.file.part.is_some() {
-            // The agent finds a part by the session's own file.
+            // The agent finds a file that belongs to a session only by the session's own file.
             let (rest, content) = self.own_file(config, vault, &here)?;
             write_below(&there, &rest, &content)?;
         }
@@ -337,7 +343,7 @@ impl Target {
         Ok(Target { from: file.clone(), file: file.clone(), number, content, place, report })
     }
 
-    /// Makes the target a file of this machine.
+    /// Sets the file and the place on this machine to which the content is written.
     fn move_here(&mut self, config: &Config, vault: &Vault) -> Result<()> {
         let path = place_here(config, vault, &self.from)?;
         self.place = Place::parse(&path);
@@ -362,7 +368,7 @@ impl Target {
         }
     }
 
-    /// Refuses a place that cannot be written.
+    /// Returns an error if the place cannot be written.
     fn check_place(&self) -> Result<()> {
         self.place.check_writable()?;
         let path = &self.file.path;
@@ -394,8 +400,8 @@ impl Target {
     }
 }
 
-/// Writes a content to a new file below a folder. Does nothing if there is one already: of two kept
-/// files at one place, the agent lists at most one.
+/// Writes a content to a new file below a folder. Does nothing if the file exists: of two kept
+/// files at the same place, the agent lists at most one.
 fn write_below(folder: &Path, rest: &Path, content: &FileSource) -> Result<()> {
     let path = folder.join(rest);
     if let Some(parent) = path.parent() {
@@ -481,7 +487,7 @@ fn record<'t>(
                 batch.put_snapshot(&target.file, &place.open()?, None)?
             }
         };
-        // The number of a version of another machine says nothing here.
+        // A version number of another machine means nothing on this one.
         if target.from == target.file {
             batch.set_cause(&target.file, Cause::Restored(target.number));
         }
@@ -521,7 +527,8 @@ mod tests {
 
     const ID: &str = "01a1fb3b-31f2-7601-bb99-e47e04b7ff1d";
 
-    /// Keeps a content under an address of Codex, with whatever is there now.
+    /// Writes `content` to `path`, and keeps it as a version of a session of Codex or of its file
+    /// `part`.
     fn keep(config: &Config, part: Option<&str>, path: &Path, content: &str) -> FileKey {
         let mut vault = config.create_vault().expect("a vault");
         let file = FileKey {
@@ -561,7 +568,8 @@ mod tests {
         fs::remove_file(&own.path).expect("deleted");
         assert_eq!(restore(&own), Ok(()));
         assert_eq!(fs::read_to_string(&own.path).expect("made again"), session);
-        // As the session's own file, and as a part of it: settings, and another session.
+        // Settings and another session, kept as the session's own file and as a file that belongs
+        // to it.
         let other =
             day.join("rollout-2026-11-20T10-00-00-01a1fb3b-0000-7601-bb99-e47e04b7ff1d.jsonl");
         for path in [codex.join("config.toml"), codex.join("hooks.json"), other] {
@@ -572,7 +580,7 @@ mod tests {
                 assert_eq!(fs::read_to_string(&path).expect("a file"), "mine");
             }
         }
-        // A restore of the whole session would write these parts as well.
+        // A restore of the whole session would also write the files that belong to it.
         let own = keep(&config, None, &own.path, &format!("{session}\n"));
         fs::write(&own.path, &session).expect("written");
         assert_eq!(restore(&own), Err(ErrorKind::Unsupported));

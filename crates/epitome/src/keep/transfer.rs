@@ -1,4 +1,4 @@
-//! Versions go to other machines and come from them.
+//! Sends versions to other machines, and receives versions from them.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -10,18 +10,20 @@ use super::{FileKey, Forgotten, Vault};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 
-/// All kept files of the session that `file` is of, on all machines.
+/// All kept files of the session to which `file` belongs, from all machines.
 pub fn files_of_session(vault: &Vault, file: &FileKey) -> BTreeSet<FileKey> {
     let is_of = |it: &&FileKey| (&it.agent, &it.session) == (&file.agent, &file.session);
     vault.files().filter(is_of).cloned().collect()
 }
 
-/// Adds versions from elsewhere to the vault, which is made if there is none. Sessions that were
-/// forgotten here are left out.
+/// Adds received versions to the vault, which is created if it does not exist. Left out are
+/// sessions that were forgotten on this machine, and unknown files of this machine that were not in
+/// the folder of their agent.
 ///
 /// # Errors
 ///
-/// The errors of [`Vault::receive`]; `Disk` or `NoPermission` if the vault cannot be made.
+/// The errors of [`Vault::receive`]; `Disk` or `NoPermission` if the vault cannot be created; the
+/// errors of reading the list of forgotten sessions.
 pub fn receive_versions(config: &Config, staged: StagedVersions) -> Result<ReceivedVersions> {
     let mut vault = config.create_vault()?;
     let forgotten = Forgotten::read(config)?;
@@ -29,8 +31,9 @@ pub fn receive_versions(config: &Config, staged: StagedVersions) -> Result<Recei
     let known: BTreeSet<FileKey> =
         vault.files().filter(|file| file.machine == own).cloned().collect();
     vault.receive(staged, &|file| {
-        // Versions of this machine are restored to the path that they name, unless it is in a
-        // folder of the agent elsewhere.
+        // A version of this machine is restored to the path that it names, so the path must be a
+        // known one, or in the folder of the agent. A path in the folder that the agent had in
+        // another home is moved to the present folder.
         let is_safe = file.machine != own
             || known.contains(file)
             || is_in_place(config, file)
@@ -72,15 +75,17 @@ pub fn place_here(config: &Config, vault: &Vault, file: &FileKey) -> Result<Path
     }
 }
 
-/// The place in the folder of its agent here of a file that was in such a folder elsewhere.
+/// For a file that was in the folder of its agent on another machine or in another home: the same
+/// place in the agent's folder on this machine.
 fn moved_place(config: &Config, file: &FileKey) -> Option<PathBuf> {
     let folder = find_agent(&file.agent)?.folder(&config.agents);
     let rest = below(&folder, &config.agents.home, &file.path)?;
     Some(folder.join(rest))
 }
 
-/// The rest of a path of another machine behind the folder of an agent, which is `folder` here:
-/// `/home/me/.claude/projects` here is `/srv/you/.claude/projects` there.
+/// The end of a path, after the folder of an agent. This folder is `folder` on this machine, and
+/// may be in another home elsewhere: if it is `/home/me/.claude/projects` here, it may be
+/// `/srv/you/.claude/projects` in `path`. `None` if the path is not in such a folder.
 fn below(folder: &Path, home: &Path, path: &Path) -> Option<PathBuf> {
     let tail = folder.strip_prefix(home).ok().filter(|tail| !tail.as_os_str().is_empty())?;
     let mut at = path;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
-/// How long changes are collected after the first one, so that many of them are one pack.
+/// How long further changes are collected after the first one, so that they are stored as one pack.
 const COLLECT: Duration = Duration::from_millis(500);
 
 /// Watches folders. Nothing runs while nothing changes.
@@ -28,7 +28,7 @@ pub struct Stopper(Arc<Signals>);
 pub enum Wake {
     /// These paths changed.
     Changed(BTreeSet<PathBuf>),
-    /// The time is over, or changes were missed: everything may have changed.
+    /// The time limit was reached, or changes were missed: everything may have changed.
     Everything,
     /// A [`Stopper`] has ended the waiting.
     Stop,
@@ -43,7 +43,7 @@ struct Signals {
 #[derive(Default)]
 struct Pending {
     paths: BTreeSet<PathBuf>,
-    /// Changes were missed.
+    /// Whether the system failed to report some changes.
     is_missed: bool,
     is_stopped: bool,
 }
@@ -84,8 +84,8 @@ impl Signals {
 }
 
 impl FolderWatch {
-    /// A watch without folders. If the system cannot tell about changes, or `polls` is true, only
-    /// the time limit of [`wait`](FolderWatch::wait) or a [`Stopper`] ends the waiting.
+    /// A watch without folders. If the system cannot report changes, or `polls` is true, only the
+    /// time limit of [`wait`](FolderWatch::wait) or a [`Stopper`] ends the waiting.
     pub fn new(polls: bool) -> FolderWatch {
         let signals = Arc::<Signals>::default();
         let to = Arc::clone(&signals);
@@ -106,8 +106,9 @@ impl FolderWatch {
         Stopper(Arc::clone(&self.signals))
     }
 
-    /// Watches a folder as well, with all folders in it if `is_deep`. Does nothing if the folder is
-    /// watched already or does not exist, or if the system does not tell this watch about changes.
+    /// Adds a folder to the watched ones, with all folders in it if `is_deep`. Does nothing if the
+    /// folder is watched already or does not exist, or if the system does not report changes to
+    /// this watch.
     pub fn add(&mut self, folder: &Path, is_deep: bool) {
         let Some(watcher) = &mut self.watcher else { return };
         if !folder.is_dir() || !self.watched.insert((folder.to_owned(), is_deep)) {
@@ -126,7 +127,7 @@ impl FolderWatch {
         self.failure.as_deref()
     }
 
-    /// Whether only scans find changes.
+    /// Whether changes, in at least one folder, are found only by scans.
     pub fn polls(&self) -> bool {
         self.watcher.is_none() || self.failure.is_some()
     }
@@ -170,7 +171,7 @@ mod tests {
 
     use super::*;
 
-    /// Longer than any change needs to be noticed.
+    /// More time than the system needs to report a change.
     const LONG: Duration = Duration::from_mins(2);
 
     #[test]
