@@ -26,7 +26,7 @@ pub struct Limits {
     pub connections: usize,
     /// How long the head of a request may take, and how long a connection may be idle.
     pub head: Duration,
-    /// How long responses may still take when the server ends.
+    /// How long the open connections may still take when the server ends.
     pub end: Duration,
 }
 

@@ -1,8 +1,8 @@
 //! Access control: a request is answered only if it comes from this machine, has the token, and was
-//! not sent by another site's page. A link on another site may lead here.
+//! not sent by another site's page. But a link on another site may open a page of the viewer.
 //!
-//! The token is the first part of every path. A cookie would be sent to every other server on
-//! 127.0.0.1 as well, whatever its port: `docs/why.md`.
+//! The token is the first part of every path. It is not a cookie, because a browser would also send
+//! the cookie to every other server on 127.0.0.1, whatever its port: `docs/why.md`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -46,8 +46,8 @@ pub(crate) struct Guard {
 enum Refusal {
     /// The request comes from another machine.
     Peer,
-    /// The host in the request is not a name of this machine. It is a name that was made to resolve
-    /// to this machine, or the name of another server, for which this one would be a proxy.
+    /// The host in the request is not a name of this machine. Either an attacker made this name
+    /// resolve to this machine, or the client uses the viewer as a proxy for another server.
     Host,
     /// The request does not have the token.
     Token,
@@ -116,15 +116,15 @@ impl Guard {
             None | Some(b"same-origin") => Ok(()),
             // The user typed the address, or opened it from another program.
             Some(b"none") if !is_write => Ok(()),
-            // A link on another site leads here. The other site cannot read the page, because the
-            // page is not displayed inside of it.
+            // A link on another site opens the page. The other site cannot read the page, because
+            // the page is not displayed inside of it.
             Some(_) if !is_write && is_navigation(headers) => Ok(()),
             Some(_) => Err(Refusal::Origin),
         }
     }
 }
 
-/// Passes a request on, or refuses it with the reason. Responses must not be cached or shared.
+/// Passes a request on, or refuses it with the reason. Adds [`HEADERS`] to every response.
 pub(crate) async fn guard(
     State(guard): State<Arc<Guard>>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -147,7 +147,7 @@ pub(crate) async fn guard(
     response
 }
 
-/// The value of a header that occurs exactly once.
+/// The value of a header. `None` unless the header occurs exactly once and its value is text.
 fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     let mut values = headers.get_all(name).iter();
     let first = values.next()?.to_str().ok()?;

@@ -22,7 +22,7 @@ pub(crate) struct ToldSheet {
     pub(crate) sub_agents: usize,
     /// Whether a compaction is in effect in the session or in one of its sub-agents.
     pub(crate) is_compacted: bool,
-    /// The session's id, if it has one, and the folder it was run in.
+    /// The id that the session contains, if it has one, and the folder in which it was run.
     pub(crate) id: Option<String>,
     pub(crate) cwd: Option<String>,
 }
@@ -38,8 +38,8 @@ pub(crate) struct LaidOut {
 }
 
 impl LaidOut {
-    /// Keeps the given page and those that follow it, then the others, up to `most` bytes of HTML.
-    /// The given page is always kept.
+    /// Keeps the given page and those of the same part that follow it, then the others, up to
+    /// `most` bytes of HTML. The given page is always kept.
     pub(crate) fn from_pages(
         pages: &[Html<'_>],
         (part, page): (usize, usize),
@@ -73,7 +73,8 @@ impl LaidOut {
     }
 
     /// The index, from 0, of the page that shows a transcript item of a part. If no page shows the
-    /// item, the index of the last page; 0 if there is no such part.
+    /// item, the index of the page with the next item that is shown, or else of the last page. 0 if
+    /// there is no such part.
     pub(crate) fn page_of(&self, part: usize, item: usize) -> usize {
         let Some(last_items) = self.last_items.get(part) else { return 0 };
         let found = last_items.iter().position(|last| item <= *last);

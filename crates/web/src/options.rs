@@ -26,7 +26,7 @@ pub struct Options {
     pub settings: Settings,
     /// The sessions to show.
     pub which: Which,
-    /// Finds what is redacted in everything that is shown. `None`: nothing is redacted.
+    /// Finds the texts that are redacted on all pages. `None`: nothing is redacted.
     pub finder: Option<Finder>,
     /// Counts tokens when a compaction is planned or made.
     pub counter: &'static dyn Counter,

@@ -262,7 +262,7 @@ fn ended(name: &str) -> Markup {
     }
 }
 
-/// A part of a whole as a bar; the numbers are next to it.
+/// A bar that shows `part` of `whole`. Screen readers skip it, because the numbers are next to it.
 fn part(part: u64, whole: u64) -> Markup {
     let width = (u128::from(part) * 1_000).checked_div(u128::from(whole)).unwrap_or(0).min(1_000);
     html! {

@@ -1,8 +1,8 @@
 //! A cache of the pages of sessions that were opened last, so that turning a page of a long session
 //! does not read, redact and render the session again.
 //!
-//! Only rendered pages are kept, redacted as they are shown. A session is read again as soon as one
-//! of its files, its archive or the prices have changed.
+//! Only rendered pages are kept, redacted as they are shown. If one of the session's files, its
+//! archive or the prices have changed, the session is read again when a page of it is requested.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,7 +22,7 @@ pub(crate) struct Key {
     pub(crate) stamps: Vec<Stamp>,
 }
 
-/// The sessions that were opened last, the newest first.
+/// The sessions that were opened last, the most recent first.
 #[derive(Default)]
 pub(crate) struct PageCache(Mutex<Vec<(Key, Arc<LaidOut>)>>);
 
@@ -88,7 +88,7 @@ mod tests {
             ("a", "1", 1),
             ("a", "2", 2),
             ("a", "2", 2),
-            // An earlier stamp again: its pages are not kept.
+            // An earlier stamp again: the pages that were cached for it were replaced.
             ("a", "1", 3),
             ("b", "1", 4),
             ("c", "1", 5),

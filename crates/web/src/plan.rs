@@ -33,7 +33,7 @@ const EDITS: usize = 200;
 const RUN: usize = 12;
 const WIDTH: usize = 400;
 
-/// The recipe (if empty, that of the settings), and the pass to show the edits of.
+/// The recipe (if empty, that of the settings), and the pass whose edits are shown.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct PlanQuery {
     #[serde(default)]

@@ -20,7 +20,7 @@ pub(crate) struct ListQuery {
     pub(crate) sort: Option<Sort>,
     /// The page number, from 1.
     pub(crate) page: Option<usize>,
-    /// The part of the page to return, for the script; without it, the whole page.
+    /// The script of the page sets this to get only a part of the page. `None`: the whole page.
     pub(crate) part: Option<String>,
 }
 

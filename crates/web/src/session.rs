@@ -114,7 +114,7 @@ pub(crate) fn sheet_alone(
     let laid_out =
         viewer.with_pages(session, |pages| LaidOut::from_pages(pages, (part, page), 0))?;
     let found_sheet = laid_out.sheet(part, page).unwrap_or_else(|| Err(not_there()));
-    // Nothing else holds the page then, so that it need not be copied.
+    // After this, nothing else holds the page, so it need not be copied.
     drop(laid_out);
     found_sheet.map(Arc::unwrap_or_clone)
 }

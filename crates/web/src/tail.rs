@@ -150,7 +150,7 @@ impl Follower {
             below: new_sheet.sheet.below,
             is_last: new_sheet.is_last,
         };
-        // JSON has no line feeds, which would end the event.
+        // This JSON has no line feeds, which would end the event.
         let json = serde_json::to_string(&changed).expect("texts and lists of them are JSON");
         Some(event.event("changed").data(json))
     }

@@ -1,4 +1,4 @@
-//! The vault, which is read once, and then only what is new in it.
+//! The vault in memory. It is read whole once; later, only what is new in it is read.
 
 use std::sync::{Mutex, PoisonError};
 

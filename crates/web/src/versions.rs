@@ -1,5 +1,6 @@
-//! The versions of a session that `epitome keep` has seen: their list, a session as it was at one
-//! of them, and the sessions that their agents have deleted. Nothing is changed here.
+//! The pages about versions that `epitome keep` has stored: the list of a session's versions, the
+//! session as it was at one of them, and the sessions that their agents have deleted. Nothing is
+//! changed here.
 
 use std::sync::Arc;
 

@@ -36,7 +36,7 @@ pub(crate) struct Viewer {
     pub(crate) pages: PageCache,
     /// How many times a session was read for display.
     pub(crate) reads: AtomicUsize,
-    /// The versions of sessions that `epitome keep` has seen.
+    /// The versions of sessions that `epitome keep` has stored.
     pub(crate) vault: VaultCache,
     /// The ids that sessions contain, by path, if the sessions' files are named differently. The
     /// archive uses these ids.
@@ -107,7 +107,8 @@ impl Viewer {
         Key { session: file.path.clone(), stamps: files.chain(others).collect() }
     }
 
-    /// The key under which the pages of a version of a session are cached. A version never changes.
+    /// The key under which the pages of a version of a session are cached. It has no stamp of the
+    /// content, which changes only if a text in it is forgotten.
     pub(crate) fn key_of_version(&self, file: &FileKey, number: u64) -> Key {
         let prices = Stamp::of_file(&self.options.config.models());
         let archive = archive_stamp(&self.options.config, &file.agent, &file.session);
