@@ -85,7 +85,7 @@ fn changed(mut style: Style, codes: &str) -> Style {
     style
 }
 
-/// A code as a number; an empty one is 0.
+/// A code as a number; 0 if the code is empty or too large.
 fn number(code: &str) -> u16 {
     code.parse().unwrap_or(0)
 }

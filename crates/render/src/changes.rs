@@ -23,8 +23,8 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Counts the changes of a session. A session that is compacted before it is displayed must be
-    /// counted before it is compacted.
+    /// Counts the changes of a session. If the session is compacted before it is displayed, they
+    /// must be counted before that, because a compaction shortens the texts.
     pub fn from_transcript(transcript: &Transcript, source: &dyn Source) -> Changes {
         let mut changes = Changes::default();
         let mut files = BTreeSet::new();

@@ -1,6 +1,7 @@
 //! Checks the links in a session's text.
 
-/// Whether a link is safe to follow: other schemes may run a script or open a file.
+/// Whether a link has a scheme that is safe to follow. Other schemes may run a script or open a
+/// file.
 pub(crate) fn is_safe(address: &str) -> bool {
     ["https://", "http://", "mailto:"].into_iter().any(|scheme| {
         address.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))

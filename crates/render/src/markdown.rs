@@ -272,7 +272,7 @@ impl<'a> Page<'_, 'a> {
             match part {
                 Part::Text(text) => {
                     let text = text.read(source);
-                    // The first line of the card contains this text already.
+                    // A short stub is in the summary line of the call already.
                     if text.trim().is_empty() || text.len() < 80 && is_left_by_recipe(&text) {
                         continue;
                     }
@@ -410,7 +410,8 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Whether a name or number of a character and a semicolon follow.
+/// Whether `rest`, the text after an `&`, makes it a character reference: a name or a number, and
+/// then a semicolon.
 fn is_reference(rest: &str) -> bool {
     let name = rest.trim_start_matches(|c: char| c == '#' || c.is_ascii_alphanumeric());
     name.len() < rest.len() && name.starts_with(';')
@@ -429,9 +430,9 @@ fn in_block(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// Escapes a text within inline HTML for HTML and for Markdown, because both are parsed there.
-/// Brackets that Markdown takes for text, as in `[output: 16 lines]`, are not escaped, so that a
-/// search in the file finds them.
+/// Escapes a text between inline HTML tags, where readers parse both HTML and Markdown. Brackets
+/// that Markdown takes for text, as in `[output: 16 lines]`, are not escaped, so that a search in
+/// the file finds them.
 fn html(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     let is_link = is_link(text);
@@ -450,14 +451,18 @@ fn html(text: &str) -> String {
     escaped
 }
 
-/// A message as a quotation, which ends every element that the text begins.
+/// A message as a quotation. Elements that the text leaves open at its end, such as a code block,
+/// end with the quotation.
 fn quoted(text: &str) -> String {
     let text = neutral(text);
     let lines = text.trim_end().lines().map(|line| format!("> {line}").trim_end().to_owned());
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A message with its Markdown, or as a quotation if it begins an element that it does not end.
+/// The text of a message as Markdown, without HTML and unsafe links (see [`neutral`]). If the text
+/// leaves an element open at its end, for example a code block without its last fence, it is
+/// returned as a quotation: otherwise the text after it in the file would become part of that
+/// element.
 fn prose(text: &str) -> String {
     const END: &str = "the end of it";
     let text = neutral(text);
@@ -482,8 +487,8 @@ fn prose(text: &str) -> String {
     }
 }
 
-/// Markdown without HTML, external images and unsafe links, with invisible characters made visible.
-/// A text for which that fails becomes a code block.
+/// Markdown without HTML, images and unsafe links, with invisible characters made visible. If the
+/// text still has some of these after [`ROUNDS`] rounds of escaping, it becomes a code block.
 ///
 /// A `<` that could begin a tag becomes `&lt;`: some readers accept more as a tag than CommonMark
 /// does (`<svg/onload=…>`), and not all support `\<`.

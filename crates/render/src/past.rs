@@ -28,7 +28,7 @@ pub struct PastCompaction {
     pub made: String,
     /// The name of the recipe.
     pub recipe: String,
-    /// The item of the transcript before which the compaction was made.
+    /// The index of the transcript's item before which the compaction was made.
     #[serde(skip)]
     pub item: usize,
 }

@@ -184,7 +184,7 @@ impl fmt::Display for CostFloor {
     }
 }
 
-/// A sum while requests are added to it, and the numbers of requests that it lacks.
+/// A sum of costs, and the numbers of requests whose cost it does not include, or only in part.
 struct Sum<'p> {
     prices: Option<&'p dyn Prices>,
     cost: MicroDollars,

@@ -36,8 +36,9 @@ const SYSTEM: usize = 3;
 const OPAQUE: usize = 300;
 const WORDS: Limit = Limit { text: 64 << 10, line: 16 << 10 };
 
-/// A session for a terminal with this many columns, at least 30 and at most 120 of which are used,
-/// with escape sequences for styles. Escape sequences in the session itself are made visible.
+/// A session as text for a terminal with this many columns, with escape sequences for styles. Lines
+/// are made for at least 30 and at most 120 columns. Escape sequences in the session itself are
+/// made visible.
 pub fn terminal(story: &Story<'_>, columns: usize) -> String {
     let mut screen = Screen { story, text: String::new(), columns: columns.clamp(NARROWEST, 120) };
     screen.head();

@@ -100,7 +100,7 @@ pub(crate) fn picture(c: char) -> Option<String> {
     }
     let mut shown = String::new();
     match c {
-        // The symbols for control characters have the same order.
+        // The symbols for control characters have the same order, from U+2400 on.
         '\0'..='\u{1f}' => shown.extend(char::from_u32(0x2400 + u32::from(c))),
         '\u{7f}' => shown.push('␡'),
         _ => {

@@ -46,7 +46,7 @@ pub(crate) fn coloured(text: &str, language: &str, budget: &Budget) -> Markup {
     PreEscaped(html)
 }
 
-/// The CSS class of a kind.
+/// The CSS class of a kind of token.
 fn class(token: Token) -> &'static str {
     match token {
         Token::Comment => "hc",

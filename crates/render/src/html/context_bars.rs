@@ -70,7 +70,7 @@ fn requests(from: usize, to: usize) -> String {
 }
 
 /// The input of each recorded request ([`request_sizes`](epitome_model::request_sizes)), and the
-/// requests before which the context was summarised, or compacted by epitome.
+/// indices of the requests before which the context was summarised, or compacted by epitome.
 fn sizes(transcript: &Transcript, past: Option<&Past>) -> (Vec<Tokens>, Vec<usize>) {
     let sizes = epitome_model::request_sizes(transcript);
     let mut compactions = Vec::new();

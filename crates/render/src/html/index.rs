@@ -36,8 +36,8 @@ pub struct Listing {
 }
 
 impl Index {
-    /// Makes an index with the newest session first. Of several sessions with one name, only the
-    /// last is kept.
+    /// Makes an index with the newest session first. Of several sessions with the same name, only
+    /// the last in `sessions` is kept.
     pub fn new(mut sessions: Vec<Listing>) -> Index {
         sessions.reverse();
         sessions.sort_by(|one, other| one.name.cmp(&other.name));

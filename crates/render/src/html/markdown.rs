@@ -1,4 +1,5 @@
-//! Converts Markdown to HTML. Only the tags in this file can be in the output.
+//! Converts Markdown to HTML. Tags in the text are escaped: every tag of the output is made here or
+//! in the functions that this file calls.
 
 use maud::{Markup, PreEscaped, Render as _, html};
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};

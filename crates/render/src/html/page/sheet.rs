@@ -37,14 +37,15 @@ impl Sheet {
 }
 
 impl Html<'_> {
-    /// The last item of the transcript on each page.
+    /// The index of the last item of the transcript on each page; 0 for a page without items.
     pub fn last_items(&self) -> Vec<usize> {
         let pieces =
             self.layout.pages.iter().map(|pieces| &self.layout.story.pieces[pieces.clone()]);
         pieces.map(|pieces| pieces.last().map_or(0, |piece| piece.item)).collect()
     }
 
-    /// The number of the page that contains an item of the transcript, from 0.
+    /// The number, from 0, of the page that shows an item of the transcript. If no page shows the
+    /// item, the page with the next item that is shown, or else the last page.
     pub fn page_of(&self, item: usize) -> usize {
         let page = self.last_items().iter().position(|last| item <= *last);
         page.unwrap_or(self.layout.pages.len() - 1)
