@@ -38,7 +38,7 @@ pub enum Action {
     Search {
         /// A regular expression.
         pattern: String,
-        /// The folder, relative to the project's.
+        /// The folder, relative to the project's folder.
         path: String,
     },
     /// Delegate a task to a sub-agent, if the agent has sub-agents.

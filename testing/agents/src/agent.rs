@@ -67,7 +67,7 @@ impl Facts {
 /// The provider that an agent sends its requests to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Provider {
-    /// A provider that only the settings in the home know.
+    /// A provider that only the settings in the home define.
     Scripted,
     /// The agent's own provider, at the address of the model server. `epitome wrap` changes the
     /// address of this provider.
@@ -85,7 +85,8 @@ pub trait Agent: Debug + Sync {
         self.facts().name
     }
 
-    /// Writes the settings into the home: the address of the model, and no questions.
+    /// Writes the settings into the home: the address of the model, and that the agent asks no
+    /// questions.
     ///
     /// # Errors
     ///
@@ -131,8 +132,8 @@ pub trait Agent: Debug + Sync {
         fs::read(session).with_context(|| session.display().to_string())
     }
 
-    /// Stores a session where the agent finds it; `environment` sets the environment of a turn for
-    /// a program of the agent.
+    /// Stores a session where the agent finds it. If a program of the agent does this, it runs
+    /// with the environment that `environment` sets.
     ///
     /// # Errors
     ///

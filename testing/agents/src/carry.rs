@@ -30,7 +30,7 @@ pub struct Report {
     pub sent_again: Counts,
     /// The number of texts (of the user, of the model, of results) that were looked for and found.
     pub texts: usize,
-    /// What the port left behind, as it reported it.
+    /// What the port left out, as `epitome port` reported it.
     pub left_behind: Value,
 }
 

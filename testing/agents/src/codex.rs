@@ -60,7 +60,8 @@ impl Codex {
         }
     }
 
-    /// The settings of the provider: those of a table come last in the file.
+    /// The settings of the provider, in two parts: the keys of the top level, and a table, which
+    /// must come last in the file.
     fn provider(&self, url: &str) -> (String, String) {
         match self.provider {
             Provider::Own => (format!("openai_base_url = \"{url}/v1\"\n"), String::new()),

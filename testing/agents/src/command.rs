@@ -19,7 +19,8 @@ const PLAN: &str = "nothing was written";
 /// The agents that take a command, each with what the user types, the file of the command, and a
 /// command line that prints the id of the session, found as the prompt describes.
 const TYPED: [(&str, &str, &str, &str); 6] = [
-    // The id is in the prompt, which the script cannot read: the test compares it.
+    // The prompt contains the id, but the script cannot read the prompt. So the test compares the
+    // id.
     (
         "claude",
         "/epitome",

@@ -76,7 +76,7 @@ pub fn run(agent: &'static dyn Agent, way: Way, epitome: &Path) -> anyhow::Resul
 
     let archive = tempfile::tempdir()?;
     let tool = |args: &[&str]| call(epitome, archive.path(), file, args);
-    // The recorded sessions are shorter than what the default recipe keeps whole.
+    // The default recipe would keep the recorded sessions whole, because they are short.
     let summary = archive.path().join("summary.md");
     let options = options(way, &summary)?;
     let report_text = tool(&[&["compact", "--json", "--keep-turns", "1"], &options[..]].concat())?;

@@ -85,7 +85,7 @@ impl Fleet {
         Ok(venv)
     }
 
-    /// The program that runs an engine.
+    /// A command that runs `check.py`. `what` is `make` or the name of an engine.
     fn check(&self, venv: &TempDir, what: &str) -> Command {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("fleet");

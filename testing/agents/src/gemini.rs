@@ -39,7 +39,7 @@ impl Agent for Gemini {
     }
 
     fn compact_early(&self, home: &Home) -> anyhow::Result<()> {
-        // The share of a window of a million tokens.
+        // A share of the window of a million tokens: 4,000 tokens.
         settings(home, Some(0.004))
     }
 
@@ -67,7 +67,7 @@ impl Agent for Gemini {
 
     fn sessions(&self, home: &Home) -> Vec<PathBuf> {
         let mut found = sessions_below(&home.path().join(PROJECT).join("chats"), 0);
-        // A resume leaves a file with the same id and without messages.
+        // A resume leaves a second file, which has the same id and no messages.
         found.retain(|path| {
             let text = std::fs::read_to_string(path).unwrap_or_default();
             text.contains(r#""type":"gemini""#)

@@ -10,7 +10,8 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The agents run with this node; the node of the machine is only used to run `npm`.
+/// The node that runs the agents, and `npm` when it installs other packages. The node of the
+/// machine only installs this one.
 const NODE: &str = "node@22.23.3";
 /// The oldest node that the npm package is for.
 const OLD_NODE: &str = "node@20.20.2";
@@ -130,8 +131,8 @@ pub fn chromium() -> anyhow::Result<PathBuf> {
     let node = node()?;
     once("chromium", &[CHROMIUM], &|folder| {
         run_npm(folder, &["install", "--no-audit", "--no-fund", CHROMIUM])?;
-        // It unpacks itself into the temporary folder, and its libraries only if it believes to be
-        // on a serverless machine.
+        // The package unpacks Chromium into the temporary folder, but its libraries only on a
+        // serverless machine, which it recognises by a variable.
         let unpack = "import('@sparticuz/chromium').then((it) => it.default.executablePath())";
         let mut command = Command::new(&node);
         command.args(["-e", unpack]).current_dir(folder);
@@ -220,7 +221,7 @@ fn once(
     fs::create_dir_all(&cache).with_context(|| cache.display().to_string())?;
     let cache = fs::canonicalize(cache)?;
     let folder = cache.join(name);
-    // Tests in several processes may need the same agent; the lock is released with the file.
+    // Tests in several processes may need the same agent. Closing the file releases the lock.
     let lock = File::create(cache.join(format!("{name}.lock")))?;
     lock.lock()?;
     let installed = packages.join(" ");

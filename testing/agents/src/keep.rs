@@ -1,4 +1,4 @@
-//! A session that ends by itself: the agent's hook runs `epitome`, which renders a page of the
+//! The hook of an agent: when a session ends, the hook runs `epitome`, which renders a page of the
 //! session and compacts the session.
 
 use crate::agent::Agent;

@@ -4,8 +4,8 @@
 //! server, the only service it can reach. [`record`](record::record) plays a [`scenario`] and
 //! returns the session that the agent stored; [`resume`](resume::resume) resumes a session in a
 //! fresh agent and returns what it sent to the model; [`e2e`] adds a compaction in between,
-//! [`carry`] a port to another agent, [`keep`] a session that ends by itself, and [`versions`] a
-//! session that was deleted and comes back.
+//! [`carry`] a port to another agent, [`keep`] the hook that runs when a session ends, and
+//! [`versions`] the restoring of a deleted session.
 
 mod action;
 mod agent;

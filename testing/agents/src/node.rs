@@ -1,5 +1,5 @@
 //! Tests of the npm package: its files are installed into an empty folder, and used by tests whose
-//! types are checked, with each version of Node. The examples of its page run as well.
+//! types are checked, with each version of Node. The examples of its page are tests too.
 
 use std::fs;
 use std::ops::Range;
@@ -21,9 +21,9 @@ const TIMEOUT: Duration = Duration::from_secs(3_600);
 /// The page whose examples are tests.
 const PAGE: &str = "docs/typescript.md";
 
-/// Tests the package in these files (the one that selects a native module, and the one for this
-/// machine) against this program. Returns a line for each version
-/// of Node.
+/// Tests the npm package with the program `epitome`. `packages` are the files of its two parts: the
+/// one that selects a native module, and the one with the native module for this machine. Returns a
+/// line for each version of Node.
 ///
 /// # Errors
 ///
@@ -37,7 +37,7 @@ pub fn test(packages: &[PathBuf], epitome: &Path) -> anyhow::Result<Vec<String>>
     Ok(lines)
 }
 
-/// The package in a folder with its tests, which are compiled.
+/// A folder with the installed package and its compiled tests.
 pub struct Package {
     folder: TempDir,
 }
@@ -54,7 +54,8 @@ impl Package {
         Ok(Package { folder })
     }
 
-    /// Sends the random histories with these numbers with each adapter. Returns what was printed.
+    /// Sends the random histories with these numbers, with each adapter. Returns a line about the
+    /// tests.
     ///
     /// # Errors
     ///
@@ -69,8 +70,8 @@ impl Package {
 fn install_package(packages: &[PathBuf]) -> anyhow::Result<TempDir> {
     let folder = tempfile::tempdir()?;
     fs::write(folder.path().join("package.json"), r#"{"private":true,"type":"module"}"#)?;
-    // The frameworks are optional: they are not installed with the package. Those for other systems
-    // are on no registry.
+    // The frameworks are optional, so they are not installed with the package. The parts with
+    // native modules for other systems are on no registry.
     let mut line = vec!["install", "--offline", "--no-audit", "--no-fund", "--omit=peer"];
     for package in packages {
         line.push(package.to_str().context("a path is text")?);
@@ -104,7 +105,8 @@ fn examples() -> anyhow::Result<String> {
     Ok(examples.concat())
 }
 
-/// Checks the types of the package, of the tests and of the examples, and compiles both.
+/// Checks the types of the package, of the tests and of the examples. Compiles the tests and the
+/// examples.
 fn check_types(folder: &Path) -> anyhow::Result<()> {
     let compiler = install::typescript()?;
     let types = compiler.ancestors().nth(3).context("it is below node_modules")?.join("@types");
@@ -158,7 +160,7 @@ fn run_tests(
     Ok(format!("Node {}: {passed}, {requests} requests", version.stdout.trim()))
 }
 
-/// The compiled tests in a folder, without what they share.
+/// The files of compiled tests in a folder, without the files that the tests share.
 fn tests(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut tests = files(folder)?;
     tests.retain(|file| file.to_string_lossy().ends_with(".test.js"));

@@ -121,7 +121,7 @@ impl Agent for Opencode {
         let config = json!({
             "$schema": "https://opencode.ai/config.json", "autoupdate": false, "share": "disabled",
             "model": name, "small_model": name, "permission": { "*": "allow" },
-            // Its own compaction would send requests for which no script has a step.
+            // OpenCode's own compaction would send requests for which no script has a step.
             "compaction": { "auto": false, "prune": false },
             "provider": providers,
         });
@@ -242,7 +242,7 @@ impl Agent for Opencode {
             Action::Shell { command, why } => {
                 ("bash", json!({ "command": command, "description": why }))
             }
-            // Its own `grep` needs a ripgrep, which it would download.
+            // OpenCode's own `grep` needs a ripgrep, which it would download.
             Action::Search { pattern, path } => {
                 let command = format!("grep -rn '{pattern}' {path}");
                 ("bash", json!({ "command": command, "description": "Search" }))

@@ -37,7 +37,7 @@ pub fn run(recorded: &str, epitome: &Path) -> anyhow::Result<Report> {
     let agent = crate::find_agent("claude")?;
     let server = Server::start(Script::default())?;
     let sandbox = Sandbox::new(agent, &server.url())?;
-    // Without a terminal, Claude Code asks no one for permission.
+    // Without a terminal, Claude Code cannot ask for permission, so it is given here.
     let allowed = json!({ "permissions": { "allow": ["mcp__epitome"] } });
     sandbox.home().write(".claude/settings.json", allowed.to_string().as_bytes())?;
     sandbox.place(recorded)?;

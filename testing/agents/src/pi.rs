@@ -68,14 +68,14 @@ impl Agent for Pi {
             Provider::Own => json!({ "providers": { "anthropic": { "baseUrl": base } } }),
         };
         home.write(".pi/agent/models.json", models.to_string().as_bytes())?;
-        // Its own compaction and its retries would send requests for which no script has a step.
+        // pi's own compaction and its retries would send requests for which no script has a step.
         let settings = json!({ "compaction": { "enabled": false }, "retry": { "enabled": false } });
         home.write(".pi/agent/settings.json", settings.to_string().as_bytes())?;
         Ok(())
     }
 
     fn compact_early(&self, home: &Home) -> anyhow::Result<()> {
-        // It compacts when less than the reserve is left of the window.
+        // pi compacts when the free part of the window is smaller than the reserve.
         let reserve = WINDOW - 4_000;
         let compaction =
             json!({ "enabled": true, "reserveTokens": reserve, "keepRecentTokens": 1_000 });

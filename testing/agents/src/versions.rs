@@ -67,7 +67,7 @@ pub fn run(agent: &'static dyn Agent, epitome: &Path) -> anyhow::Result<Report> 
         fs::remove_dir_all(recording.sandbox.home().path().join(ARCHIVE))?;
         1
     };
-    // A path and not the id: Gemini CLI gives several files the same id.
+    // The session is named by its path, because Gemini CLI gives several files the same id.
     let name = path.to_str().context("a path is text")?;
     tool.call(&["restore", name, "--at", &version.to_string(), "--yes"])?;
     ensure!(recording.sandbox.read(path)? == original, "the session did not come back");
@@ -128,7 +128,7 @@ impl Tool<'_> {
         paths.map(|path| Ok((path.clone(), fs::read(path)?))).collect()
     }
 
-    /// The last version of the recording's session, which was deleted.
+    /// The number of the last version of the recording's session, after the session was deleted.
     fn deleted_version(&self) -> anyhow::Result<u64> {
         let listed = self.call(&["list", "--deleted", "--json"])?;
         let sessions = serde_json::Deserializer::from_str(&listed).into_iter::<Value>();

@@ -18,7 +18,7 @@ const STUB: &str = "[epitome k";
 const LOG: &str = "build.log";
 /// A file with more tokens than `wrap` lets a new result have.
 const LONG: &str = "sums.log";
-/// The number of bytes of JSON that count as a token.
+/// An estimate of the number of bytes of JSON for each token.
 const BYTES_PER_TOKEN: usize = 4;
 /// The beginning of every address of this machine.
 const HERE: &str = "http://127.0.0.1:";
@@ -130,8 +130,8 @@ fn check_own_compaction(
     server.play(Script { canned: Some("All of it was read.".to_owned()), ..script(&sandbox) });
     let done = sandbox.new_wrapped_session(epitome, archive.path(), options, "Read the logs.")?;
     if agent.name() == "codex" {
-        // Codex asks the service for the compaction, which the scripted service does not know: only
-        // the question is checked.
+        // Codex asks the service to make the compaction, which the scripted service cannot do. So
+        // this only checks whether Codex asks.
         let is_request = |exchange: &Exchange| exchange.text.contains("compaction_trigger");
         let is_asked = server.exchanges().iter().any(is_request);
         ensure!(is_asked == expect, "{options:?}: {}", done.stderr);
@@ -148,8 +148,8 @@ fn takes_mcp(agent: &dyn Agent) -> bool {
     ["claude", "codex"].contains(&agent.name())
 }
 
-/// The number of bytes by which the tools make a first request longer than `direct`, which must be
-/// 900 tokens at most. Plays a session of one answer to find out.
+/// Plays a session of one answer with the tools. Returns the number of bytes by which its first
+/// request is longer than `direct`. Fails if that is more than 900 tokens.
 fn tools(
     server: &Server,
     sandbox: &Sandbox,

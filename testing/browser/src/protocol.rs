@@ -19,8 +19,8 @@ const SILENCE: Duration = Duration::from_mins(2);
 pub(crate) struct Page {
     browser: Child,
     socket: WebSocket<TcpStream>,
-    /// The id of the page's session, to which calls are sent; `None` until the page is open: then
-    /// calls go to the browser.
+    /// The id of the page's session, to which calls are sent. `None` before the page is open: then
+    /// calls are sent to the browser itself.
     session: Option<String>,
     calls: u64,
     /// Events that were received and not read yet.

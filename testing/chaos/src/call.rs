@@ -45,7 +45,7 @@ const WRITING: &[&str] = &[
 const READING: &[&str] =
     &["fstat", "getdents64", "lstat", "newfstatat", "openat", "pread64", "read", "stat", "statx"];
 
-/// The number of places at which a reading call of one name is disturbed in a task, at most.
+/// The maximum number of places in a task at which a reading call of one name is disturbed.
 const LOOKS: usize = 10;
 
 /// The faults at a call that changes something.
@@ -147,7 +147,7 @@ fn made(task: &Task) -> anyhow::Result<Vec<(String, usize)>> {
     let machine = task.machine()?;
     let names = [WRITING, READING].concat().join(",");
     let mut command = machine.command("strace");
-    // `?`: the name of a call that this processor does not have must not be an error.
+    // With `?`, strace ignores the name of a call that this processor does not have.
     let trace = format!("trace=?{}", names.replace(',', ",?"));
     command.args(["-f", "-y", "-qq", "--seccomp-bpf", "-o"]).arg(log(&machine));
     command.args(["-e", &trace]).arg(machine.program()).args(&task.args);
@@ -158,9 +158,9 @@ fn made(task: &Task) -> anyhow::Result<Vec<(String, usize)>> {
     Ok(points(&text, &machine.home.to_string_lossy()))
 }
 
-/// The calls in a log of strace that name `home`, as [`thinned`] leaves them. The number counts the
-/// calls with one name in one thread, also the calls that do not name `home`; two threads may have
-/// the same number.
+/// The calls in a log of strace that name `home`, without those that [`thinned`] drops. The number
+/// of a call counts the calls with the same name in the same thread, also those that do not name
+/// `home`. So calls of two threads may have the same number.
 fn points(log: &str, home: &str) -> Vec<(String, usize)> {
     let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let mut found = Vec::new();
@@ -181,8 +181,8 @@ fn points(log: &str, home: &str) -> Vec<(String, usize)> {
     thinned(found)
 }
 
-/// Leaves all calls that change something, and of the calls that only read at most [`LOOKS`] of
-/// each name: programs read far more often than they write, mostly in loops.
+/// Keeps all calls that change something, and at most about [`LOOKS`] of the reading calls of each
+/// name: programs read far more often than they write, mostly in loops.
 fn thinned(found: Vec<(String, usize)>) -> Vec<(String, usize)> {
     let mut kept = Vec::new();
     for group in found.chunk_by(|one, other| one.0 == other.0) {

@@ -43,13 +43,13 @@ pub enum Part {
     Mutant,
     /// Damaged sessions, with the program.
     Session,
-    /// Agents that write meanwhile.
+    /// Agents that write to a session while a command runs.
     Writer,
     /// Hostile homes.
     Home,
     /// A proxy that is killed.
     Proxy,
-    /// Keepers of versions that are killed.
+    /// Processes of `epitome keep` that are killed.
     Vault,
 }
 

@@ -104,7 +104,7 @@ pub(crate) fn case(several: &[Archived], seed: u64) -> anyhow::Result<Case> {
 /// The damage done to an archive.
 struct Done {
     what: String,
-    /// Whether each pack that is there is intact: nothing changed, or one was removed.
+    /// Whether every pack that still exists is intact: nothing changed, or a pack was removed.
     is_whole: bool,
 }
 
@@ -136,7 +136,7 @@ fn damage(packs: &[std::path::PathBuf], numbers: &mut Numbers) -> anyhow::Result
             let other = numbers.one_of(packs);
             bytes = fs::read(other)?;
             let other = other.file_name().context("a name")?.to_string_lossy();
-            // A pack names its session, so that the program notices this.
+            // A pack names its session, so the program must notice this.
             format!("{other} copied over {name}")
         }
     };
