@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 
-/// A command that runs longer counts as hanging.
+/// The maximum time of a command. One that runs longer is killed and reported as hanging.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 
 /// A home folder, which is removed when the machine is dropped.

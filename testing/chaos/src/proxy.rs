@@ -161,8 +161,8 @@ impl Conversation {
     }
 }
 
-/// Appends the beginning of its own content to the memo, without a line feed at the end, as a write
-/// that was interrupted leaves it.
+/// Appends to each file of the memo the beginning of the file's own content, without a line feed at
+/// the end, as an interrupted write leaves it.
 fn tear(machine: &Machine, numbers: &mut Numbers) -> anyhow::Result<()> {
     for path in machine.files(".jsonl") {
         let mut bytes = fs::read(&path)?;

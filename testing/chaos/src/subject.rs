@@ -11,7 +11,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::machine::Machine;
 
-/// Larger sessions take more time and find nothing more.
+/// The maximum size of a session in bytes. Larger ones take more time and find no more violations.
 const LARGEST: usize = 70_000;
 
 /// A session with all its files.
@@ -98,7 +98,7 @@ fn opencode() -> anyhow::Result<Subject> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("opencode.db");
     let mut session = beginning("opencode", "pricing");
-    // Rows are whole lines.
+    // A row is a whole line, so an incomplete line at the end is dropped.
     session.truncate(session.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1));
     fixtures::stores::opencode(&path, &session);
     let name = ".local/share/opencode/opencode.db";

@@ -8,7 +8,7 @@ use crate::machine::{Ended, LATER, Machine, ended};
 use crate::subject::{State, Subject, content, subjects};
 use crate::violation::{Kind, Violation};
 
-/// A command, the machine that it starts on, and what may be on it afterwards.
+/// A command, the machine that it starts on, and the contents that files may have afterwards.
 pub(crate) struct Task {
     pub(crate) name: String,
     pub(crate) verb: Verb,
@@ -336,8 +336,8 @@ impl Task {
 mod tests {
     use super::*;
 
-    /// Checks which violations are found if a disturbed compaction left `now`, said `said` and
-    /// failed. The program that should restore does nothing.
+    /// Checks which violations are found if a disturbed compaction failed, printed `said` and left
+    /// the file with the content `now`. The program that should then restore it does nothing.
     fn check(now: &[u8], said: &str, expect: &[Kind]) {
         let program = Path::new("true");
         let files = vec![("s.jsonl".to_owned(), b"whole".to_vec())];

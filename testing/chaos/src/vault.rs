@@ -203,7 +203,7 @@ fn places() -> anyhow::Result<Vec<Place>> {
     Ok(places)
 }
 
-/// One thing that an agent, or a program that works for it, does to a file.
+/// Changes a file as an agent, or a program that works for it, may do.
 fn act(machine: &Machine, places: &[Place], numbers: &mut Numbers) -> anyhow::Result<()> {
     let place = numbers.one_of(places);
     let path = machine.home.join(&place.path);
@@ -449,8 +449,8 @@ impl<'a> Expected<'a> {
         Ok(())
     }
 
-    /// Checks the list of a place: the numbers are 1, 2, 3 and so on, everything that was kept is
-    /// there, and the last version is the present content.
+    /// Checks the listed versions of a place: the numbers are 1, 2, 3 and so on, everything that
+    /// was kept is in the list, and the last version is the present content.
     fn compare(
         &mut self,
         machine: &Machine,

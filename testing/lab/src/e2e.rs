@@ -136,7 +136,7 @@ fn commanded(epitome: &Path) -> anyhow::Result<()> {
     table.finish().map(drop)
 }
 
-/// Runs each agent that `epitome wrap` supports behind it.
+/// Runs each agent that `epitome wrap` supports behind the proxy that it starts.
 fn wrapped(epitome: &Path) -> anyhow::Result<()> {
     let columns = [
         "agent",
@@ -412,7 +412,8 @@ fn node_histories(epitome: &Path, count: u64) -> anyhow::Result<()> {
 }
 
 /// Compacts sessions with each engine, and compares its rows with those of one process. The
-/// variable `TEST_SESSIONS` is their number; `TEST_ENGINE` names one engine.
+/// variable `TEST_SESSIONS` is the number of sessions. If `TEST_ENGINE` names an engine, only that
+/// one runs.
 fn engines() -> anyhow::Result<()> {
     if !sdk::has_python() {
         skipped("the engines for fleets", "there is no python3 with venv");

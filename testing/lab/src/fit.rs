@@ -1,4 +1,5 @@
-//! `cargo lab fit`: fits the weights by which a digest is chosen to the open set.
+//! `cargo lab fit`: computes the weights by which facts are chosen for a digest, from the sessions
+//! of the open set.
 //!
 //! A row is a fact that was known before a forced compaction (`epitome::simulate::known_facts`),
 //! and says whether the fact was used soon after the compaction. No feature of a fact depends on
@@ -17,7 +18,7 @@ use crate::quality;
 
 /// The program's file with the weights.
 const WEIGHTS: &str = "crates/passes/src/digest/weights.toml";
-/// Of so many unused facts one becomes a row, and the row has this weight.
+/// One of this number of unused facts becomes a row, and the row has this number as its weight.
 const SAMPLED: usize = 8;
 /// Maximum number of iterations of a fit; about ten are needed.
 const ROUNDS: usize = 50;

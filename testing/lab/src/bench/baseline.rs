@@ -14,8 +14,8 @@ pub(super) const PATH: &str = "testing/lab/bench-baseline.tsv";
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Row {
     what: String,
-    /// The command's time, divided by the time in which one core parses the same bytes; with a
-    /// limit, another ratio.
+    /// The command's time, divided by the time in which one core parses the same bytes. In a row
+    /// with a limit: divided by the command's time with the original session.
     ratio: f64,
     /// If set, the limit of the ratio, in place of the baseline.
     limit: Option<f64>,
@@ -61,8 +61,8 @@ impl Baseline {
             .map(Baseline)
     }
 
-    /// The rows that exceed their limit or `times` their baseline, as sentences. A command without
-    /// a baseline is reported as well.
+    /// The rows that exceed their limit or `times` their baseline, and the rows that have neither,
+    /// as sentences.
     pub(super) fn slower(&self, profile: &str, rows: &[Row], times: f64) -> Vec<String> {
         let of = |row: &Row| {
             let Row { what, ratio, limit } = row;

@@ -16,8 +16,8 @@ const STEPS: usize = 130;
 const FILES: usize = 60;
 /// The number of steps after which the user asks for something else.
 const PER_REQUEST: usize = 18;
-/// How many of a hundred uses of something that the agent has read are uses of something from any
-/// time, and not only of the last few files.
+/// How many of a hundred choices of a file that was read are made among all such files. The others
+/// are made among the last four.
 const FAR_OF_100: u64 = 30;
 
 const VERBS: [&str; 12] = [

@@ -197,8 +197,9 @@ impl Library {
     }
 }
 
-/// A manifest with the packages for platforms as optional dependencies. It stays a text: Node takes
-/// the first condition of an export that is true, so that their order must not change.
+/// A manifest with the packages for platforms as optional dependencies. The text is changed, and
+/// not parsed JSON: Node takes the first condition of an export that is true, so the order of the
+/// conditions must stay the same.
 fn with_platforms(manifest: &str) -> anyhow::Result<String> {
     let about: Value = serde_json::from_str(manifest)?;
     let version = version()?;
@@ -253,7 +254,8 @@ fn staged(target: &str, out: &Path) -> anyhow::Result<PathBuf> {
     for entry in fs::read_dir(from.join("python/epitome"))? {
         let file = entry?.path();
         let name = file.file_name().context("a file has a name")?;
-        // A module that was built in place, and what Python caches, is not of this build.
+        // Left out: a module that was built in this folder earlier, and the folders of Python's
+        // cache.
         if file.is_file() && file.extension() != Some(OsStr::new("so")) {
             fs::copy(&file, package.join(name))?;
         }
@@ -283,8 +285,8 @@ fn native_module(target: &str, profile: &str) -> anyhow::Result<PathBuf> {
     Ok(cargo::target()?.join(target).join(folder).join(name))
 }
 
-/// The environment variables of a build: for one that is reproducible, and for musl as a library
-/// of the system, because a module cannot hold its own.
+/// The environment variables of a build. They keep the paths of this machine out of it. For musl,
+/// they link the C library of the system, because a module cannot contain a C library of its own.
 fn variables(target: &str) -> anyhow::Result<Vec<(&'static str, String)>> {
     let mut variables = without_paths()?;
     if target.ends_with("-musl") {
