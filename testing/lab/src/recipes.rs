@@ -98,7 +98,7 @@ pub fn write() -> Result<()> {
 
 /// Each built-in recipe, as it is and with `--keep-turns 1`.
 fn recipes() -> Result<Vec<(String, Recipe)>> {
-    // As the option does, keeps a session of one turn whole.
+    // Like the option `--keep-turns 1`, this keeps a session of one turn whole.
     let keep = Keep { turns: Some(1), all: All::Kept, ..Keep::default() };
     let mut recipes = Vec::new();
     for (name, _) in BUILT_IN {

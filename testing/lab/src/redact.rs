@@ -220,8 +220,8 @@ fn detect_secrets(folder: &Path, look: &str, plants: &[Plant]) {
             let text = fs::read_to_string(folder.join(format!("dirty.{look}"))).unwrap_or_default();
             let lines: Vec<&str> = text.lines().collect();
             let hit: BTreeSet<u64> = dirty.into_iter().collect();
-            // This program reports only the number of a line: the line must contain the first line
-            // of the secret, or be the header of a key.
+            // detect-secrets reports only the number of a line. The line must contain the first
+            // line of the secret, or be the header of a key.
             let is_found = |plant: &&Plant| {
                 let begins = plant.secret.lines().next().unwrap_or_default();
                 let header = plant.text.lines().next().unwrap_or_default();

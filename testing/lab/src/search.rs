@@ -147,8 +147,8 @@ fn fill(home: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes questions from sentences that only one session contains; each session gives about the same
-/// number.
+/// Makes questions from sentences that only one session contains, about the same number from each
+/// session.
 fn questions(texts: &BTreeMap<PathBuf, Vec<(String, String)>>) -> Vec<Question> {
     let mut owners: HashMap<&str, HashSet<&Path>> = HashMap::new();
     for (path, texts) in texts {

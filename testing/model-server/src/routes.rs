@@ -10,7 +10,7 @@ use tiny_http::{Header, Method, Request, Response};
 pub(crate) fn answer(mut request: Request, stage: &Stage) {
     let mut bytes = Vec::new();
     if request.as_reader().read_to_end(&mut bytes).is_err() {
-        return; // The agent went away; there is nobody to answer.
+        return; // The agent has closed the connection.
     }
     let body: Value = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
     let url = request.url().to_owned();

@@ -26,8 +26,8 @@ pub fn json(bytes: &[u8]) {
     assert!(members.is_ok(), "what is accepted is walked");
 }
 
-/// Any text as a stub: if the text is recognised as a stub, the stub is printed with the same text,
-/// and counts as left by a recipe.
+/// Any text as a stub: if the text is parsed as a stub, the stub is printed with the same text, and
+/// [`is_left_by_recipe`] is true for it.
 ///
 /// # Panics
 ///

@@ -37,8 +37,8 @@ pub(super) fn build(
     ensure!(status.success(), "maturin failed");
     fs::remove_dir_all(&source)?;
     if let Some(processor) = target.strip_suffix("-unknown-linux-musl") {
-        // A static program runs with any C library, so that the wheel gets the tags of both kinds
-        // of systems.
+        // A static program needs no C library of the system, so the wheel gets the tags of
+        // systems with glibc and with musl.
         let wheel = only_file(&folder)?;
         let tags = format!("manylinux_2_17_{processor}.musllinux_1_2_{processor}");
         let line = ["wheel", "tags", "--remove", "--platform-tag", &tags, text(&wheel)?];

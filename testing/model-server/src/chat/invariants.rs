@@ -112,8 +112,8 @@ fn content_shape(index: usize, message: &Value) -> Verdict {
     })
 }
 
-/// Returns the ids of an assistant message's calls; refuses calls that are not well-formed, and ids
-/// that were there before.
+/// Returns the ids of an assistant message's calls. Refuses calls that are not well-formed, and ids
+/// that an earlier call has.
 fn calls(
     index: usize,
     message: &Value,

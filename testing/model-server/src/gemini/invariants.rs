@@ -142,8 +142,8 @@ fn out_of_place() -> Verdict {
     )
 }
 
-/// Models of the third generation require, since the last text of the user, a signature on the
-/// first call of each turn of the model.
+/// Checks what models of the third generation require: in each turn of the model after the last
+/// text of the user, the first call has a signature.
 fn signatures(contents: &[Value]) -> Verdict {
     let asks = |content: &Value| {
         content["role"] != "model"
