@@ -286,8 +286,8 @@ impl Remove {
     }
 }
 
-/// The text of a new file that contains nothing but the addition, and 0, the number of keys that
-/// are added around it.
+/// Returns the text of a new file, which contains only the addition, and 0, the number of JSON
+/// objects around it that were added.
 ///
 /// # Errors
 ///

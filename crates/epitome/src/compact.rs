@@ -175,8 +175,8 @@ fn draft<S>(
 }
 
 /// Calls `put` for each range of bytes that the pack must contain, with its span and a function
-/// that describes it. These are the bytes that are no longer sent, and the bytes that new records
-/// and marks of the agent's own format replace.
+/// that describes it. These are the bytes that are no longer sent. If the compaction is written in
+/// the agent's own way, they are also the bytes that its new record or its marks replace.
 fn put_all<S: Source>(
     planned: &PreparedCompaction<'_, S>,
     counter: &dyn Counter,
@@ -194,9 +194,9 @@ fn put_all<S: Source>(
             ..describe(&view, *at, *span)
         })?;
     }
-    // The pack must also contain the bytes that a new record or mark of the agent's format
-    // replaces. A record at the end of the session replaces an empty span; a mark replaces the old
-    // mark.
+    // A compaction in the agent's own way appends a record to the session, or puts marks into
+    // records. The pack must also contain the bytes that these replace: a record at the end
+    // replaces an empty span; a mark replaces the old mark.
     let end = Source::len(source);
     let added = planned
         .splices

@@ -76,7 +76,7 @@ pub struct AgentState {
 pub struct ProxyState {
     /// The command that runs the agent behind the proxy.
     pub command: String,
-    /// The names of the variables and options that this run of the agent would be given.
+    /// The names of the variables and options that the agent would be given behind the proxy.
     pub sets: Vec<String>,
     /// The setting of the agent because of which its requests would not go to the proxy.
     pub overridden_by: Option<OverridingSetting>,
@@ -97,10 +97,11 @@ pub struct OverridingSetting {
 pub struct InstalledState {
     /// `hook`, `mcp`, `status-line`, `command` or `service`.
     pub what: &'static str,
-    /// The file that has it: the agent's settings, or the file of the command or of the service.
+    /// The file that contains it: the agent's settings, or the file of the command or of the
+    /// service.
     #[serde(serialize_with = "epitome_model::lossy_path")]
     pub file: PathBuf,
-    /// Whether the file still has it as it was installed.
+    /// Whether the file still contains it as it was installed.
     pub is_there: bool,
 }
 

@@ -95,8 +95,8 @@ impl Judge<'_> {
             Ok(files) => files,
             Err(err) => return vec![Need::Unknown(err); generations.len()],
         };
-        // A place that cannot be read may contain a session that needs any of the generations. The
-        // report names it.
+        // A place that cannot be read (the report names it) may contain a session that needs any of
+        // the generations, and so may the vault.
         if !self.census.unread.is_empty() || self.may_be_in_vault(&key, generations) {
             return vec![Need::Needed; generations.len()];
         }

@@ -67,7 +67,8 @@ use crate::regular;
 use crate::rows;
 use crate::vault::{Batch, Committed, Put};
 
-/// How often a scan is repeated because another keeper recorded the same files meanwhile.
+/// The maximum number of attempts of a scan. A scan is repeated if another keeper has recorded
+/// files meanwhile.
 const ATTEMPTS: usize = 5;
 /// The time between two scans of everything, if the system reports changes of files.
 const RESCAN: Duration = Duration::from_mins(10);
@@ -103,8 +104,8 @@ pub struct Keeper<'a> {
     listed: HashMap<PathBuf, Candidate>,
 }
 
-/// The state of a file at the time when the vault had its content. A file that is still in this
-/// state did not change since.
+/// The state of a file whose content the vault has. A file that is still in this state did not
+/// change since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     /// A file with this stamp.
@@ -677,8 +678,8 @@ impl Candidate {
     }
 
     /// For the rows of a session in a database or a session of many files: the state that the list
-    /// of sessions states. If the state is the same in two lists, the session did not change
-    /// between them. `None` for a single file.
+    /// of sessions gives. If it is the same in two lists, the session did not change between them.
+    /// `None` for a single file.
     fn listed(&self) -> Option<Known> {
         let is_file = matches!(Place::parse(&self.path), Place::File(_));
         let (modified, size) = self.listed.filter(|_| !is_file)?;

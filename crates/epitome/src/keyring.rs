@@ -120,7 +120,8 @@ fn is_off(config: &Config) -> bool {
     config.variables.get("EPITOME_KEYRING").is_some_and(|it| it == "off")
 }
 
-/// A secret of epitome itself, if one is stored under this name.
+/// A secret of epitome itself, such as the key of the remote archive, if one is stored under this
+/// name.
 #[cfg(feature = "remote")]
 pub(crate) fn secret(config: &Config, name: &str) -> Result<Option<String>, NoKeyring> {
     if is_off(config) {

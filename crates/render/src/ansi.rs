@@ -124,7 +124,8 @@ fn set(style: &mut Style, code: u16, after: &mut impl Iterator<Item = u16>) {
     }
 }
 
-/// A colour of the 256-colour palette or an RGB colour, as the nearest of 16.
+/// A colour of the 256-colour palette or an RGB colour, as the nearest of 16. `None` if the codes
+/// name no such colour.
 fn extended(codes: &mut impl Iterator<Item = u16>) -> Option<u8> {
     match codes.next()? {
         5 => match codes.next()? {

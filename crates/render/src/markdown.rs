@@ -57,8 +57,8 @@ impl<'a> Page<'_, 'a> {
         let mut parts = vec![facts.agent.clone()];
         parts.extend(facts.models.iter().map(|model| escaped(&visible(model))));
         if let Some(chosen) = self.story.chosen_in_words() {
-            // The other figures are about the whole session, not about the chosen part, so they are
-            // left out.
+            // The other figures are about the whole session, not about the chosen turns, so they
+            // are left out.
             parts.push(chosen);
             let _ = writeln!(self.text, "{}", parts.join(" · "));
             return;
@@ -392,7 +392,7 @@ fn escaped(text: &str) -> String {
             '#' | '>' => begins || next.is_none(),
             // Begins a character reference.
             '&' => is_reference(rest),
-            // Within a word, `_` is not a mark, and need not be escaped.
+            // Within a word, `_` does not mark emphasis, and need not be escaped.
             '_' => {
                 !(before.is_some_and(char::is_alphanumeric)
                     && next.is_some_and(char::is_alphanumeric))
@@ -525,7 +525,7 @@ fn neutral(text: &str) -> String {
 /// The positions of characters that must be escaped.
 fn escapes(text: &str) -> Vec<usize> {
     let parser = Parser::new_ext(text, options());
-    // A definition in a text would apply to the whole document.
+    // The definition of a link in a text would apply to the whole document.
     let definitions = parser.reference_definitions().iter();
     let mut escapes: Vec<usize> = definitions.map(|(_, it)| it.span.start).collect();
     let mut in_code = false;

@@ -10,7 +10,7 @@ use crate::prices::Prices;
 
 /// A request that the session records.
 pub(crate) struct Request<'a> {
-    /// The item of the transcript where its response begins.
+    /// The index of the transcript's item at which the response begins.
     pub(crate) item: usize,
     model: Option<&'a str>,
     usage: RecordedUsage,

@@ -305,7 +305,7 @@ impl<'a> Screen<'_, 'a> {
     }
 }
 
-/// Splits a line at `room` columns, between words unless it is code.
+/// Splits a line into lines of at most `room` columns: between words, or anywhere if it is code.
 fn wrapped(line: &str, room: usize, is_code: bool) -> Vec<String> {
     let indent: String = line.chars().take_while(|c| *c == ' ').take(room / 2).collect();
     let breaks = if is_code { Breaks::Anywhere } else { Breaks::Words };

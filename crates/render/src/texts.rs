@@ -15,7 +15,7 @@ const LONGEST: usize = 512 << 10;
 pub struct SessionText {
     /// The anchor of the text on a page of the session, without the prefix for sub-agents.
     pub anchor: String,
-    /// The item of the transcript.
+    /// The index of the text's item in the transcript.
     pub item: usize,
     /// The [number](crate::Turn::number) of the turn.
     pub turn: usize,

@@ -3,7 +3,8 @@
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-/// Parses a time of a session: RFC 3339, or seconds or milliseconds since 1970.
+/// Parses a time of a session: RFC 3339, or seconds or milliseconds since 1970. `None` for other
+/// texts.
 pub fn parse(text: &str) -> Option<Timestamp> {
     if let Ok(time) = text.parse() {
         return Some(time);

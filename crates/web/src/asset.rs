@@ -1,5 +1,5 @@
-//! The style sheet and the scripts. They are separate files, because the content security policy
-//! allows no style or script inside of a page.
+//! The style sheet and the scripts of the pages. They are separate files, because the content
+//! security policy allows no style or script inside of a page.
 
 use axum::http::header;
 use axum::response::IntoResponse;

@@ -212,8 +212,8 @@ fn line(piece: &Piece, of: &CompactionLosses, shown: Shown<'_>) -> Markup {
     }
 }
 
-/// The button that puts a piece back into the session; or a note that it is there again; empty if
-/// neither applies.
+/// The button that puts a removed text back into the session, or a note that the session contains
+/// it again. Empty if the text cannot be put back.
 fn put_back(piece: &Piece, name: &str) -> Markup {
     let reference = piece.restore.as_ref().and_then(|_| piece.reference());
     html! {
@@ -228,7 +228,7 @@ fn put_back(piece: &Piece, name: &str) -> Markup {
     }
 }
 
-/// Says whether single pieces can be put back, and how.
+/// Says whether single texts can be put back, and how.
 fn how(it: &CompactionLosses) -> Markup {
     html! {
         @match it.recovery_command() {

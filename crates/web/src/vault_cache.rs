@@ -8,7 +8,7 @@ use epitome::keep::Vault;
 use crate::options::Options;
 use crate::problem::Problem;
 
-/// The vault, once it was read.
+/// The vault. `None` until it is read for the first time.
 #[derive(Default)]
 pub(crate) struct VaultCache(Mutex<Option<Vault>>);
 

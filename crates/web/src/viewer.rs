@@ -27,7 +27,7 @@ pub(crate) struct Viewer {
     pub(crate) options: Options,
     pub(crate) session_cache: Arc<SessionCache>,
     pub(crate) seeker: Arc<Seeker>,
-    /// Set when the server is to end.
+    /// Changes when the server must end.
     pub(crate) stopped: watch::Receiver<bool>,
     /// Locked for reading while a session is written. Before the server ends, it takes the lock for
     /// writing, and so waits until no session is being written.

@@ -32,7 +32,7 @@ pub(super) struct Added {
     pub kind: AdditionKind,
     /// The file that was changed or made.
     pub file: PathBuf,
-    /// Whether the file did not exist before.
+    /// Whether the file did not exist before the addition.
     pub made: bool,
     /// Folders that were made for the file, the outermost first.
     pub folders: Vec<PathBuf>,

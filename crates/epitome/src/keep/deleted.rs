@@ -27,7 +27,7 @@ pub struct DeletedSession {
     /// When the session was first seen to be deleted. If another machine still had it: when it was
     /// last seen to change there.
     pub deleted: Timestamp,
-    /// When the session was last modified before its deletion, if the system said so.
+    /// When the session was last modified before its deletion, if that is known.
     pub modified: Option<Timestamp>,
     /// The length of the session's last content.
     pub bytes: Bytes,

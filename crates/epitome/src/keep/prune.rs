@@ -62,9 +62,9 @@ pub struct PruneReport {
     pub versions: u64,
     /// The number of sessions of which versions are removed.
     pub sessions: u64,
-    /// The length of the vault on disk before.
+    /// The length of the vault on disk before the removal.
     pub bytes_before: Bytes,
-    /// The length of the vault on disk afterwards. In a dry run it is an estimate.
+    /// The length of the vault on disk after the removal. In a dry run it is an estimate.
     pub bytes_after: Bytes,
     /// Whether this is only what would be removed.
     pub dry_run: bool,
@@ -177,8 +177,8 @@ impl RetentionRules {
                     freed.push(old);
                 }
             }
-            // A version whose removal gives nothing back, because other versions need all its
-            // chunks, is kept.
+            // A version whose removal frees nothing, because other versions need all its chunks, is
+            // kept.
             for old in freed {
                 if usage.is_free(old.file, old.version) {
                     plan.keep(old.file, old.version.number);
@@ -315,7 +315,8 @@ impl ProjectRules {
     }
 }
 
-/// The folder in which a kept session was run, as its newest version says.
+/// The folder in which a kept session was run, as its newest version says. `None` if this version
+/// cannot be read or does not say it.
 fn folder_of(vault: &Vault, file: &FileKey) -> Option<String> {
     let newest = vault.versions(file).rev().find(|version| !version.is_deleted())?;
     let content = vault.open_version(file, newest.number).ok()?;
@@ -354,7 +355,7 @@ impl Folders {
     }
 }
 
-/// The path without its parts `.` and `..`. The path need not exist.
+/// The path with its `.` and `..` resolved by name only: the path need not exist.
 fn normalized(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for part in path.components() {

@@ -1,4 +1,4 @@
-//! Sends versions to other machines, and receives versions from them.
+//! Versions that are sent to other machines or received from them.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};

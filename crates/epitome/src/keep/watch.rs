@@ -10,7 +10,7 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 /// How long further changes are collected after the first one, so that they are stored as one pack.
 const COLLECT: Duration = Duration::from_millis(500);
 
-/// Watches folders. Nothing runs while nothing changes.
+/// Watches folders for changes that the system reports.
 pub struct FolderWatch {
     watcher: Option<RecommendedWatcher>,
     watched: BTreeSet<(PathBuf, bool)>,

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use crate::{Past, StorySession};
 
-/// Maximum number of bars: with more requests, each bar shows the largest of a group.
+/// Maximum number of bars: with more requests, each bar shows the largest of a group of requests.
 const BARS: usize = 160;
 /// The size of the chart in its own units; the page scales it.
 const WIDTH: usize = 1_600;

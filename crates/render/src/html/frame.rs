@@ -9,9 +9,9 @@ use sha2::{Digest as _, Sha256};
 
 use crate::Facts;
 
-/// The style of every page.
+/// The style of the pages of sessions and of an index.
 pub const STYLE: &str = include_str!("style.css");
-/// The script of every page, which folds, searches and navigates. It sends no requests.
+/// The script of these pages, which folds, searches and navigates. It sends no requests.
 pub const SCRIPT: &str = include_str!("page.js");
 
 /// The content security policy of a page: it allows the page's own style and script by their
