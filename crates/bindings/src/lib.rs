@@ -15,8 +15,8 @@
 //! ```
 //!
 //! # Absent
+//!
 //! - Calls of models: the caller asks its own model, and passes the answer to the engine.
-//! - Models: a program asks its own, and passes the answer.
 //! - Decisions: they are in `epitome`.
 
 mod answer;

@@ -29,7 +29,8 @@ pub struct Engine {
     server: Mutex<Option<Server>>,
 }
 
-/// How an engine is started. Settings of the user are not read: a program has its own.
+/// How an engine is started. The user's settings are not read: the calling program passes all
+/// values.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Start {

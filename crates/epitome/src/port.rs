@@ -95,7 +95,7 @@ impl PortedSession {
         Ok(ported)
     }
 
-    /// Counts the work of the sub-agents of the session at `path` as not ported.
+    /// Records that the sub-agents of the session at `path` were not ported, with their number.
     pub fn without_sub_agents_of(&mut self, path: &Path) {
         let n = agents::sub_agents(path);
         if n > 0 {

@@ -177,7 +177,8 @@ impl Screen {
         self.finder.get_or_init(|| self.new_finder()).as_deref().map(Redactor::new)
     }
 
-    /// A finder for these rules. It is the one that was built last, if that has the same rules.
+    /// A finder for these rules: the one that was built last, if it has the same rules, or a new
+    /// one.
     fn new_finder(&self) -> Option<Arc<Finder>> {
         let stamp = self.stamp();
         let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);

@@ -111,8 +111,8 @@ impl<'c> RemoteArchive<'c> {
         pushed
     }
 
-    /// Copies the packs of a session and its parts, or of all sessions, to this machine. `file` is
-    /// the session's file, if it is not where its agent keeps sessions.
+    /// Copies the packs of a session and of the files that belong to it, or of all sessions, to
+    /// this machine. `file` is the session's file, if it is not where its agent keeps sessions.
     ///
     /// # Errors
     ///
@@ -228,7 +228,7 @@ impl<'c> RemoteArchive<'c> {
         PushRecord::open(self.config.home.join(self.name_of("forgotten")))
     }
 
-    /// The name of a file about this address.
+    /// The name of a file with records about this address: `what`, and a hash of the address.
     fn name_of(&self, what: &str) -> String {
         let name = Hash::compute(self.address.to_string().as_bytes()).to_string();
         format!("{what}-{}", &name[..16])

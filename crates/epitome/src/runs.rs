@@ -326,7 +326,7 @@ fn session(key: SessionKey, made: &[Made], known: &mut Known<'_>) -> RunSession 
 
 /// The state of several compactions or sessions together.
 fn together(parts: impl Iterator<Item = RunState>) -> RunState {
-    // Those whose files cannot be read are ignored if others can be read.
+    // Compactions and sessions whose files cannot be read are ignored, unless no file can be read.
     let known: Vec<RunState> = parts.filter(|part| *part != RunState::Gone).collect();
     match known.first() {
         None => RunState::Gone,

@@ -248,8 +248,8 @@ impl ServiceInstall {
     /// # Errors
     ///
     /// `Unsupported` if this system has no services that epitome knows; `Exists` if there is a file
-    /// of that name which epitome did not write; `Unreadable` or `NewerFormat` from the record of
-    /// an earlier installation.
+    /// of that name which epitome did not write; `Unreadable` if the record of an earlier
+    /// installation cannot be read; `NewerFormat` if a newer epitome wrote it.
     pub fn plan(config: &Config, program: &Path) -> Result<ServiceInstall> {
         let manager = ServiceManager::of_system()?;
         let file = manager.file(config);
@@ -311,7 +311,9 @@ impl ServiceRemoval {
     ///
     /// # Errors
     ///
-    /// `Unreadable` or `NewerFormat` from the record; the errors of reading the file.
+    /// `Unreadable` if the record of the installation cannot be read; `NewerFormat` if a newer
+    /// epitome wrote it; `Unsupported` if this system has no services that epitome knows; the
+    /// errors of reading the file.
     pub fn plan(config: &Config) -> Result<Option<ServiceRemoval>> {
         let Some(Record { file, text, folders, .. }) = Record::load(config)? else {
             return Ok(None);

@@ -1,5 +1,5 @@
-//! Replays the user's own sessions call by call under each recipe. Measures which part of the
-//! content that the agent used later was kept, and what the requests would have cost.
+//! Replays the user's own sessions call by call under each recipe. Measures how much of the content
+//! that the agent used later was kept, and what the requests would have cost.
 //!
 //! The real engine is used, but nothing is written and no model is called, so summaries are not
 //! simulated. See `docs/simulate.md`.

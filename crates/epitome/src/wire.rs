@@ -34,8 +34,8 @@ const WITHOUT_DROPS: u32 = 1;
 /// The hash of a message of a list and of all messages before it.
 pub type Chain = Hex<16>;
 
-/// A replacement of bytes in a message. Offsets count in the JSON of the message after its cache
-/// marks were removed.
+/// A replacement of bytes in a message. The offsets are those in the JSON of the message without
+/// its cache marks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Patch {
     /// The offset of the first replaced byte.

@@ -35,7 +35,7 @@ use std::sync::Arc;
 /// A result whose error is an [`Error`] unless another is named.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The kind of an error: what a program decides by.
+/// The kind of an error, by which a program decides what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {

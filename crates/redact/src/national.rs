@@ -57,7 +57,7 @@ pub(crate) fn is_uk_nino(text: &str) -> bool {
 }
 
 /// Whether a text is a German tax number (§ 139b AO): its check digit fits (ISO 7064 MOD 11,10),
-/// and one of its first ten digits occurs two or three times.
+/// and exactly one digit is repeated among its first ten: it occurs two or three times.
 pub(crate) fn is_german_tax_id(text: &str) -> bool {
     let digits = digits(text);
     let [body @ .., check] = &*digits else { return false };

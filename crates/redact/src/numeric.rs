@@ -8,7 +8,7 @@ use crate::check::Check;
 /// The minimum number of characters of a run: the six digits of `AA312246C`.
 const LEAST: usize = 6;
 
-/// Whether a rule with this check searches for numbers.
+/// Whether the rules with this check search around numbers, and not around keywords.
 pub(crate) fn is_numeric(check: Check) -> bool {
     match check {
         Check::Card | Check::PublicIpv4 | Check::PublicIpv6 | Check::Phone => true,

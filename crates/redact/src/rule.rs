@@ -58,7 +58,8 @@ pub struct Rule {
     pub description: String,
     /// The regular expression. A rule without one is about file names, and finds nothing here.
     pub regex: Option<String>,
-    /// Words of which the text must contain at least one, in capitals or not. Empty: no condition.
+    /// Words of which the text must contain at least one, in capital or small letters. Empty: no
+    /// condition.
     pub keywords: Vec<String>,
     /// The minimum entropy of the secret, in bits per byte.
     pub entropy: Option<f64>,
@@ -68,11 +69,11 @@ pub struct Rule {
     pub secret_group: usize,
     /// Tags of the rule. `pii` means that it finds personal data.
     pub tags: Vec<String>,
-    /// A further condition for the secret.
+    /// A condition for the secret in addition to the regular expression.
     pub check: Option<Check>,
     /// The text that replaces the secret, instead of a placeholder.
     pub replace: Option<String>,
-    /// Whether a more specific rule takes precedence.
+    /// Whether rules that are not generic take precedence if they match the same text.
     pub generic: bool,
     #[serde(rename = "allowlist", deserialize_with = "one_or_many")]
     pub(crate) allowlist: Vec<Allowlist>,

@@ -41,7 +41,7 @@ pub(crate) use timeline::is_compaction;
 use used_facts::{one_per_file, with_slash};
 pub use view::{LossGroup, LossMembers, RecoveryCommand};
 
-/// The number of tokens up to which a text of the model counts as a short conclusion.
+/// The maximum number of tokens of a short text of the model. Most such texts are conclusions.
 const SHORT: Tokens = Tokens(80);
 
 /// The loss report of a session, which [`session_losses`] returns: what the session's compactions
@@ -156,7 +156,7 @@ fn describe_what_may_matter(pieces: &[&LostPiece], changed_files: usize) -> Vec<
     known.map(|(n, one, which)| plural(n as u64, one) + which).collect()
 }
 
-/// Whether a piece is a short text that was removed as a whole.
+/// Whether a removed text is short, and was removed as a whole.
 fn is_short(piece: &LostPiece) -> bool {
     !piece.partly && piece.tokens <= SHORT
 }

@@ -424,8 +424,8 @@ impl Restore<'_> {
     }
 }
 
-/// The path of the file of `part`. `None` if the file begins with one of the contents `before`, or
-/// if there is no such file.
+/// The path of `part`'s file, if some of its original content is missing. `None` if the file begins
+/// with one of the original contents, whose digests are `before`, or if there is no such file.
 fn file_that_needs(
     session: &OpenSession<'_>,
     part: &Part,

@@ -228,8 +228,8 @@ pub fn facts_of(reading: &RenderSource, how: &RenderOptions<'_>) -> Result<Listi
     Ok(Listing { name, facts: facts.unwrap_or_default(), origin, ..Listing::default() })
 }
 
-/// Rebuilds a folder's manifest and index from its pages, and from the entries of the earlier
-/// manifest whose other files still exist.
+/// Rebuilds a folder's manifest and index from its pages, and from those entries of the earlier
+/// manifest of which files still exist.
 ///
 /// # Errors
 ///

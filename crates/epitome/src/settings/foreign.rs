@@ -184,7 +184,8 @@ impl Name {
     }
 }
 
-/// The schema of one of epitome's own keys, without its default and extensions.
+/// The schema of one of epitome's own keys, without its default and without epitome's own members
+/// (`x-…`).
 fn schema_of(ours: &serde_json::Value, key: &str) -> serde_json::Value {
     let mut place = ours;
     for part in key.split('.') {

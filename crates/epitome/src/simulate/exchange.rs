@@ -16,7 +16,7 @@ use super::Pieces;
 /// Converts between a history and messages.
 ///
 /// A policy may return a message with other white space or another order of keys than it received.
-/// Blocks with the same content still count as the blocks of the history, with the same tokens, so
+/// A block with the same content is still the same block of the history, with the same tokens, so
 /// that the format of the policy's JSON does not change its costs.
 pub struct Exchange<'j> {
     counter: &'j dyn Counter,

@@ -16,7 +16,7 @@ pub struct SimulateReport {
     /// The figures of each policy command and recipe over all sessions. The first entry is without
     /// compaction.
     pub recipes: Vec<RecipeReport>,
-    /// The sessions as they happened; absent if they do not record their usage.
+    /// The sessions as they happened; `null` if they do not record their usage.
     pub recorded: Option<RecordedCost>,
     /// The number of calls of models.
     pub calls: u64,
@@ -62,13 +62,13 @@ pub struct SessionReport {
     pub priced_as: String,
     /// The tokens of the system prompt and the tools in every request, as billed.
     pub prompt: Tokens,
-    /// The session as it happened; absent if it does not record its usage.
+    /// The session as it happened; `null` if it does not record its usage.
     pub recorded: Option<RecordedCost>,
     /// The session's figures with each recipe.
     pub recipes: Vec<RecipeReport>,
 }
 
-/// The figures of a recipe. Shares are from 0 to 1; a figure that was not measured is absent.
+/// The figures of a recipe. Shares are from 0 to 1; a figure that was not measured is `null`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RecipeReport {
     /// The name of the recipe; `none` without compaction.

@@ -84,8 +84,8 @@ pub struct MadeCut {
     pub id: Chain,
     /// Tokens that the provider had to write to its cache again because of the cut.
     pub rewritten: Tokens,
-    /// The list price of writing these tokens, compared with reading them from the cache. `None` if
-    /// the price is not known.
+    /// How much more writing these tokens costs than reading them from the cache, at list prices.
+    /// `None` if the price is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<MicroDollars>,
 }
@@ -204,8 +204,8 @@ impl Ledger {
     /// last lines may be missing.
     ///
     /// # Errors
+    ///
     /// `Disk` or `NoPermission` if the file cannot be written.
-    /// `Disk`, `NoPermission` if it cannot be written.
     pub fn append(&self, line: &LedgerLine) -> Result<()> {
         let path = self.path_of(line.time);
         append(&self.folder, &path, line)

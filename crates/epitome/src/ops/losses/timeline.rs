@@ -26,7 +26,8 @@ pub(in crate::ops) struct Timeline<'a> {
     /// since.
     states: Vec<(Spliced<'a>, Spliced<'a>)>,
     generations: Vec<Generation>,
-    /// For each compaction by epitome, the length of the uncompacted session at that time.
+    /// For each compaction by epitome, the length that the uncompacted session had when it was
+    /// made.
     places: Vec<u64>,
     /// The transcript of the uncompacted session.
     pub transcript: Transcript,

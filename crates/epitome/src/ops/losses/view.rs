@@ -27,7 +27,7 @@ pub struct LossGroup<'a> {
 pub enum LossMembers<'a> {
     /// Removed texts. Their order depends on the group.
     Pieces(Vec<&'a Piece>),
-    /// Facts, those that identify the most first: lines and names of files before numbers.
+    /// Facts. Lines and names of files are first, numbers are last.
     Facts(Vec<&'a str>),
     /// Files.
     Files(Vec<&'a str>),
@@ -228,7 +228,7 @@ impl Piece {
     }
 }
 
-/// A command with the reference to this piece replaced by `REF`.
+/// A command with the reference to this removed text replaced by `REF`.
 fn with_ref(command: &str, piece: &Piece) -> String {
     let reference = piece.reference().map(ToString::to_string).unwrap_or_default();
     command.replace(&reference, "REF")
