@@ -39,7 +39,7 @@ pub struct StatusLine {
     pub window: Option<Tokens>,
     /// The tokens that compacting would remove from the context, as of the last [`refresh`].
     pub saving_tokens: Option<Tokens>,
-    /// What requests cost since midnight UTC, in millionths of a dollar.
+    /// What the requests of Claude Code cost since midnight UTC, in millionths of a dollar.
     pub today: Option<MicroDollars>,
     /// Whether `today` is too low, because not all sessions have been read yet.
     pub is_partial: bool,

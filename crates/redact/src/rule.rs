@@ -1,9 +1,10 @@
 //! Rules as data, in the format of gitleaks' configuration files.
 //!
 //! Supported are `[[rules]]` with `id`, `description`, `regex`, `keywords`, `entropy`,
-//! `secretGroup`, `path`, `tags` and their allowlists, the global allowlists, and `[extend]`:
-//! <https://github.com/gitleaks/gitleaks#configuration>. epitome adds `check`, `replace` and
-//! `generic`; anything else in a file is ignored.
+//! `secretGroup`, `tags` and their allowlists, the global allowlists, and `disabledRules` of
+//! `[extend]`: <https://github.com/gitleaks/gitleaks#configuration>. epitome adds `check`,
+//! `replace` and `generic`. Anything else in a file is ignored, such as `path`, because the texts
+//! of a session are not in files.
 
 use serde::Deserialize;
 

@@ -569,9 +569,9 @@ impl<'a> Compact<'a> {
         self.least.is_some_and(|least| !least.is_saved(tokens.before, tokens.after))
     }
 
-    /// Proves that everything can be restored, calls `before_writing`, archives everything that is
-    /// removed, and then replaces the files. The result has one element for each plan, or is empty
-    /// if there was nothing to do.
+    /// Calls `before_writing`, archives everything that is removed, proves that it can be restored,
+    /// and then replaces the files. The result has one element for each plan, or is empty if there
+    /// was nothing to do.
     fn write<E: From<Error>>(
         &self,
         config: &Config,

@@ -90,7 +90,8 @@ pub(super) fn quote_of<S: Source>(
 }
 
 /// The price of each compaction by epitome that is in effect in a session, the oldest first. Empty
-/// for a session that was never compacted.
+/// if there is none, or if the states of the session before and after them cannot be restored
+/// exactly.
 ///
 /// ```
 /// use epitome::ops::{Compact, OpenSession, compaction_prices};

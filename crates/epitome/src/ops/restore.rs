@@ -117,8 +117,8 @@ impl Restore<'_> {
     ///
     /// # Errors
     ///
-    /// `Refused` if a part of the archive was imported: only the user can decide whether to trust
-    /// it. Otherwise the errors of [`run_after`](Restore::run_after).
+    /// `Refused` if the restore would use a part of the archive that was imported: only the user
+    /// can decide whether to trust it. Otherwise the errors of [`run_after`](Restore::run_after).
     ///
     /// ```
     /// use epitome::ErrorKind;

@@ -41,8 +41,9 @@ pub struct ArchivedText {
 ///
 /// # Errors
 ///
-/// `NotFound` if there is no such text, `Ambiguous` if the references of several texts begin with
-/// these digits, `Archive` if all copies are damaged.
+/// `NotFound` if there is no such text; `Ambiguous` if the references of several texts begin with
+/// these digits; `Archive` if all copies are damaged, or if the text was forgotten on purpose; the
+/// errors of listing the archive.
 pub fn archived_text(config: &Config, reference: &Ref) -> Result<ArchivedText> {
     match in_archive(config, reference) {
         Err(err) if err.kind() == ErrorKind::NotFound => on_the_wire(config, reference)?.ok_or(err),

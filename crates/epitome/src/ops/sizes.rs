@@ -14,7 +14,7 @@ pub struct SizeRow {
     pub name: &'static str,
     /// The unit of the numbers, or a note about them, as it is displayed; may be empty.
     pub unit: String,
-    /// The sizes as text, with their unit.
+    /// The sizes as text: `273.7 KB`, or `90.4k` for tokens.
     pub words: Change<String>,
     /// The sizes as numbers.
     pub size: Change<u64>,

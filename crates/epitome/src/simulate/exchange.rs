@@ -30,7 +30,7 @@ pub struct Exchange<'j> {
 
 impl<'j> Exchange<'j> {
     /// Converts a history. A block that Anthropic's API does not have is sent as reasoning without
-    /// a signature, or as text.
+    /// a signature or as text, or left out if it has no text.
     pub fn new(history: &History, source: &dyn Source, counter: &'j dyn Counter) -> Exchange<'j> {
         let entries = Vec::new();
         let mut exchange =
