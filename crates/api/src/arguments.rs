@@ -8,7 +8,7 @@ use epitome_model::{Call, Field, FieldRole, Span, Text, ToolKind};
 /// A row of the table: tools of one kind whose arguments have the same roles.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// The names of the tools, separated by spaces. Upper and lower case count as equal.
+    /// The names of the tools, separated by spaces. Upper and lower case are not distinguished.
     pub names: &'static str,
     /// What the tools do.
     pub kind: ToolKind,
@@ -35,7 +35,7 @@ impl Rule {
 /// member `old` of each element of the array `edits`.
 #[derive(Clone, Copy, Debug)]
 pub struct Roles {
-    /// The names of the arguments that may hold the target: the first that is present counts.
+    /// The names of the arguments that may hold the target, the first choice first.
     target: &'static str,
     /// The names of the arguments that select a part of the target.
     part: &'static str,

@@ -106,7 +106,7 @@ pub struct Conversation<'t> {
 #[derive(Default)]
 pub struct Exchange<'t> {
     group: Option<&'t str>,
-    /// The texts, reasoning and calls of the response. Every call has a result.
+    /// The blocks of the response. Every call among them has a result.
     pub reply: Vec<&'t Block>,
     /// The calls with their results, in the order of the calls.
     pub results: Vec<AnsweredCall<'t>>,

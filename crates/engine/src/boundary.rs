@@ -1,5 +1,5 @@
 //! Finds the index at which a context is divided: a summary or a digest replaces the part before
-//! it, and the part from there on is kept.
+//! the index, and the part that begins there is kept.
 
 use epitome_model::{Block, Entry, Role, Source, Transcript};
 

@@ -12,8 +12,8 @@
 //! [`Machine`] decides what is done next, and does nothing itself: [`Context::step`] asks the
 //! machine, does what the machine says (in `run`, `fallback` and `question`), and reports the
 //! result to the machine. A compaction may take several steps, for example passes and then a
-//! summary. Each step that changes the context is a line of the log, and [`Context::undo`] takes
-//! all of them back together.
+//! summary. Each step that changes the context is a line of the log. [`Context::undo`] takes all
+//! steps of a compaction back together.
 
 mod api_json;
 mod append;
@@ -163,7 +163,7 @@ struct Attempt {
     has_begun: bool,
     /// Number of requests that the provider refused as too long since its last response.
     overflows: u32,
-    /// Whether a middle cut has violated an invariant in this context: then no other is tried.
+    /// Whether a middle cut has violated an invariant in this context: then no other cut is tried.
     is_cut_refused: bool,
     /// The steps so far, if this is a copy on which a compaction is prepared.
     steps: Option<Vec<PreparedStep>>,

@@ -35,7 +35,7 @@ impl Digesting<'_, '_> {
     ///
     /// # Errors
     ///
-    /// `Refused` if the pinned rules exceed the budget on their own.
+    /// `Refused` if a pinned rule alone exceeds the budget.
     pub(crate) fn choose(
         &self,
         index: &mut FactIndex,

@@ -144,7 +144,8 @@ impl<'a, S: Source> PreparedCompaction<'a, S> {
     /// # Errors
     ///
     /// `ReadOnly` if sessions of this format are never written; `Broken`, with the first edit that
-    /// cannot be written.
+    /// cannot be written; `Refused` if a pinned rule alone exceeds the budget of the digest; the
+    /// error of reading the session.
     pub fn new(
         session: &'a Loaded<S>,
         recipe: &Recipe,
@@ -159,7 +160,8 @@ impl<'a, S: Source> PreparedCompaction<'a, S> {
     ///
     /// `ReadOnly` if sessions of this format are never written; `Broken` if the edits cannot be
     /// written; `Unsupported` if this agent has no records for [`Way::Native`]; `Refused` if this
-    /// session cannot have such records; the error of reading the session.
+    /// session cannot have such records, or if a pinned rule alone exceeds the budget of the
+    /// digest; the error of reading the session.
     pub fn in_way(
         way: Way,
         session: &'a Loaded<S>,

@@ -162,7 +162,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Checks that nothing but white space is left.
+    /// Checks that nothing but white space follows.
     pub fn end(&mut self) -> Result<(), MalformedJson> {
         self.skip_space();
         if self.pos == self.bytes.len() {

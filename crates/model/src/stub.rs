@@ -265,8 +265,8 @@ pub fn excerpt(text: &str, keep: &[bool]) -> String {
 /// the text had.
 const GAP: &str = "…";
 
-/// The text `[output: 245 lines]`, which the `transcript` recipes put in place of a result. It has
-/// no reference: only the archive records which bytes it replaced.
+/// The text `[output: 245 lines]`, which the `transcript` recipes put in place of a result or an
+/// argument. It has no reference: only the archive records which bytes it replaced.
 pub fn line_count_stub(what: &str, lines: Lines) -> String {
     format!("[{what}: {lines}]")
 }
@@ -318,8 +318,8 @@ fn is_borrowed(text: &str) -> bool {
         || one_line && text.starts_with(REMOVED) && text.ends_with("...]")
 }
 
-/// Whether a text is one that recipes put in place of a result: a [`Stub`], a [`line_count_stub`],
-/// or one of the texts that other programs put there.
+/// Whether a text is one that recipes put in place of removed text: a [`Stub`], a
+/// [`line_count_stub`], or one of the texts that other programs put there.
 pub fn is_left_by_recipe(text: &str) -> bool {
     if text.starts_with("[epitome k") {
         return Stub::parse(text).is_some();

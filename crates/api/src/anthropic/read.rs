@@ -55,8 +55,8 @@ pub fn messages(body: &mut Body<'_>, messages: &[Value<'_>]) {
 }
 
 /// Reads messages. If `loops` is true, the API requires reasoning while the model uses tools: then
-/// reasoning is not removable after the last user message without tool results, and nowhere if
-/// there is no such message.
+/// the reasoning after the last user message without tool results is not removable, and no
+/// reasoning is if there is no such message.
 fn read_messages(body: &mut Body<'_>, messages: &[Value<'_>], loops: bool) {
     let prompt = messages.iter().rposition(|it| it.is("role", "user") && !answers(it));
     for (idx, message) in messages.iter().enumerate() {

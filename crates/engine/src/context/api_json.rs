@@ -203,8 +203,8 @@ impl Context {
         added
     }
 
-    /// Connects results with their calls in several messages, and makes the ids of calls unique. An
-    /// error names the place of the message: `messages[0]` is message `first` + 1 of `of`.
+    /// Connects results with their calls in several messages, and makes the ids of calls unique. In
+    /// an error, `messages[0]` is called message `first` + 1 of `of`.
     pub(super) fn tie_all(
         &self,
         messages: &mut [ParsedMessage<'_>],

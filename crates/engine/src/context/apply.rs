@@ -92,8 +92,8 @@ impl Context {
     }
 }
 
-/// A log with the line of a plan on trial. Such a line only adds items; existing items do not
-/// change.
+/// A log whose last line carries out a plan, and is verified before it is kept. Such a line only
+/// adds items; existing items do not change.
 struct Changed<'l> {
     transcript: &'l Transcript,
     trial: &'l Trial,

@@ -30,7 +30,7 @@ fn context() -> Context {
     context
 }
 
-/// Everything that a refused change must not change.
+/// The state of a context that must be the same after a refused change.
 fn state(context: &Context) -> (Vec<u8>, Transcript, super::super::WindowUse) {
     (context.log().to_vec(), context.transcript().clone(), context.usage())
 }

@@ -14,7 +14,7 @@ pub struct Excerpt {
 }
 
 impl Excerpt {
-    /// An excerpt with `items`. Those in `context` are sent, in the order of `context`.
+    /// An excerpt with `items`. The items in `context` are sent, in the order of `context`.
     pub fn new(whole: &Transcript, mut items: Vec<usize>, context: &[usize]) -> Excerpt {
         items.sort_unstable();
         items.dedup();

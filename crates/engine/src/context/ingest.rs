@@ -180,8 +180,8 @@ impl Context {
         }
     }
 
-    /// Indexes the blocks that this entry completes, for the next digest, if the recipe has
-    /// digests.
+    /// Indexes the blocks of this entry for the next digest, and the calls that its results answer.
+    /// Does nothing if the recipe has no digest.
     pub(super) fn learn_for_digest(&mut self, item: usize) {
         let Some(rule) = self.setup.recipe.stages.live.digest.clone() else { return };
         let entry = self.transcript().items[item].entry();

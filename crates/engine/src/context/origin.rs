@@ -119,7 +119,7 @@ mod tests {
         assert!(context.usage().tokens > small, "it is counted");
         context.user("Go on.").unwrap();
 
-        // The same as when the log is read again.
+        // The log that is read again has the same origin and the same context.
         let (bytes, mut log) = (context.log().to_vec(), epitome_formats::epitome::Log::default());
         epitome_formats::lines(&bytes, |line| log.line(&line, &mut ()));
         assert_eq!(log.origin(), &origin("/b", "m/one"));

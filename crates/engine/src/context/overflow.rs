@@ -133,9 +133,9 @@ impl Context {
         Ok(Recovery::Final { because })
     }
 
-    /// Runs the passes of a recipe until the context is within `limit`, in tokens as the provider
-    /// counts them. The exempt tools and the rule files of the context's own recipe replace those
-    /// of `recipe`. If the plan violates an invariant, nothing is changed, and an event reports it.
+    /// Runs the passes of a recipe with the target `limit`, in tokens as the provider counts them.
+    /// The exempt tools and the rule files of the context's own recipe replace those of `recipe`.
+    /// If the plan violates an invariant, nothing is changed, and an event reports it.
     pub(super) fn carry_out_within(
         &mut self,
         why: EventReason,

@@ -4,7 +4,8 @@ use epitome_passes::{Event, Recipe, built_in};
 use super::super::{MessagePart, Setup};
 use super::*;
 
-/// A context near its trigger, in a window of 30,000 tokens of which 14,000 are the reserve.
+/// A context near its trigger, in a window of 30,000 tokens of which 14,000 are reserved for the
+/// response.
 fn near(recipe: Recipe) -> Context {
     let mut context = Context::in_memory(Setup::new(recipe).with_window(Tokens(30_000)));
     context.user("Never rename what is public. Read all.").expect("memory");
@@ -46,7 +47,7 @@ fn texts(context: &Context) -> Vec<String> {
     blocks.map(text).collect()
 }
 
-/// Works until the preparation is done; a model writes what it is asked for.
+/// Works until the preparation is done, and answers its questions.
 fn worked(mut prepared: Preparation) -> Preparation {
     prepared.work();
     while let Some(question) = prepared.question() {

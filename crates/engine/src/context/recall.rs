@@ -21,7 +21,8 @@ pub struct RecallResult {
     /// The text that the name refers to: results of calls, texts of the model, or a removed text.
     /// Empty if none of the calls has a result.
     pub text: String,
-    /// The texts of the model in the responses that made the calls, if the name is of calls.
+    /// If the name identifies calls: the texts of the model in the responses that made them.
+    /// Otherwise empty.
     #[serde(rename = "said", skip_serializing_if = "Vec::is_empty")]
     pub response_texts: Vec<ResponseText>,
 }
@@ -93,9 +94,9 @@ impl Context {
         })
     }
 
-    /// For each result that is not sent whole: the id of its call, and the reference with which
-    /// [`recall`](Context::recall) returns the whole result. The text that is sent need not contain
-    /// the reference.
+    /// For each result that is sent in an edited form, such as a stub: the id of its call, and the
+    /// reference with which [`recall`](Context::recall) returns the whole result. The text that is
+    /// sent need not contain the reference.
     ///
     /// ```
     /// # use epitome_model::Tokens;

@@ -139,9 +139,9 @@ pub struct WindowUse {
     pub percent: Option<u64>,
     /// Whether `tokens` is based on what the provider counted for the last response.
     pub billed: bool,
-    /// The error of epitome's count when the provider last counted the same context, in thousandths
-    /// of the provider's count; negative if epitome counted fewer. `None` if the provider has
-    /// counted nothing yet.
+    /// The error of epitome's count of the context that the provider counted last, in thousandths
+    /// of the provider's count; negative if epitome counted fewer tokens. `None` if the provider
+    /// has counted nothing yet.
     pub error: Option<i64>,
 }
 
@@ -151,7 +151,7 @@ pub struct SavingsReport {
     /// Tokens of all entries as they were added, before any compaction.
     #[serde(rename = "said")]
     pub originals: Tokens,
-    /// Tokens of the entries that are sent, in the same count as `originals`.
+    /// Tokens of the entries that are sent, counted in the same way as `originals`.
     pub sent: Tokens,
     /// Number of entries that were added.
     pub entries: u64,

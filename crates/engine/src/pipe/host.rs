@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{Context, Question, Setup};
 
-/// Keeps the logs of contexts. Each has a path, which a client may name.
+/// Keeps the logs of contexts. Each log has a path, which a client may name.
 pub trait LogStore: Send {
     /// Begins a new log of the session with this name, and locks it.
     ///

@@ -19,7 +19,7 @@ pub fn unanswered(transcript: &Transcript) -> BTreeSet<usize> {
 
 impl<'a, S: Source> PreparedCompaction<'a, S> {
     /// Shortens the results in `new`, items of a request that is about to be sent, by the ingest
-    /// stage that the recipe has for contexts in use. All other items stay what they are. `None` if
+    /// stage that the recipe has for contexts in use. All other items stay unchanged. `None` if
     /// nothing is worth shortening: the request is then neither written nor read again.
     ///
     /// # Errors

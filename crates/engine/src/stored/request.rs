@@ -51,7 +51,7 @@ impl RequestDigest {
     ///
     /// # Errors
     ///
-    /// `Refused` if the rules in the old part exceed the target on their own.
+    /// `Refused` if a pinned rule in the old part alone exceeds the target.
     pub fn new<S: Source>(
         request: &mut Loaded<S>,
         with: &RequestRule<'_>,
