@@ -113,7 +113,8 @@ impl PartialEq for Preparation {
 
 impl Context {
     /// Returns a copy on which the next compaction can be prepared, if the recipe has
-    /// `live.background`, the context has come near its trigger, and no question of a summary is
+    /// `live.background` and the context has come near its trigger. `None` if not, and while a
+    /// compaction is due, automatic compactions are suspended, or a question of a summary is
     /// pending. Each time the context comes near, this returns at most one copy. Call it after
     /// [`step`](Context::step) has returned that the context can be sent. See [`Preparation`] for
     /// an example.
