@@ -8,7 +8,7 @@ use epitome_store::archive::Hash;
 
 use crate::effect::{Effect, NewCut};
 
-/// Where requests come from.
+/// The run and the agent that requests come from.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Origin {
     /// The name of the proxy's run in the ledger.
@@ -201,7 +201,8 @@ mod tests {
             };
             finished.line(&Origin::default(), &Catalogue::built_in())
         };
-        // $1.00 a million tokens of input: 1.25 written, 0.10 read.
+        // A million tokens cost $1.00 as input, $1.25 if written to the cache, $0.10 if read from
+        // it.
         let warm = line("claude-haiku-4-5", true);
         assert_eq!(warm.agent.as_deref(), Some("claude-cli"));
         assert_eq!(warm.cut.expect("a cut").price, Some(MicroDollars(1_150_000)));

@@ -41,7 +41,7 @@ const INPUT: [&[u8]; 3] = [br#""user""#, br#""system""#, br#""developer""#];
 const RESULT: [&[u8]; 2] = [br#""tool""#, br#""function""#];
 /// How the type of an item that is a result ends, as JSON.
 const RESULT_TYPE: &[u8] = br#"_output""#;
-/// The assumed number of bytes of JSON per token, where the service has not counted the tokens.
+/// The number of bytes of JSON per token that is assumed if the service has not counted the tokens.
 pub(crate) const BYTES_PER_TOKEN: u64 = 4;
 
 impl Messages {

@@ -3,7 +3,7 @@
 use epitome_llm::Catalogue;
 use epitome_model::MicroDollars;
 
-/// Why a request is not sent.
+/// Why the budget of a run does not allow a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OverBudget {
     /// The budget is spent.

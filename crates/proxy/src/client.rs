@@ -274,7 +274,7 @@ mod tests {
 
     use super::*;
 
-    /// A proxy that answers 403 to each request. Returns its address and the heads that it gets.
+    /// A proxy that answers 403 to each request. Returns its address and the heads of the requests.
     fn refusing_proxy() -> (String, Receiver<Vec<String>>) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
@@ -291,7 +291,7 @@ mod tests {
         (address, reported)
     }
 
-    /// The outcome of a request through the proxy, and what the proxy got.
+    /// The outcome of a request through the proxy, and the head of the request that the proxy got.
     fn through_proxy(url: &str) -> (Result<u16, String>, Vec<String>) {
         let (address, heads) = refusing_proxy();
         let proxies = Matcher::builder().all(format!("http://me:secret@{address}")).build();
@@ -321,8 +321,8 @@ mod tests {
         assert!(head.iter().any(|line| line.eq_ignore_ascii_case(authorization)), "{head:?}");
     }
 
-    /// A service over TLS that speaks these protocols alone, and answers each request with the
-    /// version of HTTP and the `host` of the request. Returns its port.
+    /// A service over TLS that speaks only these protocols. It answers each request with the
+    /// version of HTTP, and whether the request has the header `host`. Returns its port.
     fn tls_service(protocols: &[&str]) -> u16 {
         let certificate = include_bytes!("client/localhost.certificate.der").as_slice().into();
         let key = include_bytes!("client/localhost.key.der").as_slice();

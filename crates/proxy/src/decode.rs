@@ -28,7 +28,7 @@ impl Decoder {
         }
     }
 
-    /// Decodes the next bytes, and passes what they hold to `take`.
+    /// Decodes the next bytes, and passes the decoded bytes to `take`.
     ///
     /// # Errors
     ///

@@ -11,21 +11,21 @@ pub(crate) struct Effect {
     pub(crate) model: Option<String>,
     /// Bytes of the body as it is sent.
     pub(crate) bytes: u64,
-    /// The tokens that decisions about messages that were sent before save in this request. The
-    /// decisions of a cut that was just made are among these decisions.
+    /// The tokens that this request saves by decisions about messages that were sent before,
+    /// including the decisions of a cut that was just made.
     pub(crate) saved_before: Tokens,
-    /// The tokens that decisions about new messages save in this request.
+    /// The tokens that this request saves by decisions about new messages.
     pub(crate) saved_now: Tokens,
     /// The number of results that were shortened for the first time.
     pub(crate) shortened: u64,
     /// The cut that was made in this request, if one was.
     pub(crate) cut: Option<NewCut>,
-    /// The names of the cuts that change the request, of earlier ones and of `cut`, each with the
-    /// tokens that it saves.
+    /// The cuts that change the request, earlier ones and `cut`: the name of each, and the tokens
+    /// that it saves.
     pub(crate) cuts: Vec<(Chain, Tokens)>,
     /// The chain that identifies the conversation.
     pub(crate) session: Option<Chain>,
-    /// Whether the conversation is changed where that is worth it, or held out.
+    /// Whether the conversation is held out, or changed where that is worth it.
     pub(crate) group: Group,
     /// What was done to the request.
     pub(crate) treatment: Treatment,

@@ -33,17 +33,18 @@ pub struct Explanation {
     pub session: Option<Chain>,
     /// What was done to the request.
     pub treatment: Treatment,
-    /// The number of messages at the beginning of the request that were decided about before.
+    /// The number of messages at the beginning of the request for which decisions had been made
+    /// before.
     pub known: usize,
-    /// The tokens that were not sent because of decisions about messages that were sent before. The
-    /// decisions of a cut that was just made are among these decisions.
+    /// The tokens that were not sent because of decisions about messages that were sent before,
+    /// including the decisions of a cut that was just made.
     pub saved_before: Tokens,
     /// The tokens that were not sent because of decisions about new messages.
     pub saved_now: Tokens,
     /// Tokens that the provider has to write to its cache again, if a cut was made.
     pub rewritten: Option<Tokens>,
-    /// The blocks of the messages that were decided about for this request: of the new messages, or
-    /// of all messages if a cut was made.
+    /// The blocks of the messages for which decisions were made in this request: of the new
+    /// messages, or of all messages if a cut was made.
     pub blocks: Vec<ExplainedBlock>,
 }
 
@@ -64,7 +65,7 @@ pub struct ExplainedBlock {
     pub stub: Option<String>,
 }
 
-/// Why a block is sent as it is, or is not.
+/// Why a block is sent unchanged, or changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
     /// A new result is longer than the recipe allows, or has lines that the context contains
@@ -129,7 +130,8 @@ pub(crate) struct Explained<'r> {
     pub(crate) body: &'r [u8],
     pub(crate) messages: &'r Messages,
     pub(crate) splices: &'r [BodySplice<'r>],
-    /// The number of messages at the beginning of the request that were decided about before.
+    /// The number of messages at the beginning of the request for which decisions had been made
+    /// before.
     pub(crate) known: usize,
 }
 
@@ -155,7 +157,7 @@ impl Explained<'_> {
         }
     }
 
-    /// The blocks that were decided about, in order.
+    /// The blocks that the explanation contains, in order: see [`Explanation::blocks`].
     fn blocks(
         &self,
         treatment: Treatment,

@@ -4,8 +4,9 @@ use epitome::wire::Chain;
 
 /// The share of conversations that are held out.
 ///
-/// The hash of the messages before the first response decides, so that a conversation is in the
-/// same group after a restart. A larger share contains all conversations of a smaller one.
+/// Whether a conversation is held out follows from the hash of the messages before its first
+/// response, so it is the same after a restart. A larger share contains all conversations of a
+/// smaller one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Holdout {
     percent: u8,

@@ -66,7 +66,8 @@ pub struct Totals {
     pub refused: u64,
     /// Finished requests that could not be written to the ledger.
     pub unwritten: u64,
-    /// WebSockets that passed unread; nothing in them is in any other number but `requests`.
+    /// WebSockets that passed unread. They are also in `requests`; what is sent in them is not
+    /// counted.
     pub websockets: u64,
     /// Spans that no collector of OpenTelemetry took.
     pub dropped_spans: u64,

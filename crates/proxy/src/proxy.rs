@@ -55,7 +55,7 @@ pub struct Options {
     pub recipe: Recipe,
     /// The tokenizer.
     pub counter: &'static dyn Counter,
-    /// The folder of decisions and removed texts.
+    /// The folder in which decisions and removed texts are kept.
     pub folder: PathBuf,
     /// Whether all requests pass unchanged, and what would be changed is only counted.
     pub dry_run: bool,

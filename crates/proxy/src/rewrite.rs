@@ -1,5 +1,5 @@
-//! The body of a request as it is sent: decisions about known messages are repeated, and new
-//! messages are decided about once.
+//! The body of a request as it is sent: decisions about known messages are repeated, and decisions
+//! about new messages are made once.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -51,8 +51,8 @@ pub(crate) struct Rewritten {
     /// The body; `None` if it is sent as it came.
     pub(crate) body: Option<Bytes>,
     pub(crate) effect: Effect,
-    /// The memo of the body's conversation, in which the count of the service is noted. `None` if
-    /// no messages were found in the body, or if its conversation is held out.
+    /// The memo of the body's conversation, in which the tokens that the service counts are
+    /// recorded. `None` if no messages were found in the body, or if its conversation is held out.
     pub(crate) conversation: Option<Arc<Mutex<Memo>>>,
     /// The chain of the body's last message.
     pub(crate) last: Option<Chain>,
@@ -169,8 +169,8 @@ impl Rewriter {
         Ok(Rewritten { body, effect, conversation, last, explanation, next_cut })
     }
 
-    /// Decides about the messages that are new, and keeps the decisions in the memo. Returns the
-    /// number of results that are shortened for the first time.
+    /// Decides what is sent in place of the new messages, and keeps the decisions in the memo.
+    /// Returns the number of results that are shortened for the first time.
     fn decide(
         &self,
         request: &Request<'_>,
@@ -396,7 +396,7 @@ impl<'r> Request<'r> {
         Tokens(bytes as u64 / BYTES_PER_TOKEN) + self.estimate_behind(0, decisions)
     }
 
-    /// An estimate of the tokens of the messages behind the first `length` ones, as these decisions
+    /// An estimate of the tokens of the messages after the first `length` ones, as these decisions
     /// send them.
     fn estimate_behind(&self, length: usize, decisions: &[Arc<Decision>]) -> Tokens {
         let new = self.messages.all.get(length..).unwrap_or_default();

@@ -50,7 +50,7 @@ impl Counter for Halves {
     }
 }
 
-/// Whether the recipe cuts, and how.
+/// How the requests are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cuts {
     None,

@@ -388,7 +388,7 @@ fn a_digest_stands_for_old_messages_and_stays() {
         let cut = rewritten.body.expect("it is cut");
         let before = words(api, &whole);
         let after = words(api, &cut);
-        // The request of the user, the digest, and the last responses as they were.
+        // What is sent: the request of the user, the digest, and the last responses unchanged.
         let kept = after.len() - 2;
         assert_eq!(after[0], before[0], "{name}");
         assert!(kept > 0 && after[2..] == before[before.len() - kept..], "{name}");

@@ -1,7 +1,8 @@
 //! The requests of a conversation that were sent last, one for each of its branches.
 //!
 //! A conversation has branches where the user goes back, and where several clients begin with the
-//! same messages. What a service has in its cache, and what it counted, is known of each branch.
+//! same messages. For each branch, its last request says what the service has in its cache, and how
+//! many tokens the service counted.
 
 use std::time::Instant;
 
@@ -54,7 +55,7 @@ impl SentRequests {
         self.0.push(SentRequest { last, time, input });
     }
 
-    /// Notes what the service counted for the request that ends with this message.
+    /// Records what the service counted for the request that ends with this message.
     pub(crate) fn set_input(&mut self, last: Chain, input: Tokens) {
         if let Some(sent) = self.0.iter_mut().find(|sent| sent.last == last) {
             sent.input = Some(input);

@@ -19,8 +19,8 @@ use crate::telemetry::Exporter;
 
 /// How long the head of a request may take, and how long a connection may be idle.
 const HEAD: Duration = Duration::from_secs(120);
-/// The maximum size of the headers of a request over HTTP/2, in bytes: about what is taken over
-/// HTTP/1.1.
+/// The maximum size of the headers of a request over HTTP/2, in bytes: about as much as is accepted
+/// over HTTP/1.1.
 const HEADERS: u32 = 400 * 1024;
 /// How many requests a client may have on one connection of HTTP/2 at a time.
 const STREAMS: u32 = 1000;

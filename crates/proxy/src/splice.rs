@@ -53,7 +53,7 @@ pub(crate) fn spliced(body: &[u8], splices: &[BodySplice<'_>]) -> Vec<u8> {
     made
 }
 
-/// A body as it is sent, by decisions about its first messages.
+/// A body with decisions about its first messages carried out.
 pub(crate) fn sent(
     body: &[u8],
     messages: &Messages,

@@ -31,7 +31,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the collector may take for the last batch: the end of the proxy waits for it.
 const LAST: Duration = Duration::from_secs(1);
 
-/// Where spans are sent, by the standard variables of OpenTelemetry.
+/// Where spans are sent, as the standard variables of OpenTelemetry say it.
 #[derive(Clone)]
 pub struct TelemetrySettings {
     upstream: Upstream,

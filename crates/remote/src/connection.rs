@@ -220,7 +220,8 @@ impl Connection {
     }
 }
 
-/// The parts of the object of a name, below the address.
+/// The parts of the path of a name's object, below the address: `n`, and then one hash for each
+/// part of the name.
 pub(crate) fn hidden_parts(key: &SealKey, name: &str) -> Vec<String> {
     let ends = name.match_indices('/').map(|(at, _)| at).chain([name.len()]);
     let hashes = ends.filter(|&end| end > 0).map(|end| key.name(&name[..end]));

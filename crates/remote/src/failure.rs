@@ -5,7 +5,7 @@ use std::path::Path;
 
 use epitome_error::{Error, ErrorKind};
 
-/// What was done when an error occurred.
+/// Whether a request that failed was one that reads or one that writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,

@@ -1,4 +1,4 @@
-//! The key that seals what is stored elsewhere: [`SealKey`].
+//! The key that seals what is stored in a remote archive: [`SealKey`].
 
 use std::fmt;
 use std::io::{Read, Write};

@@ -141,7 +141,7 @@ impl ObjectPackStore {
         Ok((hashes.collect(), listing.unread))
     }
 
-    /// Stores a pack under a name, unless the name exists.
+    /// Stores a pack under a name, unless something is stored under it. Returns which was the case.
     pub(crate) fn put_pack(&self, pack: &dyn PackBytes, name: &str) -> Result<Put> {
         let connection = &*self.connection;
         let location = self.location(name);
@@ -377,7 +377,7 @@ impl PackStore for ObjectPackStore {
         Ok(())
     }
 
-    /// Does nothing: what the service confirmed survives.
+    /// Does nothing: what the service has confirmed survives a power cut.
     fn flush_folder(&self, _folder: &str) -> Result<()> {
         Ok(())
     }

@@ -314,9 +314,10 @@ fn number_of(file: &str, extension: &str) -> Option<u64> {
     file.strip_suffix(extension)?.parse().ok()
 }
 
-/// Copies packs of a session and of what was compacted with it, or of all sessions, from the remote
-/// archive to the local one, whose packs are in `local`. `files` is the same as for
-/// [`Archive::import`]. Each pack is proved by its hash before it is added.
+/// Copies packs from the remote archive to the local one, whose packs are in `local`: those of
+/// `session` and of what was compacted with it, or those of all sessions if `session` is `None`.
+/// `files` is the same as for [`Archive::import`]. Each pack is proved by its hash before it is
+/// added.
 ///
 /// # Errors
 ///
@@ -387,7 +388,8 @@ impl Pull<'_> {
     }
 
     /// The packs of a session that the remote archive has and the local archive does not. Packs
-    /// that were removed here on purpose are left out and counted, unless `removed` is `Copy`.
+    /// that were removed from the local archive on purpose are left out and counted, unless
+    /// `removed` is `Copy`.
     fn missing(
         &mut self,
         folder: &str,

@@ -18,7 +18,7 @@ pub struct PastFailure {
     pub followed: Vec<Message>,
 }
 
-/// Where an error occurred.
+/// The calls in which an error occurred.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failures {
     /// The best calls, at most one of each session; the best first.
@@ -63,8 +63,8 @@ impl Search {
 pub struct ErrorText(Query);
 
 impl ErrorText {
-    /// Takes the first 40 words of the text of an error. They may stand anywhere in the arguments
-    /// and the result of a call.
+    /// Takes the first 40 words of the text of an error. In a call that is found, they may be
+    /// anywhere in the arguments and the result.
     ///
     /// # Errors
     ///

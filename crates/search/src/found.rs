@@ -19,7 +19,7 @@ use super::text;
 pub struct Hits {
     /// The best hits.
     pub hits: Vec<Hit>,
-    /// The number of all hits.
+    /// The number of all hits of the query, also of those that are not in `hits`.
     pub all: usize,
 }
 

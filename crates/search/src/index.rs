@@ -28,7 +28,7 @@ pub(super) struct IndexLocation {
     /// The folder's name in the cache folder, and its path.
     name: String,
     folder: PathBuf,
-    /// Identifies the tables, the version of Epitome and the rules that an index is made with.
+    /// Identifies the tables, the version of epitome and the rules that an index is made with.
     version: String,
 }
 

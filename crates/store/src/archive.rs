@@ -111,7 +111,7 @@ pub struct Generations {
 pub struct Sessions {
     /// The keys of sessions that have at least one readable pack, sorted.
     pub keys: Vec<SessionKey>,
-    /// The errors of packs that cannot be read, from the folders in which no pack can be read.
+    /// For each folder in which no pack can be read, the errors of its packs.
     pub unread: Vec<Error>,
 }
 
@@ -124,7 +124,7 @@ pub struct ReferencedBytes {
     pub generation: u64,
     /// The hash of the bytes.
     pub hash: Hash,
-    /// A description of the bytes; empty if that part of the pack is damaged.
+    /// A description of the bytes; empty if the description in the pack is damaged.
     pub about: About,
     /// The length of the bytes.
     pub raw_len: Bytes,
@@ -203,7 +203,7 @@ impl Archive {
         SessionBlobs { archive: self.clone(), key: key.clone(), open: Mutex::default() }
     }
 
-    /// All removed bytes that `reference` may refer to, by session and generation. The bytes
+    /// All removed bytes that `reference` may refer to, sorted by session and generation. The bytes
     /// themselves are not read.
     ///
     /// # Errors
@@ -248,7 +248,7 @@ impl Archive {
         }
     }
 
-    /// All sessions that have generations, and the errors of packs whose session is unknown.
+    /// All sessions that have a readable pack, and the errors of packs in folders without one.
     ///
     /// # Errors
     ///
@@ -354,7 +354,8 @@ impl Archive {
         Ok(Generation { number, ..generation })
     }
 
-    /// Refuses a pack that was copied over another one.
+    /// Returns an error if a pack has another number than the generation in it: then the pack was
+    /// copied over another one.
     fn check_number(&self, generation: &Generation, name: &str, number: u64) -> Result<()> {
         // Packs of older versions do not contain their number.
         if [0, number].contains(&generation.number) {
@@ -453,8 +454,8 @@ pub(crate) fn number_of(name: &str) -> Option<u64> {
 fn number_before(name: &str, end: &str) -> Option<u64> {
     let digits = name.strip_suffix(end)?;
     let number: u64 = digits.parse().ok()?;
-    // A number in another spelling would be another file, and a very large number would overflow
-    // the counter.
+    // `1.pack`, for example, is not a pack: pack 1 is `000001.pack`. A very large number would
+    // overflow the counter.
     let plain = number > 0 && number < u64::MAX / 2 && format!("{number:06}") == digits;
     plain.then_some(number)
 }

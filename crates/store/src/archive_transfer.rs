@@ -127,7 +127,7 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// `Archive` if a folder cannot be listed. A pack that cannot be read is passed over.
+    /// `Archive` if a folder cannot be listed. A pack that cannot be read is skipped.
     pub fn with_parts(&self, key: &SessionKey) -> Result<Vec<SessionKey>> {
         let mut parts: BTreeSet<SessionKey> = BTreeSet::new();
         for generation in self.generations(key)?.whole {
@@ -172,7 +172,8 @@ impl Archive {
 
     /// As [`import`](Archive::import), but only packs of those sessions for which `is_wanted` is
     /// true. Packs of a vault are added to `versions`, for
-    /// [`Vault::receive`](crate::vault::Vault::receive); if `versions` is `None`, they are refused.
+    /// [`Vault::receive`](crate::vault::Vault::receive). If `versions` is `None`, an import with
+    /// such a pack is refused.
     ///
     /// # Errors
     ///
@@ -403,8 +404,9 @@ impl Archive {
             }
             joined.extend(after.met);
         }
-        // A generation also matches if it begins with the file that a matching generation left, or
-        // leaves the file with which one begins, even if that file does not exist any more.
+        // A generation also matches if a matching generation ends with the file that it begins
+        // with, or begins with the file that it ends with, or is the same compaction. These files
+        // need not exist any more.
         loop {
             let known: Vec<&Generation> =
                 all.iter().filter(|it| joined.contains(&it.number)).collect();
@@ -511,7 +513,7 @@ fn same(one: &Generation, other: &Generation) -> bool {
 }
 
 /// Assigns numbers to packs. A pack keeps the number that it has in the export, if that is free and
-/// leaves no gap after the highest number here; otherwise it gets the next free number.
+/// leaves no gap after the highest number in the archive; otherwise it gets the next free number.
 fn give_numbers(new: &mut [Staged], known: Numbers) {
     let mut next = known.next();
     // A removed pack might be moved back from the trash, so its number is not free.

@@ -7,7 +7,8 @@ use memchr::memmem::Finder;
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_model::Span;
 
-/// The shortest text that can be forgotten, in bytes. A shorter one is a part of many others.
+/// The shortest text that can be forgotten, in bytes. A shorter text is often a part of other
+/// texts.
 pub const SHORTEST: usize = 8;
 /// The longest text that can be forgotten, in bytes.
 pub const LONGEST: usize = 64 << 10;

@@ -18,7 +18,7 @@ pub struct Original {
     pub splices: Vec<Splice>,
     /// The compactions that are in effect, oldest first.
     pub compactions: Vec<Generation>,
-    /// For each compaction, the number of bytes of the original that precede it.
+    /// For each compaction, the length that the original had when the compaction was made.
     pub places: Vec<u64>,
     /// The error, if some bytes could not be put back.
     pub missing: Option<Error>,
@@ -83,8 +83,8 @@ fn removed_bytes(archive: &Archive, key: &SessionKey, known: &[Generation]) -> V
         .collect()
 }
 
-/// For each compaction, the number of bytes of the original that precede it: the length of the file
-/// at that time, plus the bytes that earlier compactions had removed.
+/// For each compaction, the length that the original had when the compaction was made: the length
+/// of the file at that time, plus the bytes that earlier compactions had removed.
 pub fn places(compactions: &[Generation]) -> Vec<u64> {
     let mut places: Vec<u64> = Vec::with_capacity(compactions.len());
     for (n, generation) in compactions.iter().enumerate() {

@@ -92,10 +92,10 @@ impl RestoreOutcome {
 ///
 /// `NotFound` if there are no generations, or if the wanted generation does not lead to this file.
 /// `Archive` if removed bytes are missing or damaged, if undoing a generation does not give the
-/// file before it, or if a generation is missing that may have removed more; the file right after
-/// that generation can still be the target. `Refused` if a record that a generation appended was
-/// changed since, or if the file restored record by record would not be a valid session. `Changed`
-/// if `current` returns fewer bytes than its length.
+/// file before it, or if a generation is missing that may have removed more; in this last case, the
+/// file right after the missing generation can still be the target. `Refused` if a record that a
+/// generation appended was changed since, or if the file restored record by record would not be a
+/// valid session. `Changed` if `current` returns fewer bytes than its length.
 pub fn restore(
     current: &dyn Source,
     generations: &[Generation],
@@ -420,7 +420,7 @@ fn continue_by_record(
     let restored = walk.drop_what_is_as_before()?;
     let more = walk.into_splices();
     if check_sound(&view, &Spliced::new(&view, more.clone())?, agent_of(older)).is_err() {
-        // The restore that was proved is still valid.
+        // Only the exact restore is used, which was proved by hash.
         let missing = missing + restored;
         let outcome = RestoreOutcome::ByRecord { undone: undone.clone(), restored: 0, missing };
         return Ok(Restoration { outcome, ..done });

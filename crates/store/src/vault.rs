@@ -67,7 +67,8 @@ const MACHINE_DIGITS: usize = 16;
 
 /// All kept versions, in the packs of a [`PackStore`].
 ///
-/// What is on disk is read when the value is made, and by [`refresh`](Vault::refresh).
+/// The packs on disk are read when the value is made. Later changes on disk are seen only after
+/// [`refresh`](Vault::refresh).
 #[derive(Debug)]
 pub struct Vault {
     store: Arc<dyn PackStore>,
@@ -76,8 +77,8 @@ pub struct Vault {
     /// The file that is locked while packs are written; `None` if the store needs no lock.
     lock: Option<PathBuf>,
     index: Index,
-    /// The files whose last version this value has read back, or has written after it read back the
-    /// version before.
+    /// The files whose last version is known to be intact: this value has read it back, or has
+    /// written it after it read back the version before.
     proved: BTreeSet<FileKey>,
 }
 
@@ -130,7 +131,7 @@ impl Vault {
         Ok(vault)
     }
 
-    /// Finds the temporary files that killed keepers of this machine left, and with
+    /// Finds the temporary files that killed processes left in the folder of this machine, and with
     /// [`GcMode::Remove`] removes them. Returns their lengths. The files of processes that run are
     /// left alone.
     pub fn sweep(&self, mode: GcMode) -> Vec<Bytes> {
@@ -157,7 +158,7 @@ impl Vault {
         Ok(vault)
     }
 
-    /// Reads the packs that were written since the vault was last read, and forgets those that were
+    /// Reads the packs that were written since the vault was last read, and drops those that were
     /// deleted. Returns whether there were such packs.
     ///
     /// # Errors

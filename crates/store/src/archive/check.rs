@@ -37,7 +37,7 @@ fn sentences<S: Serializer>(errors: &[Error], to: S) -> std::result::Result<S::O
 }
 
 impl Archive {
-    /// Reads everything and reports what differs from what was written.
+    /// Reads the whole archive, and reports what differs from what was written.
     ///
     /// # Errors
     ///
@@ -67,7 +67,8 @@ impl Archive {
     }
 }
 
-/// Reads a whole pack, and adds its faults to `report`. Returns the generation in the pack.
+/// Reads a whole pack, and adds its faults to `report`. Returns the generation in the pack, or the
+/// error of reading it.
 pub(crate) fn verify_pack(pack: &Pack, report: &mut VerifyReport) -> Result<Generation> {
     report.stored += Bytes(pack.len());
     let fault = |what: &str| Error::new(ErrorKind::Archive, what).at(pack.location());

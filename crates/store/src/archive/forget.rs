@@ -29,7 +29,7 @@ pub struct PackWithText {
     pub pieces: u64,
     /// Whether the pack is in the trash.
     pub is_trash: bool,
-    /// The hash of the whole pack. The names of its copies in object storage contain it.
+    /// The hash of the whole pack. It identifies the copies of the pack in object storage.
     pub blake3: Hash,
 }
 
@@ -84,7 +84,7 @@ impl Archive {
                 opened => opened?,
             };
             let mut is_here = text.is_in(name.as_bytes());
-            // A pack in the trash is deleted as a whole.
+            // A pack in the trash is deleted as a whole, so its records need not be checked.
             for entry in pack.entries().iter().filter(|_| !is_trash) {
                 is_here |= match entry.kind {
                     Kind::Manifest => {
@@ -276,7 +276,7 @@ fn with_forgotten(pack: &Pack, manifest: &[u8], forgotten: &[Hash]) -> Result<Ve
 }
 
 /// Calls `each` with the bytes of every piece of a pack, and with every description in it. Returns
-/// `false`, and calls nothing, if the file cannot be opened as a pack.
+/// `false`, without calling `each`, if the file cannot be opened as a pack.
 ///
 /// # Errors
 ///

@@ -454,8 +454,8 @@ fn next_tag(file: &dyn PackBytes, mut at: u64) -> Option<u64> {
 /// pieces.
 fn unpacked(stored: &[u8], raw_len: u64) -> io::Result<Vec<u8>> {
     /// For a piece up to this length in bytes, memory of the length that its record states is
-    /// allocated at once. A greater length may be hostile: then memory is allocated only as bytes
-    /// arrive.
+    /// allocated at once. A greater length may be hostile: then memory is allocated only for bytes
+    /// that were really decompressed.
     const BELIEVED: u64 = 16 << 20;
     thread_local! {
         static DECODER: RefCell<Option<zstd::bulk::Decompressor<'static>>> =

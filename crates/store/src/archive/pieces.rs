@@ -86,7 +86,8 @@ impl PieceWriter {
         Ok(())
     }
 
-    /// Adds a piece of another pack as it is stored there. The caller must have checked its bytes.
+    /// Adds a piece of another pack as it is stored there, with the description `about`. The caller
+    /// must have checked its bytes.
     ///
     /// # Errors
     ///

@@ -92,7 +92,7 @@ impl PackSize {
         Ok(())
     }
 
-    /// The length of the whole pack.
+    /// The length of the whole pack, with `draft` as its generation.
     pub fn finish(mut self, draft: Draft) -> Result<Bytes> {
         // The number that the generation gets may have more digits than 1, which changes the length
         // by a few bytes.

@@ -12,7 +12,7 @@ use super::*;
 use crate::source::Spliced;
 use crate::step::{DiskStep, fault};
 
-/// A generation with one edited record, from whose middle bytes were removed.
+/// A draft with one edited record, from whose middle `raw` was removed.
 pub(super) fn draft(raw: &[u8]) -> Draft {
     let file = [b"{", raw, b"}\n"].concat();
     let span = epitome_model::Span { start: 1, end: 1 + raw.len() as u64 };

@@ -107,7 +107,7 @@ fn edited_records(
     Ok(records)
 }
 
-/// The hashes of those records that equal a line of the file before the change.
+/// The hashes of the records that equal a line of the file before the change.
 fn shared(before: Vec<Line>, records: &[EditedRecord]) -> Vec<RecordHash> {
     let edited: BTreeSet<RecordHash> = records.iter().map(|record| record.hash).collect();
     let lines = before.into_iter().map(|line| line.hash);

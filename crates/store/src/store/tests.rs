@@ -143,7 +143,7 @@ fn what_is_written_late_to_the_replaced_file_is_carried_over() {
     let stdout = agent.stdout.as_mut().expect("a pipe");
     io::Read::read_exact(stdout, &mut opened).expect("it opens");
     let mut word = agent.stdin.take();
-    // It writes only after the first check for open files.
+    // The agent writes only after the first check for open files.
     let speak_at_last = move |step| {
         if step == DiskStep::Look {
             drop(word.take());

@@ -29,11 +29,11 @@ pub struct Batch<'v> {
     pieces: Option<PieceWriter>,
     /// The chunks that are in this batch.
     held: HashSet<Hash>,
-    /// The chunks of this batch's versions that are in packs.
+    /// The chunks of this batch's versions that packs of the vault have already.
     relied_on: HashSet<Hash>,
     versions: BTreeMap<FileKey, Version>,
-    /// For each file whose version in this batch is built upon a version in a pack: the digest of
-    /// that version.
+    /// For each file whose version in this batch refers to a version in a pack: the digest of the
+    /// version in the pack.
     bases: BTreeMap<FileKey, Digest>,
     /// Whether the last version of the file that is being read is lost or damaged. If so, the file
     /// is kept as a whole, and a chunk that is in a pack is used only if it can be read.
@@ -84,9 +84,9 @@ impl Vault {
         self.versions(file).rev().find(|version| !version.is_deleted())
     }
 
-    /// Whether the last version of a file can be built upon: all that it needs is in packs that can
-    /// be read. The first call for a file reads its content back; later calls only look for its
-    /// chunks in the lists of the packs. True if the file was never kept.
+    /// Whether a new version can refer to the last version of a file: all that the last version
+    /// needs is in packs that can be read. The first call for a file reads its content back; later
+    /// calls only look for its chunks in the lists of the packs. True if the file was never kept.
     fn is_last_intact(&mut self, file: &FileKey) -> bool {
         let Some(last) = self.last_content(file) else { return true };
         let number = last.number;
@@ -228,8 +228,8 @@ impl Batch<'_> {
         }
     }
 
-    /// Reads content that begins with the last version. `None` if it does not, or if that version
-    /// is missing, lost or damaged.
+    /// Reads content that begins with the last version. `None` if it does not, if there is no last
+    /// version, or if that is lost or damaged.
     fn read_appended(&mut self, file: &FileKey, source: &FileSource) -> Result<Option<Draft>> {
         if self.is_damaged {
             return Ok(None);
@@ -254,8 +254,8 @@ impl Batch<'_> {
         Ok(Some(Draft { digest, change: Change::Appended, content }))
     }
 
-    /// Reads content that does not begin with the last version, or whose last version is missing,
-    /// lost or damaged.
+    /// Reads content that does not begin with the last version, or for which there is no last
+    /// version, or whose last version is lost or damaged.
     fn read_whole(&mut self, file: &FileKey, source: &FileSource) -> Result<Draft> {
         let digest = Digest::from_source(source)?;
         let is_same = |version: &&Version| !version.is_deleted() && version.digest == digest;
@@ -308,8 +308,8 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Whether a chunk that packs list cannot be read. False without a check if the last version of
-    /// the file is intact.
+    /// Whether a chunk that packs list cannot be read. This is checked only if the last version of
+    /// the file is lost or damaged; otherwise the chunk counts as readable.
     fn is_lost(&self, hash: &Hash) -> bool {
         self.is_damaged && ChunkReader::new(self.vault, &self.vault.machine).chunk(hash).is_err()
     }

@@ -20,7 +20,7 @@ pub(super) struct Index {
 /// The machine that wrote a pack, and the number of the pack.
 pub(super) type PackId = (String, u64);
 
-/// What is known of a pack.
+/// What the index has about a pack.
 #[derive(Debug, Default)]
 pub(super) struct PackFacts {
     /// The hashes of the chunks in the pack, sorted.
@@ -237,7 +237,7 @@ impl Index {
         joined
     }
 
-    /// Whether a pack of a machine that can be read replaces the one with this number.
+    /// Whether a readable pack of a machine replaces the pack with this number.
     pub fn is_replaced(&self, machine: &str, pack: u64) -> bool {
         self.packs_of(machine)
             .flat_map(|(_, facts)| &facts.replaces)

@@ -72,7 +72,7 @@ impl Vault {
         Ok(merged)
     }
 
-    /// The numbers of packs that should be merged into one.
+    /// The numbers of packs that should be merged into one; `None` if there are no such packs.
     fn mergeable(&self, many: usize, damaged: &BTreeSet<u64>) -> Option<BTreeSet<u64>> {
         let mut by_size: BTreeMap<usize, BTreeSet<u64>> = BTreeMap::new();
         for (number, facts) in self.index.packs_of(&self.machine) {
@@ -207,7 +207,7 @@ impl<'v> Merge<'v> {
         Ok(())
     }
 
-    /// The numbers of older versions that a version begins with.
+    /// The numbers of older versions whose content is the beginning of this version's content.
     pub fn appended_to(&self, file: &FileKey, version: &Version) -> BTreeSet<u64> {
         let mut older = BTreeSet::new();
         let mut at = version;

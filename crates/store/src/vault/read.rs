@@ -16,7 +16,7 @@ use epitome_error::{Error, ErrorKind, Result};
 /// How many packs are open at once.
 const OPEN: usize = 8;
 
-/// A part of a content: the first `len` bytes of some chunks.
+/// A part of a content: the first `len` bytes of these chunks, one after the other.
 pub(super) struct Segment {
     pub chunks: Vec<Hash>,
     pub len: u64,
@@ -90,7 +90,7 @@ impl Vault {
         FileSource::new(written, &file.path)
     }
 
-    /// The parts that the content of a version consists of, in order.
+    /// The segments that the content of a version consists of, in order.
     pub(super) fn segments(&self, file: &FileKey, version: &Version) -> Result<Vec<Segment>> {
         let mut segments = Vec::new();
         let mut at = version;

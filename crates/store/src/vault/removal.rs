@@ -179,7 +179,7 @@ impl Vault {
         Ok(removed)
     }
 
-    /// See [`replace_packs`](Vault::replace_packs). The machine is that of this vault.
+    /// Does what [`replace_packs`](Vault::replace_packs) does, for the packs of `self.machine`.
     fn replace_packs_of_machine(
         &mut self,
         affected: &impl Fn(&Vault, &str) -> Result<BTreeSet<FileKey>>,

@@ -56,7 +56,8 @@ impl World {
         }
     }
 
-    /// Writes the file, or deletes it, and scans it. Returns what changed.
+    /// Writes the file, or deletes it, and scans it. Returns what changed, or `None` if nothing
+    /// did.
     fn scan(&mut self, content: Option<&[u8]>) -> Option<Change> {
         let path = self.path();
         let key = self.key();
@@ -210,7 +211,7 @@ fn a_damaged_chunk_is_named_and_the_rest_comes_back() {
     assert_eq!(read(&vault, &key, 2).expect("it comes back"), b"another");
 }
 
-/// The first chunk of the first version of a file.
+/// The hash of the first chunk of the first version of a file, as text.
 fn err_chunk(vault: &Vault, key: &FileKey) -> String {
     let version = vault.version(key, 1).expect("a version");
     version.content.chunks()[0].to_string()

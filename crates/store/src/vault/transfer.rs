@@ -33,7 +33,7 @@ const LAST_NUMBER: u64 = 1 << 40;
 
 /// A pack to send to another machine, or to export.
 pub struct VaultPack {
-    /// The machine that kept its versions.
+    /// The machine whose vault recorded the versions.
     pub machine: String,
     /// The number of the pack.
     pub number: u64,
@@ -47,7 +47,7 @@ pub struct VaultPack {
 /// Received packs, which are not part of the vault yet. They are deleted with this value.
 pub struct StagedVersions {
     store: Arc<dyn PackStore>,
-    /// By machine.
+    /// The packs of each machine.
     packs: BTreeMap<String, Vec<StagedPack>>,
 }
 
@@ -65,7 +65,7 @@ pub struct ReceivedVersions {
     pub added: Vec<(FileKey, u64)>,
     /// The number of versions that the vault had already.
     pub known: u64,
-    /// The number of versions that are not wanted.
+    /// The number of versions of files that the caller does not want.
     pub unwanted: u64,
     /// Files, and how many of their versions were not added: they cannot be restored from what was
     /// received, or the vault has other versions with these numbers.
@@ -143,7 +143,7 @@ impl Vault {
 
     /// Adds what is new in received packs. All of it is read and proved before the first version is
     /// added, and then added in one step for each machine. The versions stay those of their
-    /// machine. A version that the vault has undamaged is never replaced.
+    /// machine. A version that the vault has is replaced only if it is damaged, by the same content.
     ///
     /// `is_wanted` says which files may be added, such as all but those that were forgotten here.
     ///
@@ -243,7 +243,7 @@ impl Vault {
                 }
                 !is_whole
             }
-            // A text was forgotten in one of the two.
+            // A text was forgotten in one of the two versions. The version in the vault stays.
             Some(here) if here.masked > 0 || version.masked > 0 => {
                 report.known += 1;
                 false
@@ -275,7 +275,7 @@ impl Vault {
         listed.filter(|chunk| reader.chunk(chunk).is_err()).collect()
     }
 
-    /// Whether the packs list all that a version needs.
+    /// Whether the packs list all chunks that a version needs.
     pub(super) fn is_listed(&self, file: &FileKey, version: &Version) -> bool {
         version.is_deleted()
             || self.segments(file, version).is_ok_and(|segments| {
@@ -318,8 +318,8 @@ impl Vault {
         proved
     }
 
-    /// The versions whose content is the beginning of that of `version`, as their lists say, and
-    /// this version.
+    /// `version`, and the versions whose content is a beginning of its content, as the lists of
+    /// versions say.
     fn beginnings<'v>(
         &'v self,
         file: &FileKey,
@@ -340,7 +340,8 @@ impl Vault {
         found
     }
 
-    /// The digests of the first bytes of a version, for each length until a chunk cannot be read.
+    /// The digests of the first bytes of a version, for each of `lens`. If a chunk cannot be read,
+    /// the greater lengths are left out.
     fn digests(
         &self,
         file: &FileKey,
@@ -451,7 +452,7 @@ fn unread(failed: Failed) -> Error {
 struct Overlay {
     store: Arc<dyn PackStore>,
     machine: String,
-    /// By name.
+    /// The staged packs, by name.
     staged: Mutex<BTreeMap<String, Box<dyn NewPack>>>,
 }
 

@@ -1,8 +1,8 @@
 //! Tests with random histories of files. An agent appends to files, cuts, rewrites, deletes,
-//! renames and replaces them, and the keeper that scans them is killed between any two writes.
-//! Every version that a finished scan recorded must be restored to the byte. In between, versions
-//! are removed and a text is forgotten: all other versions must still be restored, and no piece of
-//! the vault may contain the text.
+//! renames and replaces them. A keeper, the process that scans files for the vault, is killed
+//! between any two writes. Every version that a finished scan recorded must be restored to the
+//! byte. In between, versions are removed and a text is forgotten: all other versions must still be
+//! restored, and no piece of the vault may contain the text.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -101,7 +101,7 @@ proptest! {
     }
 }
 
-/// An agent's folder, a keeper, and what the keeper must have.
+/// An agent's folder, the vault of a keeper, and the versions that the vault must have.
 struct Fake {
     folder: tempfile::TempDir,
     store: Killable,
@@ -152,7 +152,7 @@ impl Fake {
         }
     }
 
-    /// Changes a file as the agent does, if it is a step of the agent.
+    /// Does a step of the agent. Any other step changes no file.
     fn change_file(&self, n: usize, step: &Step) {
         let bytes = |file: usize| fs::read(self.path(file)).ok();
         let seed = format!("{n} {step:?}");
@@ -311,7 +311,7 @@ impl Fake {
         self.check();
     }
 
-    /// Scans all files, and notes what was recorded.
+    /// Scans all files, and adds the new versions to `seen`.
     fn scan(&mut self, killed: Option<usize>) {
         self.store.kill_before(killed);
         let mut batch = self.vault.begin(Timestamp::UNIX_EPOCH);
@@ -330,7 +330,8 @@ impl Fake {
         }
     }
 
-    /// Notes the present contents as recorded, where they differ from those that were noted last.
+    /// Adds the present contents of the files to `seen`, where they differ from the last ones
+    /// there.
     fn note(&mut self) {
         for (file, name) in NAMES.iter().enumerate() {
             let content = fs::read(self.path(file)).ok();
