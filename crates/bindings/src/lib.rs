@@ -7,7 +7,7 @@
 //! - [`call`] is a command of the program on stored sessions: its answer is what the command prints
 //!   with `--json`.
 //!
-//! An error is an answer as well: `{"error": {"kind": …, "message": …, "hints": […]}}`.
+//! An error is also returned as an answer: `{"error": {"kind": …, "message": …, "hints": […]}}`.
 //!
 //! ```
 //! let answer = epitome_bindings::call("no-such-function", b"{}");

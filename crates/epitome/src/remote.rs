@@ -291,7 +291,8 @@ fn key_file(config: &Config) -> PathBuf {
 /// # Errors
 ///
 /// `NoPermission` or `Unreadable` if the key's file cannot be read; `Refused` if the file or the
-/// keyring has something else than a key. A keyring that cannot be read counts as empty.
+/// keyring has something else than a key. A keyring that cannot be read is treated like an empty
+/// one.
 pub fn find_key(config: &Config) -> Result<Option<(SealKey, SealKeyPlace)>> {
     let path = key_file(config);
     let not_a_key = |err| {
@@ -349,7 +350,7 @@ pub fn import_key(config: &Config, key: &SealKey) -> Result<(SealKey, SealKeyPla
 }
 
 /// Removes the key from this machine. Returns whether a key was removed. A keyring that cannot be
-/// used counts as empty.
+/// used is treated like an empty one.
 ///
 /// # Errors
 ///

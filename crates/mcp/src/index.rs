@@ -38,8 +38,8 @@ impl SessionIndex {
     ///
     /// # Errors
     ///
-    /// The errors of `look`, of [`Search::open`] and of [`Search::update`]. If the index is
-    /// damaged, it is built again, and an error is returned only if that fails as well.
+    /// The errors of `look`, of [`Search::open`] and of [`Search::update`]. A damaged index is
+    /// built again, and an error is returned only if that fails, too.
     pub(crate) fn look<T>(
         &self,
         files: &[SessionFile],

@@ -7,9 +7,9 @@
 //! finds, and returns the bytes to replace. The same secret gets the same placeholder everywhere:
 //! `[REDACTED:github-pat-1]`.
 //!
-//! Secrets are found inside of other encodings as well: in JSON within strings, and in base64. A
-//! [`Person`] makes rules for the name and the home directory of a user. `docs/redact.md` describes
-//! the rules.
+//! Secrets are also found inside of other encodings: in JSON within strings, in base64, in
+//! hexadecimal digits, and behind escapes. A [`Person`] makes rules for the name and the home
+//! directory of a user. `docs/redact.md` describes the rules.
 //!
 //! ```
 //! use epitome_redact::{Finder, Redactor, Rules};

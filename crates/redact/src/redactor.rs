@@ -379,7 +379,7 @@ impl<'f> Redactor<'f> {
         }
         let mut all = self.in_views(text, place);
         if !all.is_empty() {
-            // The next pass searches the rest.
+            // The next pass searches for secrets that are not hidden by codes.
             return all;
         }
         if !place.sealed {

@@ -47,8 +47,8 @@ impl View {
             pieces: Vec::new(),
             start: part.start,
         };
-        // If the part begins within a word, a letter before it keeps rules from seeing the rest as
-        // a whole word.
+        // If the part begins within a word, a letter is put in front of it, so that rules do not
+        // see the end of this word as a whole word.
         if is_in_word(text, part.start) {
             view.piece(Some('x'), part.start..part.start);
         }

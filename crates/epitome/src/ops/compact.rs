@@ -184,8 +184,8 @@ impl<'a> Compact<'a> {
         Ok(report)
     }
 
-    /// Lets the counter load its vocabulary, while another core reads the session. Loading takes as
-    /// long as reading 20 MB of a session.
+    /// Lets the counter load its vocabulary. This is done while another core reads the session,
+    /// because it takes as long as reading 20 MB of a session.
     fn load_vocabulary(&self) {
         let _ = self.counter.count("a");
     }
@@ -502,7 +502,7 @@ impl<'a> Compact<'a> {
 
     /// The recipe, with its percentages of a window converted to tokens. The window is
     /// [`window`](Compact::window) or, if that is not set, the window of the session's model. If
-    /// neither is known, the recipe is unchanged and a note is returned as well.
+    /// neither is known, the recipe is unchanged, and the note says so.
     fn in_window<S: Source>(
         &self,
         config: &Config,

@@ -244,8 +244,8 @@ impl Counting<'_> {
     }
 }
 
-/// Whether two blocks, each from its own source, have the same content for a model. Two blocks that
-/// epitome does not understand count as the same, and so do two repeated results, and two blocks of
+/// Whether two blocks, each from its own source, have the same content for a model. True for any
+/// two blocks that epitome does not understand, any two repeated results, and any two blocks of
 /// reasoning without a text.
 fn is_same(one: &Block, one_source: &dyn Source, other: &Block, other_source: &dyn Source) -> bool {
     match (one, other) {

@@ -298,9 +298,8 @@ impl Restore<'_> {
         self.damage == Damage::LeaveOut && err.kind() == ErrorKind::Archive
     }
 
-    /// Whether a file that cannot be opened is skipped. There must be no file at its path, and it
-    /// must not be the session's own file. When a run is undone, even the session's own file is
-    /// skipped, if the run compacted other files as well.
+    /// Whether a file that cannot be opened is skipped: there must be no file at its path. The
+    /// session's own file is skipped only if a run is undone that compacted other files, too.
     fn may_be_gone(&self, err: &Error, is_session: bool) -> bool {
         match self.what {
             What::Run { files, .. } if is_session && files.len() < 2 => false,

@@ -80,7 +80,7 @@ pub struct RecipeReport {
     pub recall: Option<f64>,
     /// Like `recall`, but a fact counts only if its whole line is still in the context.
     pub in_line: Option<f64>,
-    /// Like `recall`, but facts that can be recalled or read again count as well.
+    /// Like `recall`, but facts that can be recalled or read again are also counted.
     pub recoverable: Option<f64>,
     /// At forced compactions: the share of pins of which every rule is kept. Pins are rule files,
     /// skills, and texts between pin marks of the user.

@@ -65,8 +65,8 @@ impl Library {
         Ok(String::from_utf8_lossy(&archived.bytes).into_owned())
     }
 
-    /// Teaches the redactor the secrets of a session, so that it finds them in a part of the
-    /// session as well. Does nothing if the session cannot be read, or without a redactor.
+    /// Teaches the redactor the secrets of a session, so that it also finds them in a short text of
+    /// the session. Does nothing if the session cannot be read, or without a redactor.
     fn learn(&self, path: &Path, redactor: Option<&mut Redactor<'_>>) {
         let Some(redactor) = redactor else { return };
         if let Ok(history) = History::open(&self.config, path, None, Version::AsItWas) {
