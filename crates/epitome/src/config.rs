@@ -1,4 +1,5 @@
-//! The folders, keys and variables of this machine. Only this module reads environment variables.
+//! The folders, keys and variables of this machine. In this crate, only this module reads
+//! environment variables.
 
 mod handover;
 
@@ -360,8 +361,8 @@ impl Config {
         self.home.join("cache/list.json")
     }
 
-    /// A cache folder, which only its owner can read. It is created if it does not exist. Its
-    /// content can be computed again at any time.
+    /// A cache folder, which on Unix only its owner can read. It is created if it does not exist.
+    /// Its content can be computed again at any time.
     ///
     /// # Errors
     ///

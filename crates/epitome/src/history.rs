@@ -1,6 +1,6 @@
 //! The history of a session: everything that its agent wrote, including what compactions removed.
 //!
-//! All code that shows, searches, counts or redacts a session reads it through this module: the
+//! Code that shows, searches or redacts the content of a session reads it through this module: the
 //! archived bytes are put back into the stored bytes in memory, and nothing is written. Code that
 //! needs what a resume sends (plans, compactions, how full a window is) reads the stored session.
 

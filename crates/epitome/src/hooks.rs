@@ -165,8 +165,10 @@ impl Install {
     ///
     /// # Errors
     ///
-    /// `Changed` if the settings changed since the plan; `Disk` or `NoPermission` if they cannot be
-    /// written; the errors of git. The agent's settings are unchanged then.
+    /// `Changed` if the settings changed since the plan; `Exists` if the branch must be checked out
+    /// in a folder that contains something else; `Disk` or `NoPermission` if a file cannot be
+    /// written; the errors of git, and of reading the record or the settings. The agent's settings
+    /// are unchanged then.
     pub fn carry_out(mut self, config: &Config) -> Result<Rule> {
         let _lock = lock(config, "lock")?;
         let before = Record::load(config)?;
@@ -400,8 +402,8 @@ pub(crate) fn unchanged(file: &Path, before: &str) -> Result<()> {
 ///
 /// # Errors
 ///
-/// `NoPermission`, also for a file that is marked read-only; `HardLinked` for a file with several
-/// names, because the others would keep the old text; `Disk`.
+/// `Disk` or `NoPermission` if the file cannot be written; `NoPermission` also if it is marked
+/// read-only; `HardLinked` if it has several names, because the others would keep the old text.
 pub(crate) fn replace(file: &Path, text: &str) -> Result<()> {
     if let Some(folder) = file.parent() {
         disk::private_folder(folder)?;

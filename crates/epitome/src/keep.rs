@@ -301,8 +301,9 @@ impl<'a> Keeper<'a> {
     ///
     /// # Errors
     ///
-    /// `Disk` or `NoPermission` if the vault cannot be written; `Archive` if it cannot be listed. A
-    /// file that cannot be read is not an error: the report names it.
+    /// `Disk` or `NoPermission` if the vault cannot be written; `Archive` if it cannot be listed;
+    /// `Locked` if another epitome adds to it all the time; the errors of reading the list of
+    /// forgotten sessions. A session that cannot be read is not an error: the report names it.
     pub fn scan(&mut self) -> Result<ScanReport> {
         let report = self.scan_all()?;
         self.vault.merge()?;
@@ -471,7 +472,7 @@ impl<'a> Keeper<'a> {
     ///
     /// # Errors
     ///
-    /// The errors of reading the vault.
+    /// None: the report names what cannot be read.
     pub fn plan(&mut self) -> Result<ScanReport> {
         let (candidates, mut report) = self.candidates(self.agent);
         let deleted = self.deleted(&candidates, &report.unread);

@@ -13,7 +13,7 @@ pub trait Keyring {
     ///
     /// # Errors
     ///
-    /// [`NoKeyring`] if there is no keyring, or if it does not answer.
+    /// [`NoKeyring`] if there is no keyring, or if it cannot be used.
     fn get(&self, provider: Provider) -> Result<Option<Key>, NoKeyring>;
 
     /// Stores a key. An earlier key of the same provider is replaced.

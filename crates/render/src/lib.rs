@@ -5,8 +5,8 @@
 //! into text. How a tool call is shown depends on the kind of the tool, never on an agent's name
 //! for it.
 //!
-//! All text in a session is untrusted. In HTML, every tag comes from a template, and only the
-//! templates insert text, escaped; in a terminal, no control character is printed; in Markdown, a
+//! All text in a session is untrusted. In HTML, this crate makes every tag, and escapes every text
+//! of the session; in a terminal, no control character of the session is printed; in Markdown, a
 //! text cannot end the block that it is in.
 //!
 //! The crate also has what all front ends share: [`diff_lines`] compares two texts line by line,

@@ -4,9 +4,9 @@
 //! port of 127.0.0.1 and generates a token, without which no request is answered; [`Server::run`]
 //! serves requests until it is stopped. `docs/serve.md` describes the pages.
 //!
-//! Each page is a module: the list, the overview, the proxy, a session, and the plan of a
+//! Each page is a module, for example the list, the overview, a session, and the plan of a
 //! compaction. Only the module `change` changes sessions. Requests are async; reading sessions runs
-//! on separate threads, with the same library calls as in the program.
+//! on separate threads, with the same library calls as the command line.
 //!
 //! ```
 //! use epitome::{Config, Settings};

@@ -35,7 +35,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// When the port is in use, or the system has no randomness.
+    /// An error if the port cannot be bound, for example because it is in use, or if the system has
+    /// no randomness.
     pub fn bind(options: Options, port: u16) -> io::Result<Server> {
         let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
         let guard = Arc::new(Guard::new(listener.local_addr()?.port())?);
@@ -71,7 +72,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// When the system can no longer listen.
+    /// The errors of the operating system when the server starts.
     pub fn run(self) -> io::Result<()> {
         self.run_until(async {
             // Without a handler for Ctrl-C, the server runs until it is killed.

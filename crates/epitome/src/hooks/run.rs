@@ -82,7 +82,7 @@ pub fn rules_of(config: &Config, agent: &str, cwd: Option<&str>) -> Result<Vec<R
 ///
 /// # Errors
 ///
-/// The errors of reading the session, of writing the transcript, and of git.
+/// The errors of reading the session and the list prices, of writing the transcript, and of git.
 pub fn keep(config: &Config, rule: &Rule, session: &Path, redact: &Finder) -> Result<Listing> {
     // Only one process at a time may write to a folder.
     let name = Hash::compute(rule.out.as_os_str().as_encoded_bytes()).to_string();

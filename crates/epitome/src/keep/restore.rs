@@ -136,7 +136,8 @@ impl RestoreVersion<'_> {
     ///
     /// # Errors
     ///
-    /// The errors of [`plan`](RestoreVersion::plan); `Disk` if the folder cannot be written.
+    /// The errors of reading the versions, as for [`plan`](RestoreVersion::plan); `Disk` or
+    /// `NoPermission` if the folder cannot be written.
     pub fn to_folder(&self, vault: &Vault) -> Result<VersionFolder> {
         let failed = |err| Error::writing(err, "the version", &std::env::temp_dir());
         let folder = tempfile::Builder::new().prefix("epitome-").tempdir().map_err(failed)?;

@@ -15,7 +15,7 @@ pub struct FolderWatch {
     watcher: Option<RecommendedWatcher>,
     watched: BTreeSet<(PathBuf, bool)>,
     signals: Arc<Signals>,
-    /// Why not all folders are watched.
+    /// Why a folder is not watched, or why the system cannot report changes.
     failure: Option<String>,
 }
 
@@ -121,8 +121,8 @@ impl FolderWatch {
         }
     }
 
-    /// Why not all folders are watched; `None` if all are. Folders that are not watched must be
-    /// scanned at short intervals.
+    /// Why a folder is not watched, or why the system cannot report changes. `None` if there is no
+    /// such problem. After a failure, folders must be scanned at short intervals.
     pub fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }
