@@ -80,7 +80,7 @@ pub(crate) struct Seen {
 struct KnownCut {
     /// What is sent in place of each message.
     messages: Arc<[Arc<Decision>]>,
-    /// The tokens that the cut saves in each request, in addition to earlier decisions.
+    /// The tokens that the cut saves in each request, in addition to what earlier decisions save.
     saved: Tokens,
 }
 

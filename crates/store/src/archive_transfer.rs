@@ -392,8 +392,8 @@ impl Archive {
             };
             let before = walk(&source, here, &blobs)?;
             let after = walk(&source, &all, &blobs)?;
-            // An imported generation must not match a state of the file that a generation of this
-            // archive left.
+            // The import is refused if an imported generation matches a state of the file that a
+            // generation of this archive left.
             let is_in_the_way = after
                 .passed_over
                 .iter()

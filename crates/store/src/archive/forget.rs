@@ -71,7 +71,8 @@ impl Archive {
     }
 
     /// Returns an error if a text is in the archive's own records, where it cannot be masked: names
-    /// of folders, keys of sessions, manifests, and descriptions except their member `what`.
+    /// of folders, manifests (which contain the key of the session), and descriptions except their
+    /// member `what`.
     ///
     /// # Errors
     ///

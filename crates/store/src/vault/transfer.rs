@@ -143,7 +143,8 @@ impl Vault {
 
     /// Adds what is new in received packs. All of it is read and proved before the first version is
     /// added, and then added in one step for each machine. The versions stay those of their
-    /// machine. A version that the vault has is replaced only if it is damaged, by the same content.
+    /// machine. A version that the vault has is replaced only if it is damaged, and by the same
+    /// content.
     ///
     /// `is_wanted` says which files may be added, such as all but those that were forgotten here.
     ///
