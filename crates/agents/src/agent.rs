@@ -116,8 +116,8 @@ pub trait Agent: Sync {
         None
     }
 
-    /// How a command that prints a status line is added to the agent's settings; `None` if it shows
-    /// no such line.
+    /// How a command that prints a status line is added to the agent's settings; `None` if the
+    /// agent shows no such line.
     fn status_line(&self) -> Option<AdditionTarget> {
         None
     }

@@ -65,7 +65,7 @@ pub enum Presence {
 
 impl Census {
     /// Reads all sessions of agents whose sessions epitome can write. `wanted` are the sessions of
-    /// which the archive has removed bytes.
+    /// which removed bytes are in the archive.
     pub fn take(environment: &Environment, wanted: &[SessionKey]) -> Census {
         let mut census = Census::default();
         let found = all(environment, None);

@@ -148,7 +148,7 @@ pub fn companions(session: &Path) -> Vec<PathBuf> {
     of_place(&Place::parse(session), session, &mut UnreadErrors::default())
 }
 
-/// The files and rows that belong to a session whose place is known already.
+/// Like [`companions`], for a session whose [`Place`] was parsed before; errors are returned.
 ///
 /// # Errors
 ///
@@ -178,8 +178,8 @@ fn of_place(place: &Place, session: &Path, unread: &mut UnreadErrors) -> Vec<Pat
     }
 }
 
-/// The files and rows that belong to a session that `agent` wrote. If `agent` is `None`, only a
-/// session of several files or rows has some. Errors are ignored.
+/// The files and rows that belong to a session that `agent` wrote, in addition to its own. If
+/// `agent` is `None`, there are none for a session in one file. Errors are ignored.
 pub fn companions_of(agent: Option<&dyn Agent>, session: &Path) -> Vec<PathBuf> {
     match Place::parse(session) {
         Place::Rows(rows) => rows.companions(),
@@ -244,7 +244,7 @@ pub fn users(environment: &Environment, session: &Path) -> Vec<User> {
     users_at(environment, &Place::parse(session), session)
 }
 
-/// The processes that use a session whose place is known already.
+/// Like [`users`], for a session whose [`Place`] was parsed before.
 pub fn users_at(environment: &Environment, place: &Place, session: &Path) -> Vec<User> {
     if let Place::Rows(_) = place {
         return Vec::new();
@@ -301,7 +301,7 @@ fn chosen(agent: Option<&str>) -> impl Iterator<Item = &'static dyn Agent> {
     AGENTS.iter().copied().filter(move |it| agent.is_none_or(|agent| agent == it.name()))
 }
 
-/// The session in a database that a user means by an id prefix.
+/// The session in a database that a user means by `text`: an id, or the beginning of one.
 fn in_named_database(database: &Path, text: &str) -> SessionMatch {
     let mut found = SessionFile::of_database(database, &mut UnreadErrors::default());
     // An empty text means a session without a parent; an id or the beginning of one may also mean a

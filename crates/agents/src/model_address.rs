@@ -32,7 +32,7 @@ pub struct Launch {
     pub defaults: Vec<(&'static str, &'static str)>,
     /// Command-line arguments. They are inserted before the arguments of the user.
     pub arguments: Vec<String>,
-    /// A file that exists during the run. The option in it passes its path to the agent.
+    /// A file that exists during the run. Its `option` passes the path of the file to the agent.
     pub file: Option<LaunchFile>,
 }
 
@@ -74,7 +74,7 @@ pub(crate) const CLAUDE: ModelAddress = ModelAddress {
         defaults: vec![("ENABLE_TOOL_SEARCH", "true")],
         ..Launch::default()
     },
-    // With a space in place of `=`, the option would also take the arguments behind it.
+    // With a space in place of `=`, the option would also take the arguments after it.
     mcp: Some(|command| {
         let (program, arguments) = (quoted(command[0]), quoted_list(&command[1..]));
         let server = format!(r#"{{"command":{program},"args":[{arguments}]}}"#);

@@ -43,7 +43,8 @@ impl Agent for OpenCode {
         let databases = databases(self, DATABASE, environment, unread);
         let mut found: Vec<SessionFile> =
             databases.iter().flat_map(|it| SessionFile::roots(it, unread)).collect();
-        // Releases with a database do not remove the files of earlier releases.
+        // Releases with a database do not remove the files of earlier releases, so a session may be
+        // in both.
         let moved: HashSet<String> = found.iter().map(|it| it.id.clone()).collect();
         let files = self.files(environment, unread).into_iter();
         found.extend(files.filter(|it| !moved.contains(&it.id)));

@@ -12,8 +12,8 @@ use epitome_model::{FieldRemainder, HiddenField};
 
 use crate::place::RecordBytes;
 
-/// Keys from the record down to a value, separated by points. [`EACH`] is every element of an
-/// array.
+/// The keys that lead from a record to a value, separated by points. [`EACH`] in place of a key
+/// means every element of an array.
 pub type Path = &'static str;
 
 /// Every element of an array.
@@ -32,7 +32,8 @@ pub fn values(record: &[u8], paths: &[Path]) -> Vec<Range<usize>> {
     found
 }
 
-/// Adds to `found` the positions of the values at `paths` in the next value.
+/// Reads the next value, and adds to `found` the positions of the values at `paths`, which are
+/// relative to it.
 fn find_values(
     value: &mut Cursor<'_>,
     paths: &[Path],
@@ -80,7 +81,7 @@ fn path_after(path: Path, key: &[u8]) -> Option<Path> {
     }
 }
 
-/// The parts of a value that may be removed because no model sees them, as hidden fields.
+/// The hidden fields of a value that no model sees: the parts of it that may be removed.
 ///
 /// If the value contains no accounting value (none at `paths`, which are relative to the value),
 /// the result is the whole value, in place of which `left` remains. Otherwise the result is all
@@ -110,9 +111,9 @@ pub fn hidden(name: &'static str, value: &Value<'_>, left: FieldRemainder) -> Hi
     HiddenField { name, value: value.span(), left }
 }
 
-/// Collects into `bulk` the outermost strings, arrays and objects of the next value into which none
-/// of `paths` leads and which are longer than [`SHORT`], each with the empty value that replaces it
-/// when it is removed.
+/// Reads the next value. Adds to `bulk` the outermost strings, arrays and objects in it that are
+/// longer than [`SHORT`] and contain no value at `paths`, each with the empty value that replaces
+/// it when it is removed.
 fn find_bulk(
     value: &mut Cursor<'_>,
     paths: &[Path],

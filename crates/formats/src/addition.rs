@@ -34,7 +34,7 @@ pub enum AdditionForm {
     },
     /// A separate file.
     File {
-        /// What a user types in the agent to use what the file adds.
+        /// What a user types in the agent to call the command in the file: `/epitome`.
         typed: &'static str,
         /// Makes the content of the file from a program and its arguments.
         text: fn(words: &[&str]) -> String,

@@ -9,7 +9,7 @@ pub struct AddressSettings {
     /// `.toml`, and JSON otherwise.
     pub file: &'static str,
     /// Returns the setting, as a path of keys (`env.ANTHROPIC_BASE_URL`), that makes a run ignore
-    /// the base URL that it is given. `None` if there is no such setting.
+    /// the base URL of `epitome wrap`. `None` if there is no such setting.
     pub overriding: fn(settings: &Value) -> Option<String>,
 }
 

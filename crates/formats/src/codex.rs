@@ -28,7 +28,7 @@ use epitome_model::encode;
 
 use crate::{Append, AppendedHiddenFields, Format, Native, Write};
 
-/// Codex's rollouts, whose records may be numbered, in `ordinal`.
+/// Codex's rollouts. Their records may have numbers, in `ordinal`.
 pub const FORMAT: Format = Format {
     native: Some(Native::Append(Append {
         write: append::append,
@@ -37,7 +37,8 @@ pub const FORMAT: Format = Format {
         cuts: false,
         copies: AppendedHiddenFields::Omitted,
         originals: None,
-        // Appending is the default, because Codex keeps an index of offsets into the file.
+        // Appending is the default: Codex keeps an index of offsets into the file, which stay
+        // valid.
         by_default: true,
     })),
     summarise: Some(summarise::summarise),
@@ -52,7 +53,7 @@ const SPLICES: Write = rewrite::rewrite;
 const SHAPES: Shapes = Shapes {
     output: literal,
     block: text_part,
-    // Codex does not send an item of an unknown type.
+    // Removed reasoning becomes an item of an unknown type, which Codex does not send.
     thinking: BlockRemainder::Value(r#"{"type":"other"}"#),
 };
 

@@ -13,9 +13,9 @@ pub struct Database {
     pub tables: &'static [&'static str],
     /// Selects all sessions, with these columns: `id`; `parent`, the id of the session that this
     /// session is a part of, or NULL; `modified`, the time of the last write in milliseconds since
-    /// 1970, or NULL, then the time of the file is used; `size`, the number of bytes of its rows.
-    /// With [`ListedBy::Database`] also `title`, `folder` (a path or a `file:` URL) and `context`,
-    /// the tokens of its context; each of these may be NULL.
+    /// 1970, or NULL to use the time of the file; `size`, the number of bytes of its rows. With
+    /// [`ListedBy::Database`] also `title`, `folder` (a path or a `file:` URL) and `context`, the
+    /// tokens of its context; each of these may be NULL.
     pub sessions: &'static str,
     /// Where the details of a session list come from.
     pub glance: ListedBy,
@@ -38,8 +38,8 @@ pub enum ListedBy {
 pub struct Document {
     /// The suffix of the document's name after the session's id; empty for the conversation.
     pub name: &'static str,
-    /// Selects the rows of the session `?1`: index into `tables`, rowid, and a JSON object that
-    /// identifies the row. New rows come last.
+    /// Selects the rows of the session `?1`, with three columns: an index into `tables`, the rowid,
+    /// and a JSON object that identifies the row. New rows come last.
     pub rows: &'static str,
     /// The tables of the rows. The first column of `rows` is an index into this list.
     pub tables: &'static [Table],

@@ -92,8 +92,9 @@ pub(crate) fn entry(command: &str, timeout: u64) -> Value {
     json!({ "hooks": [{ "type": "command", "command": command, "timeout": timeout }] })
 }
 
-/// A JavaScript file that epitome writes. It defines `tell`, which runs the command `words` with a
-/// session on its standard input. The code `rest` follows that definition.
+/// A JavaScript file that epitome writes. It defines `tell`, which runs the command `words` and
+/// passes it the values of a session as JSON, on standard input. The code `rest` follows that
+/// definition.
 pub(crate) fn script(words: &[&str], rest: &str) -> String {
     let words = Value::from(words.to_vec());
     format!(

@@ -111,7 +111,7 @@ pub struct Format {
     /// How to write a summary in place of the beginning of a history, in the agent's own way;
     /// `None` if epitome writes no summaries in this format.
     pub summarise: Option<Summarise>,
-    /// What the agent and its API refuse.
+    /// The invariants: what the agent and its API refuse.
     pub invariants: &'static dyn Invariants,
     /// Makes a session from another agent's transcript; `None` if epitome makes no such sessions.
     pub make: Option<Make>,
@@ -189,8 +189,8 @@ impl Format {
             summarise: None,
             invariants,
             make: None,
-            // Many agents use models of all providers; Anthropic's newest models bind their
-            // reasoning.
+            // Many agents use models of all providers. The reasoning of Anthropic's newest models
+            // is valid only while everything before it is unchanged.
             thinking_is_bound: anthropic::thinking_is_bound,
             databases: &[],
             files: None,
@@ -198,7 +198,7 @@ impl Format {
         }
     }
 
-    /// A format whose sessions are edited.
+    /// A format into whose sessions edits can be written.
     const fn writable(
         name: &'static str,
         sniff: fn(&[u8]) -> bool,
@@ -210,7 +210,7 @@ impl Format {
     }
 
     /// A format whose sessions are only read. `why` is the reason, a clause after "sessions of NAME
-    /// are only read: ". Every call in such a session must have a result.
+    /// are only read: ". The only invariants are the rules for calls and results: see [`PAIRING`].
     const fn read_only(
         name: &'static str,
         sniff: fn(&[u8]) -> bool,
@@ -220,7 +220,7 @@ impl Format {
         Format::new(name, sniff, read, Writing::ReadOnly(why), &PAIRING)
     }
 
-    /// The bodies of requests to an API, as sessions.
+    /// A format whose sessions are the bodies of requests to an API.
     const fn of_bodies(bodies: &BodyFormat) -> Format {
         let BodyFormat { name, sniff, read, write, invariants, thinking_is_bound } = *bodies;
         Format { thinking_is_bound, ..Format::writable(name, sniff, read, write, invariants) }
@@ -231,7 +231,7 @@ impl Format {
 /// returned value; bodies of requests to APIs are made with the same type.
 pub type Make = fn(&Transcript, &dyn Source, &NewSessionValues<'_>) -> RequestBody;
 
-/// Whether epitome writes sessions of a format.
+/// Whether epitome writes edits into sessions of a format, and how.
 #[derive(Clone, Copy, Debug)]
 pub enum Writing {
     /// The function that turns edits into replacements of bytes, sorted and disjoint.
@@ -243,14 +243,14 @@ pub enum Writing {
 /// An agent's own way to shorten the history that it sends.
 #[derive(Clone, Copy)]
 pub enum Native {
-    /// Records are appended to the file.
+    /// The agent reads records that are appended to the file, in place of earlier records.
     Append(Append),
-    /// Results are marked.
+    /// The agent sends a fixed text in place of results that are marked.
     Mark(Mark),
 }
 
 impl Native {
-    /// The mode in which edits are written.
+    /// The mode of edits that are written in this way.
     pub fn mode(&self) -> WriteMode {
         match self {
             Native::Append(_) => WriteMode::Append,
@@ -283,7 +283,7 @@ pub struct Append {
     pub cuts: bool,
     /// What happens to the hidden fields of a record that is appended again.
     pub copies: AppendedHiddenFields,
-    /// Finds the original entries of a history, if the session keeps them next to edited ones.
+    /// Finds the original entries of a history; `None` if sessions contain only the edited ones.
     pub originals: Option<FindOriginals>,
     /// Whether this is the default way to compact a session.
     pub by_default: bool,
@@ -360,9 +360,9 @@ pub fn sniff(head: &[u8]) -> Option<&'static Format> {
     by_header.copied().or_else(|| FORMATS.iter().find(|format| (format.sniff)(head)))
 }
 
-/// The formats that are recognised by their first record alone. The same file may also contain
-/// records of another agent, which a compaction may move close to the beginning. The session still
-/// belongs to the agent of the first record.
+/// The formats that are recognised by their first record alone. The later records may be those of
+/// another agent, and a compaction may move these close to the beginning. The session still belongs
+/// to the agent of the first record.
 static HEADED: [&Format; 3] = [&pi::FORMAT, &codex::FORMAT, &gemini::FORMAT];
 
 /// Every kind of session database, in the order in which they are tried.

@@ -61,7 +61,7 @@ pub fn batches(source: &dyn Source, mut each: impl FnMut(&[Line<'_>])) {
     }
 }
 
-/// The result of `read` for the first line that is not blank. Also `None` if all lines are blank.
+/// The result of `read` for the first line that is not blank; `None` if all lines are blank.
 pub fn first<T>(head: &[u8], read: impl Fn(&Line<'_>) -> Option<T>) -> Option<T> {
     let mut first = None;
     lines(&head, |line| {

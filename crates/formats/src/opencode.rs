@@ -1,6 +1,6 @@
 //! OpenCode: rows of `opencode.db` as lines, and the output of `opencode export`.
 //!
-//! Sessions of its fork Kilo Code are written alike, in a database of their own.
+//! Sessions of its fork Kilo Code have the same form, in a database of their own.
 //!
 //! `docs/formats/opencode.md` describes the records, and how that was found out.
 

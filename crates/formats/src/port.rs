@@ -17,7 +17,7 @@ pub struct NewSessionValues<'a> {
     pub id: &'a str,
     /// The working directory of the new session.
     pub cwd: &'a str,
-    /// The time, in UTC with milliseconds: `2026-11-21T12:00:00.000Z`.
+    /// The time of the new records, in UTC with milliseconds: `2026-11-21T12:00:00.000Z`.
     pub time: &'a str,
     /// The same time in milliseconds since 1970.
     pub millis: i64,

@@ -221,8 +221,8 @@ impl<'f> SessionReader<'f> {
         head.version = head.version.take().or_else(version);
     }
 
-    /// Sets the title that the user or the agent chose. If it is set several times, the last one
-    /// counts.
+    /// Sets the title that the user or the agent chose. If it is set several times, the last one is
+    /// used.
     pub fn name(&mut self, title: &str) {
         self.transcript.head.title = Some(epitome_model::title(title));
         self.is_named = true;

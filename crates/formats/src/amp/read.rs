@@ -10,8 +10,8 @@ use epitome_model::{
 /// The statuses of a run that failed.
 const FAILED: [&str; 3] = ["error", "cancelled", "rejected-by-user"];
 
-/// Whether the bytes begin a single object with `v`, `created` and `id`, and with `messages` or
-/// `env`.
+/// Whether the bytes begin a single object with the members `v`, `created` and `id`, and with
+/// `messages` or `env`.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(seen) = epitome_api::skim(head) else { return false };
     let is_thread = seen.has("v") && seen.has("created") && seen.has("id");

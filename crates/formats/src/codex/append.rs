@@ -209,7 +209,7 @@ fn begins_with(line: &[u8], place: &Option<Range<usize>>, first: u8) -> bool {
     place.as_ref().is_some_and(|place| line[place.start] == first)
 }
 
-/// The newest records of those kinds that Codex needs again after a replaced history.
+/// The newest records of those kinds that Codex needs again after the record of a replaced history.
 #[derive(Default)]
 struct Last {
     timestamp: Option<Box<str>>,

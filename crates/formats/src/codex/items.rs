@@ -210,7 +210,8 @@ fn output(at: &RecordBytes<'_>, item: &raw::Item) -> Option<Output> {
             }
             whole
         }
-        // Tools that a tool search found: a later call of such a tool is refused without them.
+        // The definitions of tools that a tool search found: without them, a later call of such a
+        // tool is refused.
         (None, Some(tools)) => {
             parts.push(Part::Opaque(at.span(tools)));
             at.span(tools)

@@ -13,12 +13,12 @@ pub struct Origin {
     pub base: Option<Base>,
 }
 
-/// The first part of another rollout.
+/// The beginning of another rollout, up to the end of one of its records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Base {
     /// The id in the file name of that rollout.
     pub rollout: Box<str>,
-    /// The length of the part in bytes. The part ends at the end of a record.
+    /// The length of that beginning in bytes.
     pub bytes: u64,
 }
 
@@ -40,7 +40,8 @@ pub fn origin(line: &[u8]) -> Option<Origin> {
     let payload = record.payload.filter(|_| &*kind == "session_meta")?;
     let meta = raw::Meta::at(line, &payload).ok()?;
     let parent = meta.source.sub_agent.and_then(|sub_agent| {
-        // Every sub-agent states the id of the session, even if another sub-agent started it.
+        // A sub-agent's rollout states the id of the main session, even if another sub-agent
+        // started it.
         let session = at.maybe(meta.session.as_ref());
         let own = at.maybe(meta.id.as_ref());
         let parent = at.maybe(sub_agent.spawned.parent.or(meta.parent).as_ref());

@@ -8,7 +8,7 @@ use epitome_model::{CacheUse, RecordedUsage};
 use crate::fields::{Found, List, fields};
 
 fields! {
-    /// A record. Its payload is parsed once its kind is known.
+    /// A record. Its payload is parsed later, because its members depend on the kind of the record.
     pub struct Record {
         timestamp: b"timestamp" => text,
         ordinal: b"ordinal" => any,

@@ -14,7 +14,8 @@ use crate::lines;
 use crate::place::RecordBytes;
 use crate::records::{self, ContextEffect, RecordContent, Records, SessionReader};
 
-/// Types of records that no model sees and that this reader does not read.
+/// Types of records that no model sees, that this reader does not read, and that it does not report
+/// as unknown.
 const KNOWN: [&str; 3] = ["world_state", "inter_agent_communication_metadata", "rollout_reference"];
 
 /// Whether the first line is a `session_meta` with a payload.
@@ -67,7 +68,7 @@ impl Records for Reader {
 
     fn finish(self, session: &mut SessionReader<'_>) {
         let transcript = &mut session.transcript;
-        // The service requires the reasoning of the current turn.
+        // Reasoning of the current turn cannot be removed, because the service requires it.
         let turn =
             transcript.context.iter().rfind(|&&item| is_user(&transcript.items[item])).copied();
         for (idx, item) in transcript.items.iter_mut().enumerate() {

@@ -11,9 +11,9 @@ use std::ops::Range;
 pub struct Literal {
     /// The range of the literal, quotes included.
     pub place: Range<usize>,
-    /// The tool whose arguments contain the literal.
+    /// The range of the name of the tool whose arguments contain the literal.
     pub tool: Option<Range<usize>>,
-    /// The member of an object whose value is the literal.
+    /// The range of the key in an object whose value is the literal.
     pub member: Option<Range<usize>>,
 }
 

@@ -25,8 +25,9 @@ impl Calls {
     }
 
     /// Removes the call that a result answers, and returns its id and whether a user answered it.
-    /// `id` is the id in the result; a result without one answers the first call that has no result
-    /// yet. If there is no such call, returns `id` (empty if there is none) and false.
+    /// `id` is the id in the result; a result without an id answers the first call that has no
+    /// result yet. If there is no such call, returns the id in the result, or an empty one, and
+    /// false.
     pub fn end(&mut self, id: Option<Box<str>>) -> (Box<str>, bool) {
         let id = id.filter(|id| !id.is_empty());
         let at = match &id {
@@ -59,8 +60,9 @@ pub fn role(name: &str) -> Option<Role> {
     }
 }
 
-/// Reads a block; `None` if the block has no content that is sent, or is of an unknown kind. Chats
-/// and transcripts name kinds differently: `tool-call` and `tool_use`.
+/// Reads a block; `None` if the block has no content that is sent, or lacks a required member. A
+/// block of an unknown kind becomes opaque. Chats and transcripts name kinds differently:
+/// `tool-call` and `tool_use`.
 fn read(block: &Value<'_>, calls: &mut Calls) -> Option<Block> {
     match block.text_of("type").as_deref() {
         Some("text") => text(block.get("text")?),

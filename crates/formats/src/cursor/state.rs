@@ -109,7 +109,8 @@ mod tests {
     #[test]
     fn messages_and_folders_are_found_among_other_fields() {
         check("", &[], &[], true);
-        // Field 1 twice, 5 with fields of its own, 10 a number, 9 a text, 21 of eight bytes.
+        // The fields of these states: 1 is a hash, 5 a message, 9 a text, 10 a number, 21 eight
+        // bytes.
         check("0a02AB010a02cd02", &["ab01", "cd02"], &[], true);
         check("2a0408011002500a4a022f700a01ff", &["ff"], &["/p"], true);
         check("a901112233445566778812500a0100", &[], &[], false);

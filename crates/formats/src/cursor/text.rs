@@ -15,8 +15,8 @@
 //! …
 //! ```
 //!
-//! A line with a speaker begins an entry. A line in brackets begins a part of an entry. A result
-//! ends only at the next line of either kind.
+//! A line with a speaker begins an entry. In an entry of the assistant, a line that begins with one
+//! of the marks in brackets begins a part. A result ends only at the next line of either kind.
 
 use epitome_model::{
     Block, Call, Entry, Fault, Faults, Item, Output, Part, Record, Role, Source, Span, Text,

@@ -205,8 +205,9 @@ pub fn undo(by: UndoReason) -> &'static str {
 }
 
 /// The line, with its line feed, that takes a conversation back to its first `messages` client
-/// messages. The items in `originals` are then no longer part of the conversation, and this cannot
-/// be undone. Older versions of epitome read the line as an edit that emptied these entries.
+/// messages. The entries whose original items are in `originals` are then no longer part of the
+/// conversation, and this cannot be undone. Older versions of epitome read the line as an edit that
+/// emptied these entries.
 ///
 /// # Errors
 ///

@@ -27,9 +27,9 @@ pub fn originals_in_context(log: &Log, kept: &[usize]) -> Vec<usize> {
     goes.map(|&item| log.original_of(item)).collect()
 }
 
-/// The original items of all entries except the prompt, summaries and the entries `kept`. Items
-/// that earlier summaries replaced are included. Of the items with the same id, the first is the
-/// original, and the others are edited versions.
+/// The original items of all entries that have an id, except the prompt, summaries and the entries
+/// `kept`. Items that earlier summaries replaced are included. Of the items with the same id, the
+/// first is the original, and the others are edited versions.
 pub fn all_originals(transcript: &Transcript, kept: &[usize]) -> Vec<usize> {
     let ids = kept.iter().filter_map(|&item| transcript.items[item].entry()?.id.as_deref());
     let mut seen: HashSet<&str> = ids.collect();

@@ -52,8 +52,8 @@ pub fn append(
     Ok(bytes)
 }
 
-/// Gemini CLI's own record of a summarised history: the summary as a user message, the model's
-/// thanks for it, and the items that are kept.
+/// Gemini CLI's own record of a summarised history: the newest message with Gemini CLI's context,
+/// the summary as a user message, the model's thanks for it, and the items that are kept.
 ///
 /// # Errors
 ///

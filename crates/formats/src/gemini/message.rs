@@ -202,7 +202,8 @@ fn model(at: &RecordBytes<'_>, raw: &raw::Message) -> Entry {
     entry
 }
 
-/// Parts of a call that a resume never sends.
+/// Parts of a call that a resume never sends. `said_elsewhere` is whether the content of the
+/// message contains calls: then those are sent, and the arguments of this one are not.
 fn unseen(at: &RecordBytes<'_>, call: &raw::ToolCall, said_elsewhere: bool) -> Vec<HiddenField> {
     let description = call.description.clone().filter(|place| place.len() as u64 > DESCRIPTION);
     let args = call.args.clone().filter(|args| said_elsewhere && at.line[args.start] == b'{');

@@ -18,7 +18,7 @@ fields! {
         messages: b"messages" => list<Message>,
     }
     else record_member {
-        /// The members of a message, if the record is one: then it has an id.
+        /// The members of a message, if the record is a message: it then has an id.
         message: Message,
         /// The last key of the record that begins with `$` and is not declared above: an unknown
         /// operation on the log.

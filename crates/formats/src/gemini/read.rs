@@ -84,7 +84,7 @@ fn whole(source: &dyn Source, faults: &mut dyn Faults) -> Option<Reader> {
     Some(reader)
 }
 
-/// A record of the file.
+/// What the reader makes of one record of the file.
 enum Slot {
     /// A record that no model sees.
     HiddenRecord(HiddenRecord),
@@ -313,8 +313,8 @@ fn first_times(transcript: &mut Transcript, source: &dyn Source) {
     }
 }
 
-/// Notes the content of the first result of a call. In a later result, makes the pictures opaque,
-/// so that no edit removes them.
+/// Remembers the content of the first result of a call. In a later result, makes the pictures
+/// opaque, so that no edit removes them.
 fn restore(first: &mut HashMap<Box<str>, Vec<Span>>, output: &mut Output) {
     if !first.contains_key(&output.call) {
         first.insert(output.call.clone(), spans(output));

@@ -9,8 +9,8 @@ use epitome_model::{
 use crate::accounting;
 use crate::trajectory::{self, Calls};
 
-/// Whether the bytes begin a single object with `messages`, and with either the name of this format
-/// or the `info` of a run. At least one message must be of the user or the model.
+/// Whether the bytes begin a single object with `messages`, and with a `trajectory_format` or the
+/// `info` of a run. At least one message must be of the user or the model.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(seen) = epitome_api::skim(head) else { return false };
     let roles = seen.roles.iter().any(|role| role == "assistant" || role == "user");

@@ -10,8 +10,9 @@ use super::raw;
 use crate::accounting;
 use crate::place::RecordBytes;
 
-/// The bulky values of a logged version. The rest must be a valid version: OpenCode reads the log
-/// again when another machine asks for it, and refuses events that it does not know.
+/// The bulky values that can be removed from a logged version. What remains must be a valid
+/// version: OpenCode reads the log again when another machine asks for it, and refuses events that
+/// it does not know.
 pub fn copies(
     at: &RecordBytes<'_>,
     data: &Range<usize>,

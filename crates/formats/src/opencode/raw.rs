@@ -8,7 +8,7 @@ use epitome_model::{CacheUse, RecordedUsage};
 use crate::fields::{Found, List, fields};
 
 fields! {
-    /// A line: a row's identity and its JSON.
+    /// A line: the values that identify a row, and the JSON of the row.
     pub struct Row {
         table: b"table" => text,
         id: b"id" => text,

@@ -46,7 +46,8 @@ struct Message {
     usage: Option<RecordedUsage>,
     /// Whether the message is marked as a summary.
     is_summary: bool,
-    /// Whether the history begins with this message: a summary that was completed without an error.
+    /// Whether the message is a summary that was completed without an error: a history may begin
+    /// with it.
     summarises: bool,
     /// Whether the message has an error.
     is_failed: bool,
@@ -216,7 +217,7 @@ impl Reader {
         entry.time.clone_from(&message.time);
         if message.role == Role::Assistant {
             entry.model.clone_from(&message.model);
-            // All parts of a message are from one request.
+            // All parts of a message are from one request: only the first part gets its usage.
             if message.items.is_empty() {
                 entry.usage = message.usage;
             }

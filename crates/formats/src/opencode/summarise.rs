@@ -85,7 +85,7 @@ pub fn is_made(line: &[u8]) -> bool {
 }
 
 /// The length of the part of an id before the derived digits: `msg_`, twelve digits of the time,
-/// and seven of epitome's reference.
+/// and the digits of a [`Ref`].
 const BEGINNING: usize = 4 + 12 + Ref::DIGITS;
 
 fn checked(begins: &str) -> String {

@@ -35,7 +35,7 @@ pub const ACCOUNTING: &[Path] = &[
 /// refuses the request. Both are violations here.
 pub const INVARIANTS: RecordInvariants = RecordInvariants {
     check: |transcript, _| {
-        // pi drops empty texts before it sends them.
+        // Empty texts are no violation: pi drops them before it sends an entry.
         pairing::violations(transcript)
     },
     accounting: ACCOUNTING,

@@ -66,7 +66,7 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
 enum Turn {
     /// A message, or an entry that is not sent.
     Plain,
-    /// The agent's prompt, which a compaction states again.
+    /// The agent's prompt. It is not sent any more if a compaction follows it.
     Prompt,
     /// A message of an extension of pi.
     Custom,
@@ -377,7 +377,8 @@ fn block(at: &RecordBytes<'_>, raw: &raw::Block) -> Block {
         ("text", Some(text), ..) => Block::Text(at.source(text)),
         ("thinking", ..) => {
             let text = raw.thinking.as_ref().map(|text| at.source(text));
-            // For OpenAI's Responses API, the signature is the whole reasoning item, as JSON text.
+            // For OpenAI's Responses API, the signature is the whole reasoning item as JSON text.
+            // Such an item cannot be removed alone.
             let item = raw.signature.as_ref().is_some_and(|s| at.line[s.start + 1] == b'{');
             Block::Thinking(Thinking { text, whole, removable: !item })
         }

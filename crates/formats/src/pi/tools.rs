@@ -33,7 +33,7 @@ const SEARCH: Roles = Roles::target("pattern path");
 const PATH: Roles = Roles::target("path url query");
 const TASK: Roles = Roles::target("description agent").field(FieldRole::Prompt, "prompt task");
 
-/// The tool of pi that carries out an action, and its arguments; `None` if there is no such tool.
+/// The tool of pi that carries out an action, and its arguments; `None` if no tool of pi does so.
 pub fn call(deed: &ToolAction) -> Option<(&'static str, String)> {
     Some(match deed {
         ToolAction::Read { path, part } => {

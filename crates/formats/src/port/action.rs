@@ -12,14 +12,14 @@ use epitome_model::{Call, FieldRole, ToolKind, encode};
 /// The action of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolAction {
-    /// Reads a file or a part of it. `part` holds `offset` and `limit` as written, if they are
-    /// there.
+    /// Reads a file or a part of it. `part` holds `offset` and `limit` as written, if the call has
+    /// them.
     Read { path: String, part: Vec<(String, String)> },
     /// Writes a whole file.
     Write { path: String, content: String },
     /// Replaces texts in a file: pairs of old and new.
     Edit { path: String, pairs: Vec<(String, String)>, reach: Reach },
-    /// Runs a command, with a description.
+    /// Runs a command. `why` is the description in the call, if there is one.
     Shell { command: String, why: Option<String> },
     /// Applies a patch in Codex's grammar.
     Patch { patch: String },

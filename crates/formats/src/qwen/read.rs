@@ -39,7 +39,7 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
 
 #[derive(Default)]
 struct Reader {
-    /// The items of each compaction: the entries of the history that a resume sends after it.
+    /// The items of each compaction: the entries of the history that replaces all earlier messages.
     compactions: Vec<std::ops::Range<usize>>,
     /// The indices of items with messages.
     messages: Vec<usize>,
