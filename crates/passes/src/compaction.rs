@@ -25,8 +25,8 @@ pub struct Options<'a> {
     pub counted: &'a [Vec<Tokens>],
 }
 
-/// The edits that a compaction makes in a session, a context in use or a request, with their token
-/// counts. Nothing is written yet.
+/// The edits that a compaction makes in a stored session, a live context or a request, with their
+/// token counts. Nothing is written yet.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// The edits: a cut of the middle first, then the others, sorted by position ([`At`]). A
@@ -244,8 +244,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The edits of the ingest stage for a stored session. None for a live context, whose results
-    /// were truncated when they arrived.
+    /// The edits of the ingest stage for a stored session. There are none for a live context,
+    /// because its results were truncated when they arrived.
     fn ingest(&self, view: &View<'_>) -> Vec<(Part, PlannedEdit)> {
         let rule = match self.kind {
             ContextKind::Stored => self.recipe.stages.stored.ingest,

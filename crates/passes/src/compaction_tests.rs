@@ -158,7 +158,7 @@ fn results_of_a_stored_session_are_shortened_as_on_ingest_unless_a_pass_does_mor
     let newest = "[[stages.passes]]\npass = 'results'\nstyle = 'counted'\nnewest = 1";
     let expect = [ALL[0], ALL[1], ALL[2], &preview(8)].map(str::to_owned);
     assert_eq!(describe(&run(&sample(), &recipe(newest)).edits()), expect);
-    // In a context in use, results were truncated when they arrived.
+    // In a live context, results were truncated when they arrived.
     let options = Options {
         kind: ContextKind::Live,
         counter: &Quarters,

@@ -1,4 +1,5 @@
-//! A digest: one entry that consists of lines of the session, and replaces the session's old part.
+//! A digest: one entry that consists of lines of the session, and replaces the beginning of the
+//! context.
 //!
 //! Every digest contains the texts that set rules for the agent, the short messages of the user and
 //! the agent, some lines of long messages of the user, the lines of failed results that report the
@@ -121,7 +122,7 @@ impl DigestRule {
     ///
     /// # Errors
     ///
-    /// A message that names the rules and their tokens, if they exceed the budget.
+    /// A message with the name and the tokens of a rule, if this rule alone exceeds the budget.
     pub fn digest(
         &self,
         view: &View<'_>,
@@ -211,8 +212,9 @@ pub fn fact_features(view: &View<'_>) -> Vec<(FactId, Features)> {
     value::features(&mut index.occurrences, &index.facts, &pieces)
 }
 
-/// The index at which the last responses begin: at most `calls` of them, with at most `most` tokens
-/// in all. The last response may have more: it is included if it has at most half of the budget.
+/// The index in the context at which the last responses begin: at most `calls` of them, with at
+/// most `most` tokens in all. The last response may have more: it is included if it has at most
+/// half of the budget.
 fn tail(view: &View<'_>, budget: Tokens, most: Tokens, calls: u64) -> usize {
     let context = &view.transcript.context;
     let mut kept = Tokens(0);

@@ -128,7 +128,7 @@ fn the_last_calls_stay_while_there_is_room_for_them() {
         (rule(4, 30), 1_000, 9),
         (rule(4, 100), 3_000, 5),
         (rule(9, 100), 100_000, 0),
-        // The last response goes if it has more than half of the budget.
+        // The last response does not stay if it has more than half of the budget.
         (rule(0, 0), 20, 10),
         (rule(0, 0), 0, 12),
     ] {

@@ -25,7 +25,7 @@ pub const SHORTENED: &str = "shortened";
 const SMALL: Tokens = Tokens(150);
 /// Minimum number of adjacent repeated lines that are left out.
 const RUN: usize = 4;
-/// Minimum bytes of a line that counts as repeated.
+/// A line with fewer bytes than this is not recognised as repeated.
 const LINE: usize = 8;
 /// Number of lines at each end of a result above the cap that are preferred to lines between them.
 const ENDS: usize = 20;
@@ -196,7 +196,7 @@ impl SeenLines {
     }
 
     /// The description of the text that contains the most of these lines; if several texts contain
-    /// equally many, that of the first.
+    /// equally many, that of the text that came first.
     fn commonest_source(&self, lines: &[&str]) -> &str {
         let mut times: Vec<(u32, usize)> = Vec::new();
         for place in lines.iter().filter_map(|line| self.lines.get(&key(line)?)) {

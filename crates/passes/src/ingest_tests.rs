@@ -77,7 +77,7 @@ fn a_giant_of_one_line_keeps_its_ends() {
     assert!(below.starts_with("begin é") && below.ends_with("é end"), "{below}");
     assert_eq!((below.matches('…').count(), below.lines().count()), (1, 1));
     assert!((1_400..=2_010).contains(&below.len()), "{}", below.len());
-    // The same for a text with more tokens per byte than usual.
+    // The same limits for a text with more tokens per byte than usual.
     let dense = IngestRule { cap: Some(600), ..IngestRule::default() };
     let shown = dense.shorten(&text, Ref::from_bytes(b"x"), &SeenLines::default(), &PerBytes(1));
     assert!(shown.is_some_and(|shown| shown.len() < 700 && shown.contains("begin é")));
@@ -140,7 +140,7 @@ fn a_short_run_and_lines_at_its_edge_stay() {
     assert_eq!(short(&format!("{new}{}", lines(0..3))), None);
     let four = short(&format!("{new}{}}}\nend of it all", lines(0..4))).expect("four repeat");
     assert!(four.ends_with("\n[4 lines as above: Read a.rs]\n}\nend of it all"), "{four}");
-    // Short lines between repeated ones go with them.
+    // Short lines between repeated lines are left out with them.
     let within = format!("{new}{}}}\n{}end of it all", lines(0..2), lines(2..4));
     let within = short(&within).expect("five repeat");
     assert!(within.ends_with("\n[5 lines as above: Read a.rs]\nend of it all"), "{within}");

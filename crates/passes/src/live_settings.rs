@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct Live {
     /// When the stages run.
     pub when: StageTiming,
-    /// Tokens of the window that are reserved for the response.
+    /// The reserve: tokens of the window that are kept free for the response.
     pub reserve: u64,
     /// The user is warned when the context has at least this many per cent of the window without
     /// the reserve.

@@ -28,7 +28,8 @@ pub struct Losses {
     /// Number of distinct facts (paths, identifiers, numbers …) in the context before the
     /// compaction.
     pub facts_before: u64,
-    /// Number of the facts in the context before the compaction that are not in it afterwards.
+    /// Number of the facts in the context before the compaction that the context after it does not
+    /// contain.
     pub facts_gone: u64,
     /// The removed facts that the agent wrote later, before another text brought them back.
     pub facts_used: Vec<UsedFact>,

@@ -126,7 +126,7 @@ fn what_is_read_again_is_counted_with_its_cost() {
     let edit = [(FieldRole::New, "fn f() {}")];
     let changed = after().call_with(ToolKind::Edit, "/p/src/main.rs", &edit).output("ok");
     assert_eq!(of_main(read(changed, "fn f() {}")), again("Changed", 4, "8 + 3"));
-    // Only the first repetition counts: after it the content was in the context.
+    // Only the first repetition is reported; after it the content was in the context again.
     let twice = read(read(after(), MAIN), "fn f() {}");
     assert_eq!(of_main(twice), again("Same", 2, "8 + 15"));
 }

@@ -170,7 +170,8 @@ fn commanding_parts(text: &str) -> String {
     parts.extend(between_marks(text).map(|marked| format!("{OPEN}{marked}{CLOSE}")));
     parts.retain(|part| !part.trim().is_empty());
     if parts.is_empty() {
-        // No rule was found, perhaps in an unknown language: each paragraph's first line is kept.
+        // No rule was found, perhaps because there is no word list for the language: each
+        // paragraph's first line is kept.
         let paragraphs = text.split("\n\n").map(str::trim).filter(|it| !it.is_empty());
         parts.extend(paragraphs.filter_map(|it| it.lines().next()).map(str::to_owned));
     }

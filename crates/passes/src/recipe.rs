@@ -80,7 +80,7 @@ pub struct Stages {
     /// edits it. The exception is the pass `results` with the setting `again`, which edits it once
     /// more.
     pub passes: Vec<PassSettings>,
-    /// The digest: one entry of chosen lines that replaces the old part of the context.
+    /// The digest: one entry of chosen lines that replaces the beginning of the context.
     pub digest: Option<DigestRule>,
     /// The summary, if the passes are not enough. For a stored session, a model is called only if
     /// the user names one.

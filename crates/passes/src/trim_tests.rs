@@ -82,7 +82,7 @@ fn what_an_earlier_cut_left_goes_with_more_and_not_alone() {
     assert_eq!(middle(TEN, items.clone()), [0; 0]);
     items.extend([calls("8"), answers("8")]);
     assert_eq!(middle(TEN, items.clone()), [3, 5, 6]);
-    // One message too many, but all that could go is the user's.
+    // One message too many, but all that could be removed is the user's.
     let few = TrimRule { over: 8, ..TEN };
     items.truncate(11);
     assert_eq!(middle(few, items), [0; 0]);

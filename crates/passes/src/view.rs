@@ -205,7 +205,7 @@ impl<'a> View<'a> {
         self.newest_outputs_of(n, |_| true)
     }
 
-    /// The positions of the newest `n` results, among those items for which `counts` is true.
+    /// The positions of the newest `n` results, among the items for which `counts` returns true.
     pub fn newest_outputs_of(&self, n: usize, counts: impl Fn(usize) -> bool) -> HashSet<At> {
         let entries = self.transcript.context().rev().filter(|(item, _)| counts(*item));
         let outputs = entries.flat_map(|(item, entry)| {

@@ -47,8 +47,8 @@ pub(super) struct Pieces {
 /// A text, or a call with its result, with its place in a session.
 pub(super) struct Piece {
     pub body: Arc<Body>,
-    /// The number of the model response that the piece belongs to or follows, for computing
-    /// distances.
+    /// The number of the model response that the piece belongs to or follows. How long ago a fact
+    /// occurred is counted in responses.
     pub response: u32,
     /// For a text of the model, the number of its response in the session, from 1, by which the
     /// text is recalled.

@@ -104,7 +104,7 @@ pub enum Event {
         why: EventReason,
         /// Why it was not done.
         reason: String,
-        /// By how much the target is missed.
+        /// By how much the target is missed; `None` if it is reached or was not checked.
         #[serde(skip_serializing_if = "Option::is_none")]
         over_target: Option<TargetExcess>,
     },
@@ -114,7 +114,7 @@ pub enum Event {
         why: EventReason,
         /// The error.
         reason: String,
-        /// By how much the target is missed.
+        /// By how much the target is missed; `None` if it is reached or was not checked.
         #[serde(skip_serializing_if = "Option::is_none")]
         over_target: Option<TargetExcess>,
     },

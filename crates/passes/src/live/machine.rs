@@ -31,8 +31,9 @@ pub enum NextStep {
     Run(EventReason),
     /// Ask a model for a summary, and report the result with [`Machine::report_summary`].
     Ask(EventReason),
-    /// Replace the old part by a digest, whatever the recipe says, and report the result with
-    /// [`Machine::report_fallback`]: nothing else made the context fit its [limit](Machine::limit).
+    /// Replace the beginning of the context by a digest, whatever the recipe says, and report the
+    /// result with [`Machine::report_fallback`]: nothing else made the context fit its
+    /// [limit](Machine::limit).
     Digest(EventReason),
 }
 

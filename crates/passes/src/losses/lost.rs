@@ -66,7 +66,7 @@ pub(super) fn path<'p>(view: &View<'_>, path: &'p str) -> &'p str {
     view.transcript.head.cwd.as_deref().and_then(|cwd| path_below(cwd, path)).unwrap_or(path)
 }
 
-/// The part of a path below a folder; `None` if it is not below it.
+/// The part of a path below a folder; `None` if the path is not below that folder.
 fn path_below<'p>(folder: &str, path: &'p str) -> Option<&'p str> {
     const SEPARATORS: [char; 2] = ['/', '\\'];
     let rest = path.strip_prefix(folder.trim_end_matches(SEPARATORS))?;
@@ -202,7 +202,7 @@ struct Removed<'a, 't> {
 }
 
 impl<'a> Removed<'a, '_> {
-    /// The part of the text that the context after the compaction does not contain, in per cent.
+    /// The share of the text that the context after the compaction does not contain, in per cent.
     /// For a rule or a plan, it is always 100; for an image, 0 or 100.
     fn share(&self, kind: LostKind, there: &ContextContent) -> u64 {
         match self.content {

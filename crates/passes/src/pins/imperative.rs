@@ -107,7 +107,7 @@ mod tests {
             ("Texto.\nNunca subas a main.\nMás.", "Nunca subas a main."),
             ("説明。\nunwrap は禁止。\n終わり。", "unwrap は禁止。"),
             ("Текст.\nНельзя менять схему.\nЕщё.", "Нельзя менять схему."),
-            // In an unknown language every item and every emphasised line is a rule.
+            // In a language without a word list every item and every emphasised line is a rule.
             (
                 "# Zasady\nOpis projektu.\n- dwie spacje\n  zawsze\n- krótkie nazwy\n\
                  **Testy przed commitem.**",

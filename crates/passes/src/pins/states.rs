@@ -269,7 +269,7 @@ fn key_of_printed(view: &View<'_>, call: &Call, command: &str, file: &PrintedFil
 }
 
 /// The rule file, skill, plan or list that a tool returned, with its source; `None` if it returned
-/// nothing of the kind. The text is empty if a recipe left a stub of it.
+/// none of these. The text is empty if a recipe left a stub of it.
 fn found_in_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource)> {
     let call = view.call_of(output)?;
     let target = call.target.as_ref().map(|target| view.text(target));

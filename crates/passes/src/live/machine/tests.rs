@@ -147,7 +147,7 @@ fn what_was_taken_back_stays_until_the_context_has_grown_or_is_full_or_somebody_
     }
 }
 
-/// The result of one request.
+/// What happens at one request of a test.
 #[derive(Clone, Copy, Debug)]
 enum Comes {
     /// The passes leave this many tokens; the model's summary is of no use.
@@ -294,7 +294,7 @@ fn gains_and_violations_open_and_close_the_breaker() {
             &[(900, NoModel(900)), (900, NoModel(900)), (944, To(0)), (945, Summary(945, 300))],
             &["run, nobody", "run, nobody, 2 gains of less than 5 per cent (900)", "", "run, ask"],
         ),
-        // Without summaries the gain of the passes counts, even if it is zero.
+        // Without summaries the gain of the passes is judged, even if it is zero.
         (without(), &[fails, (910, To(900)), (944, To(0))], &["run", POOR, ""]),
         // A good gain closes the breaker; if it opens again, that is reported.
         (
