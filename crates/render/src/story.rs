@@ -262,7 +262,7 @@ impl<'a> Story<'a> {
     }
 
     /// The time that agent and user worked on some items of the transcript: the sum of the times
-    /// between records, without pauses. `None` if the session does not record it.
+    /// between records, without pauses. `None` if it is zero or not recorded.
     pub(crate) fn active(&self, items: &Range<usize>) -> Option<SignedDuration> {
         let items = self.session.transcript.items.get(items.clone()).unwrap_or_default();
         let entries = items.iter().filter_map(Item::entry).filter(|entry| !entry.repeated);

@@ -41,8 +41,8 @@ impl Purge {
         Ok(plans)
     }
 
-    /// Removes the files, or the branch if the rule has one. Then removes the folders that were
-    /// created for them, as far as they are empty.
+    /// Removes the files, or the branch if the rule has one. Then removes those of the folders
+    /// created for them that are empty.
     ///
     /// # Errors
     ///

@@ -37,9 +37,9 @@ pub struct DeletedSession {
 }
 
 /// The sessions of `agent` (`None`: of all agents) that do not exist any more, the last deleted one
-/// first. Sessions that only other machines kept are included. A session that was moved does not
-/// count as deleted: a kept file with its id exists at another place, and is not shorter. (The
-/// length is compared because Gemini CLI gives several files the same id.)
+/// first. Sessions that another machine kept and this one does not have are included. A session
+/// that was moved does not count as deleted: a kept file with its id exists at another place, and
+/// is not shorter. (The length is compared because Gemini CLI gives several files the same id.)
 pub fn deleted_sessions(
     config: &Config,
     vault: &Vault,

@@ -56,8 +56,8 @@ pub struct RestoredVersion {
     pub blake3: Hash,
     /// Whether the file had this content already: nothing was written then.
     pub unchanged: bool,
-    /// The number of the version with the content that was replaced. `None` if nothing was
-    /// replaced, or in a dry run.
+    /// The number of the version with the content that the file had before. `None` if there was no
+    /// file, and in a dry run.
     pub replaced: Option<u64>,
     /// Whether the report is of a dry run, which changes nothing.
     pub dry_run: bool,
