@@ -84,7 +84,7 @@ pub enum Answer {
     Unattended,
 }
 
-/// A rule: its scope, and whether it allows.
+/// A rule: its scope, and whether it allows or refuses the calls in this scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     scope: Scope,

@@ -221,7 +221,7 @@ fn a_command_returns_what_it_printed_and_how_it_ended() {
         // The end of the output is not lost.
         ("seq 3000 | tail -n 1", Ok("3000\n")),
         ("exec >&- 2>&-; exit 3", Err("[exit status: 3]")),
-        // Remaining processes are killed with the command.
+        // A process that the command leaves running is killed when the command ends.
         ("sleep 600 & echo begun", Ok("begun\n")),
     ] {
         let done = run(command, 60);

@@ -85,7 +85,7 @@ struct List {
     most: usize,
     /// The command-line option that lists the other pieces, too.
     rest: &'static str,
-    /// The number of pieces with a reference that were listed.
+    /// The number of lines that show a piece with its reference.
     listed: usize,
 }
 

@@ -247,7 +247,6 @@ fn saves(savings: &Savings) -> Vec<String> {
 fn largest(savings: &[Saving], name: fn(&str) -> String) -> Option<String> {
     const SHOWN: usize = 4;
     let all: Tokens = savings.iter().map(|it| it.tokens).sum();
-    // One per cent.
     let least = Tokens(all.0.div_ceil(100));
     let shown = savings.iter().take(SHOWN).take_while(|it| it.tokens >= least).count();
     let (first, rest) = savings.split_at(shown);

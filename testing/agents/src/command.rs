@@ -56,8 +56,8 @@ pub struct Report {
 ///
 /// # Errors
 ///
-/// If the agent takes no command, if the model does not get the prompt or the plan, or if the file
-/// of the command is left.
+/// If a program fails, if the agent takes no command, if the model does not get the prompt or the
+/// plan, or if the file of the command still exists at the end.
 pub fn run(agent: &'static dyn Agent, epitome: &Path) -> anyhow::Result<Report> {
     let name = agent.name();
     let known = TYPED.iter().find(|(agent, ..)| *agent == name);

@@ -183,7 +183,8 @@ fn interpreter(version: &str) -> Option<PathBuf> {
         let output = python.output().ok().filter(|output| output.status.success())?;
         Some(PathBuf::from(String::from_utf8(output.stdout).ok()?.trim()))
     };
-    // A shim of pyenv runs only versions that are switched on.
+    // The program on the path may be a shim of pyenv, which runs a version only if it is switched
+    // on. So the second attempt switches it on.
     find(None).or_else(|| find(Some(version)))
 }
 

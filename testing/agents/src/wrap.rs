@@ -108,8 +108,9 @@ fn holds_compaction(agent: &dyn Agent) -> bool {
     ["claude", "codex", "opencode", "pi"].contains(&agent.name())
 }
 
-/// Checks that an agent with a small window compacts by itself behind `wrap` with these options if
-/// `expect` is set, and does not otherwise; the line at the end must say the same.
+/// Runs an agent with a small window behind `wrap` with these options. Checks that the agent
+/// compacts by itself if `expect` is set, and does not otherwise. The line that `wrap` prints at
+/// the end must say the same.
 fn check_own_compaction(
     agent: &'static dyn Agent,
     epitome: &Path,

@@ -15,7 +15,8 @@ pub(crate) struct Task {
     pub(crate) subject: Subject,
     /// The machine before `first` and before the command; each case copies it.
     start: Machine,
-    /// A command that must run on each copy before this one, because it writes paths of the copy.
+    /// A command that runs on each copy of `start` before the task's command, because it writes
+    /// paths of the copy into files.
     first: Option<Vec<String>>,
     pub(crate) args: Vec<String>,
     /// The content of the subject's files before the command.
@@ -176,7 +177,7 @@ impl Task {
         Ok(task)
     }
 
-    /// A copy of the machine on which the command can be run.
+    /// A copy of `start`, on which the command `first` has been run.
     pub(crate) fn machine(&self) -> anyhow::Result<Machine> {
         let machine = self.start.like()?;
         if let Some(first) = &self.first {

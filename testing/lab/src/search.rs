@@ -2,8 +2,8 @@
 //!
 //! The questions are made by this program from the recorded sessions and, if they are available,
 //! from sessions of real work: each question is made from a sentence that only one session
-//! contains. No user asks like this, so that the numbers compare ways to search and do not predict
-//! what a user finds.
+//! contains. No user asks like this. So the numbers compare ways to search, but do not predict what
+//! a user finds.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;

@@ -26,8 +26,8 @@ pub fn json(bytes: &[u8]) {
     assert!(members.is_ok(), "what is accepted is walked");
 }
 
-/// Any text as a stub: if the text is parsed as a stub, the stub is printed with the same text, and
-/// [`is_left_by_recipe`] is true for it.
+/// Parses any text as a stub. If it is one, the stub must be printed as the same text, and
+/// [`is_left_by_recipe`] must be true for it.
 ///
 /// # Panics
 ///

@@ -91,7 +91,7 @@ impl Sample {
         self.call_with(kind, target, &[])
     }
 
-    /// A call with bulky arguments. A field is named like its role.
+    /// A call with bulky arguments: `fields`, each named after its role.
     #[must_use]
     pub fn call_with(
         mut self,

@@ -18,8 +18,8 @@ pub enum Event {
         recipe: String,
         /// The file of the session's log.
         log: String,
-        /// The model that writes summaries, if it is not the model that answers. Also `None` if the
-        /// recipe has a digest, which rarely needs a summary.
+        /// The model that writes summaries. `None` if the model that answers writes them, or if the
+        /// recipe has a digest, with which a summary is rarely needed.
         #[serde(skip_serializing_if = "Option::is_none")]
         summaries: Option<String>,
     },

@@ -165,8 +165,7 @@ fn wait(
 struct Progress<'p> {
     place: &'p Workplace,
     begun: Instant,
-    /// When something was last shown, and how many seconds were shown then. `None` before the first
-    /// time.
+    /// The time of the last report, and the seconds that it showed. `None` before the first report.
     last_report: Option<(Instant, u64)>,
 }
 

@@ -437,7 +437,7 @@ impl State {
         });
     }
 
-    /// Removes the first waiting call and returns it: it has its answer.
+    /// Removes and returns the first waiting call, because the user has answered its question.
     pub(super) fn answered(&mut self) -> Option<Ask> {
         let ask = self.asks.pop_front()?;
         self.next_question();

@@ -52,8 +52,8 @@ fn escape_interrupts_and_control_c_twice_or_control_d_leaves() {
     let control = |state: &mut State, c| describe(&key(state, KeyCode::Char(c), CONTROL));
     types(&mut state, "draft");
     assert_eq!(control(&mut state, 'd'), Vec::<String>::new());
-    // The first Ctrl-C clears the line; a second one that comes too late counts as a first one
-    // again.
+    // The first Ctrl-C clears the line. The second one comes too late to leave the program, so a
+    // third one is needed.
     assert_eq!(control(&mut state, 'c'), Vec::<String>::new());
     assert_eq!(state.editor.text(), "");
     at(&mut state, 2_500);

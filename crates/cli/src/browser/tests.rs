@@ -237,7 +237,7 @@ fn what_is_written_is_asked_once_for_all() {
     let (_, lines, kind) = started(press(&mut browser, "cy"));
     let line = [vec!["compact".to_owned(), "--yes".to_owned()], chosen].concat();
     assert_eq!((lines, kind), (vec![line], Kind::Writes));
-    // While it runs nothing else starts.
+    // While a command writes, a key starts no other command.
     assert_eq!(press(&mut browser, "d"), None);
     assert_eq!(browser.note, Some(Note::Failed("wait a moment: writing …".to_owned())));
 }

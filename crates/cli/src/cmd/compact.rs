@@ -261,7 +261,7 @@ struct Job<'a> {
     /// Whether the text before and after each edit is shown.
     diff: bool,
     losses: LossesShown,
-    /// Whether databases are shrunk afterwards.
+    /// Whether the databases of compacted sessions are shrunk afterwards.
     vacuum: bool,
     /// Shows and records the calls of models that write summaries.
     account: &'a Account,

@@ -236,7 +236,7 @@ fn kind(kind: PlaceKind) -> &'static str {
     }
 }
 
-/// The number of things that are forgotten at a place, with what they are: `3 versions`.
+/// Describes what is forgotten at a place, with its number: `3 versions`.
 fn amount(place: &ForgetPlace, is_secret: bool) -> String {
     let what = match (place.kind, is_secret) {
         (PlaceKind::Vault, _) => "version",

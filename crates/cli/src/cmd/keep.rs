@@ -222,7 +222,7 @@ pub fn note_unread(app: &App, report: &ScanReport) {
     }
 }
 
-/// Reports what was not kept. Fails if there are files that could not be read, and none that could.
+/// Reports what was not kept. Fails if there were errors, and no file was scanned.
 fn unread(app: &App, report: &ScanReport) -> Result<()> {
     note_unread(app, report);
     if report.files == 0 && !report.unread.is_empty() {

@@ -270,7 +270,7 @@ pub fn summary(totals: &Totals, is_dry_run: bool) -> String {
     parts.join("; ")
 }
 
-/// How many requests there were, and what the service counted.
+/// Describes the number of requests, and the input tokens that the service counted.
 fn requests(totals: &Totals) -> String {
     let requests = count(totals.requests, "request");
     if totals.metered == 0 {

@@ -83,7 +83,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         app.print(&format!("{BOLD}{address}{BOLD:#}\n"))?
     }
     app.note(&format!("{DIM}answers only this machine; stop with Ctrl-C{DIM:#}"));
-    // The file is kept until the server ends, because a browser may be slow to read it.
+    // The browser opens a file that redirects to the address. The file is kept until the server
+    // ends, because a browser may be slow to read it.
     let _opened = if args.open { open(app, &address)? } else { None };
     server
         .run()

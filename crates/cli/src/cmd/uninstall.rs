@@ -176,7 +176,7 @@ fn remove_service(app: &App, service: &ServiceRemoval) -> Result<()> {
     Ok(())
 }
 
-/// Removes an addition. It is planned again here, because the removal of another addition may have
+/// Removes an addition. Plans the removal again, because the removal of another addition may have
 /// changed the file.
 fn remove(app: &App, agent: &str, kind: AdditionKind) -> Result<()> {
     for plan in Remove::plan(&app.config, Some(agent), Some(kind))? {

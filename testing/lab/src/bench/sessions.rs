@@ -105,7 +105,8 @@ fn place(agent: &str, n: usize) -> PathBuf {
 }
 
 fn recorded() -> anyhow::Result<Vec<Model>> {
-    // A session that the agent has compacted itself sends little: measuring it would be too easy.
+    // Sessions that the agent has compacted itself are not used: they send little, so their times
+    // would be too good.
     let whole = fixtures::all().into_iter().filter(|fixture| fixture.name == "pricing");
     whole.filter_map(|fixture| model(&fixture.bytes()).transpose()).collect()
 }

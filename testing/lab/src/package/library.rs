@@ -124,7 +124,7 @@ impl Packages {
         all[..if target == SELECTOR { 3 } else { 2 }].to_vec()
     }
 
-    /// Deletes what is not part of the release.
+    /// Deletes the package that selects the native module if it is not part of the release.
     ///
     /// # Errors
     ///

@@ -35,7 +35,7 @@ const RUNNER: &str = "x86_64-unknown-linux-musl";
 
 /// The packages of a target.
 pub(super) struct Npm {
-    /// The name of the package with the program in the registry.
+    /// The name that the package with the program has in the registry.
     pub holder: String,
     pub holder_file: PathBuf,
     pub runner_file: PathBuf,

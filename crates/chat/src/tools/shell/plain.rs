@@ -248,7 +248,7 @@ mod tests {
             ("", ""),
             ("a\r\n\tb\r\n", "a\n\tb\n"),
             ("a  \nb", "a  \nb"),
-            // A line feed without a carriage return begins a new line as well.
+            // A line feed begins a new line even without a carriage return.
             ("a\n\n\nb\n", "a\n\n\nb\n"),
             (
                 "\x1b[31;1mred\x1b[0m \x1b]8;;http://x\x1b\\link\x1b]8;;\x07 Größe 漢字",

@@ -227,7 +227,7 @@ mod with_storage {
     }
 
     /// The key of a session, and its file if it is on this machine. With `--agent`, a name that
-    /// refers neither to a session of this machine nor to an archived one is taken as a whole id.
+    /// refers neither to a session of this machine nor to an archived one must be a complete id.
     fn session_of(app: &App, name: &str) -> Result<(SessionKey, Option<std::path::PathBuf>)> {
         if let Ok(file) = crate::session::file(app, name.as_ref()) {
             let session = epitome::storage::load(&file, app.agent())?;

@@ -199,7 +199,8 @@ pub fn import(app: &App, path: &Path, session: Option<&Path>) -> Result<()> {
     print_imported(app, report, versions)
 }
 
-/// Imports the packs of the archive, and stages those of the vault.
+/// Imports the packs of the archive. Adds the packs of the vault to `staged`, which the caller puts
+/// into the vault.
 fn read(
     app: &App,
     from: &mut dyn Read,

@@ -179,7 +179,7 @@ impl<'a> Many<'a> {
 
     /// Reports an error of the archive, which may concern one of the sessions. Damage in the
     /// archive is only a warning, because it is permanent and most often concerns another session.
-    /// Any other error counts as a session that is left unchanged.
+    /// Any other error is reported as the reason why a session is left unchanged.
     fn leave_unread(&mut self, err: Error) -> Result<()> {
         if err.kind() == ErrorKind::Archive {
             self.app.warn(Some(&Failure::from(err).one_line()));
