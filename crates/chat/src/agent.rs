@@ -103,7 +103,8 @@ impl Agent {
         }
     }
 
-    /// Sets the handler that makes changes and the contexts of tasks. Without it, both are refused.
+    /// Sets the handler that makes changes and the contexts of tasks. Without a handler, the agent
+    /// refuses changes and tasks.
     #[must_use]
     pub fn with_changes(mut self, changes: impl Changes + 'static) -> Agent {
         self.changes = Some(Box::new(changes));

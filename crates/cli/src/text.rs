@@ -108,7 +108,8 @@ pub fn short_hash(blake3: &str) -> String {
     format!("blake3 {}…", blake3.get(..16).unwrap_or(blake3))
 }
 
-/// The time from `then` to `now`: `3m`, `5h`, `12d`, `7w`. `now` if it is less than a minute.
+/// The time from `then` to `now`, such as `3m`, `5h`, `12d` or `7w`. For less than a minute, the
+/// word `now`.
 pub fn age(now: Timestamp, then: Timestamp) -> String {
     let seconds = now.duration_since(then).as_secs();
     match seconds {

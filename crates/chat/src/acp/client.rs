@@ -144,8 +144,8 @@ impl<S: Sessions> Host<S> {
         }))
     }
 
-    /// Passes a message or a slash command of the user to the agent. `/help`, `/quit`, `/resume`
-    /// and invalid commands are answered here.
+    /// Passes a message or a slash command of the user to the agent. Answers `/help`, `/quit`,
+    /// `/resume` and invalid commands itself.
     fn prompt(&self, params: Value, responder: Responder) {
         let read = parsed(params).and_then(|request: Prompt| {
             let line = self.line(&request.session_id)?;

@@ -42,8 +42,8 @@ pub(super) const TOOL: Tool = Tool {
         let resolved = paths.into_iter().map(|path| place.resolve(path));
         let paths: Vec<PathBuf> = resolved.collect::<Result<_, _>>()?;
         // The user is not asked about a patch that does not apply. This is not checked if the patch
-        // names a file outside of the project, because reading that file needs the permission as
-        // well.
+        // names a file outside of the project, because that file must not be read without the
+        // user's permission.
         if paths.iter().all(|path| path.starts_with(place.root())) {
             changes(place, &files, &paths)?;
         }

@@ -55,7 +55,8 @@ fn planned(place: &Workplace, arguments: &str) -> Result<Vec<FileChange>, String
     Ok(vec![FileChange { path, before, after: Some(content) }])
 }
 
-/// Writes a file, and creates the folders that it is in. The path must be a regular file or free.
+/// Writes a file, and creates the folders that it is in. An error if the path exists and is not a
+/// regular file, or if the file cannot be written.
 pub(super) fn replace(place: &Workplace, path: &Path, text: &str) -> Result<(), String> {
     let failed = |err: std::io::Error| format!("{}: {err}", place.display(path));
     if let Ok(about) = path.symlink_metadata()

@@ -80,8 +80,8 @@ impl State {
         let height = self.height();
         let mut lines = Vec::new();
         if height >= if self.asks.is_empty() { 5 } else { 8 } {
-            // Without an activity, an empty line is in its place, so that the other lines do not
-            // move.
+            // Without an activity, an empty line takes its place, so that the other lines do not
+            // move. A low screen has no room for it.
             let empty = (height >= 10).then(Line::default);
             lines.extend(self.activity().or(empty));
         }
