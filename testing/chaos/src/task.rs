@@ -157,8 +157,8 @@ impl Task {
         self.followed_by(Verb::Uninstall, &["uninstall", "--yes"])
     }
 
-    /// A task with a command that undoes this task's command. Since this command writes paths of
-    /// the machine, it runs first on each copy.
+    /// A task with a command that undoes this task's command. This task's command runs first on
+    /// each copy of the machine, because it writes paths of the copy into files.
     fn followed_by(&self, verb: Verb, args: &[&str]) -> anyhow::Result<Task> {
         let mut task = Task {
             name: format!("{verb:?}, {}", self.subject.name).to_lowercase(),

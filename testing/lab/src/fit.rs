@@ -18,7 +18,8 @@ use crate::quality;
 
 /// The program's file with the weights.
 const WEIGHTS: &str = "crates/passes/src/digest/weights.toml";
-/// One of this number of unused facts becomes a row, and the row has this number as its weight.
+/// Of each group of this number of unused facts, the first becomes a row with this number as its
+/// weight.
 const SAMPLED: usize = 8;
 /// Maximum number of iterations of a fit; about ten are needed.
 const ROUNDS: usize = 50;

@@ -111,7 +111,7 @@ impl Answer {
 }
 
 /// A server that gives its answers one after the other, one for each request, and repeats the last
-/// one. Without answers it is silent.
+/// one. Without answers it sends nothing.
 ///
 /// ```
 /// use model_server::{Answer, Rough, Step};

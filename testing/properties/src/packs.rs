@@ -5,8 +5,8 @@ use std::fs;
 use epitome::archive::{Archive, SessionKey};
 use epitome_model::Ref;
 
-/// Any bytes as a pack, and as a tar that is imported: the archive reads them or returns an error,
-/// and never panics.
+/// Reads any bytes as a pack, and imports them as a tar file. The archive must read them or return
+/// an error, and must not panic.
 ///
 /// # Panics
 ///

@@ -15,8 +15,8 @@ use html5ever::{ParseOpts, parse_document};
 use markup5ever_rcdom::{Handle, NodeData, RcDom};
 use pulldown_cmark::{Event, Options, Parser, Tag};
 
-/// Any bytes as a session that is shown, if a format recognises them; otherwise nothing is checked.
-/// The session is shown as it is and as two recipes for reading leave it.
+/// Reads any bytes as a session, and checks the pages and texts that show it: the session as it is,
+/// and as two recipes for reading leave it. Checks nothing if no format recognises the bytes.
 ///
 /// # Panics
 ///

@@ -5,8 +5,8 @@ use epitome_model::{Item, Transcript};
 
 use crate::sessions::stand_inside;
 
-/// Any bytes as a response of every API and of Ollama, in one piece and streamed. Streamed bytes
-/// must give the same response whatever pieces they arrive in.
+/// Reads any bytes as a response of every API and of Ollama, in one piece and streamed. Streamed
+/// bytes must give the same response whatever pieces they arrive in.
 ///
 /// # Panics
 ///

@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 use epitome_json::check;
 use epitome_redact::{Finder, Redactor, Rules};
 
-/// Any bytes as a session that is redacted: replacements are in order and disjoint, a line of JSON
-/// stays JSON, no line comes or goes, and a second redaction finds nothing.
+/// Redacts any bytes as a session. The replacements must be in order and disjoint, a line of JSON
+/// must stay JSON, no line may come or go, and a second redaction must find nothing.
 ///
 /// # Panics
 ///

@@ -14,8 +14,8 @@ use epitome_tokens::Estimate;
 /// The variable that limits the fuzz target `session` to one format, which it names.
 const FORMAT: &str = "EPITOME_FORMAT";
 
-/// Any bytes as a session of the format that `EPITOME_FORMAT` names, or of every format if the
-/// variable is not set.
+/// Calls [`session`] with any bytes and the format that `EPITOME_FORMAT` names, or every format if
+/// the variable is not set.
 ///
 /// # Panics
 ///
@@ -30,9 +30,9 @@ pub fn any_session(bytes: &[u8]) {
     }
 }
 
-/// Any bytes as a session of `format`: it is read the same way twice, its spans are inside its
-/// records and, if the format can be written with splices, every built-in recipe compacts it and
-/// everything comes back.
+/// Reads any bytes as a session of `format`. It must be read the same way twice, and its spans must
+/// be inside its records. If the format can be written with splices, every built-in recipe must
+/// compact the session so that everything can be restored.
 ///
 /// # Panics
 ///

@@ -25,15 +25,15 @@ const RECIPE: &str = r#"
 /// notes on the parts, and again in smaller windows.
 const MOST: u64 = 250;
 
-/// Any lines as a conversation and as answers of a model. The first character of a line says what
-/// the line is. Of the conversation: `u` (the user), `a` (the agent), `c` (a call and its result,
-/// longer with each digit), `k` (a requested compaction). Of the answers: `=`, `l`, `t`, `r`, `s`
-/// (answers that end, are cut off, call a tool, are declined, stop for another reason), `f`, `o`
-/// and `n` (a failure, a question that is too long, no model).
+/// Reads any lines as a conversation and as answers of a model. The first character of a line says
+/// what the line is. Of the conversation: `u` (the user), `a` (the agent), `c` (a call and its
+/// result, longer with each digit), `k` (a requested compaction). Of the answers: `=`, `l`, `t`,
+/// `r`, `s` (answers that end, are cut off, call a tool, are declined, stop for another reason),
+/// `f`, `o` and `n` (a failure, a question that is too long, no model).
 ///
-/// The first line is the window of the summarising model. Every compaction ends, and each of its
-/// questions fits the window. If there is no summary, the context has not changed. If there is one,
-/// the part that is kept has not changed.
+/// The first line is the window of the summarising model. Every compaction must end, and each of
+/// its questions must fit the window. If no summary is made, the context must not change. If one is
+/// made, the kept part of the context must not change.
 ///
 /// # Panics
 ///

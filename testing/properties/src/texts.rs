@@ -4,8 +4,8 @@ use epitome_json::{Cursor, check};
 use epitome_model::{Stub, is_left_by_recipe};
 use epitome_passes::Recipe;
 
-/// Any bytes as JSON: they are accepted or refused without a panic, and a cursor can walk what is
-/// accepted.
+/// Reads any bytes as JSON. They must be accepted or refused without a panic, and a cursor must be
+/// able to walk what is accepted.
 ///
 /// # Panics
 ///
@@ -42,7 +42,7 @@ pub fn stub(bytes: &[u8]) {
     let _ = is_left_by_recipe(&text);
 }
 
-/// Any text as a recipe: it is parsed, or refused with a reason.
+/// Reads any text as a recipe. It must be parsed, or refused with a reason.
 ///
 /// # Panics
 ///

@@ -284,8 +284,8 @@ fn opening(turns: &[Turn<'_>]) -> Verdict {
     }
 }
 
-/// Checks that the next turn begins with the results of this turn's calls. Results after another
-/// block of the next turn do not count.
+/// Checks that the next turn begins with the results of this turn's calls. Results that come after
+/// another block of the next turn are ignored.
 fn calls_are_answered(turn: &Turn<'_>, next: Option<&Turn<'_>>) -> Verdict {
     let results: HashSet<&str> = next
         .into_iter()

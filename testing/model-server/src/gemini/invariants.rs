@@ -178,7 +178,8 @@ fn calls(content: &Value) -> Vec<&str> {
 /// The names of the tools that a turn has results of, once for each result.
 ///
 /// Gemini CLI 0.61.0 sends each result twice when it resumes a session. Whether the service refuses
-/// this is unknown. Here a repeated id counts once, so that such a session can be tested.
+/// this is unknown. Here results with an id that was already seen are ignored, so that such a
+/// session can be tested.
 fn results(content: &Value) -> Vec<&str> {
     let mut seen = HashSet::new();
     let results = parts(content).iter().map(|part| &part["functionResponse"]);
