@@ -468,12 +468,8 @@ impl<'a> Keeper<'a> {
         Error::new(ErrorKind::Locked, what).at(&Vault::folder_in(&self.config.home))
     }
 
-    /// Returns what [`scan`](Keeper::scan) would keep. Nothing is written.
-    ///
-    /// # Errors
-    ///
-    /// None: the report names what cannot be read.
-    pub fn plan(&mut self) -> Result<ScanReport> {
+    /// Returns what [`scan`](Keeper::scan) would keep, and what cannot be read. Nothing is written.
+    pub fn plan(&mut self) -> ScanReport {
         let (candidates, mut report) = self.candidates(self.agent);
         let deleted = self.deleted(&candidates, &report.unread);
         for candidate in &candidates {
@@ -491,7 +487,7 @@ impl<'a> Keeper<'a> {
                 ..kept_version(file, last, last.digest.len)
             }));
         }
-        Ok(report)
+        report
     }
 
     fn planned(&self, candidate: &Candidate) -> Result<Option<KeptVersion>> {

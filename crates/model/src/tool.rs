@@ -43,28 +43,6 @@ pub enum ToolKind {
 }
 
 impl ToolKind {
-    /// Whether results of the tool are state that a model returns to (a to-do list, a plan), not
-    /// output that the model needs only once. Such results are not stubbed by default.
-    pub fn is_state(self) -> bool {
-        match self {
-            ToolKind::Todo
-            | ToolKind::Skill
-            | ToolKind::Ask
-            | ToolKind::Plan
-            | ToolKind::Compact => true,
-            ToolKind::Read
-            | ToolKind::Write
-            | ToolKind::Edit
-            | ToolKind::Patch
-            | ToolKind::Shell
-            | ToolKind::Search
-            | ToolKind::List
-            | ToolKind::Fetch
-            | ToolKind::Task
-            | ToolKind::Other => false,
-        }
-    }
-
     /// Whether the tool changes the file that its target names.
     pub fn changes_file(self) -> bool {
         matches!(self, ToolKind::Write | ToolKind::Edit | ToolKind::Patch)

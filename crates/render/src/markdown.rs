@@ -272,8 +272,9 @@ impl<'a> Page<'_, 'a> {
             match part {
                 Part::Text(text) => {
                     let text = text.read(source);
-                    // A short stub is in the summary line of the call already.
-                    if text.trim().is_empty() || text.len() < 80 && is_left_by_recipe(&text) {
+                    // The summary line of the call has a short stub already.
+                    let is_in_line = call.is_some() && text.len() < 80 && is_left_by_recipe(&text);
+                    if text.trim().is_empty() || is_in_line {
                         continue;
                     }
                     let is_read = call.is_some_and(|call| call.kind == ToolKind::Read);

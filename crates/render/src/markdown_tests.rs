@@ -129,6 +129,17 @@ fn summaries_reasoning_and_texts_of_the_agent_are_folded() {
 }
 
 #[test]
+fn a_stub_without_a_call_is_shown() {
+    let stub = epitome_model::CLEARED;
+    let expect = format!(
+        "\n<details><summary>1 step</summary>\n\n\
+         <details><summary>A result without a call</summary>\n\n```\n{stub}\n```\n\n\
+         </details>\n\n</details>\n"
+    );
+    assert_eq!(below_head(&Sample::new().output(stub), Detail::Steps), expect);
+}
+
+#[test]
 fn a_result_without_a_call_and_pictures_are_named() {
     let sample = Sample::new().output_with_image("lost", 4);
     let expect = "\n<details><summary>1 step</summary>\n\n\

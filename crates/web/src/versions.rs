@@ -60,15 +60,16 @@ pub(crate) async fn session(
         let number: u64 = number.parse().map_err(|_| not_there())?;
         let (part, page) = part_and_page(&file).ok_or_else(not_there)?;
         let options = &viewer.options;
-        let (file, listed) = viewer.vault.with(options, |vault| {
+        let (file, listed, content) = viewer.vault.with(options, |vault| {
             let file = kept_file(viewer, vault, key).ok_or_else(not_kept)?;
             let history = VersionHistory::read(&options.config, vault, &file)?;
             let listed = history.versions.into_iter().find(|version| version.version == number);
-            Ok((file, listed.ok_or_else(not_kept)?))
+            let content = vault.version(&file, number)?.digest.blake3;
+            Ok((file, listed.ok_or_else(not_kept)?, content))
         })?;
         let restore = RestoreVersion { file: &file, number, force: false };
         let sheet = viewer.pages.get(
-            viewer.key_of_version(&file, number),
+            viewer.key_of_version(&file, number, content),
             |laid_out| laid_out.sheet(part, page),
             || {
                 let folder = viewer.vault.with(options, |vault| Ok(restore.to_folder(vault)?))?;

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::http::StatusCode;
 use epitome::agents::{self, SessionFile};
+use epitome::archive::Hash;
 use epitome::history::{History, Version, archive_stamp};
 use epitome::keep::FileKey;
 use epitome::render::{ListPrices, RenderOptions, RenderSource};
@@ -107,14 +108,14 @@ impl Viewer {
         Key { session: file.path.clone(), stamps: files.chain(others).collect() }
     }
 
-    /// The key under which the pages of a version of a session are cached. It has no stamp of the
-    /// content, which changes only if a text in it is forgotten.
-    pub(crate) fn key_of_version(&self, file: &FileKey, number: u64) -> Key {
+    /// The key under which the pages of a version of a session are cached. `content` is the hash of
+    /// the version: it changes if a text in the version is forgotten.
+    pub(crate) fn key_of_version(&self, file: &FileKey, number: u64, content: Hash) -> Key {
         let prices = Stamp::of_file(&self.options.config.models());
         let archive = archive_stamp(&self.options.config, &file.agent, &file.session);
         let mut session = file.path.clone().into_os_string();
         session.push(format!("@{number}"));
-        let stamps = vec![prices, Stamp(archive.to_string())];
+        let stamps = vec![prices, Stamp(archive.to_string()), Stamp(content.to_string())];
         Key { session: session.into(), stamps }
     }
 

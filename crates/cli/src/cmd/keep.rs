@@ -79,7 +79,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     keeper.rules = rules;
     warn_of_damage(app, keeper.vault());
     if args.once || args.dry_run {
-        let report = if args.dry_run { keeper.plan()? } else { keeper.scan()? };
+        let report = if args.dry_run { keeper.plan() } else { keeper.scan()? };
         print(app, &report)?;
         print_sum(app, args, &report)?;
         if !args.dry_run {
