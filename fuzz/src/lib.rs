@@ -4,7 +4,7 @@
 //!
 //! With a nightly compiler: `EPITOME_FORMAT=claude cargo fuzz run session fuzz/corpus/claude
 //! fuzz/seeds/claude`. Without one, a target reads files once:
-//! `EPITOME_FORMAT=claude cargo run --manifest-path fuzz/Cargo.toml --bin session -- FILE…`.
+//! `EPITOME_FORMAT=claude cargo run -p epitome-fuzz --bin session -- FILE…`.
 
 /// A target: under a fuzzer it takes what it is given, otherwise the files it is called with.
 #[macro_export]

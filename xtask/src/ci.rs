@@ -30,8 +30,7 @@ enum Run {
 
 use Run::{Commands, Function, Lab};
 
-const FMT: Run =
-    Commands(&["cargo fmt --all --check", "cargo fmt --check --manifest-path fuzz/Cargo.toml"]);
+const FMT: Run = Commands(&["cargo fmt --all --check"]);
 const CLIPPY: Run =
     Commands(&["cargo clippy --workspace --all-targets --all-features --locked -- -D warnings"]);
 const DOC: Run = Commands(&[
@@ -47,7 +46,6 @@ const STEPS: &[Step] = &[
     Step { name: "features", run: Function(features) },
     Step { name: "tables", run: Lab(&["recipes --check", "leaderboard --check"]) },
     Step { name: "chaos", run: Lab(&["chaos --minutes 1", "chaos --only proxy --cases 20"]) },
-    Step { name: "fuzz", run: Function(fuzz) },
     Step { name: "deny", run: Function(deny) },
     Step { name: "e2e", run: Lab(&["e2e"]) },
 ];
@@ -162,16 +160,6 @@ fn lab(args: &[&str]) -> anyhow::Result<()> {
     let program = cargo::target()?.join("debug").join(format!("lab{EXE_SUFFIX}"));
     let program = program.to_string_lossy();
     cargo::run(&[&[&*program], args].concat(), &[])
-}
-
-/// Checks that the fuzz targets compile; their bodies run among the tests. The targets run with
-/// `cargo fuzz`, which needs a nightly compiler.
-fn fuzz() -> anyhow::Result<()> {
-    let target = cargo::target()?;
-    let target = target.to_string_lossy();
-    let line = ["cargo", "clippy", "--manifest-path", "fuzz/Cargo.toml", "--locked"];
-    let more = ["--target-dir", &target, "--", "-D", "warnings"];
-    cargo::run(&[&line[..], &more].concat(), &[])
 }
 
 /// Checks licences, sources and advisories; tidy checks the first two as well.

@@ -46,7 +46,7 @@ pub(super) fn test() -> anyhow::Result<()> {
 pub(super) fn leaves_out() {
     print(
         "quick leaves out: the tests of packages that were not changed (those that use a changed \
-         one too),\ndoc, features, tables, chaos, fuzz, deny, e2e. `cargo xtask ci` runs all",
+         one too),\ndoc, features, tables, chaos, deny, e2e. `cargo xtask ci` runs all",
     );
 }
 
@@ -81,7 +81,7 @@ fn packages(
             Some(first @ ("crates" | "testing")) => {
                 parts.next().map(|second| format!("{first}/{second}"))
             }
-            Some("xtask") => Some("xtask".to_owned()),
+            Some(first @ ("fuzz" | "xtask")) => Some(first.to_owned()),
             Some(_) | None => None,
         };
         found.extend(folder.and_then(|folder| package(&folder)));
