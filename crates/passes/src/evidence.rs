@@ -204,6 +204,45 @@ pub struct ExcerptSize {
     pub few: usize,
 }
 
+/// The distinct error lines of a result, without the white space around them, in the order of the
+/// text. Each has the index of the line where it occurs first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ErrorLines(Vec<(usize, Box<str>)>);
+
+impl ErrorLines {
+    /// The error lines of a result of a tool of this kind. Of a call that did not fail, results
+    /// that show or change files have none: error words in them do not mean that the tool failed.
+    pub fn new(text: &str, kind: ToolKind, failed: bool) -> ErrorLines {
+        if !failed && shows_files(kind) {
+            return ErrorLines::default();
+        }
+        let text = &*without_key_blocks(text);
+        let lines: Vec<&str> = text.lines().collect();
+        let failing = if failed {
+            failing_lines(&lines, Sure::Maybe)
+        } else {
+            lines.iter().map(|line| is_error_line(line)).collect()
+        };
+        let mut seen = HashSet::new();
+        let mut found = Vec::new();
+        for (idx, line) in lines.iter().enumerate() {
+            let line = line.trim();
+            if failing[idx] && seen.insert(line) {
+                found.push((idx, Box::from(line)));
+            }
+        }
+        ErrorLines(found)
+    }
+
+    /// The error lines of a result that stays whole. Of such a result it does not matter whether
+    /// its call failed.
+    pub fn of_whole(text: &str) -> ErrorLines {
+        let lines = text.lines().map(str::trim).enumerate();
+        let errors = lines.filter(|(_, line)| LaterLines::counts(line) && is_error_line(line));
+        ErrorLines(errors.map(|(idx, line)| (idx, Box::from(line))).collect())
+    }
+}
+
 /// The error lines of the results that come later in the session than the result that is shortened
 /// next. Results are shortened from the newest to the oldest.
 ///
@@ -217,55 +256,78 @@ impl LaterLines {
     const WORTH: usize = 24;
 
     /// Adds the error lines of a result that stays whole.
-    pub fn add(&mut self, text: &str) {
-        let errors = text.lines().map(str::trim);
-        self.0
-            .extend(errors.filter(|line| Self::counts(line) && is_error_line(line)).map(Box::from));
+    pub fn add(&mut self, errors: ErrorLines) {
+        self.0.extend(errors.0.into_iter().map(|(_, line)| line));
+    }
+
+    /// The indices of the error lines that the excerpt of a result keeps: those that do not occur
+    /// again later. If all occur again, the first is kept nevertheless, to show that this call
+    /// failed. The kept lines are added, so that the excerpts of earlier results leave them out.
+    pub fn choose(&mut self, errors: ErrorLines) -> Vec<usize> {
+        let mut kept: Vec<usize> = Vec::new();
+        let first = errors.0.first().map(|(idx, _)| *idx);
+        for (idx, line) in errors.0 {
+            if self.0.contains(&line) {
+                continue;
+            }
+            kept.push(idx);
+            if Self::counts(&line) {
+                self.0.insert(line);
+            }
+        }
+        if kept.is_empty() {
+            kept.extend(first);
+        }
+        kept
     }
 
     fn counts(line: &str) -> bool {
         line.len() >= Self::WORTH
     }
+}
 
-    fn has(&self, line: &str) -> bool {
-        self.0.contains(line)
-    }
-
-    fn insert(&mut self, line: &str) {
-        if Self::counts(line) {
-            self.0.insert(line.into());
+/// Whether a successful call of a tool of this kind prints files or names of files, or nothing but
+/// that it changed one.
+fn shows_files(kind: ToolKind) -> bool {
+    match kind {
+        ToolKind::Read | ToolKind::Search | ToolKind::Write | ToolKind::Edit | ToolKind::List => {
+            true
         }
+        ToolKind::Patch
+        | ToolKind::Shell
+        | ToolKind::Fetch
+        | ToolKind::Task
+        | ToolKind::Todo
+        | ToolKind::Skill
+        | ToolKind::Ask
+        | ToolKind::Plan
+        | ToolKind::Compact
+        | ToolKind::Other => false,
     }
 }
 
-/// An excerpt with the lines of a result that are worth keeping; empty if there are none. The error
-/// lines of the excerpt are added to `later`, so that the excerpts of earlier results leave them
-/// out.
+/// An excerpt with the lines of a result that are worth keeping; empty if there are none. `errors`
+/// are the indices of the error lines to keep: see [`LaterLines::choose`].
 pub fn output_excerpt(
     text: &str,
     kind: ToolKind,
     failed: bool,
     amount: ExcerptSize,
-    later: &mut LaterLines,
+    errors: &[usize],
 ) -> String {
     let text = &*without_key_blocks(text);
     let lines: Vec<&str> = text.lines().collect();
     let mut keep = vec![false; lines.len()];
-    match kind {
-        // Error words in a file or a search result do not mean that the tool failed.
-        ToolKind::Read | ToolKind::Search if !failed => {
-            if kind == ToolKind::Read {
-                outline(&lines, amount.outline, &mut keep);
-            }
+    if failed || !shows_files(kind) {
+        for &idx in errors {
+            keep[idx] = true;
         }
-        ToolKind::Write | ToolKind::Edit | ToolKind::List if !failed => {}
-        _ => {
-            errors(&lines, failed, &mut keep, later);
-            // Error lines matter more than the beginning; of a short output, the end is enough.
-            let few = lines.len() < amount.few;
-            let head = if few || keep.contains(&true) { 0 } else { amount.head };
-            ends(&lines, head, amount.tail, &mut keep);
-        }
+        // Error lines matter more than the beginning; of a short output, the end is enough.
+        let few = lines.len() < amount.few;
+        let head = if few || !errors.is_empty() { 0 } else { amount.head };
+        ends(&lines, head, amount.tail, &mut keep);
+    } else if kind == ToolKind::Read {
+        outline(&lines, amount.outline, &mut keep);
     }
     saved(&lines, &mut keep);
     // Lines of a failed output are not truncated: nothing else may say why the call failed.
@@ -304,36 +366,6 @@ fn saved(lines: &[&str], keep: &mut [bool]) {
 
 fn is_where_saved(line: &str) -> bool {
     line.len() <= 1_000 && SAVED.is_match(line)
-}
-
-/// Marks the error lines that do not occur again later, each distinct one once. If all occur again,
-/// the first is marked nevertheless, to show that this call failed.
-fn errors(lines: &[&str], failed: bool, keep: &mut [bool], later: &mut LaterLines) {
-    let mut seen = HashSet::new();
-    let mut first = None;
-    let mut kept = Vec::new();
-    let failing = if failed {
-        failing_lines(lines, Sure::Maybe)
-    } else {
-        lines.iter().map(|line| is_error_line(line)).collect()
-    };
-    for (idx, line) in lines.iter().enumerate() {
-        let line = line.trim();
-        if !failing[idx] || !seen.insert(line) {
-            continue;
-        }
-        first.get_or_insert(idx);
-        if !later.has(line) {
-            kept.push(idx);
-        }
-    }
-    if kept.is_empty() {
-        kept.extend(first);
-    }
-    for idx in kept {
-        keep[idx] = true;
-        later.insert(lines[idx].trim());
-    }
 }
 
 /// Marks at most `most` definitions, at equal distances in the list of all definitions.

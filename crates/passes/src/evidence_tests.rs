@@ -150,7 +150,10 @@ fn a_failing_run_keeps_its_errors_and_ends() {
 fn what_fails_again_below_is_kept_there() {
     let amount = ExcerptSize { tail: 1, ..ExcerptSize::default() };
     let mut later = LaterLines::default();
-    let mut shown = |text: &str| output_excerpt(text, ToolKind::Shell, true, amount, &mut later);
+    let mut shown = |text: &str| {
+        let errors = later.choose(ErrorLines::new(text, ToolKind::Shell, true));
+        output_excerpt(text, ToolKind::Shell, true, amount, &errors)
+    };
     let (one, other) = ("error: mismatched types in a.rs", "error: unused variable in b.rs");
     let cases = [
         (format!("{one}\nexit code 1"), format!("{one}\nexit code 1")),
@@ -164,14 +167,20 @@ fn what_fails_again_below_is_kept_there() {
 }
 
 fn shorten(text: &str, failed: bool, amount: ExcerptSize) -> String {
-    output_excerpt(text, ToolKind::Shell, failed, amount, &mut LaterLines::default())
+    excerpt_alone(text, ToolKind::Shell, failed, amount)
+}
+
+/// The excerpt of a result after which no other one comes.
+fn excerpt_alone(text: &str, kind: ToolKind, failed: bool, amount: ExcerptSize) -> String {
+    let errors = LaterLines::default().choose(ErrorLines::new(text, kind, failed));
+    output_excerpt(text, kind, failed, amount, &errors)
 }
 
 #[test]
 fn what_is_kept_of_a_result_depends_on_its_tool() {
     let text = "fn one() {\nbody\nerror: bad\nstruct Two;\nlast";
     let amount = ExcerptSize { head: 1, tail: 1, outline: 9, ..ExcerptSize::default() };
-    let of = |kind, failed| output_excerpt(text, kind, failed, amount, &mut LaterLines::default());
+    let of = |kind, failed| excerpt_alone(text, kind, failed, amount);
     let (errors, outline) = ("…\nerror: bad\n…\nlast", "fn one() {\n…\nstruct Two;");
     let cases = [
         (ToolKind::Shell, false, errors),

@@ -10,9 +10,10 @@ use epitome_model::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::evidence::{self, ExcerptSize, LaterLines};
+use crate::evidence::{self, ErrorLines, ExcerptSize, LaterLines};
 use crate::images::without_stubs;
 use crate::key_blocks::without_key_blocks;
+use crate::view::on_all_cores;
 use crate::{Pass, View, keep};
 
 /// Settings of the pass that replaces results.
@@ -143,26 +144,24 @@ impl Pass for Results {
             let newest = view.newest_outputs_of(self.newest_answered, |it| !open.contains(&it));
             outputs.retain(|(at, ..)| !newest.contains(at) && !open.contains(&at.item()));
         }
-        let mut later = self.said_in_what_stays(view);
+        let outputs: Vec<Candidate<'_>> =
+            outputs.into_iter().map(|(at, output, call)| Candidate { at, output, call }).collect();
+        let error_lines = on_all_cores(outputs.iter().collect(), |it| self.error_lines(view, it));
+        let mut later = self.lines_of_whole_results(view);
         // Go from the newest result to the oldest: the lines of later results must be known when
         // earlier ones are shortened.
-        let edits = outputs.into_iter().rev().filter(|(at, output, call)| {
-            let small = output.size() <= self.min_bytes;
-            let small = small || Tokens(self.min_tokens) > Tokens(0) && self.is_cheap(view, *at);
-            !small
-                && !self.is_exempt(*call)
-                && (self.again || !view.is_edited(*at))
-                && (view.stubbable(output) || self.whole(view, output).is_some())
-        });
-        let mut edits: Vec<Edit> = edits
-            .filter_map(|(at, output, call)| {
-                // Only results that are sent together can repeat each other.
-                let mut alone = LaterLines::default();
-                let later = if view.is_sent(at.item()) { &mut later } else { &mut alone };
-                self.shortened(view, at, output, call, later)
-            })
-            .collect();
-        edits.reverse();
+        let mut chosen = Vec::new();
+        for (candidate, errors) in outputs.iter().zip(error_lines).rev() {
+            let Some(errors) = errors else { continue };
+            // Only results that are sent together can repeat each other.
+            let mut alone = LaterLines::default();
+            let is_sent = view.is_sent(candidate.at.item());
+            let later = if is_sent { &mut later } else { &mut alone };
+            chosen.push((candidate, later.choose(errors)));
+        }
+        chosen.reverse();
+        let edits = on_all_cores(chosen, |(it, errors)| self.shortened(view, it, &errors));
+        let mut edits: Vec<Edit> = edits.into_iter().flatten().collect();
         if self.first == First::Largest {
             edits.sort_by_cached_key(|edit| match edit.at {
                 At::Block { item, block } => Reverse(view.chars(item, block)),
@@ -175,10 +174,24 @@ impl Pass for Results {
     }
 }
 
+/// A result that may be replaced, with its call.
+struct Candidate<'a> {
+    at: At,
+    output: &'a Output,
+    call: Option<&'a Call>,
+}
+
+impl Candidate<'_> {
+    fn kind(&self) -> ToolKind {
+        self.call.map_or(ToolKind::Other, |call| call.kind)
+    }
+}
+
 impl Results {
-    /// The original of a result that was truncated on ingest; `None` for any other result. The
-    /// style `cleared` removes the lines below a stub, so with this style the original of every
-    /// stub with lines below it is returned.
+    /// The original of a result that is a stub already and may be shortened again: a result that
+    /// was truncated on ingest, or, in the style `cleared`, every stub with lines below it, because
+    /// this style removes such lines. `None` for any other result, and if the transcript does not
+    /// contain the original.
     fn whole<'a>(&self, view: &View<'a>, output: &Output) -> Option<&'a Output> {
         match self.style {
             Style::Cleared => view.stub_original(output),
@@ -194,43 +207,70 @@ impl Results {
         }
     }
 
-    fn said_in_what_stays(&self, view: &View<'_>) -> LaterLines {
+    /// The error lines of the results that are kept whole.
+    fn lines_of_whole_results(&self, view: &View<'_>) -> LaterLines {
         let mut later = LaterLines::default();
-        if self.style == Style::Evidence {
-            let kept = view.transcript.context().filter(|(item, _)| view.is_kept(*item));
-            for block in kept.flat_map(|(_, entry)| &entry.blocks) {
-                if let Block::Output(output) = block {
-                    later.add(&output.text(view.source));
-                }
-            }
+        if self.style != Style::Evidence {
+            return later;
+        }
+        let kept = view.transcript.context().filter(|(item, _)| view.is_kept(*item));
+        let outputs: Vec<&Output> = kept
+            .flat_map(|(_, entry)| &entry.blocks)
+            .filter_map(|block| if let Block::Output(output) = block { Some(output) } else { None })
+            .collect();
+        let found = on_all_cores(outputs, |it| ErrorLines::of_whole(&it.text(view.source)));
+        for errors in found {
+            later.add(errors);
         }
         later
     }
 
+    /// The error lines of a result that is replaced; without any if the style does not keep error
+    /// lines. `None` if the result is not replaced.
+    fn error_lines(&self, view: &View<'_>, candidate: &Candidate<'_>) -> Option<ErrorLines> {
+        let &Candidate { at, output, call } = candidate;
+        if output.size() <= self.min_bytes
+            || Tokens(self.min_tokens) > Tokens(0) && self.is_cheap(view, at)
+            || self.is_exempt(call)
+            || !self.again && view.is_edited(at)
+        {
+            return None;
+        }
+        let original = self.whole(view, output);
+        if original.is_none() && !view.stubbable(output) {
+            return None;
+        }
+        let whole = original.unwrap_or(output);
+        if whole.error && self.text_bytes(view, whole) <= self.whole_errors {
+            return None;
+        }
+        let shown = || output.text(view.source);
+        if self.min_chars > 0 && own_words(&shown()).chars().nth(self.min_chars).is_none() {
+            return None;
+        }
+        if self.style != Style::Evidence {
+            return Some(ErrorLines::default());
+        }
+        Some(ErrorLines::new(&whole.text(view.source), candidate.kind(), whole.error))
+    }
+
+    /// The edit that replaces a result. `errors` are the indices of the error lines that it keeps.
+    /// `None` if the replacement is not smaller.
     fn shortened(
         &self,
         view: &View<'_>,
-        at: At,
-        output: &Output,
-        call: Option<&Call>,
-        later: &mut LaterLines,
+        candidate: &Candidate<'_>,
+        errors: &[usize],
     ) -> Option<Edit> {
+        let &Candidate { at, output: sent, call } = candidate;
         // A result that was truncated on ingest is shortened from its original.
-        let whole = self.whole(view, output);
-        let sent = output;
-        let output = whole.unwrap_or(output);
+        let original = self.whole(view, sent);
+        let output = original.unwrap_or(sent);
         let shown = sent.text(view.source);
-        let text = match whole {
-            Some(whole) => Cow::Owned(whole.text(view.source)),
+        let text = match original {
+            Some(original) => Cow::Owned(original.text(view.source)),
             None => Cow::Borrowed(shown.as_str()),
         };
-        if output.error && self.text_bytes(view, output) <= self.whole_errors {
-            return None;
-        }
-        if self.min_chars > 0 && own_words(&shown).chars().nth(self.min_chars).is_none() {
-            return None;
-        }
-        let kind = call.map_or(ToolKind::Other, |call| call.kind);
         let name = call.map_or("unknown", |call| &call.name);
         let left = match self.style {
             Style::Previous => previous_tool_stub(name),
@@ -249,7 +289,7 @@ impl Results {
             }
             Style::Evidence | Style::Ends | Style::Beginning | Style::Cleared => view
                 .stub(output, call, &text)
-                .with_body(self.body(&text, kind, output, later))
+                .with_body(self.body(&text, candidate.kind(), output, errors))
                 .to_string(),
         };
         view.replace(at, &text_with_images(&shown, sent), left, self.name())
@@ -274,12 +314,12 @@ impl Results {
         })
     }
 
-    fn body(&self, text: &str, kind: ToolKind, output: &Output, later: &mut LaterLines) -> String {
+    fn body(&self, text: &str, kind: ToolKind, output: &Output, errors: &[usize]) -> String {
         let Results { head, tail, outline, width, few, .. } = *self;
         let amount = ExcerptSize { head, tail, outline, width, few };
         let visible = without_key_blocks(text);
         match self.style {
-            Style::Evidence => evidence::output_excerpt(text, kind, output.error, amount, later),
+            Style::Evidence => evidence::output_excerpt(text, kind, output.error, amount, errors),
             Style::Beginning => first_chars(&visible, self.width).to_owned(),
             Style::Ends if text.lines().count() <= self.head + self.tail + 2 => {
                 first_words(&visible, FEW_LINES).to_owned()
