@@ -289,21 +289,10 @@ impl LaterLines {
 /// Whether a successful call of a tool of this kind prints files or names of files, or nothing but
 /// that it changed one.
 fn shows_files(kind: ToolKind) -> bool {
-    match kind {
-        ToolKind::Read | ToolKind::Search | ToolKind::Write | ToolKind::Edit | ToolKind::List => {
-            true
-        }
-        ToolKind::Patch
-        | ToolKind::Shell
-        | ToolKind::Fetch
-        | ToolKind::Task
-        | ToolKind::Todo
-        | ToolKind::Skill
-        | ToolKind::Ask
-        | ToolKind::Plan
-        | ToolKind::Compact
-        | ToolKind::Other => false,
-    }
+    matches!(
+        kind,
+        ToolKind::Read | ToolKind::Search | ToolKind::Write | ToolKind::Edit | ToolKind::List
+    )
 }
 
 /// An excerpt with the lines of a result that are worth keeping; empty if there are none. `errors`
