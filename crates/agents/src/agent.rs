@@ -15,8 +15,8 @@ use crate::model_address::ModelAddress;
 use crate::session_file::{SessionFile, stem};
 use crate::unread::UnreadErrors;
 
-/// An agent: where it keeps sessions, and how it uses them. The default of a method either says
-/// that the agent lacks the feature, or derives the answer from other methods.
+/// An agent: where it keeps sessions, and how it uses them. Most defaults say that the agent lacks
+/// the feature, or derive the answer from other methods.
 pub trait Agent: Sync {
     /// The format of the agent's sessions.
     fn format(&self) -> &'static Format;
@@ -29,8 +29,8 @@ pub trait Agent: Sync {
     /// The folder in or below which the agent keeps its sessions.
     fn folder(&self, environment: &Environment) -> PathBuf;
 
-    /// All sessions of the agent. The session of a sub-agent is left out if it belongs to another
-    /// session of the result.
+    /// All sessions of the agent. Sessions of sub-agents are left out; one whose parent was not
+    /// found may be in the result.
     fn sessions(&self, environment: &Environment, unread: &mut UnreadErrors) -> Vec<SessionFile>;
 
     /// The sessions of sub-agents, if the agent keeps their files in the same folders as the files

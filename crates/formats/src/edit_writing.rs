@@ -64,7 +64,8 @@ impl Format {
     ///
     /// # Errors
     ///
-    /// [`Unwritable`] with the first edit that cannot be written, and the reason.
+    /// [`Unwritable`] with the reason why the edits cannot be written, and the position of one of
+    /// them.
     pub fn write(
         &self,
         transcript: &Transcript,

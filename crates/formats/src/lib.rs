@@ -116,7 +116,7 @@ pub struct Format {
     /// Makes a session from another agent's transcript; `None` if epitome makes no such sessions.
     pub make: Option<Make>,
     /// Whether reasoning of a model is valid only while everything before it is unchanged. If so, a
-    /// compaction removes all reasoning after its first edit.
+    /// compaction removes all reasoning from the first edited entry on.
     pub thinking_is_bound: fn(model: &str) -> bool,
     /// The kinds of databases in which the agent keeps sessions, in the order in which they are
     /// tried.

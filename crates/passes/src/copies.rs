@@ -1,4 +1,5 @@
-//! Removes duplicates: copies on disk that no model sees, and results that are sent twice.
+//! Removes hidden fields of records (most are copies of what an entry holds; no model sees them),
+//! and results that repeat earlier ones.
 
 use epitome_model::{At, Block, Edit, Entry, FieldRemainder, HiddenField, Verb};
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,7 @@ use crate::{Pass, View};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Copies {
-    /// Copies on disk of at most this many bytes are not removed. Results that repeat earlier ones
+    /// Hidden fields of at most this many bytes are not removed. Results that repeat earlier ones
     /// are removed at any size.
     pub min_bytes: u64,
     /// The items from which copies and repeated results are removed.

@@ -1,16 +1,18 @@
 //! A digest: one entry that consists of lines of the session, and replaces the beginning of the
 //! context.
 //!
-//! Every digest contains the texts that set rules for the agent, the short messages of the user and
-//! the agent, some lines of long messages of the user, the lines of failed results that report the
-//! failure, the newest short texts of the model, and the commands that must not be given twice (a
-//! push, a deployment). The other lines are chosen by their facts: first those with the highest
-//! value per token. The value of a fact is its rarity times the probability that the model will
-//! need it; a fact that the digest contains already has no value. The choice ends when the budget
-//! of tokens is spent.
+//! Every digest contains the texts that set rules for the agent (as far as they fit), the short
+//! messages of the user and the agent, some lines of long messages of the user, the lines of failed
+//! results that report the failure, the newest short texts of the model, and the commands that must
+//! not be given twice (a push, a deployment). Of the other lines, those with the highest value per
+//! token are chosen until the budget of tokens is spent. The value of a line is the sum of the
+//! values of its facts, and more for an error, a decision or a word of the topic. The value of a
+//! fact is its rarity times the probability that the model will need it; a fact that the digest
+//! contains already has no value.
 //!
-//! A digest is made from the original entries, never from an earlier digest, so that a second
-//! digest of the same history is the same.
+//! Lines are chosen from the original entries, never from an earlier digest, so that a second
+//! digest of the same history is the same. Only a rule whose last copy is in an earlier digest is
+//! taken from there.
 
 mod choose;
 mod focus;
@@ -104,9 +106,9 @@ impl DigestRule {
         tail(view, budget, Tokens(budget.0 * self.keep_share / 100), self.keep_calls)
     }
 
-    /// The earliest index at which the part that stays unchanged may begin, so that this part has
-    /// at most half of the budget. A caller lets the part begin before [`tail`](DigestRule::tail)
-    /// only if the context would be invalid otherwise.
+    /// The earliest index from which on the context has at most half of the budget. If the part
+    /// that stays unchanged has to begin before [`tail`](DigestRule::tail), for example with the
+    /// reasoning of an unfinished turn, callers let it begin at or after this index.
     pub fn longest_tail(&self, view: &View<'_>, budget: Tokens) -> usize {
         tail(view, budget, Tokens(budget.0 / 2), u64::MAX)
     }
@@ -115,10 +117,11 @@ impl DigestRule {
     /// the context continues with `old.kept`. `None` if there are no lines to choose from.
     ///
     /// `budget` is the number of tokens that the whole context should have with the digest, and
-    /// `others` the number of tokens of everything in the context except the digest. Pins are
-    /// included word for word (see [`pins`]) in at most nine tenths of the budget; those that do
-    /// not fit are named in `rules_left_out`. A tenth of the budget is always there for other
-    /// lines: if `others` leaves less, the context exceeds the budget.
+    /// `others` the number of tokens of everything in the context except the digest. Pins (texts
+    /// that set rules, see [`pins`]) are included in at most nine tenths of the budget, and
+    /// shortened if they have more than a quarter; those that do not fit are named in
+    /// `rules_left_out`. A tenth of the budget is always there for other lines: if `others` leaves
+    /// less, the context exceeds the budget.
     ///
     /// # Errors
     ///

@@ -11,8 +11,8 @@ use crate::digest::is_digest;
 /// summaries stay, in addition to the entries they replaced.
 ///
 /// The history follows the parents of entries. In three cases it continues with the previous entry
-/// of the file instead: if no entry of the session has a parent, if the parent is a record that no
-/// model sees, and at a summary without a parent.
+/// of the file instead: if no entry of the session has a parent, if the parent is not an entry (no
+/// model sees it), and at a summary without a parent.
 pub fn history(transcript: &Transcript, source: &dyn Source, old: &[usize]) -> Vec<usize> {
     let parents = Parents::from_transcript(transcript);
     // Each item is passed only once, so that the loop ends: the parent of a summary may be an entry

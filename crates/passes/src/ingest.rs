@@ -1,6 +1,6 @@
-//! Truncates results before they are sent to the model for the first time. After that they never
-//! change, so the provider's prompt cache stays valid. In a stored session, results are truncated
-//! afterwards, with the same outcome.
+//! Truncates results before they are sent to the model for the first time. So a result has its
+//! short form from the beginning, and the provider's prompt cache stays valid. In a stored session,
+//! results are truncated afterwards, by the same rules.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -27,7 +27,8 @@ const SMALL: Tokens = Tokens(150);
 const RUN: usize = 4;
 /// A line with fewer bytes than this is not recognised as repeated.
 const LINE: usize = 8;
-/// Number of lines at each end of a result above the cap that are preferred to lines between them.
+/// Number of lines at each end of a result above the cap that are preferred to ordinary lines
+/// between them. Error lines are preferred to all others.
 const ENDS: usize = 20;
 /// Bytes to which the lines of a result above the cap are truncated, unless it has few lines.
 const WIDTH: usize = 400;
@@ -114,8 +115,9 @@ pub struct BatchRule {
 }
 
 impl BatchRule {
-    /// The indices of the texts that become previews, in ascending order. The flag of a text is
-    /// true if the text may be changed, because it has not been sent yet.
+    /// The indices of the texts that become previews, in ascending order. `texts` are all results
+    /// of one response, each with a flag that is true if the result may become a preview. The
+    /// others count towards `chars`, too.
     pub fn too_much(&self, texts: &[(&str, bool)]) -> Vec<usize> {
         let lens: Vec<usize> = texts.iter().map(|(text, _)| text.chars().count()).collect();
         let mut left: usize = lens.iter().sum();
@@ -195,8 +197,9 @@ impl SeenLines {
         key(line).is_some_and(|line| self.lines.contains_key(&line))
     }
 
-    /// The description of the text that contains the most of these lines; if several texts contain
-    /// equally many, that of the text that came first.
+    /// Each of these lines belongs to the text that was the first to contain it. Returns the
+    /// description of the text with the most of them; if two texts have equally many, that of the
+    /// earlier one.
     fn commonest_source(&self, lines: &[&str]) -> &str {
         let mut times: Vec<(u32, usize)> = Vec::new();
         for place in lines.iter().filter_map(|line| self.lines.get(&key(line)?)) {

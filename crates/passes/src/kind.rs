@@ -5,10 +5,9 @@ use serde::{Deserialize, Serialize};
 /// The kind of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContextKind {
-    /// The context of a stored session, which is compacted on request.
+    /// The context of a stored session: what a resume would send.
     Stored,
-    /// A live context, that of a running agent. It is compacted when it reaches the trigger of its
-    /// recipe.
+    /// A live context, that of a running agent.
     Live,
 }
 

@@ -1,7 +1,8 @@
 //! Words in ten languages for failures, commands and decisions.
 //!
 //! The lists are data: `languages.toml` says what each list is for, and why it has these languages.
-//! Words only support rules that work without them; no decision depends on words alone.
+//! For failures and rules, words only add to what is recognised without them, such as the status of
+//! a call or the shape of a list. Decisions are recognised by words alone.
 
 use std::sync::{LazyLock, OnceLock};
 

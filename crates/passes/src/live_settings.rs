@@ -65,7 +65,8 @@ impl Default for ToolRule {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StageTiming {
-    /// When the trigger is reached. Until then the context only grows.
+    /// When the trigger is reached, when the window is full, when a compaction is worth its price
+    /// (`priced`), and when one is requested.
     #[default]
     Trigger,
     /// Before every request. The provider's prompt cache is then invalid from the first changed

@@ -57,7 +57,8 @@ pub struct LostPiece {
     /// For an error: whether the same call succeeded later, but still before the compaction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolved: Option<bool>,
-    /// The later call that read the same file or ran the same command again, if there is one.
+    /// For a result: the first later call that read the same file, ran the same command or repeated
+    /// another call; `None` if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub again: Option<RepeatedCall>,
     /// Number of facts in the text that the agent used later although they had been removed.
@@ -142,8 +143,8 @@ pub enum RepeatReason {
     /// The result was different, although the agent had not changed the file (for a search, any
     /// file) since the compaction.
     Gone,
-    /// The agent had changed the file, or the output of a command was different: the call would
-    /// have been made anyway.
+    /// The agent had changed the file, or the output of a command was different. It is assumed that
+    /// the call would have been made anyway.
     Changed,
 }
 

@@ -1,4 +1,5 @@
-//! Pins: content that sets rules for the agent, and stays in the context after every compaction.
+//! Pins: content that sets rules for the agent. Every compaction keeps it in the context, or names
+//! what does not fit.
 //!
 //! Pins are rule files that the agent has read or was given, instructions of skills, the newest
 //! plan and to-do list, and text that the user put between marks. They are recognised by file

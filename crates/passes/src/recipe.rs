@@ -72,7 +72,7 @@ pub struct Recipe {
 #[serde(deny_unknown_fields, default)]
 pub struct Stages {
     /// How results are truncated before they are first sent. In a stored session they are truncated
-    /// afterwards, with the same outcome.
+    /// afterwards, by the same rules.
     pub ingest: Option<IngestRule>,
     /// How messages are removed from the middle of a context that has too many.
     pub trim: Option<TrimRule>,

@@ -27,7 +27,7 @@ pub enum PassSettings {
     Images(Images),
     /// Removes reasoning.
     Thinking(Thinking),
-    /// Removes copies that no model sees, and results that repeat earlier ones.
+    /// Removes hidden fields, which no model sees, and results that repeat earlier ones.
     Copies(Copies),
 }
 

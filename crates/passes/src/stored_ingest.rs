@@ -1,4 +1,5 @@
-//! The ingest stage for a stored session. Its outcome is the same as in a live context.
+//! The ingest stage for a stored session. It truncates results by the same rules as in a live
+//! context.
 
 use epitome_model::{At, Block, Edit, Output, Ref, Role, Verb};
 

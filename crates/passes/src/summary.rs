@@ -1,8 +1,9 @@
 //! Writes a summary, as a state machine without input and output. It makes questions for a model,
 //! takes the answers, and ends with a text or with the reason why there is none.
 //!
-//! Files, commands, errors and the user's words are taken from the history by the program, without
-//! a model. The model writes the rest, which is checked against the history.
+//! The program takes files, commands, errors and the user's words from the history, without a
+//! model. The model writes the rest; the quotes and file names in it are checked against the
+//! history.
 
 mod check;
 mod facts;

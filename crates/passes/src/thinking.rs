@@ -1,7 +1,7 @@
 //! Keeps old reasoning, or removes it whole; reasoning is never altered.
 //!
-//! If the context ends with a result, the first reasoning of the last turn must stay: "a final
-//! `assistant` message must start with a thinking block" (Anthropic's extended thinking).
+//! If the context ends with a result, the reasoning in the first response of the last turn stays:
+//! "a final `assistant` message must start with a thinking block" (Anthropic's extended thinking).
 
 use std::collections::HashSet;
 

@@ -124,10 +124,10 @@ fn marked(sides: &Sides<'_>, plan: &Plan, invariants: &dyn Invariants) -> Option
     Some(violations)
 }
 
-/// Checks edits that are written as an appended record. Earlier records must be unchanged, or the
-/// result is `None`. The agent must send the earlier context with the edits applied. If items were
-/// cut out, none of them may be a user message, and a shorter text must be sent in place of the
-/// first item.
+/// Checks edits that are written as an appended record. Every earlier record must still have its
+/// position, or the result is `None`. The agent must send the earlier context with the edits
+/// applied. If items were cut out, none of them may be a user message, and a text that is not
+/// longer must be sent in place of the first item.
 fn appended(sides: &Sides<'_>, plan: &Plan) -> Option<Vec<Violation>> {
     let before = sides.before;
     let after = sides.after;
@@ -230,7 +230,7 @@ impl<'a> CutOut<'a> {
     }
 }
 
-/// Checks a summary of the beginning. The context must consist of the summary and of system and
+/// Checks a summary of the beginning. The context must consist of the summary, system messages, and
 /// user messages from before, followed by the kept entries, unchanged.
 fn summarised(before: Side<'_>, after: Side<'_>, summary: &Summary) -> Vec<Violation> {
     let Summary { text, kept, .. } = summary;

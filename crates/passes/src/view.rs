@@ -357,9 +357,9 @@ impl<'a> View<'a> {
         !opaque && words && !output.from_user && !output.whole.is_empty()
     }
 
-    /// The original of a result that was truncated on ingest: an earlier result of the same call.
-    /// `None` if the transcript has no such result (the text only looks like a stub), and in a view
-    /// for reading.
+    /// The original of a result that was truncated on ingest: the first result of the same call, if
+    /// it has the hash that the stub names. `None` if the transcript does not contain the original,
+    /// for any other result, and in a view for reading.
     pub fn ingest_original(&self, output: &Output) -> Option<&'a Output> {
         self.whole_of(output, |stub| stub.description() == SHORTENED)
     }

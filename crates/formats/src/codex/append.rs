@@ -99,7 +99,8 @@ pub fn after_last_record(
 }
 
 /// A `token_count` line that sets the size of the context to `tokens`, or to the last recorded size
-/// if that is smaller; `None` if the rollout has no `token_count`, or no record has a time.
+/// if that is smaller; `None` if the rollout has no `token_count` that states a size, or no record
+/// has a time.
 pub fn count(source: &dyn Source, tokens: u64) -> Option<Vec<u8>> {
     let last = Last::read(source);
     let count = last.count?;

@@ -57,8 +57,9 @@ pub fn is_unknown(at: &RecordBytes<'_>, item: &raw::Item) -> bool {
     at.literal(&item.kind).is_none_or(|kind| !KNOWN.contains(&kind))
 }
 
-/// Whether an item is a message in which Codex states permissions, the environment or the project's
-/// instructions, or a list of additional tools.
+/// Whether an item is one that Codex sends before the conversation: a message with the role
+/// `developer`, a message in the user's role in which Codex states the environment, permissions or
+/// the project's instructions, or a list of additional tools.
 pub fn is_prompt(at: &RecordBytes<'_>, item: &raw::Item) -> bool {
     const PROMPT: [&str; 5] = [
         "<environment_context>",

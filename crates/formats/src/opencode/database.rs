@@ -73,8 +73,8 @@ const SESSIONS: &str = "
 
 /// Messages in the order in which OpenCode sends them, each followed by its parts.
 ///
-/// Of the session's row, only columns that do not change while the agent runs are selected:
-/// appending must not change earlier lines.
+/// Columns of the session's row that change with each message, such as the time of the last write,
+/// are not selected: appending must not change earlier lines.
 const CONVERSATION: Document = Document {
     name: "",
     rows: conversation!(""),

@@ -11,8 +11,9 @@ use epitome_model::{At, Block, Edit, Output, Part, Source, Span, Splice, Transcr
 use super::raw;
 use crate::Unwritable;
 
-/// Whether a result can be marked. The call must have completed, and a command that it ran must not
-/// have failed. The result must have no opaque part and must not be text of the user.
+/// Whether a result can be marked. The call must have completed, its result must not be pruned
+/// already, and a command that it ran must not have failed. The result must have no opaque part and
+/// must not be text of the user.
 pub fn reaches(transcript: &Transcript, source: &dyn Source, at: At) -> bool {
     let Some((output, record)) = output(transcript, at) else { return false };
     !output.from_user

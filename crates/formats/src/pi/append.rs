@@ -40,8 +40,8 @@ pub fn is_editable(entry: &Entry) -> bool {
 ///
 /// # Errors
 ///
-/// [`Unwritable`] if an edited entry is not as pi writes it, if its id or that of the last entry
-/// occurs more than once, or if the last entry has no id.
+/// [`Unwritable`] if an edit cannot be written, if an edited entry is not as pi writes it, if its
+/// id or that of the last entry occurs more than once, or if the last entry has no id.
 pub fn append(
     transcript: &Transcript,
     source: &dyn Source,

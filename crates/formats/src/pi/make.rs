@@ -44,7 +44,7 @@ pub fn make(
 struct Entries<'g> {
     given: &'g NewSessionValues<'g>,
     lines: Vec<String>,
-    /// The ids of calls without a result so far, with the names of their tools.
+    /// The ids of the calls so far, each with the name of its tool.
     names: Vec<(String, String)>,
 }
 

@@ -1,7 +1,8 @@
 //! Actions: what a call does, independent of an agent's names of tools and arguments.
 //!
 //! Several agents have the same tools under different names. A call is translated to another
-//! agent's tool only if that tool can express all its arguments; otherwise it is kept unchanged.
+//! agent's tool only if that tool can express all that the call does; otherwise it is kept
+//! unchanged.
 
 use std::borrow::Cow;
 

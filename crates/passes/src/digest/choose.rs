@@ -159,8 +159,8 @@ impl<'p> Choice<'p> {
         !is_whole && piece.speaker != Speaker::Thinking
     }
 
-    /// The candidates of a piece: its full header, and the lines for which `may_be` returns true.
-    /// Candidates without value are left out.
+    /// The candidates of a piece: its full header, unless every digest contains it, and the lines
+    /// for which `may_be` returns true. Candidates without value are left out.
     fn candidates_of(
         &self,
         n: usize,
@@ -234,17 +234,17 @@ pub(super) struct Choosing<'c, 'p> {
     /// Candidates that were too long for the rest of the budget.
     passed: Vec<Candidate>,
     covered: Vec<bool>,
-    /// Tokens of the chosen lines, counted line by line.
+    /// Tokens of all that the digest contains so far, counted line by line.
     pub spent: u64,
     pub chosen: Chosen,
 }
 
 impl Choosing<'_, '_> {
-    /// Chooses lines until about `budget` tokens are spent. The value of a candidate may have
-    /// dropped since it was computed, because lines that were chosen since then contain some of its
-    /// facts. So the value of the best candidate is computed again, and the candidate is chosen if
-    /// no other has a higher value. A candidate that is too long for the rest of the budget is put
-    /// into `passed`.
+    /// Chooses lines until `budget` tokens are spent, or no candidate is left that fits into the
+    /// rest. The value of a candidate may have dropped since it was computed, because lines that
+    /// were chosen since then contain some of its facts. So the value of the best candidate is
+    /// computed again, and the candidate is chosen if no other has a higher value. A candidate that
+    /// is too long for the rest of the budget is put into `passed`.
     pub fn spend(&mut self, budget: Tokens) {
         self.heap.extend(self.passed.drain(..));
         while self.spent < budget.0
@@ -351,8 +351,8 @@ fn effects(old: &[Piece], most: Tokens) -> Vec<usize> {
     found
 }
 
-/// The lines that every digest contains. Each text is included once, at its last occurrence, and
-/// not if it is in the kept part.
+/// The lines that every digest contains. A line that occurs in several pieces is included once, in
+/// the last of them, and not at all if the kept part has such a line, too.
 fn stays(old: &[Piece], kept: &[Piece]) -> Chosen {
     let of_kept = kept.iter().flat_map(|piece| &piece.lines).filter(|line| line.stays);
     let mut there: HashSet<&str> = of_kept.map(|line| line.text.trim()).collect();

@@ -37,7 +37,8 @@ struct Seen {
     /// result of a read.
     among: u32,
     in_read: bool,
-    /// How often the model wrote the fact, and in which response it last did.
+    /// Number of texts and calls of the model that contain the fact (reasoning is not counted), and
+    /// the response of the last of them.
     written: u32,
     last_written: Option<u32>,
     in_argument: bool,

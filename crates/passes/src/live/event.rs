@@ -20,7 +20,8 @@ pub enum EventReason {
     Trigger,
     /// The trigger was near, and the compaction was prepared in the background.
     Background,
-    /// The context has more tokens than the window without the reserve.
+    /// The context has more tokens than fit into the model's window, less the reserve: the tokens
+    /// that the recipe keeps free for the reply (`live.reserve`).
     Hard,
     /// The user or the program requested it.
     Manual,
@@ -67,26 +68,26 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         usable: Option<Tokens>,
     },
-    /// A step of a compaction is done: a middle cut, the passes, a summary, or a digest because
-    /// nothing else was enough.
+    /// A step of a compaction is done: a middle cut, the passes (with the digest, if the recipe has
+    /// one), a summary, or a digest that was made because nothing else was enough or allowed.
     Finished {
         /// Why the compaction was started.
         why: EventReason,
-        /// Tokens of the next request before the compaction.
+        /// Tokens of the next request before the step.
         before: Tokens,
-        /// Tokens of the next request after the compaction, counted again.
+        /// Tokens of the next request after the step, counted again.
         after: Tokens,
         /// Number of edits of each pass or stage.
         #[serde(rename = "by_tier")]
         by_stage: BTreeMap<String, u64>,
-        /// By how much the target was missed.
+        /// By how much the target is missed; `None` if it is reached or was not checked.
         #[serde(skip_serializing_if = "Option::is_none")]
         over_target: Option<TargetExcess>,
         /// Why there is no summary, if the window was full and a digest was used instead.
         #[serde(skip_serializing_if = "Option::is_none")]
         no_summary: Option<String>,
     },
-    /// A summary was written. An event for the changed context follows.
+    /// A summary was put into the context. An event of the kind `Finished` follows.
     Summarised {
         /// Tokens of the summary, as counted by the writer's tokenizer.
         tokens: Tokens,
@@ -108,7 +109,7 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         over_target: Option<TargetExcess>,
     },
-    /// A step failed. The context is as it was before the step.
+    /// A step failed and changed nothing, or the context is still too large after the last step.
     Failed {
         /// Why the compaction was started.
         why: EventReason,

@@ -32,8 +32,8 @@ pub enum NextStep {
     /// Ask a model for a summary, and report the result with [`Machine::report_summary`].
     Ask(EventReason),
     /// Replace the beginning of the context by a digest, whatever the recipe says, and report the
-    /// result with [`Machine::report_fallback`]: nothing else made the context fit its
-    /// [limit](Machine::limit).
+    /// result with [`Machine::report_fallback`]. The context is larger than its
+    /// [limit](Machine::limit), and nothing else helped, or the breaker allows nothing else.
     Digest(EventReason),
 }
 
@@ -54,11 +54,11 @@ pub struct Machine {
     warned: bool,
     /// Whether a compaction was prepared since the context was last far from its trigger.
     prepared: bool,
-    /// Whether it was already reported that no model could be asked for a summary. An answer of a
-    /// model, or a requested compaction, resets this.
+    /// Whether it was already reported that no summary could be made, because there is no model or
+    /// nothing to summarise. Any other result of a summary, or a requested compaction, resets this.
     alone: bool,
-    /// The target of the requested compaction. `None` if none was requested, or if the passes are
-    /// to remove all that they can.
+    /// The target of a compaction that the user or the model requested. `None` if none was
+    /// requested, or if its passes are to remove all that they can.
     aim: Option<Tokens>,
     /// The size that the current compaction must reach, if a provider refused a larger request.
     must_fit: Option<Tokens>,
@@ -210,8 +210,8 @@ impl Machine {
     }
 
     /// Records that a compaction was undone when the context had this size, in tokens as epitome
-    /// counts them. Until the context has grown by 5 per cent, only a full window or a request of
-    /// the user or the program starts another compaction.
+    /// counts them. Until the context has grown by 5 per cent, only a full window or a requested
+    /// compaction ([`force`](Machine::force)) starts another one.
     pub fn suspend_after_undo(&mut self, counted: Tokens) {
         self.stage = Stage::Idle;
         self.held_at = Some(counted);
@@ -360,7 +360,7 @@ impl Machine {
         self.close(result, now);
     }
 
-    /// Reports a summary that is going to be put into the context.
+    /// Reports a summary that was put into the context.
     pub fn report_written_summary(&mut self, written: &WrittenSummary) {
         let WrittenSummary { tokens, of, struck, spent, .. } = *written;
         self.events.push(Event::Summarised { tokens, of, struck, spent });
@@ -385,7 +385,9 @@ impl Machine {
         self.events.push(Event::Failed { why, reason, over_target: None });
     }
 
-    /// Reports that the passes failed, so that the context is unchanged.
+    /// Reports that the passes or the digest after them failed, or that nothing made the context
+    /// fit after an overflow. If the context is larger than a request may be and a digest could
+    /// help, the next step is a digest; otherwise the attempt ends.
     pub fn report_failure(&mut self, why: EventReason, now: &ContextSize, reason: String) {
         let over_target = self.missed(now);
         self.events.push(Event::Failed { why, reason, over_target });
@@ -429,7 +431,7 @@ impl Machine {
             return false;
         };
         let saved = gauge.tokens - target;
-        // A context that is less than a quarter above its target is not worth a digest.
+        // A context that is less than a quarter above its target is not worth a compaction.
         if !self.live.priced || saved.0 * 4 < target.0 {
             return false;
         }

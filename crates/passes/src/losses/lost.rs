@@ -420,8 +420,8 @@ pub(super) fn named_text(view: &View<'_>, reference: &Ref) -> Option<String> {
     None
 }
 
-/// The text of a block that is compared: of a call, the texts in its arguments. Empty for reasoning
-/// and images.
+/// The text of a block that is compared: of a call, the texts in its arguments. Empty for all other
+/// blocks, such as reasoning and images.
 pub(super) fn text_of(view: &View<'_>, content: &Block) -> String {
     match content {
         Block::Text(text) | Block::Summary(text) => view.text(text).into_owned(),

@@ -14,10 +14,11 @@ const SMALL: u64 = 300;
 /// Minimum bytes of a line that is removed because a newer pin contains it as well.
 const LINE: usize = 24;
 
-/// Shortens pins if they exceed a quarter of the budget. First, lines are removed that a newer pin
-/// of the same kind repeats. Then rule files and skills with more than 300 tokens are reduced to
-/// the lines that command or forbid something, the longest first, until all pins fit. Pins may
-/// still exceed the quarter after that.
+/// Shortens pins (content that stays in the context after every compaction) if together they have
+/// more than a quarter of the budget. First, lines that a newer pin of the same kind has as well
+/// are removed. Then rule files and skills with more than 300 tokens are reduced, the longest pin
+/// first, to their lines that command or forbid something, until the pins together have at most the
+/// quarter. They may still have more after that. A pin without any text left is dropped.
 pub fn shorten_to_fit(mut pins: Vec<Pin>, budget: Tokens, counter: &dyn Counter) -> Vec<Pin> {
     let most = budget.0 * SHARE / 100;
     if pins.iter().map(|pin| counter.count(&pin.text).0).sum::<u64>() <= most {

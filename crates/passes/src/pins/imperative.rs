@@ -71,7 +71,7 @@ fn commanding_by(text: &str, is_rule: impl Fn(&str, bool) -> bool) -> String {
     kept.join("\n")
 }
 
-/// Whether a line is emphasised: it is bold, or ends with an exclamation mark.
+/// Whether a line is emphasised: it begins in bold, or ends with an exclamation mark.
 fn stands_out(line: &str) -> bool {
     line.starts_with("**") || line.starts_with("__") || line.ends_with(['!', '！'])
 }

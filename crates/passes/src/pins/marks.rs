@@ -10,10 +10,10 @@ pub fn between_marks(text: &str) -> impl Iterator<Item = &str> {
     text.split(OPEN).skip(1).filter_map(|part| Some(part.split_once(CLOSE)?.0.trim()))
 }
 
-/// The texts that the user marked, with marks on lines of their own. Marks are ignored in text that
-/// the user only passes on: within a line, in a code block, in a quotation, indented, or in an
-/// element that an agent or another program added. All marks are ignored in a text that contains a
-/// digest or a summary by epitome.
+/// The texts that the user marked. The opening mark must begin a line, and the closing mark must
+/// end one. Marks are ignored in text that the user only passes on: within a line, in a code block,
+/// in a quotation, indented, or in an element that an agent or another program added. All marks are
+/// ignored in a text that contains a digest or a summary by epitome.
 pub fn own_marks(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     if !text.contains(OPEN) || is_copy_of_ours(text) {

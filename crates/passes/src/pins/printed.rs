@@ -22,7 +22,7 @@ pub struct PrintedFile {
 pub struct PrintedRules {
     /// The rule files, in order.
     pub files: Vec<PrintedFile>,
-    /// Whether the command prints nothing but rule files. It may be true even if `files` is empty.
+    /// Whether the command prints nothing but rule files. Meaningless if `files` is empty.
     pub is_all: bool,
 }
 

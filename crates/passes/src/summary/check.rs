@@ -36,8 +36,8 @@ impl Haystack {
         flat(text, &mut self.0);
     }
 
-    /// Whether the history contains a quote, ignoring case and white space. The parts of a quote
-    /// around `…` and `...` are searched one by one.
+    /// Whether the history contains a quote. Case, the amount of white space, and punctuation at
+    /// the ends are ignored. The parts of a quote around `…` and `...` are searched one by one.
     pub fn has(&self, quote: &str) -> bool {
         let quote = quote.replace("&lt;", "<");
         quote.split('…').flat_map(|part| part.split("...")).all(|part| {

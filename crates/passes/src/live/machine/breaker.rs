@@ -1,4 +1,5 @@
-//! The circuit breaker, which stops automatic compactions that save too little.
+//! The circuit breaker, which stops automatic compactions after some that saved too little or
+//! failed.
 
 use epitome_model::Tokens;
 
@@ -16,7 +17,7 @@ pub(super) enum AttemptResult {
     Gained { of: Tokens, saved: Tokens },
     /// A summary was requested, but none was written.
     Unwritten,
-    /// The passes failed.
+    /// The passes, or the digest after them, failed.
     Refused,
 }
 
