@@ -117,7 +117,8 @@ pub struct InstalledAddition {
     pub kind: AdditionKind,
     /// The file that was changed or created.
     pub file: PathBuf,
-    /// Whether the file still contains the addition as it was added.
+    /// Whether the file still contains the addition as it was added, so that it can be removed
+    /// exactly.
     pub is_there: bool,
 }
 
@@ -226,9 +227,10 @@ impl Add {
 
 impl Remove {
     /// Plans to remove what was added to the settings of one agent (`None`: of all agents), of one
-    /// kind (`None`: of all kinds). The latest addition is planned first: if the additions are
-    /// removed in this order, the settings become what they were before them. Each removal changes
-    /// its file, so plan again before the next removal from the same file.
+    /// kind (`None`: of all kinds). The latest addition comes first: if they are removed in this
+    /// order, and nothing else has changed the settings, these become what they were before the
+    /// additions. A removal changes its file, so plan again before the next removal from the same
+    /// file.
     ///
     /// # Errors
     ///
@@ -279,8 +281,8 @@ impl Remove {
             FileChange::Kept { .. } | FileChange::Nothing { .. } => {}
         }
         record.store(config)?;
-        // Epitome's folder is removed if it is empty. An error is ignored: usually the folder is
-        // not empty.
+        // Epitome's folder is removed if it is empty. Otherwise this fails, and the error is
+        // ignored.
         fs::remove_dir(&config.home).ok();
         Ok(())
     }

@@ -74,7 +74,8 @@ impl PartKind {
     }
 }
 
-/// The number and the size of blocks: of one kind, of one tool's calls or results, or of all.
+/// The number and the size of blocks: of one kind, of one tool's calls or results, or of all. An
+/// agent's copy of content counts as a block, too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PartSize {
     /// The number of blocks, sent or not.
@@ -111,8 +112,8 @@ pub struct LargeBlock {
     pub line: u64,
     /// The kind of the block.
     pub kind: PartKind,
-    /// A short description: for a call or a result, the tool and its target; for a text, its
-    /// beginning; for an image, its media type; otherwise the name of the kind.
+    /// A short description: for a call or a result, the tool and its target; for a text or a
+    /// summary, its beginning; for an image, its media type; otherwise the name of the kind.
     pub what: String,
     /// The tokens of the block; `None` if a resume does not send it.
     pub context_tokens: Option<Tokens>,
@@ -127,10 +128,10 @@ pub struct Anatomy {
     pub kinds: BTreeMap<PartKind, PartSize>,
     /// The sum of all kinds: everything that a resume sends, and every byte of the file.
     pub total: PartSize,
-    /// The tools that were called, the one with the most tokens first.
+    /// The tools that were called, the one whose calls and results have the most tokens first.
     pub tools: Vec<ToolSize>,
-    /// The ten blocks with the most tokens, the largest first. Blocks that a resume does not send
-    /// come last, by their bytes.
+    /// At most ten blocks: those with the most tokens, the largest first. Blocks that a resume does
+    /// not send come last, by their bytes.
     pub largest: Vec<LargeBlock>,
 }
 

@@ -22,7 +22,8 @@ use crate::source::Spliced;
 
 /// Returns how the tokens that `counter` counts in the messages of `session` (stored at `path`) are
 /// converted to the tokens that the provider bills for a request. `None` if the session records too
-/// few requests, or if the session before its compactions is not known exactly.
+/// few requests, if no conversion fits them well enough (see [`calibrate`]), or if the session
+/// before its compactions is not known exactly.
 ///
 /// Requests that were recorded before a compaction belong to the uncompacted session. So for a
 /// compacted session, the requests before the first compaction are compared with the messages in
@@ -62,8 +63,9 @@ fn calibration_knowing<S: Source>(
     }
     let compactions = epitome_store::state::compactions(session, &config.archive(), path).ok()?;
     match compactions.first() {
-        // There are stubs but no archived generations: the session was compacted on another
-        // machine, or its archive is damaged. So the texts of its earlier requests are unknown.
+        // There are stubs but no archived generations: for example, the session was compacted on
+        // another machine, or its archive was deleted. So the texts of its earlier requests are
+        // unknown.
         None if has_stubs(transcript, source) => None,
         None => calibrate(&requests(transcript, source, counted, counter, u64::MAX)),
         Some(first) => calibration_before(session, first.before.len, config, path, counter),
@@ -94,7 +96,8 @@ pub(crate) fn fitted(
 }
 
 /// The calibration from the requests in the first `len` bytes of the uncompacted session. `None` if
-/// the archive cannot restore that session exactly, or if there are too few requests.
+/// the archive cannot restore that session exactly, or if the requests are too few, or no
+/// conversion fits them well enough.
 fn calibration_before<S: Source>(
     session: &Loaded<S>,
     len: u64,
@@ -122,11 +125,12 @@ fn calibration_before<S: Source>(
     calibrate(&requests(&transcript, &before, &BTreeMap::new(), counter, len))
 }
 
-/// Whether a result that a resume sends contains a stub of a recipe. Results that the agent itself
-/// cleared do not count: many sessions have such results, and the error that they cause is part of
-/// [`Calibration::error`].
+/// Whether a result that a resume sends is a stub of a recipe, and short. Results that the agent
+/// itself cleared do not count: many sessions have such results, and the error that they cause is
+/// part of [`Calibration::error`].
 fn has_stubs(transcript: &Transcript, source: &dyn Source) -> bool {
-    /// The maximum length of a stub, in bytes. Longer results are not read.
+    /// The maximum length of a result that is read, in bytes. Longer results are not counted as
+    /// stubs.
     const LONGEST: u64 = 400;
     let blocks = transcript.context().flat_map(|(_, entry)| &entry.blocks);
     let outputs = blocks.filter_map(|block| match block {

@@ -56,8 +56,8 @@ pub fn apply(
 ///
 /// # Errors
 ///
-/// The errors of [`apply`]; `Exists` if there is a file at `to`; `Disk` or `NoPermission` if the
-/// copy cannot be written.
+/// The errors of archiving, as for [`apply`]; `Exists` if there is a file at `to`; `Disk` or
+/// `NoPermission` if the copy cannot be written.
 pub fn apply_to(
     planned: &PreparedCompaction<'_, impl Source>,
     to: &Path,
@@ -175,8 +175,9 @@ fn draft<S>(
 }
 
 /// Calls `put` for each range of bytes that the pack must contain, with its span and a function
-/// that describes it. These are the bytes that are no longer sent. If the compaction is written in
-/// the agent's own way, they are also the bytes that its new record or its marks replace.
+/// that describes it. These are the bytes that are no longer sent, and the bytes that are replaced
+/// by a record at the end of the session or, if the compaction is written in the agent's own way,
+/// by marks.
 fn put_all<S: Source>(
     planned: &PreparedCompaction<'_, S>,
     counter: &dyn Counter,
@@ -194,9 +195,9 @@ fn put_all<S: Source>(
             ..describe(&view, *at, *span)
         })?;
     }
-    // A compaction in the agent's own way appends a record to the session, or puts marks into
-    // records. The pack must also contain the bytes that these replace: a record at the end
-    // replaces an empty span; a mark replaces the old mark.
+    // A compaction in the agent's own way, or with a summary, appends a record to the session or
+    // puts marks into records. The pack must also contain the bytes that these replace: a record at
+    // the end replaces an empty span; a mark replaces the old mark.
     let end = Source::len(source);
     let added = planned
         .splices

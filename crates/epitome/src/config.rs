@@ -59,8 +59,8 @@ pub struct Config {
     pub home_is_given: bool,
     /// The environment from which the folders of agents are computed.
     pub agents: Environment,
-    /// The user's names, home folder and host name, as far as the machine knows them. They are
-    /// removed from texts that are shared.
+    /// The user's names, home folder and host name, as far as the machine knows them. Redaction
+    /// replaces them in texts that are shared.
     pub person: Person,
     /// The user's home folder.
     pub user: PathBuf,
@@ -143,8 +143,8 @@ impl Config {
         Config { here: home.to_owned(), ..Config::from_folders(home, &data, &settings, |_| None) }
     }
 
-    /// Begins a run of `command`. If tests fix the time, the run's id depends on that time only, so
-    /// that the same input gives the same archive.
+    /// Begins a run of `command`. The run's id is derived from the time and the process id; if
+    /// tests fix the time, from the time alone, so that the same input gives the same archive.
     pub fn begin_run(&self, command: &str) -> Run {
         let process = if self.is_time_given() { 0 } else { std::process::id() };
         Run::begin(self.now(), process, command)
@@ -256,7 +256,7 @@ impl Config {
     }
 
     /// The names of the variables that contain keys of providers, and of the variable that names
-    /// the pipe from which the keys are read. They are removed from the environment of every
+    /// the pipe from which the keys are read. They must be removed from the environment of every
     /// program that a model starts.
     pub fn hidden_variables() -> impl Iterator<Item = &'static str> {
         let names = Provider::ALL.into_iter().flat_map(Config::key_variables);
@@ -291,7 +291,8 @@ impl Config {
         Archive::new(&self.home)
     }
 
-    /// Opens the vault of session versions in [`home`](Config::home) for reading.
+    /// Opens the vault of session versions in [`home`](Config::home). A missing vault is not
+    /// created.
     ///
     /// # Errors
     ///
@@ -379,7 +380,7 @@ impl Config {
     }
 }
 
-/// The user's name in git's settings, if it has at least two words: a single word would be found in
+/// The user's name in git's settings, if it has at least two words: a single word might occur in
 /// any text.
 fn full_name(settings: &Path) -> Option<String> {
     let text = regular::read_to_string(settings).ok()?;

@@ -2,8 +2,8 @@
 //! session records. If it records none, the provider's token counts are multiplied by list prices.
 //!
 //! The requests of sub-agents are included. A request that several files contain (a fork begins
-//! with a copy of the history) is counted once: it is recognised by its response, its time and its
-//! model.
+//! with a copy of the history) is counted once: it is recognised by the id of its response, its
+//! time and its model. If the agent records no such ids, every copy is counted.
 
 mod recorded;
 
@@ -105,7 +105,8 @@ pub struct CostRow {
 /// A sum of requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CostSum {
-    /// The number of session files that record the requests. The file of a sub-agent counts as one.
+    /// The number of session files that record the requests. The file of a sub-agent counts as one;
+    /// a file that has only copies of requests in other files is not counted.
     pub sessions: u64,
     /// The number of requests.
     pub requests: u64,
@@ -155,8 +156,9 @@ pub struct CostFilter<'a> {
 }
 
 /// Sums what the sessions of this machine cost. `takes` returns whether the sessions of a project
-/// are included; a project is the folder in which a session was run, `None` if it is unknown. A
-/// session file that did not change since an earlier report is not read again.
+/// are included; a project is the folder in which a session was run, `None` if it is unknown. For
+/// session files that did not change since an earlier report, the requests are usually taken from a
+/// cache.
 ///
 /// # Errors
 ///

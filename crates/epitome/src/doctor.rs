@@ -20,7 +20,7 @@ use crate::{hooks, keep, regular, service};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The maximum number of bytes of a program's output that are read.
 const PRINTED: u64 = 4 << 10;
-/// A finding is urgent if a session is deleted within this many days.
+/// If a session is deleted within this many days, the finding is [`FindingKind::DeletesSoon`].
 const SOON: u64 = 7;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -54,15 +54,15 @@ pub struct KeepState {
 pub struct AgentState {
     /// The name of the agent.
     pub agent: &'static str,
-    /// The first line with text that the agent's program prints for `--version`. `None` if the
-    /// program is not known or not installed, fails, or takes too long.
+    /// The first line with text that the agent's program prints for `--version`. `None` if there is
+    /// no such line, for example because the program is not installed or fails.
     pub version: Option<String>,
     /// The folder of the agent's sessions.
     #[serde(serialize_with = "epitome_model::lossy_path")]
     pub folder: PathBuf,
     /// The number of the agent's sessions.
     pub sessions: u64,
-    /// What epitome installed in the agent's settings.
+    /// What epitome installed for the agent: a hook, or an addition to its settings.
     pub installed: Vec<InstalledState>,
     /// What a proxy would change. `None` if epitome cannot make the agent use a proxy.
     pub proxy: Option<ProxyState>,
@@ -128,10 +128,10 @@ pub enum FindingKind {
     /// Something that epitome installed was later changed or removed by another program or the
     /// user.
     Changed,
-    /// The agent is installed, and its settings can hold epitome's MCP server, which searches past
-    /// sessions, but do not.
+    /// The agent is installed, and its settings can hold epitome's MCP server, with which it
+    /// searches past sessions, but epitome did not add that.
     NoMcp,
-    /// The service that keeps versions is installed and does not run.
+    /// The service that keeps versions is installed, but no process keeps versions now.
     NotRunning,
 }
 
@@ -159,7 +159,7 @@ impl Checkup {
 /// # Errors
 ///
 /// The errors of reading the agents' settings, the records of what epitome installed, the file of
-/// the service, and the vault.
+/// the service, and the vault; the error of looking up the system's service manager.
 pub fn checkup(config: &Config) -> Result<Checkup> {
     checkup_with(config, version)
 }
@@ -294,7 +294,7 @@ fn proxy(config: &Config, agent: &dyn Agent) -> Option<ProxyState> {
 }
 
 /// The setting that takes precedence over the address of a proxy, if there is one. `None` also if
-/// the settings cannot be read or parsed, which the agent reports itself.
+/// the settings cannot be read or parsed.
 fn overriding_setting(config: &Config, agent: &dyn Agent) -> Option<OverridingSetting> {
     let AddressTarget { settings, folder } = agent.address_settings()?;
     let file = folder(&config.agents).join(settings.file);

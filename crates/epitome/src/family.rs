@@ -21,8 +21,8 @@ pub struct Family {
 }
 
 impl Family {
-    /// Measures the session at `path`, whose own file has the length `own`. Files that are no
-    /// sessions or cannot be read are not counted.
+    /// Measures the session at `path`, whose own file has the length `own`. Other files that cannot
+    /// be read, or have no format that epitome knows, are not counted.
     pub fn measure(path: &Path, own: Bytes) -> Family {
         let mut family = Family { files: 1, disk_bytes: own };
         for source in agents::companions(path).iter().filter_map(|path| place::open(path).ok()) {

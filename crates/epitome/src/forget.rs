@@ -1,11 +1,11 @@
-//! Forgets a session, or a text such as a secret: removes it from all that epitome stores, and
-//! proves that it is gone.
+//! Forgets a session, or a text such as a secret: removes it from what epitome stores, and proves
+//! that it is gone.
 //!
 //! [`ForgetText`] masks a text in the versions of the [vault](crate::keep), and removes it from the
 //! archive of compactions, from caches and from logs; on request also from the sessions of agents.
 //! [`ForgetSession`] removes what is stored of a session; the session itself stays where its agent
-//! keeps it. Afterwards both read everything below the home of epitome again, to prove that nothing
-//! is left.
+//! keeps it, and so do a few files that only name it, such as logs. The report lists them.
+//! Afterwards both search what is stored again, to prove that nothing else is left.
 //!
 //! ```
 //! use epitome::forget::{ForgetText, PlaceKind};
@@ -47,7 +47,8 @@ pub use text::ForgetText;
 /// JSON of `epitome forget --json` (`docs/json.md`), to which members are only added.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ForgetReport {
-    /// The places, in the order of their kinds.
+    /// The places: first those in the vault, then those in the archive, then caches and other
+    /// files, then sessions.
     pub places: Vec<ForgetPlace>,
     /// What was read afterwards to prove that nothing is left. `None` in a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,7 +81,8 @@ pub struct ForgetPlace {
     pub count: u64,
     /// What is done at the place.
     pub action: ForgetAction,
-    /// Why nothing could be done at the place, if something should have been done.
+    /// Why a file of a session could not be searched, or why the text in it could not be replaced,
+    /// if that is so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -108,7 +110,7 @@ pub enum PlaceKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ForgetAction {
-    /// The text is replaced by asterisks or by a placeholder.
+    /// The text, or the id of the session, is replaced by asterisks or by a placeholder.
     Masked,
     /// All of it is deleted.
     Deleted,

@@ -22,17 +22,19 @@ use crate::source::Spliced;
 use crate::store::{self, Store};
 use epitome_agents::{Census, Presence};
 
-/// The maximum work of a proof: the length of a file in bytes, times the number of byte strings
-/// that are looked for in it. A generation whose proof would take more is kept.
+/// The maximum work of proving that a generation is not needed. The proof searches the session's
+/// file for all bytes that the generation removed; its work is the length of the file in bytes,
+/// times the number of these byte strings. If it would take more, the generation is kept.
 const MOST_WORK: u64 = 1 << 36;
 
 /// Cleans up the archive: moves the generations that no session needs to the trash, or only reports
 /// them, as `mode` says. See [`Archive::gc`].
 ///
 /// A generation is removed only if it is older than `grace` and proved not to be needed. It is not
-/// needed if no other session refers to the bytes in it, and its own session either contains all
-/// these bytes again or does not exist any more. If any folder, file or database that could contain
-/// a session cannot be read, nothing is removed, and the report names it.
+/// needed if its own session contains the removed bytes again or does not exist any more, and if
+/// neither a version in the vault nor a stub in another session may need these bytes. A generation
+/// that only repeats another one is not needed either. If any folder, file or database that could
+/// contain a session cannot be read, no generation is removed, and the report names it.
 ///
 /// ```
 /// use epitome::archive::{GRACE, GcMode, collect_garbage};
@@ -206,7 +208,7 @@ fn of_file(archive: &Archive, file: &Path, generations: &[Generation]) -> Result
 ///
 /// A generation is not needed if `current` begins with the file as it was before that compaction;
 /// if `current` contains all bytes that the compaction removed, and neither stubs nor records that
-/// it wrote; or if an equal generation exists.
+/// it wrote; or if another generation that is in use can restore the same bytes.
 pub(crate) fn unneeded(
     current: &dyn Source,
     generations: &[Generation],

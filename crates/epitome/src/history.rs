@@ -84,8 +84,8 @@ pub struct PastCompaction {
     pub recipe: String,
     /// When the compaction was made.
     pub made: Timestamp,
-    /// The number of items of [`History::session`] that precede the compaction. All items, if the
-    /// session was read as it is sent.
+    /// The number of items of [`History::session`] that precede the compaction. If the session was
+    /// read as it is sent, or nothing could be put back: the number of all items.
     #[serde(skip)]
     pub item: usize,
     /// Whether the archived bytes were imported from another machine: such bytes are not to be
@@ -246,8 +246,8 @@ impl History {
         !self.compactions.is_empty()
     }
 
-    /// The error of the first read that failed, if one did: results computed from this session are
-    /// wrong then.
+    /// The error of the first read that failed, if one did: results computed from this session may
+    /// be wrong then.
     pub fn failure(&self) -> Option<Error> {
         self.session.source.failure()
     }

@@ -50,8 +50,8 @@ pub struct HookRequest {
     pub out: Option<PathBuf>,
     /// The branch of the project's repository to commit to. `None`: nothing is committed.
     pub branch: Option<String>,
-    /// The recipe with which transcripts are shortened before they are written. `None`: they are
-    /// written whole.
+    /// The name of the built-in recipe with which transcripts are shortened before they are
+    /// written. `None`: they are written whole.
     pub compact: Option<String>,
     /// Whether the session itself is compacted when it has ended.
     pub shrink: bool,
@@ -60,7 +60,7 @@ pub struct HookRequest {
 /// A planned installation. Nothing is changed yet.
 #[derive(Clone, Debug)]
 pub struct Install {
-    /// The file of the agent's settings.
+    /// The file of the agent's settings, or the hook's own file.
     pub file: PathBuf,
     /// The current text of the file; `None` if it does not exist.
     pub before: Option<String>,
@@ -324,8 +324,9 @@ fn rule(config: &Config, agent: &str, wish: &HookRequest, record: &Record) -> Re
     })
 }
 
-/// The line that makes git ignore an output folder inside the project's working tree. `None` if the
-/// folder is not inside it, is its top folder or in git's own folder, or if git ignores it already.
+/// The line that makes git ignore an output folder inside the project's working tree. `None` if no
+/// line is needed (the folder is not inside it, is its top folder, is in git's own folder, or is
+/// ignored already), or if git's ignore patterns cannot be read.
 fn left_out(repository: &Path, out: &Path) -> Option<LeftOut> {
     let common = branch::common(repository).ok()?;
     let inside = real(out).strip_prefix(real(repository)).ok()?.to_str()?.to_owned();

@@ -78,7 +78,7 @@ const POLL: Duration = Duration::from_secs(30);
 const PRUNE: Duration = Duration::from_hours(24);
 /// If the vault has this many packs, they are merged even while files keep changing.
 const MANY_PACKS: usize = 512;
-/// The time after which a file that was being written is read again.
+/// The maximum time after which a file that was being written is read again.
 const SOON: Duration = Duration::from_secs(2);
 
 /// Scans sessions, and adds what is new to the vault.
@@ -90,7 +90,7 @@ pub struct Keeper<'a> {
     /// Only sessions that were run in this folder or below it. `None`: all sessions.
     pub project: Option<&'a Path>,
     /// Which projects are kept from now on, how long versions are kept, and how large the vault may
-    /// be. Versions that exceed the age or the size are removed from the vault once a day.
+    /// be. [`prune_if_due`](Keeper::prune_if_due) removes versions that exceed the age or the size.
     pub rules: RetentionRules,
     /// When the rules were applied last.
     pruned: Option<Instant>,
@@ -118,7 +118,7 @@ enum Known {
 /// What a scan did.
 #[derive(Clone, Debug, Default)]
 pub struct ScanReport {
-    /// The versions that were added, in order of agent, session and path.
+    /// The versions that were added or, in the report of [`Keeper::plan`], would be added.
     pub kept: Vec<KeptVersion>,
     /// The number of files that were scanned. The rows of a session in a database count as one
     /// file.
@@ -296,8 +296,8 @@ impl<'a> Keeper<'a> {
         &self.vault
     }
 
-    /// Scans all sessions, and keeps what is new. Files that did not change since the last scan are
-    /// not read.
+    /// Scans all sessions, and keeps what is new. Skips files that certainly did not change since
+    /// the vault got their content.
     ///
     /// # Errors
     ///
@@ -325,8 +325,9 @@ impl<'a> Keeper<'a> {
     }
 
     /// Keeps what is new in the files at these paths, which have changed. If a path is in the
-    /// folder of an agent, and the file is unknown or does not exist any more, the sessions of that
-    /// agent are listed again. Other unknown paths are ignored.
+    /// folder of an agent or is that of an agent's database, and the file is unknown or does not
+    /// exist any more, the sessions of that agent are listed again. Other unknown paths are
+    /// ignored.
     ///
     /// # Errors
     ///
@@ -365,7 +366,8 @@ impl<'a> Keeper<'a> {
 
     /// Keeps what changes, until the [`Stopper`] of `watch` ends the waiting. Calls `each` with the
     /// report of each scan. Everything is scanned at the beginning and every `every`; `None` means
-    /// every 10 minutes, or every 30 seconds if the system does not report changes of files.
+    /// every 10 minutes, or every 30 seconds if the system does not report the changes in every
+    /// folder.
     ///
     /// # Errors
     ///
@@ -601,8 +603,8 @@ impl<'a> Keeper<'a> {
     }
 
     /// Whether a session is kept because of the folder in which it was run: it must be in
-    /// `project`, if that is set, and in a project that the rules keep. The session is read only at
-    /// the first call. False if it cannot be read.
+    /// `project`, if that is set, and in a project that the rules keep. A session that could be
+    /// read is not read again by later calls. False if it cannot be read.
     fn is_in_project(&mut self, session: &SessionFile) -> bool {
         if self.project.is_none() && self.rules.projects.is_empty() {
             return true;
@@ -619,7 +621,7 @@ impl<'a> Keeper<'a> {
         is_in
     }
 
-    /// Kept files that certainly do not exist any more.
+    /// Kept files that certainly do not exist any more, and whose deletion is not recorded yet.
     fn deleted(&self, candidates: &[Candidate], unread: &[Error]) -> Vec<FileKey> {
         self.deleted_of(self.agent, candidates, unread)
     }
@@ -738,8 +740,8 @@ fn part_name(path: &Path) -> String {
     }
 }
 
-/// Whether an error is one of the vault, and not of a file that is kept: then no other file can be
-/// kept either.
+/// Whether an error is taken to be one of the vault, and not of a file that is kept: then no other
+/// file can be kept either.
 fn is_of_vault(err: &Error, config: &Config) -> bool {
     let folder = Vault::folder_in(&config.home);
     matches!(err.kind(), ErrorKind::Disk | ErrorKind::Archive)

@@ -12,7 +12,8 @@ use syntect::util::LinesWithEndings;
 
 /// The maximum length of a text that is highlighted, in bytes. A longer text stays plain.
 const TEXT: usize = 24 << 10;
-/// A text with a line of this many bytes or more is not highlighted: such lines are generated code.
+/// A text with a line of this many bytes or more is not highlighted: such lines are usually
+/// generated code.
 const LINE: usize = 2_000;
 
 /// The kind of a run of source code.

@@ -19,8 +19,8 @@ use crate::{Detail, Facts, Story, time, todo, visible};
 /// The maximum number of times that a text is checked again after parts of it were escaped.
 const ROUNDS: usize = 6;
 
-/// A session as Markdown. Messages keep their Markdown, without HTML, external images and unsafe
-/// links; nothing in a message affects the text after it.
+/// A session as Markdown. Messages keep their Markdown, without HTML, images and unsafe links;
+/// nothing in a message affects the text after it.
 pub fn markdown(story: &Story<'_>) -> String {
     let mut page = Page { story, text: String::new() };
     page.head();
@@ -272,7 +272,7 @@ impl<'a> Page<'_, 'a> {
             match part {
                 Part::Text(text) => {
                     let text = text.read(source);
-                    // The summary line of the call has a short stub already.
+                    // The summary line of the call usually has a short stub already.
                     let is_in_line = call.is_some() && text.len() < 80 && is_left_by_recipe(&text);
                     if text.trim().is_empty() || is_in_line {
                         continue;

@@ -10,7 +10,7 @@ use crate::prices::Prices;
 
 /// A request that the session records.
 pub(crate) struct Request<'a> {
-    /// The index of the transcript's item at which the response begins.
+    /// The index of the first item of the transcript that belongs to the response and has a usage.
     pub(crate) item: usize,
     model: Option<&'a str>,
     usage: RecordedUsage,

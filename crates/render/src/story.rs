@@ -51,7 +51,8 @@ pub enum Detail {
     Calls,
     /// In addition, system messages, reasoning, arguments and results; long ones are shortened.
     Steps,
-    /// In addition, blocks that epitome does not know; only the longest texts are shortened.
+    /// In addition, the system prompt and blocks that epitome does not know; only the longest texts
+    /// are shortened.
     Full,
 }
 
@@ -262,7 +263,7 @@ impl<'a> Story<'a> {
     }
 
     /// The time that agent and user worked on some items of the transcript: the sum of the times
-    /// between records, without pauses. `None` if it is zero or not recorded.
+    /// between records, without pauses (see [`time::PAUSE`]). `None` if it is zero or not recorded.
     pub(crate) fn active(&self, items: &Range<usize>) -> Option<SignedDuration> {
         let items = self.session.transcript.items.get(items.clone()).unwrap_or_default();
         let entries = items.iter().filter_map(Item::entry).filter(|entry| !entry.repeated);

@@ -30,7 +30,8 @@ const THINKING: Style = Style::new().dimmed().italic();
 const NARROWEST: usize = 30;
 /// Maximum number of lines of results and other long texts.
 const RESULT: usize = 12;
-/// The maximum number of lines of a system message, which is the same in all sessions of an agent.
+/// The maximum number of lines of a system message. It is small, because the sessions of an agent
+/// often have the same system messages.
 const SYSTEM: usize = 3;
 /// Maximum characters of content that is neither text nor a call.
 const OPAQUE: usize = 300;
@@ -38,7 +39,7 @@ const WORDS: Limit = Limit { text: 64 << 10, line: 16 << 10 };
 
 /// A session as text for a terminal with this many columns, with escape sequences for styles. Lines
 /// are made for at least 30 and at most 120 columns. Escape sequences in the session itself are
-/// made visible.
+/// made visible, or, if they set a style in a result, removed.
 pub fn terminal(story: &Story<'_>, columns: usize) -> String {
     let mut screen = Screen { story, text: String::new(), columns: columns.clamp(NARROWEST, 120) };
     screen.head();
@@ -117,7 +118,7 @@ impl<'a> Screen<'_, 'a> {
                 self.put(&line, "  ", DIM);
             }
             StoryItemKind::Opaque(span) => {
-                // Internal data of an agent.
+                // A block that epitome does not know.
                 let text = one_line(&String::from_utf8_lossy(&source.at(span)));
                 self.put(&short(&text, OPAQUE), "    ", DIM);
             }
@@ -145,7 +146,8 @@ impl<'a> Screen<'_, 'a> {
         }
     }
 
-    /// A line with the tool, the target and the outcome of a call.
+    /// A line with the tool, the target and the outcome of a call. From [`Detail::Steps`] on, the
+    /// arguments and the result follow below it.
     fn call(&mut self, call: &Call, output: Option<&Output>) {
         let source = self.source();
         let name = visible(&short(&call.name, 40));

@@ -27,7 +27,8 @@ pub struct SessionText {
     pub time: Option<String>,
     /// Whether a resume no longer sends the text, or a part of it.
     pub is_unsent: bool,
-    /// The text as a model sees it; for a call, the tool, the arguments and the result.
+    /// The text as a model sees it; for a call, the name of the tool, the texts in the arguments,
+    /// and the result. The middle of a very long text is left out.
     pub text: String,
 }
 

@@ -8,8 +8,8 @@ use epitome_model::short;
 const LINE: usize = 100;
 
 /// Returns `text` with visible forms of characters that a terminal would obey or hide: control
-/// characters, characters that change the direction of writing, and characters without width,
-/// except those that join others. Line feeds and tabs stay.
+/// characters, characters that change the direction of writing, characters without width (except
+/// those that join others), and a few others, such as line separators. Line feeds and tabs stay.
 ///
 /// ```
 /// use epitome_render::visible;
@@ -65,8 +65,8 @@ fn is_escaped(c: char) -> bool {
     c >= '\u{7f}' && !is_harmless(c)
 }
 
-/// Makes a text that contains styles safe for a terminal. Colours (such as `ESC [ 1 m`), line feeds
-/// and tabs stay; all other characters that a terminal would obey are made visible.
+/// Makes a text that contains styles safe for a terminal. Style sequences (such as `ESC [ 1 m`),
+/// line feeds and tabs stay; all other characters that a terminal would obey are made visible.
 pub fn keep_styles(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
@@ -121,7 +121,7 @@ fn is_harmless(c: char) -> bool {
         }
         // Characters without width can hide text. The joiners of emoji and of scripts stay.
         '\u{200b}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' | '\u{feff}' => false,
-        // Line separators, which other programs do not take for line ends.
+        // The line and paragraph separators: some programs take them for line ends, others do not.
         '\u{2028}' | '\u{2029}' => false,
         // Tag characters: they can hold a whole text that is invisible.
         '\u{e0000}'..='\u{e007f}' => false,

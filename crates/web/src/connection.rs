@@ -37,8 +37,8 @@ impl Default for Limits {
     }
 }
 
-/// How long accepting pauses after the system refused a connection because there are too many open
-/// files.
+/// How long accepting pauses after the system returned an error instead of a connection, usually
+/// because too many files are open.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Accepts connections until `end`. Then signals `stop`, and waits until the open connections end,

@@ -86,8 +86,8 @@ pub(crate) async fn page(
     response.await.unwrap_or_else(|problem| problem)
 }
 
-/// The indexes of the sessions that should be read before the page is shown: those on the page or,
-/// if the query depends on the content of sessions, all.
+/// The indexes of the sessions that should be read before the page is shown. If the query depends
+/// on the content of sessions: all. Otherwise: those on the page, as if the newest came first.
 fn first(asked: &ListQuery, kept: &[CachedSession]) -> Vec<usize> {
     if asked.needs_all() {
         return (0..kept.len()).collect();

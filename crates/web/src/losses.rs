@@ -24,7 +24,8 @@ const SHOWN: usize = 100;
 /// The maximum number of characters that are shown of a text of the session, such as a name.
 const WIDTH: usize = 200;
 
-/// A function that redacts and escapes a text of the session for display.
+/// A function that redacts a text of the session, makes invisible characters visible, and shortens
+/// it.
 type Shown<'a> = &'a mut dyn FnMut(&str) -> String;
 
 pub(crate) async fn page(
@@ -73,7 +74,7 @@ pub(crate) fn planned<S: Source>(
     Ok(PlannedLosses { may_matter, listed })
 }
 
-/// Returns a function that redacts a text, makes all its characters visible, and shortens it.
+/// Returns a function that redacts a text, makes invisible characters visible, and shortens it.
 fn shown_of<'a>(
     viewer: &'a Viewer,
     session: &FilePath,

@@ -32,7 +32,7 @@ pub struct Options {
     pub counter: &'static dyn Counter,
 }
 
-/// The sessions that exist now.
+/// The sessions that `which` selects, as they are on the disk now.
 pub(crate) fn files(config: &Config, which: &Which) -> Vec<SessionFile> {
     match which {
         Which::All => agents::sessions(&config.agents, None),

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::laid_out::LaidOut;
 use crate::stamp::Stamp;
 
-/// The number of sessions that are kept. Together they have at most four times
-/// [`OF_ONE`](crate::laid_out::OF_ONE) bytes.
+/// The number of sessions that are kept. The pages of each have at most
+/// [`OF_ONE`](crate::laid_out::OF_ONE) bytes, unless a single page has more.
 const SESSIONS: usize = 4;
 
 /// The state of a session when it was read: its path, and the stamps of its files, of those of its

@@ -397,7 +397,7 @@ fn passes(part: &Part, asked: &PlanQuery) -> Markup {
     }
 }
 
-/// A note on why the page lists fewer changes than it counts; empty if it lists all.
+/// A note that only changes that save tokens are listed; empty if all changes do.
 fn not_listed(part: &Part) -> Markup {
     let listed: u64 = part.passes.values().sum();
     html! {

@@ -10,7 +10,7 @@ use epitome_search::{Hits, Query as Words, Scope, Search, SearchError, Update};
 
 /// The maximum number of hits shown.
 pub(crate) const MOST: usize = 100;
-/// How long a search waits for new text to be indexed.
+/// How long a search waits at most for new text to be indexed.
 const PATIENCE: Duration = Duration::from_millis(300);
 
 /// How much of the sessions the index covers.

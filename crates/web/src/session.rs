@@ -103,8 +103,8 @@ pub(crate) fn sheet(
     found?.unwrap_or_else(|| Err(not_there()))
 }
 
-/// One page of a session that is being written to. Its other pages are not rendered: the session
-/// will have changed before they are requested.
+/// One page of a session that is being written to. Its other pages are not kept: the session will
+/// have changed before they are requested.
 pub(crate) fn sheet_alone(
     viewer: &Viewer,
     session: &SessionFile,

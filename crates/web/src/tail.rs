@@ -1,8 +1,8 @@
 //! Server-sent events for a page that follows a session.
 //!
-//! The length and the time of a session's file are polled a few times a second. Agents write in
-//! many ways (appending, replacing, rows of a database), so a finer method is not worth its cost.
-//! When the length or the time changes, the page is rendered again, and the turns that differ are
+//! The stamp of a session's file (its length, time and inode) is read a few times a second. Agents
+//! write in many ways (appending, replacing, rows of a database), so a finer method is not worth
+//! its cost. When the stamp changes, the page is rendered again, and the turns that differ are
 //! sent.
 
 use std::collections::HashMap;

@@ -59,8 +59,8 @@ pub(super) fn put(text: &str, keys: &[&str], added: &Value) -> Result<(String, u
 
 /// Removes the member at the path `keys` if its value is `added`. The innermost `made` objects
 /// around the member were added together with it; those that are empty now are removed too. `moved`
-/// is the text with the recorded insertion undone, if that was possible. It is returned if it
-/// differs from `text` only by the member and by empty objects around it.
+/// is the text with the recorded insertion undone, if that was possible. It is returned if its
+/// value differs from that of `text` only by the member and by empty objects around it.
 pub(super) fn take(
     text: &str,
     moved: Option<String>,

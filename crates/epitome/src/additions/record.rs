@@ -165,7 +165,7 @@ impl Record {
     }
 }
 
-/// Prevents other processes from changing the record, until the returned file is dropped.
+/// Locks the record, so that no other process changes it until the returned file is dropped.
 pub(super) fn lock(config: &Config) -> Result<File> {
     lock_in(&folder(config), "lock")
 }

@@ -96,9 +96,9 @@ impl RecordedRequest {
     }
 }
 
-/// The requests of a session of `agent`. A request that `billed` contains several times is returned
-/// once, with the largest of each count. Requests with neither tokens nor a cost are left out.
-/// `shown` converts a model's name to the displayed one.
+/// The requests of a session of `agent`. A request whose key `billed` contains several times is
+/// returned once, with the largest of each count. Requests with neither tokens nor a cost are left
+/// out. `shown` converts a model's name to the displayed one.
 pub(crate) fn billed_requests(
     agent: &str,
     billed: Vec<BilledRequest>,
@@ -204,9 +204,10 @@ struct Stamped {
     modified: u64,
 }
 
-/// The sessions and the files of their sub-agents, each once.
+/// The files of sessions and of their sub-agents, each once. Sessions in a database that records no
+/// requests are left out.
 fn all_files(found: &[SessionFile]) -> Vec<Stamped> {
-    // A session with a `row` is in a database that records no requests.
+    // If a session has a `row`, its database records no requests.
     let own = found.iter().filter(|file| file.row.is_none()).map(Stamped::of_session);
     let parts = found.par_iter().flat_map_iter(|file| {
         let parts = agents::companions(&file.path).into_iter();

@@ -15,8 +15,8 @@ use crate::keep::{FileKey, Forgotten, Vault, VaultMatch, find};
 use crate::place;
 use crate::session::{key_of, load};
 
-/// Forgets all that epitome stores of a session. The session itself stays, and epitome keeps no
-/// version of it again.
+/// Forgets what epitome stores of a session. The session itself stays, and epitome keeps no version
+/// of it again.
 pub struct ForgetSession {
     /// The name of the agent.
     pub agent: String,
@@ -127,8 +127,9 @@ impl ForgetSession {
         Ok(report)
     }
 
-    /// Removes all that epitome stores of the session, and proves that it is gone. If the process
-    /// is killed, call this again to complete the removal.
+    /// Removes what epitome stores of the session, and proves that it is gone. Only files whose
+    /// action in the report is [`ForgetAction::Stays`] are left. If the process is killed, call
+    /// this again to complete the removal.
     ///
     /// # Errors
     ///
@@ -149,8 +150,8 @@ impl ForgetSession {
         }
         self.remove_stored(config)?;
         if self.check_gone(config).is_err() {
-            // A keeper that had read the list of forgotten sessions earlier has stored the session
-            // again.
+            // A keeper that had read the list of forgotten sessions earlier may have stored the
+            // session again.
             self.remove_stored(config)?;
         }
         home::delete_indexes(config)?;

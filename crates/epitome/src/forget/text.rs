@@ -30,7 +30,7 @@ pub struct ForgetText {
     pub sessions: bool,
 }
 
-/// A file of a session that has the text.
+/// A file of a session that has the text, or cannot be read.
 struct SessionPlace {
     agent: &'static str,
     path: PathBuf,
@@ -67,8 +67,8 @@ impl ForgetText {
         Ok(report)
     }
 
-    /// Removes the text from everything below the home of epitome, and from the sessions of agents
-    /// if [`sessions`](ForgetText::sessions) is set. Then proves that epitome does not store it any
+    /// Removes the text from everything that epitome stores, and from the sessions of agents if
+    /// [`sessions`](ForgetText::sessions) is set. Then proves that epitome does not store it any
     /// more. If the process is killed, call this again to complete the removal.
     ///
     /// # Errors
@@ -104,7 +104,7 @@ impl ForgetText {
             self.add_session(&mut report, session);
         }
         let proof = match self.prove(config, &own) {
-            // A keeper or another process has stored the text again meanwhile.
+            // A keeper or another process may have stored the text again meanwhile.
             Err(err) if err.kind() == ErrorKind::Archive => {
                 let own = self.remove_stored(config)?;
                 self.prove(config, &own)?
@@ -251,8 +251,8 @@ impl ForgetText {
     }
 }
 
-/// Returns an error if the replacement would change the number of blocks of a session. This happens
-/// if the text is also a name in the records of the agent, for example `sessionId`.
+/// Returns an error if the replacement would change the number of blocks of a session. This can
+/// happen if the text is also a name in the records of the agent, for example `sessionId`.
 fn check_structure(session: &Loaded<Vec<u8>>, splices: Vec<Splice>) -> Result<()> {
     let after = Spliced::new(&session.source, splices)?;
     let again = (session.format.read)(&after, &mut Vec::new());
@@ -279,7 +279,7 @@ fn session_files(config: &Config) -> Vec<(&'static str, PathBuf)> {
     files
 }
 
-/// The name of a kept file.
+/// The name of a file in the vault, as reports show it.
 pub(super) fn name_of(file: &FileKey) -> String {
     match &file.part {
         Some(part) => format!("{} {} / {part}", file.agent, file.session),

@@ -51,8 +51,8 @@ impl Branch {
     ///
     /// # Errors
     ///
-    /// `Refused` if the name is not a valid name of a branch, or if the branch contains the
-    /// project's own history.
+    /// `Refused` if the name is not a valid name of a branch, or if the branch has commits in
+    /// common with the project's `HEAD`.
     pub(super) fn look_up(repository: &Path, name: &str) -> Result<Branch> {
         let wrong = |what: String| Error::new(ErrorKind::Refused, what).at(repository);
         if text(git(repository).args(["check-ref-format", "--branch", name])).is_err() {

@@ -1,4 +1,5 @@
-//! Removes kept transcripts: only files that epitome wrote.
+//! Removes kept transcripts: the files that epitome wrote or, if they are on a branch, the branch
+//! with its working tree.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -48,7 +48,8 @@ pub enum FileChange {
         /// The file.
         file: PathBuf,
     },
-    /// Nothing changes: epitome's entry is not in the file any more, or the file does not exist.
+    /// Nothing changes: epitome's entry is not in the file any more, or the file does not exist or
+    /// cannot be parsed.
     Nothing {
         /// The file.
         file: PathBuf,
@@ -144,8 +145,8 @@ impl Uninstall {
         record.store(config)
     }
 
-    /// Writes the settings as they were before the removal, because the record still describes
-    /// them.
+    /// Writes the settings as they were before the removal. This is called if the record could not
+    /// be changed: it still says that the hook is installed.
     fn put_back(&self) {
         match &self.settings {
             // If this fails as well, the first error is reported, and a second `uninstall` will

@@ -9,12 +9,13 @@ use crate::ops::is_compaction;
 use crate::session::Loaded;
 
 /// How many bytes of a file's versions are read to find compactions, the newest versions first. A
-/// file to which the agent only appended is read once. Each rewrite of the file needs one more
-/// read.
+/// file to which the agent only appended is read once. Each change that is not an append needs one
+/// more read.
 const MOST: Bytes = Bytes(256 << 20);
 
 /// The numbers of the versions that have more records of compactions than the version before them.
-/// A version is left out if it or the version before it cannot be read.
+/// A version is left out if it or the version before it cannot be read, or is not read because of
+/// [`MOST`].
 pub(super) fn compacted_versions(vault: &Vault, file: &FileKey) -> BTreeSet<u64> {
     let versions: Vec<&Version> = vault.versions(file).filter(|it| !it.is_deleted()).collect();
     let chains: Vec<&[&Version]> =

@@ -107,7 +107,8 @@ pub enum VersionReason {
 }
 
 impl HistoryVersion {
-    /// What changed, and why, in a few words: `+12 kB`, `compacted by epitome (run k7f2), -80 kB`.
+    /// What changed, and why, in a few words: `+12.0 KB`, `compacted by epitome (run 1f0c9a2e),
+    /// -80.0 KB`.
     pub fn description(&self) -> String {
         let before = self.bytes.0.saturating_add_signed(self.bytes_added.saturating_neg());
         let changed = match self.same_as {
@@ -239,7 +240,7 @@ fn history_version(
     }
 }
 
-/// What epitome did to a file, if it was epitome that changed it.
+/// What epitome did to a file, if the archive or the vault says that epitome changed it.
 fn reason(
     version: &Version,
     before: Option<&Version>,

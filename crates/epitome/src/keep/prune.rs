@@ -18,8 +18,8 @@ use crate::session::Loaded;
 use crate::settings::Settings;
 use crate::settings::values::Retention;
 
-/// The maximum number of removals while a vault is too large. How many bytes a removal frees is
-/// only estimated, so one removal may not be enough.
+/// The maximum number of times that [`RetentionRules::prune`] plans and removes. How many bytes a
+/// removal frees is only estimated, so if the vault is too large, one removal may not be enough.
 const ATTEMPTS: usize = 3;
 
 /// What `epitome keep` keeps, and for how long: the settings `keep.…`. Without a rule, everything

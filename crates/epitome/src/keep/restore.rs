@@ -57,7 +57,7 @@ pub struct RestoredVersion {
     /// Whether the file had this content already: nothing was written then.
     pub unchanged: bool,
     /// The number of the version with the content that the file had before. `None` if there was no
-    /// file, and in a dry run.
+    /// file, in a dry run, and for a copy.
     pub replaced: Option<u64>,
     /// Whether the report is of a dry run, which changes nothing.
     pub dry_run: bool,

@@ -57,7 +57,7 @@ impl Stopper {
 }
 
 impl FolderWatch {
-    /// Whether nothing has changed since the last wait.
+    /// Whether no change was reported since the last wait.
     pub fn is_quiet(&self) -> bool {
         let pending = self.signals.pending();
         pending.paths.is_empty() && !pending.is_missed

@@ -1,4 +1,5 @@
-//! Controls of a page. They are hidden unless the page's script runs.
+//! The bar and the controls of a page. Controls that need the page's script are hidden if no script
+//! runs.
 
 use maud::{Markup, html};
 
@@ -49,8 +50,9 @@ pub(super) fn keys() -> Markup {
     }
 }
 
-/// The bar at the top of the page with this `number` among `pages`. `up` is the address and the
-/// name of the page above; `search` is the address of a search over all pages.
+/// The bar at the top of the page with this `number`, counted from 0, among `pages`. `up` is the
+/// address and the name of the page above, such as an index; `search` is the address of a search
+/// over all pages.
 pub(super) fn bar(
     up: Option<&(String, String)>,
     links: &[(String, String)],

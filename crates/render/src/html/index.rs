@@ -75,8 +75,8 @@ fn began(session: &Listing) -> Option<jiff::Timestamp> {
     session.facts.started.as_deref().and_then(time::parse)
 }
 
-/// Whether a page is an index page that epitome wrote. The page of a session is none, although its
-/// header is the same if the session has only one page.
+/// Whether a page is an index page that epitome wrote. The page of a session is not an index page,
+/// although its header is the same if there is no page above it.
 pub fn is_index_page(html: &str) -> bool {
     html.contains("<span class=\"home\">epitome</span>")
         && !html.contains(&format!("<meta name=\"{FACTS}\""))
@@ -125,8 +125,8 @@ fn session(listing: &Listing) -> Markup {
     }
 }
 
-/// The name of a file as a relative address. An absolute path, or a name that could contain a
-/// scheme or a host, becomes `#`.
+/// The name of a file as a relative address. An absolute path, and a name with unusual characters,
+/// become `#`: such a name could contain a scheme or a host.
 fn address(file: &str) -> String {
     let is_plain =
         file.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/'));

@@ -34,7 +34,8 @@ const BEFORE: &str = "Before the first words";
 pub struct Html<'a> {
     layout: Layout<'a>,
     facts: Facts,
-    /// The page above: an index of sessions, or the session that started this one.
+    /// The address and the name of the page above: an index of sessions, or the session that
+    /// started this one.
     up: Option<(String, String)>,
     /// Links in the header to other pages: address and name.
     links: Vec<(String, String)>,

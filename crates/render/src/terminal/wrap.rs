@@ -26,8 +26,8 @@ pub enum Breaks {
     Anywhere,
 }
 
-/// A line of a text for display: control characters are made visible, and tabs become spaces. All
-/// text of models, tools and files must pass through this.
+/// A line of a text for display: control characters are made visible, and tabs become spaces. Text
+/// of models, tools and files must pass through this or through [`visible`] before it is printed.
 pub fn clean(line: &str) -> String {
     let shown = visible(line);
     if !shown.contains(['\t', '\n']) {

@@ -8,7 +8,7 @@ use crate::html::controls;
 pub struct Sheet {
     /// The title of the page, as plain text.
     pub title: String,
-    /// The bar at the top, with the search.
+    /// The bar at the top, with the search and the list of keys.
     pub bar: String,
     /// Links to the turns.
     pub timeline: String,
@@ -18,7 +18,7 @@ pub struct Sheet {
     pub filter: String,
     /// The turns, each with its anchor.
     pub turns: Vec<(String, String)>,
-    /// Links to the other pages.
+    /// Links to the previous and the next page, and to failed calls on other pages.
     pub below: String,
 }
 
