@@ -1,10 +1,10 @@
 //! The Agent Client Protocol: an editor is the interface of the agent.
 //!
 //! [`serve`] speaks version 1 of the protocol over two streams of lines. Each session is an
-//! [`Agent`] on a thread; [`Sessions`] makes it. The modules: `wire` has the messages, `connection`
-//! sends and receives them, `client` handles the editor's requests, `session` runs an agent,
-//! `update` converts events to messages, `questions` asks the user, `choice` has the options that
-//! the user may set.
+//! [`Agent`] on a thread; [`Sessions`] makes the agent. The modules: `wire` has the messages,
+//! `connection` sends and receives them, `client` handles the editor's requests, `session` runs an
+//! agent, `prompt` converts a message of the editor to text, `update` converts events to messages,
+//! `questions` asks the user, `choice` has the options that the user may set.
 //!
 //! # Absent
 //!
@@ -30,8 +30,8 @@ pub use choice::Choices;
 pub use client::serve;
 pub use connection::Stopper;
 
-/// Makes the agents of sessions. The caller of [`serve`] implements this: an agent needs
-/// settings, API keys and files, and this module reads none of them.
+/// Makes the agents of sessions. The caller of [`serve`] implements this, because making an agent
+/// needs settings and API keys, which this module does not read.
 pub trait Sessions: Send + Sync + 'static {
     /// Makes an agent that works in `folder`: for the existing session `id`, or for a new session
     /// if `id` is `None`. `servers` are the MCP servers that the editor configures. The editor does

@@ -22,7 +22,8 @@ use crate::tools::Workplace;
 /// The maximum number of tokens of one answer. A longer answer is continued in further requests.
 const MAX_TOKENS: u64 = 16_000;
 
-/// The maximum time to wait for the next stopped tool to end.
+/// When the agent ends: the maximum time to wait for the next input, such as the result of a
+/// stopped tool.
 const LAST_WAIT: Duration = Duration::from_secs(2);
 
 /// The interface: shows events, and asks the user.
@@ -41,8 +42,9 @@ pub trait Front {
 /// Makes the changes that the machine cannot make itself, such as another model, and makes the
 /// contexts of tasks.
 pub trait Changes: Send {
-    /// Makes the context of a task, including its prompt, and the event that names the session of
-    /// the task.
+    /// Makes the context for a task, which a sub-agent carries out, with the system prompt in it.
+    /// What the sub-agent has to do is added later. Also returns the event that names the session
+    /// of the task.
     ///
     /// # Errors
     ///
@@ -53,7 +55,7 @@ pub trait Changes: Send {
     ///
     /// # Errors
     ///
-    /// The reason, for the user. The agent is then unchanged.
+    /// The reason, for the user.
     fn change(
         &mut self,
         change: &OutsideChange,
@@ -74,7 +76,7 @@ pub struct Agent {
     tell: Sender<Input>,
     inputs: Receiver<Input>,
     changes: Option<Box<dyn Changes>>,
-    /// The number of tools whose thread has not sent a result.
+    /// The number of calls that run on a thread and whose result the agent has not received.
     tools_running: usize,
 }
 
@@ -322,7 +324,7 @@ impl Agent {
         let place = self.workplace.clone();
         let in_task = of_task.is_some();
         let outgoing = context.unchanged_view().to_model();
-        // The log grows while the request is running, so a copy is sent.
+        // The log may grow while the request is running, so a copy is sent.
         let transcript = outgoing.transcript.clone();
         let source = context.log().to_vec();
         let summary = outgoing.summary;

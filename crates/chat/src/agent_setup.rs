@@ -232,8 +232,8 @@ impl AgentSetup {
                 if is_page { Html::single_page(story, Vec::new()).page(0) } else { markdown(story) }
             },
         )?;
-        // A relative path is resolved in the folder of the session. For an editor, that is not the
-        // current folder of the program.
+        // A relative path is resolved in the folder of the session. For an editor, that need not be
+        // the current folder of the program.
         write_new(&config.here.join(path), |to| {
             Spliced::new(&written.as_bytes(), Vec::new())?.copy_to(to)
         })
@@ -297,7 +297,8 @@ pub(crate) fn recipe_of(options: &ChatOptions, session: &ChatFile) -> Result<(Re
     };
     match recipes::resolve_live(config, settings, Some(name)) {
         Ok(recipe) => Ok((recipe, Vec::new())),
-        // The name alone does not find the recipe: it was in a file, or it no longer exists.
+        // For example, the recipe was read from a file, which its name does not find, or it no
+        // longer exists.
         Err(err) => {
             let recipe = recipes::resolve_live(config, settings, None)?;
             let text = format!("the session goes on with the recipe {}: {err}", recipe.name);
@@ -306,9 +307,9 @@ pub(crate) fn recipe_of(options: &ChatOptions, session: &ChatFile) -> Result<(Re
     }
 }
 
-/// Replaces the prompt of a session if `before`, the folder in which the session was held, is known
-/// and is not the current one. Returns notices for the user: about the new folder, and about the
-/// files in the new prompt. There are none if nothing is replaced.
+/// Replaces the prompt of a session if `before`, the folder in which the session was run until now,
+/// is known and is not the current one. Returns events for the user: about the new folder, and
+/// about the files in the new prompt. There are none if nothing is replaced.
 pub(crate) fn renewed(
     context: &mut Context,
     before: Option<&str>,

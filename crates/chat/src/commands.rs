@@ -126,7 +126,7 @@ pub(crate) fn parse(text: &str) -> Option<SlashOutcome> {
     Some((command.make)(rest))
 }
 
-/// The commands whose names begin with `text`. None if `text` does not begin with a slash.
+/// The commands whose names begin with `text`. Empty if `text` does not begin with a slash.
 pub(crate) fn completions(text: &str) -> Vec<&'static Command> {
     if !text.starts_with('/') {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! `epitome chat --demo`: shows every part of the engine with a scripted model and real tools, on a
+//! `epitome chat --demo`: shows what the engine does, with a scripted model and real tools, on a
 //! generated project in its own folder.
 
 mod guided;

@@ -1,4 +1,4 @@
-//! A small coding agent that never runs out of context: the engine of epitome at work.
+//! A small coding agent that compacts its own context: the engine of epitome at work.
 //!
 //! [`Machine`] is the loop of the agent, without input and output: it takes an [`Input`] and
 //! returns [`Action`]s. [`Agent`] carries these out with a [`Model`] and the [`TOOLS`], and reports

@@ -69,7 +69,7 @@ pub enum Input {
     /// The user's answer to the question that the call with this id asks. `None` if no user is
     /// present, or if the user did not answer.
     Told(Box<str>, Option<String>),
-    /// The context, with its prompt, for the task that a call begins, or why there is none.
+    /// The context, with its system prompt, for the task that a call begins, or why there is none.
     Begun(Box<str>, std::result::Result<Box<Context>, String>),
     /// An input for the task that a call began.
     Task(Box<str>, Box<Input>),
@@ -237,7 +237,7 @@ impl Machine {
         self.close_left_open()
     }
 
-    /// Whether nothing is in progress: the next input comes from the user.
+    /// Whether no turn and no command of the user is in progress. A background compaction may be.
     pub fn is_idle(&self) -> bool {
         matches!(self.state, State::Idle)
     }

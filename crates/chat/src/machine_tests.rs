@@ -78,7 +78,7 @@ impl Play {
         accepted(self.machine.context());
     }
 
-    /// Removes the newest action of a kind.
+    /// Removes the newest action for which `is` returns true.
     fn take(&mut self, is: impl Fn(&Action) -> bool) -> Option<Action> {
         let at = self.actions.iter().rposition(is)?;
         Some(self.actions.remove(at))
@@ -132,7 +132,7 @@ impl Play {
         self.input(Input::User(text.to_owned()));
     }
 
-    /// All texts in the model's context, one per line.
+    /// The blocks of the model's context, each in a short form.
     fn texts(&self) -> Vec<String> {
         let outgoing = self.machine.context().unchanged_view();
         let (transcript, source) = (outgoing.transcript(), outgoing.source());

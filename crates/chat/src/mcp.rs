@@ -1,9 +1,10 @@
 //! MCP servers: their tools are further tools of the agent.
 //!
 //! A server is a program that is started, or an address. [`Servers`] runs all servers of a session
-//! on one thread; `connection` talks to one of them with the protocol's own library, `process`
-//! starts and ends a program, `tool` is a tool as it is offered to the model, `content` converts a
-//! result to text. Names and descriptions of tools come from the servers and are not trusted.
+//! on one thread; `configured` reads the settings, `connection` talks to one server with the
+//! protocol's own library, `handler` answers the server's requests, `process` starts and ends a
+//! program, `tool` is a tool as it is offered to the model, `content` converts a result to text.
+//! Names and descriptions of tools come from the servers and are not trusted.
 //!
 //! # Absent
 //!

@@ -129,7 +129,7 @@ impl ChatOptions {
         if choice.name == *answers.name() || choice.because == ChoiceReason::Session {
             return Ok(None);
         }
-        // The configured address applies only to models of this provider.
+        // The base URL of the options applies only to models of the answering model's provider.
         if choice.name.provider == provider {
             naming.address = self.base_url.as_deref();
         }

@@ -9,7 +9,7 @@ use crate::permissions::Rule;
 /// The smallest window for a chat.
 const LEAST_WINDOW: Tokens = Tokens(4_000);
 
-/// The options of a chat. What is not given comes from the settings.
+/// The options of a chat. A model or a recipe that is not given comes from the settings.
 #[derive(Clone, Debug)]
 pub struct ChatOptions {
     /// The folders of this machine, and the folder of the project.

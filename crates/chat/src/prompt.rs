@@ -88,7 +88,7 @@ fn rules_of(root: &Path, refused: &mut Vec<String>) -> Option<(&'static str, Fou
 }
 
 /// The prompt of a session that goes on in another folder. `of_project` is the prompt of the
-/// project in that folder; `before` is the folder in which the session was held until now.
+/// project in that folder; `before` is the folder in which the session was run until now.
 pub fn moved_prompt(of_project: &str, before: &str) -> String {
     format!(
         "{of_project}\nUntil now this conversation was about the project in {before}. What was \

@@ -1,4 +1,5 @@
-//! Sessions on disk: each is a log in epitome's own format, which every command reads.
+//! Sessions on disk: each is a log in epitome's own format, which the other commands of epitome
+//! read, too.
 
 use std::fs;
 use std::io::Read as _;
@@ -71,7 +72,8 @@ impl ChatFile {
     ///
     /// # Errors
     ///
-    /// `NotFound` if there is no such session, `Locked` if another process uses it.
+    /// `NotFound` if there is no such session, `Locked` if another process uses it, `Disk` if it
+    /// cannot be locked.
     pub fn resume(config: &Config, id: &str) -> Result<ChatFile> {
         let ids = ids(config);
         let found = match id {
@@ -100,7 +102,8 @@ impl ChatFile {
         Ok(ChatFile { id: id.clone(), path, is_new: false, store, hold, is_task: false, origin })
     }
 
-    /// The folder, the model and the recipe of a resumed session, as far as its log has them.
+    /// The folder, the model and the recipe of the session, as far as its log has them. Empty if
+    /// the session has no log yet.
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
@@ -127,7 +130,8 @@ impl ChatFile {
     ///
     /// # Errors
     ///
-    /// `Disk` if no log can be written; `UnknownFormat` if the file is no log.
+    /// The errors of creating or opening the log, and of locking it. Among them are `Disk` if no
+    /// log can be written, and `UnknownFormat` if the file is no log.
     pub fn context(
         &mut self,
         config: &Config,

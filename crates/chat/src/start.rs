@@ -52,7 +52,8 @@ impl ChatOptions {
     /// # Errors
     ///
     /// `Usage`, `Settings` and `Recipe` for options and settings that cannot be used; `NotFound`
-    /// and `Locked` for a session; `Disk` if its log cannot be written.
+    /// and `Locked` for a session; `Disk` if its log cannot be written; the errors of reading the
+    /// project's folder.
     pub fn start(&self, more: &[Server], waits: &dyn Fn(Wait<'_>)) -> Result<StartedChat> {
         self.check()?;
         let rules = self.rules()?;

@@ -172,7 +172,7 @@ pub type OnProgress = Arc<dyn Fn(u64, String) + Send + Sync>;
 pub struct Workplace {
     /// The folder of the project: absolute, without symbolic links.
     root: PathBuf,
-    /// Environment variables with API keys, which commands do not get.
+    /// Environment variables that commands do not get, such as those with API keys.
     hidden: Arc<[String]>,
     /// The user's folders of skills.
     skills: Arc<[PathBuf]>,

@@ -103,8 +103,8 @@ impl App {
         Ok(App { global, config: Config::from_env()?, settings, captured, progress })
     }
 
-    /// A copy of this value for a user with this home folder, who has no settings, keys or
-    /// variables.
+    /// A copy of this value for a user with this home folder. The settings, keys and environment
+    /// variables of the real user are not used.
     pub fn at_home(&self, folder: &Path) -> App {
         let global = Global { agent: None, json: false, set: Vec::new(), ..self.global.clone() };
         let config = Config::from_home(folder);
@@ -184,8 +184,7 @@ impl App {
         Ok(out.flush()?)
     }
 
-    /// A text as it would be printed: without styles if colours are off, or if standard output is
-    /// not a terminal.
+    /// A text as [`print`](App::print) would print it to standard output: with or without styles.
     pub fn styled(&self, text: &str) -> Vec<u8> {
         let choice = match self.global.color.choice() {
             ColorChoice::Auto => AutoStream::choice(&std::io::stdout()),

@@ -85,8 +85,9 @@ impl Failure {
         self.error.is_some_and(|kind| kinds.contains(&kind))
     }
 
-    /// A failure while something was written or the archive was read. Its status says that the disk
-    /// is at fault, not the session.
+    /// A failure while something was written or the archive was read. If the kind of the error
+    /// would give the status `Unreadable`, the status is `Disk` instead: not the session is at
+    /// fault.
     pub fn writing(err: Error) -> Failure {
         Failure::from(err.while_writing())
     }
@@ -122,7 +123,7 @@ impl Failure {
         }
     }
 
-    /// The message and its causes on one line.
+    /// The message and its causes, joined by colons.
     pub fn one_line(&self) -> String {
         let parts = std::iter::once(&self.message).chain(&self.causes);
         parts.map(String::as_str).collect::<Vec<_>>().join(": ")
@@ -132,7 +133,8 @@ impl Failure {
         ExitCode::from(self.status as u8)
     }
 
-    /// The text for people: `error: …`, then a line for each cause and each hint.
+    /// The text for people: `error: …`, then a line for each cause and each hint. Empty if the
+    /// reader of the output has gone.
     pub fn render(&self) -> String {
         let mut text = String::new();
         if self.status == Status::Quiet {
@@ -160,7 +162,7 @@ fn indented(text: &str) -> String {
 impl From<Error> for Failure {
     fn from(err: Error) -> Failure {
         let status = match status(err.kind()) {
-            // While something is written, it is the disk that is at fault, not the session.
+            // While something is written, the disk is at fault, not the session.
             Status::Unreadable if err.is_while_writing() => Status::Disk,
             other => other,
         };
@@ -184,7 +186,8 @@ impl From<Error> for Failure {
     }
 }
 
-/// A failure to write to standard output or standard error.
+/// Meant for errors of writing to standard output or standard error: the message says that the
+/// output cannot be written.
 impl From<io::Error> for Failure {
     fn from(err: io::Error) -> Failure {
         if err.kind() == io::ErrorKind::BrokenPipe {

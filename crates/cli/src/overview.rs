@@ -1,5 +1,5 @@
-//! The commands in groups: the output of `epitome` alone and of `epitome --help`. The help of each
-//! command has the global options on one line.
+//! The commands in groups: the output of `epitome --help`, and of `epitome` alone if there is no
+//! terminal for the browser. The help of each command has the global options on one line.
 
 use std::fmt::Write as _;
 
@@ -51,7 +51,7 @@ pub fn group_commands(command: Command) -> Command {
     command.mut_subcommands(|it| without_global_options(it).hide(true))
 }
 
-/// The output of `epitome` alone.
+/// The output of `epitome` alone if there is no terminal for the browser.
 pub fn overview(command: &Command) -> String {
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
     let about = text::wrap_line(&about, text::columns()).join("\n");

@@ -205,8 +205,8 @@ pub fn summary(reports: &[CompactReport]) -> String {
     text
 }
 
-/// The names of the sessions as `epitome list` prints them: the agent and the shortest unique
-/// prefix of the id.
+/// The names of the sessions: the agent, and the shortest prefix of the id that has at least eight
+/// characters and is unique among these sessions.
 fn names(reports: &[CompactReport]) -> Vec<String> {
     let ids = reports.iter().map(|report| match &report.file.id {
         Some(id) => id.clone(),

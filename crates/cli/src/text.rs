@@ -142,7 +142,7 @@ pub fn fit_line(text: &str, columns: usize) -> String {
     cut(&one_line(text, 1_000), columns)
 }
 
-/// The shortest unique prefix of each id, on one line.
+/// For each id, its shortest unique prefix of at least eight characters, on one line.
 pub fn short_ids(ids: &[&str]) -> Vec<String> {
     epitome::list::short_ids(ids).into_iter().map(|id| one_line(&id, 40)).collect()
 }

@@ -23,7 +23,7 @@ pub(super) enum Incoming {
 pub struct Stopper(Sender<Incoming>);
 
 impl Stopper {
-    /// Ends the connection. Returns whether it was still open.
+    /// Ends the connection. Returns false if [`serve`](super::serve) has returned already.
     pub fn stop(&self) -> bool {
         self.0.send(Incoming::End).is_ok()
     }
@@ -92,8 +92,8 @@ impl Client {
         self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
     }
 
-    /// Sends a request to the editor, and returns its number. The thread that reads from the editor
-    /// calls `then` with the answer or the error.
+    /// Sends a request to the editor, and returns its number. When the editor answers, the thread
+    /// that runs [`serve`](super::serve) calls `then` with the answer or the error.
     pub(super) fn request(
         &self,
         method: &str,

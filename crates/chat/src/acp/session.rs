@@ -37,7 +37,8 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Sends an input for a request. The request is answered when the input has been carried out.
+    /// Sends an input for a request. The request is answered when the agent has handled the input
+    /// and is idle.
     pub(super) fn ask(&self, input: Input, waiting: Waiting) {
         // Locked while sending, so that the queue has the order of the inputs.
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
@@ -295,7 +296,8 @@ fn response(ended: Option<&(TurnEnd, Option<String>)>) -> Result<Value, Error> {
         // A command begins no turn, so no turn has ended.
         None | Some((TurnEnd::Answered, _)) => "end_turn",
         Some((TurnEnd::Interrupted, _)) => "cancelled",
-        // The protocol has no reason for a spent budget. This one is for limits that the user set.
+        // The protocol has no reason for a spent budget. This one, for a maximum number of
+        // requests, is the closest.
         Some((TurnEnd::Budget, _)) => "max_turn_requests",
         Some((TurnEnd::Failed, reason)) => {
             return Err(Error::failed(reason.as_deref().unwrap_or("there is no answer")));

@@ -269,8 +269,8 @@ impl Updates {
         vec![update("tool_call_update", value)]
     }
 
-    /// The files that a call reads or writes. Empty for a command, for a tool of an MCP server, for
-    /// a tool that accesses no files, and if the arguments are invalid.
+    /// The files that a call reads or writes, or the folder that it searches. Empty for a command,
+    /// a tool of an MCP server, a tool that accesses no files, and a call that cannot be run.
     fn locations(&self, tool: &str, arguments: &str) -> Vec<Value> {
         let called = ResponseCall {
             id: "".into(),

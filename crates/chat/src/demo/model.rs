@@ -201,7 +201,7 @@ fn parsed(arguments: &str) -> Value {
     serde_json::from_str(arguments).expect("the script is JSON")
 }
 
-/// All texts in a request.
+/// The texts, the arguments of calls and the results in a request.
 fn texts(request: &Request<'_>) -> Vec<String> {
     let outgoing = &request.outgoing;
     let source = outgoing.source;

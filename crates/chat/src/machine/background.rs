@@ -1,5 +1,5 @@
-//! Background compactions: prepared while the model answers, and put into the context where the
-//! next turn begins.
+//! Background compactions: prepared while the model answers, and usually put into the context where
+//! the next turn begins.
 //!
 //! Where a turn begins, the machine waits for a preparation that is being computed. That takes
 //! milliseconds, and the context then does not depend on the speed of the computer. The machine

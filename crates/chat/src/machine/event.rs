@@ -23,7 +23,7 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         summaries: Option<String>,
     },
-    /// The files of the project and of the user that are in the prompt, or that hold settings.
+    /// The rule files in the prompt, the available skills, and the settings files of the project.
     Loaded {
         /// The files.
         files: Vec<LoadedFile>,

@@ -6,8 +6,8 @@ use serde::Deserialize;
 
 use super::Machine;
 
-/// The maximum number of lines that a call without a `limit` returns, and that a search in one
-/// recalled text returns in any case.
+/// The maximum number of lines of a recalled result that a call without a `limit` returns, and the
+/// maximum number of lines that a search in one recalled text returns in any case.
 const LINES: usize = 400;
 /// The maximum number of lines that a search of the whole log returns.
 const HITS: usize = 100;
@@ -80,9 +80,9 @@ impl Machine {
 /// of the texts that the model wrote with the call come first, and are numbered separately. If no
 /// line contains it, a text says so.
 ///
-/// Otherwise these are `limit` lines from `offset` on. If lines before or after them are left out,
-/// a last line says which lines are returned. If `offset` is 1, the texts that the model wrote with
-/// the call come before them.
+/// Otherwise these are the lines from `offset` on, at most `limit` of them. If lines before or
+/// after them are left out, a last line says which lines are returned. If `offset` is 1, the texts
+/// that the model wrote with the call come before them.
 fn excerpt(recalled: &RecallResult, arguments: &Arguments) -> String {
     let RecallResult { text, response_texts: said } = recalled;
     let lines: Vec<&str> = text.lines().collect();

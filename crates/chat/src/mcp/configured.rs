@@ -15,8 +15,9 @@ use crate::tools::Workplace;
 
 /// Starts the MCP servers of the settings and those in `more`, and adds their tools to a workplace.
 /// A server in `more` is left out if a started server of the settings has its name. Programs do not
-/// inherit the environment variables in `hidden`. The returned events name the servers without
-/// tools. `waits` is called before and after servers start.
+/// inherit the environment variables in `hidden`. The returned events name the servers that were
+/// not started or failed, each with the reason. `waits` is called before and after the servers
+/// start, if there are any.
 pub(crate) fn with_servers(
     options: &ChatOptions,
     place: Workplace,
@@ -44,7 +45,7 @@ pub(crate) fn with_servers(
     servers.extend(more);
     for server in &mut servers {
         // Some programs load code from their current folder, so it must not be an untrusted
-        // project.
+        // project. Unless a folder is configured, it is the user's home folder.
         if let ServerAddress::Program { folder, .. } = &mut server.place
             && folder.as_os_str().is_empty()
         {

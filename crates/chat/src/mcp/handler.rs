@@ -1,4 +1,5 @@
-//! Answers the requests of a server, which may only ask for the project's folder.
+//! Answers the requests of a server. The only information that a server may request is the
+//! project's folder.
 #![expect(deprecated, reason = "the servers of today ask for roots")]
 
 use std::path::{Path, PathBuf};

@@ -68,7 +68,7 @@ fn parameters(tool: &rmcp::model::Tool) -> Option<String> {
     (schema["type"] == "object" && text.len() <= SCHEMA).then_some(text)
 }
 
-/// Cleans all texts of a schema. Its keys are names of arguments and must not change.
+/// Cleans all texts of a schema. Its keys, among them the names of arguments, must not change.
 fn cleaned(value: &mut Value) {
     match value {
         Value::String(text) => *text = clean(text, ABOUT),
@@ -78,9 +78,9 @@ fn cleaned(value: &mut Value) {
     }
 }
 
-/// Removes control characters from a text of a server, except line feeds and tabs, and characters
-/// that hide, reverse or tag text. Truncates the text to `longest` characters, followed by `…` if
-/// it was longer.
+/// Removes control characters other than line feeds and tabs from a text of a server, and all
+/// characters that hide, reverse or tag text. If the result has more than `longest` characters,
+/// truncates it to `longest` and adds `…`.
 pub(super) fn clean(text: &str, longest: usize) -> String {
     let mut seen = text.chars().filter(|c| {
         let hides = matches!(*c,

@@ -23,7 +23,8 @@ const FOLDED_MESSAGE: usize = 20;
 const FOLDED: usize = 4;
 /// The maximum number of lines of a folded diff.
 const FOLDED_CHANGE: usize = 16;
-/// The maximum number of lines of a text that is not folded. For longer ones there are pagers.
+/// The maximum number of lines of a message, result or diff that is not folded. For longer ones
+/// there are pagers.
 const MOST: usize = 2_000;
 
 /// An entry of the conversation.

@@ -16,7 +16,7 @@ use crate::permissions::Answer;
 /// The time within which a second Ctrl-C leaves the program.
 const ARMED: Duration = Duration::from_secs(2);
 /// A key is no answer to a question if it is pressed within this time after the question appears,
-/// or after another key: it was meant for something else.
+/// or after another key, because it was probably meant for something else.
 const UNSEEN: Duration = Duration::from_millis(400);
 /// The lines that a notch of the mouse wheel scrolls.
 const NOTCH: isize = 3;
@@ -181,7 +181,7 @@ impl State {
             return Vec::new();
         }
         let is_question = self.asks.front().is_some_and(Ask::takes_text);
-        // Enter was pressed before the question was on the screen for long enough, so the text is
+        // If Enter was pressed before the question was on the screen for long enough, the text is
         // no answer to it.
         if is_question && !self.asks.front().is_some_and(|ask| ask.is_seen(self.typed)) {
             return Vec::new();

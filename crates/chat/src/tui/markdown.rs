@@ -21,7 +21,8 @@ pub(super) fn markdown(
 }
 
 /// The length of the part of a growing text that is final: up to the last empty line outside of
-/// code that is followed by a new paragraph.
+/// code that is followed by a line which begins with a letter, a backtick or `#`. Any other line
+/// may continue what is before the empty line, such as a list.
 pub(super) fn settled_len(text: &str) -> usize {
     let mut end = 0;
     let mut at = 0;

@@ -20,13 +20,13 @@ use crate::notices::{change, loaded, undone};
 pub enum Happening {
     /// An event of the terminal, now: a key, a paste, the mouse or a new size.
     Terminal(TerminalEvent),
-    /// An event of the terminal, at this time since the program began.
+    /// An event of the terminal, at this time since the interface began.
     Typed(TerminalEvent, Duration),
     /// An event of the agent. A call that would change files comes with a preview of its changes.
     Agent(Event, Option<Preview>),
     /// The lines of a demo. Each is typed for the user once the one before is done.
     Script(Vec<ScriptLine>),
-    /// The time since the program began.
+    /// The time since the interface began.
     Time(Duration),
     /// The program must end.
     Terminated,
@@ -60,7 +60,7 @@ pub struct State {
     pub(super) cost: Cost,
     pub(super) busy: Option<Busy>,
     pub(super) now: Duration,
-    /// When the current key was pressed, since the program began.
+    /// When the current key was pressed, since the interface began.
     pub(super) typed: Duration,
     pub(super) folded: bool,
     pub(super) scroll: Scroll,
@@ -94,9 +94,9 @@ pub(super) struct Ask {
     /// The id of the call that began the task of this call. `None` outside of a task.
     pub(super) task: Option<String>,
     pub(super) what: OpenQuestion,
-    /// When the question appeared on the screen, or when a key was last typed into the input after
-    /// that. Only a key that is pressed 400 ms later or more answers the question. `None` until the
-    /// question is on the screen.
+    /// When the question appeared on the screen. For a question about a permission, it becomes the
+    /// time at which a key was last typed into the input. Only a key that is pressed 400 ms later
+    /// or more answers the question. `None` until the question is on the screen.
     pub(super) shown: Option<Duration>,
 }
 
@@ -215,7 +215,7 @@ impl State {
         self.is_line_due = true;
     }
 
-    /// Types the next line of a demo, if it is due and the user is not typing.
+    /// Types the next line of a demo, if it is due, the agent is idle, and the user is not typing.
     fn type_line(&mut self) {
         let is_free = self.busy.is_none() && self.asks.is_empty() && self.editor.is_empty();
         if !self.is_line_due || !is_free {

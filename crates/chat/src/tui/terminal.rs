@@ -1,4 +1,4 @@
-//! The main loop: reads the terminal and the agent's events, and draws at most sixty times a
+//! The main loop: reads the terminal and the agent's events, and draws at most about sixty times a
 //! second.
 
 use std::io::{self, Stdout, stdout};

@@ -42,7 +42,7 @@ pub struct Entry {
     pub what: String,
 }
 
-/// A session that was kept, which may be deleted.
+/// A session of which `epitome keep` has versions. It may have been deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptSession {
     pub agent: String,

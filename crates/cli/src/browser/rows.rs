@@ -13,7 +13,7 @@ use crate::text::{one_line, short_ids};
 #[derive(Clone, Debug)]
 pub struct Row {
     pub listed: ListedSession,
-    /// The shortest unique beginning of the session's id.
+    /// The shortest unique beginning of the session's id that has at least eight characters.
     pub short: String,
     /// The text that a filter searches.
     words: String,

@@ -143,7 +143,7 @@ impl Browser {
             TaskResult::Printed { commands, text, failed } => {
                 let Commands { title, lines, kind } = commands;
                 if lines.iter().flatten().any(|word| word == "restore") && !failed {
-                    // The command restored the selected sessions, so keys act on the current
+                    // After a restore, the selection is cleared, so that keys act on the current
                     // session again.
                     self.chosen.clear();
                 }

@@ -29,9 +29,10 @@ pub enum Task {
     Export { session: PathBuf, short: String, form: Form },
     /// Opens the page of a session in the web browser.
     Open(PathBuf),
-    /// Lists the versions of a session, which may be deleted. `session` is the session's address.
+    /// Lists the versions of a session, which may have been deleted. `session` is the session's
+    /// address.
     Versions { session: OsString, agent: String, short: String },
-    /// Lists the sessions that were deleted and kept.
+    /// Lists the deleted sessions of which `epitome keep` has versions.
     Deleted,
 }
 
@@ -142,8 +143,8 @@ impl Worker {
         Worker { app, viewer: None }
     }
 
-    /// Carries out a task. `looked` is called after each session that is read for the list, with
-    /// the number of all sessions.
+    /// Carries out a task. For [`Task::List`], `looked` is called after each session that is read,
+    /// with the number of all sessions.
     pub fn run(&mut self, task: Task, looked: impl Fn(usize) + Sync) -> TaskResult {
         let done = match task {
             Task::List => self.list(looked).map(TaskResult::Listed),

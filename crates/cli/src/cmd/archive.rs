@@ -327,7 +327,8 @@ fn rm(app: &App, session: &str, yes: bool) -> Result<()> {
     if parts.is_empty() || !archive.sizes(&key).map_err(Failure::writing)?.is_empty() {
         all.push(&key);
     }
-    // The sessions are locked, so that no other epitome compacts any of them in the meantime.
+    // Sessions that can be opened are locked, so that no other epitome compacts them in the
+    // meantime.
     let mut held = Vec::new();
     for key in &all {
         if let Some(generation) = archive.generations(key).map_err(Failure::writing)?.whole.last() {

@@ -94,7 +94,8 @@ fn finding(shown: &mut String, finding: &Finding) {
     let _ = writeln!(shown, "    {DIM}→ {}{DIM:#}", field(mend));
 }
 
-/// Adds a line that says what the proxy would set for an agent, or which setting takes precedence.
+/// Adds a line that says what the proxy would set for an agent, and which setting of the agent
+/// takes precedence, if there is one.
 fn proxy(shown: &mut String, state: &ProxyState) {
     let ProxyState { command, sets, overridden_by } = state;
     let sets = sets.join(", ");

@@ -46,7 +46,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     app.page(&text)
 }
 
-/// Finds the kept session that a name means.
+/// Finds the session that a name means, among those of which the vault has versions.
 pub fn kept_file(
     vault: &Vault,
     config: &Config,

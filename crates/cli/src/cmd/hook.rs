@@ -46,7 +46,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         app.config.home.clone_from(home);
     }
     let mut input = Vec::new();
-    // An event that cannot be read is treated as empty.
+    // If reading fails, what was read until then is treated as the event.
     std::io::stdin().lock().take(TOLD).read_to_end(&mut input).ok();
     let done = if args.now { keep(&app, &args.caller, &input) } else { leave(args, &input) };
     if let Err(failure) = done {
@@ -79,7 +79,8 @@ fn keep(app: &App, agent: &str, told: &[u8]) -> Result<()> {
         return Err(Failure::usage("the event does not name a session"));
     };
     let Some(session) = hooks::session_of(config, agent, &ended) else {
-        // The event is about a sub-agent, or about a session that was never written.
+        // The event is about a sub-agent or about a session that was never written, or its id is
+        // that of several sessions.
         return Ok(());
     };
     let rules = hooks::rules_of(config, agent, ended.cwd.as_deref())?;

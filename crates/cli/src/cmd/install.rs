@@ -136,7 +136,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
 }
 
-/// Installs the service that keeps every version, and starts it.
+/// Shows the changes, asks, and then installs and starts the service that keeps every version of
+/// every session.
 fn install_service(app: &App, args: &Args) -> Result<()> {
     let plan = ServiceInstall::plan(&app.config, &program()?)?;
     let file = text::path(&plan.file);

@@ -86,7 +86,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     app.page(&render(app, &listed, found_sessions))
 }
 
-/// Lists the sessions that exist only in the vault.
+/// Lists the sessions that do not exist any more on this machine, and of which the vault has
+/// versions.
 fn list_deleted(app: &App, args: &Args) -> Result<()> {
     let vault = app.config.vault()?;
     warn_of_damage(app, &vault);

@@ -58,8 +58,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     };
     let line = status_line(&app.config, &status)?;
     if let Some(session) = status.session.as_deref().filter(|_| line.is_outdated) {
-        // If no process can be started, the line does not say how many tokens compacting would
-        // free. That is not an error.
+        // If no process can be started, the number of tokens that compacting would free is missing
+        // from the line, or is that of an earlier time. That is not an error.
         begin_refresh(args.home.as_deref(), session.as_ref()).ok();
     }
     if app.global.json {

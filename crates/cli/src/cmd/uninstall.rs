@@ -159,8 +159,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Stops the service that keeps every version, and removes it. If it cannot be stopped, because
-/// this system has no such program or the service does not run, it is removed all the same.
+/// Stops the service that keeps every version, and removes it. If it cannot be stopped, for example
+/// because it does not run, it is removed all the same.
 fn remove_service(app: &App, service: &ServiceRemoval) -> Result<()> {
     let stopped = service.stop.run(std::env::var_os("PATH").as_deref());
     service.carry_out(&app.config).map_err(Failure::writing)?;

@@ -16,7 +16,7 @@ pub(super) const HEIGHT: usize = 50;
 const LONGEST: usize = 16 << 10;
 
 /// The maximum length of an escape sequence in bytes. After a longer one, the next bytes are
-/// treated as text, because the sequence must come from a binary file.
+/// treated as text, because the sequence probably comes from a binary file.
 const SEQUENCE: usize = 4 << 10;
 
 /// Converts terminal output to plain text.
@@ -75,8 +75,8 @@ struct Screen {
 #[derive(Default)]
 struct Row {
     text: Vec<char>,
-    /// Whether the cursor was moved back in the row. Trailing spaces are then left out, because
-    /// programs write them over earlier text.
+    /// Whether the cursor was moved back in the row, or a part of the row was erased. Trailing
+    /// spaces are then left out, because programs write them over earlier text.
     is_rewritten: bool,
 }
 

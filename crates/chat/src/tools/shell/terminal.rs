@@ -1,4 +1,5 @@
-//! A command in a terminal of its own. All processes of the command are found by this terminal.
+//! A command in a terminal of its own. On Linux, the processes of the command are found by the
+//! session, in the sense of `setsid`, that belongs to this terminal.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,7 +13,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::ReadResult;
 use super::plain::{HEIGHT, WIDTH};
 
-/// A running command, and all processes of its terminal, which are killed with it.
+/// A running command. When this value is dropped, the command and its processes are killed: see
+/// [`Running::kill`].
 pub(super) struct Running {
     pub(super) child: Child,
     /// The output of the processes.
@@ -20,7 +22,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Starts a command in a terminal, or with a pipe if the system has no free terminal.
+    /// Starts a command in a terminal, or with a pipe if no terminal can be opened.
     pub(super) fn start(mut command: Command) -> io::Result<Running> {
         command.stdin(Stdio::null());
         let Ok((terminal, its)) = pty_process::blocking::open() else {
@@ -63,7 +65,7 @@ impl Running {
         }
     }
 
-    /// Kills all processes of this terminal, including processes in other process groups. On
+    /// Kills the processes of this terminal, including processes in other process groups. On
     /// systems other than Linux, only the process group of the command is killed.
     pub(super) fn kill(&mut self) {
         if let Some(leader) = Pid::from_raw(self.child.id().cast_signed()) {

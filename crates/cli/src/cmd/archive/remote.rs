@@ -276,8 +276,8 @@ mod with_storage {
         }
     }
 
-    /// Deletes the remote copies that [`remember_copies`] has stored. A failure is only noted,
-    /// because the next push deletes them.
+    /// Deletes the remote copies that are on the list of [`remember_copies`]. A failure is only
+    /// noted, because the next push deletes them.
     pub fn forget_copies(app: &App) {
         let deleted = app.settings().and_then(|settings| {
             match RemoteArchive::from_settings(&app.config, settings, Retries::SHORT)? {

@@ -40,7 +40,8 @@ fn read(app: &App) -> Result<String> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         let read = stdin().lock().take(LONGEST + 1).read_to_end(&mut bytes);
-        // The receiver may be gone when the program is about to end.
+        // The result of sending can be ignored: `read` keeps the receiver until it has received
+        // this.
         let _unread = tell.send(read.map(|_| bytes));
     });
     let read = told.recv_timeout(PATIENCE).or_else(|_| {
