@@ -184,7 +184,7 @@ impl App {
         Ok(out.flush()?)
     }
 
-    /// A text as [`print`](App::print) would print it to standard output: with or without styles.
+    /// A text as [`print`](App::print) would print it: without styles if `print` would remove them.
     pub fn styled(&self, text: &str) -> Vec<u8> {
         let choice = match self.global.color.choice() {
             ColorChoice::Auto => AutoStream::choice(&std::io::stdout()),

@@ -85,9 +85,8 @@ impl Failure {
         self.error.is_some_and(|kind| kinds.contains(&kind))
     }
 
-    /// A failure while something was written or the archive was read. If the kind of the error
-    /// would give the status `Unreadable`, the status is `Disk` instead: not the session is at
-    /// fault.
+    /// A failure while something was written or the archive was read. If the status would be
+    /// `Unreadable`, it is `Disk` instead, because the disk is at fault, not the session.
     pub fn writing(err: Error) -> Failure {
         Failure::from(err.while_writing())
     }
