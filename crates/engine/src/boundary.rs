@@ -17,8 +17,8 @@ pub(crate) enum CutPlace {
 /// thinking mode Anthropic refuses a request in which the kept part of an unfinished turn begins
 /// with anything else. Returns the nearest such index from `end` down to `least`, or else the
 /// nearest from `end` up to `most`, or else the last such index before `least`, as
-/// [`CutPlace::Before`]. Returns `end` if `end` is not within the last turn, or if there is no such
-/// index.
+/// [`CutPlace::Before`]. Returns `end` if all entries after the last message of the user would be
+/// kept anyway, or if there is no such index.
 pub(crate) fn with_reasoning(
     transcript: &Transcript,
     source: &dyn Source,
@@ -35,8 +35,8 @@ pub(crate) fn with_reasoning(
     with_reasoning_in(turn, transcript, source, least, end, most)
 }
 
-/// Like [`with_reasoning`], except that the caller says at which index the last turn begins:
-/// `turn`.
+/// Like [`with_reasoning`], except that the caller says where the last turn is: `turn` is the index
+/// after its message of the user.
 pub(crate) fn with_reasoning_in(
     turn: usize,
     transcript: &Transcript,

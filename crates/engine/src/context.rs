@@ -1,13 +1,13 @@
 //! The context of an agent that is running: messages go in, and what to send to the model comes
 //! out.
 //!
-//! All messages are kept in an append-only log. A compaction is a line of the log as well. What is
+//! All messages are kept in an append-only log. Compactions are lines of the log as well. What is
 //! sent is the log with the edits of all compactions that are in effect. See `docs/library.md`.
 //!
 //! The line of a compaction holds the edited versions of entries, or the text of a summary, a
-//! digest or a cut. In the transcript of the log these are new items, after all others. An edited
-//! version has the id of its original. The original stays in the list of items, but the context
-//! contains the new item instead.
+//! digest or a cut. In the transcript of the log these are new items, after all earlier items. An
+//! edited version has the id of its original. The original stays in the list of items, but the
+//! context contains the new item instead.
 //!
 //! [`Machine`] decides what is done next, and does nothing itself: [`Context::step`] asks the
 //! machine, does what the machine says (in `run`, `fallback` and `question`), and reports the
@@ -306,7 +306,8 @@ impl Context {
     /// What to send in the next request. Like [`view`](Context::view), except that a model writes
     /// summaries: `write` is called once for each question, and returns the model's answer or the
     /// reason why there is none. Without an answer no summary is written, and an event reports the
-    /// reason. If the context is then larger than the window, a digest replaces its old part.
+    /// reason. If the context then has more tokens than the window without the part that is
+    /// reserved for the response, a digest replaces its old part.
     ///
     /// ```
     /// use epitome_engine::{Context, MessagePart, Setup};
@@ -416,7 +417,8 @@ impl Context {
                     }
                     self.attempt.sent = self.transcript().items.len();
                     // `run` resets this as well. But an attempt begins with a digest, without
-                    // `run`, if the window is full while the circuit breaker is open.
+                    // `run`, if the window is full while the circuit breaker is open (it stops
+                    // automatic compactions that save too little).
                     self.attempt.has_begun = false;
                     return Ok(Next::Send);
                 }
@@ -467,8 +469,8 @@ impl Context {
     }
 
     /// Like [`compact`](Context::compact), with a target in tokens, prompt and tools included:
-    /// stops as soon as the context is within `target`. A target applies to small contexts as well;
-    /// 0 means as small as possible.
+    /// stops as soon as the context is within `target`. A target applies to small contexts as well.
+    /// With the target 0, the passes remove all that they can.
     ///
     /// ```
     /// # use epitome_model::Tokens;

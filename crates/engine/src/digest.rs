@@ -28,14 +28,15 @@ pub(crate) struct Chosen {
 
 impl Digesting<'_, '_> {
     /// Makes the digest. `None` if the old part has nothing to digest (see
-    /// [`says_more_than_a_summary`]), or if no line of it is worth keeping.
+    /// [`says_more_than_a_summary`]), or if it has no lines to choose from.
     ///
     /// `find_originals` receives the items that go and those that stay, and returns the originals
     /// of those that go: the digest is made of these. `tokens` counts an item that stays.
     ///
     /// # Errors
     ///
-    /// `Refused` if a pinned rule alone exceeds the budget.
+    /// `Refused` if a pinned rule, which stays in the context after every compaction, alone exceeds
+    /// the budget.
     pub(crate) fn choose(
         &self,
         index: &mut FactIndex,

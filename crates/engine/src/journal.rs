@@ -2,8 +2,8 @@
 
 use epitome_error::Result;
 
-/// Stores the log of a context. The engine keeps the log in memory, and writes each line to the
-/// journal first: a line that is not in the journal is not in the context either.
+/// Stores the log of a context. The engine keeps the log in memory as well. A line that cannot be
+/// written to the journal is not in the context either.
 ///
 /// A file is a journal (`epitome::live::create`). A row of a database can be one, or as here a
 /// vector:

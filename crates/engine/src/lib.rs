@@ -5,8 +5,8 @@
 //! before each request what is sent: it truncates results on ingest, runs the passes of a recipe
 //! when a trigger is reached, makes a digest (one entry with lines of the old messages, in their
 //! place), or returns a [`Question`] for a model that writes a summary. If a provider refuses a
-//! request as too long, the context makes itself smaller for a retry. A compaction is a line of the
-//! log, so that it can be undone, and what it removed can be recalled.
+//! request as too long, the context makes itself smaller for a retry. Compactions are lines of the
+//! log, so that they can be undone, and what they removed can be recalled.
 //!
 //! A [`Setup`] has the recipe, the window and the tokenizer of a context. A [`Journal`] stores its
 //! log; without one the log is in memory. [`Context::view`] returns an [`Outgoing`]: the content of

@@ -1,7 +1,7 @@
 //! Recognises that a provider refused a request because it was too long.
 //!
-//! Only the provider's own words count: the kind of the error, and the beginning of its message.
-//! Services quote the request in errors, and a session may contain any text.
+//! Only the provider's own statement counts: the status, the kind of the error, and the beginning
+//! of its message. Services quote the request in errors, and a session may contain any text.
 
 mod families;
 mod refusal;
@@ -34,8 +34,9 @@ pub enum OverflowSign {
     Words,
     /// By an HTTP status that has no other meaning.
     Status,
-    /// By a refusal without any text. Some services refuse a request that is too long in this way,
-    /// but there can be other reasons: the caller should check that the request was large.
+    /// By a refusal with the status 400 and without any text. Some services refuse a request that
+    /// is too long in this way, but there can be other reasons: the caller should check that the
+    /// request was large.
     Silence,
 }
 

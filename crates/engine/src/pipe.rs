@@ -487,7 +487,7 @@ impl Exchange<'_> {
 }
 
 /// Refuses a request that would change the context while the client has not answered a question for
-/// a summary, because the answer would then be lost.
+/// a summary. A change could make the answer useless.
 fn answered_first(pending: &PendingOp, asked: &Request<'_>) -> Result<()> {
     match asked {
         Request::Hello(_)

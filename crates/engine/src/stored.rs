@@ -114,9 +114,10 @@ pub struct PreparedCompaction<'a, S> {
     pub notes: Vec<Note>,
     /// The replacements of bytes that carry out the edits, each with the position of its edit.
     pub splices: Vec<(Splice, At)>,
-    /// The ranges of the session that are no longer sent, each with the position of its edit. The
-    /// archive keeps their bytes. In a rewrite, `splices` replaces these ranges. If records are
-    /// appended or results are marked, the bytes remain in the file.
+    /// The ranges of the session that the edits of blocks replace or remove, each with the position
+    /// of its edit. A summary, a digest or a cut adds none. The archive keeps the bytes of these
+    /// ranges. In a rewrite, `splices` replaces them. If records are appended or results are
+    /// marked, the bytes remain in the file.
     pub unsent: Vec<(Span, At)>,
     /// The invariants that the compaction would violate. If there are any, the compaction must not
     /// be written.
@@ -159,9 +160,9 @@ impl<'a, S: Source> PreparedCompaction<'a, S> {
     /// # Errors
     ///
     /// `ReadOnly` if sessions of this format are never written; `Broken` if the edits cannot be
-    /// written; `Unsupported` if this agent has no records for [`Way::Native`]; `Refused` if this
-    /// session cannot have such records, or if a pinned rule alone exceeds the budget of the
-    /// digest; the error of reading the session.
+    /// written; `Unsupported` if this agent has no way of its own, for [`Way::Native`]; `Refused`
+    /// if this way is not possible in this session, or if a pinned rule alone exceeds the budget of
+    /// the digest; the error of reading the session.
     pub fn in_way(
         way: Way,
         session: &'a Loaded<S>,
@@ -388,8 +389,8 @@ impl<'a, S: Source> Planner<'a, '_, S> {
         })
     }
 
-    /// The ranges that are no longer sent, each with the position of its edit: those that the edits
-    /// of blocks replace, or would replace in a rewrite.
+    /// The ranges for [`PreparedCompaction::unsent`]: those that the edits of blocks replace, or
+    /// would replace in a rewrite.
     fn unsent(
         &self,
         plan: &Plan,

@@ -93,7 +93,7 @@ impl Context {
     /// # let mut context = Context::in_memory(setup);
     /// context.push_json("openai-chat", r#"{"role":"user","content":"Hello."}"#)?;
     /// assert_eq!(context.message_count(), 1);
-    /// // A message of another API is refused.
+    /// // Messages of the Gemini API have no `content`, so this one is refused.
     /// assert!(context.push_json("gemini-api", r#"{"role":"user","content":"Hello."}"#).is_err());
     /// # Ok::<(), epitome_error::Error>(())
     /// ```

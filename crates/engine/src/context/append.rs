@@ -18,7 +18,7 @@ impl Context {
     /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
     /// # let mut context = Context::in_memory(setup);
     /// context.user("What is in a.rs?")?;
-    /// // Messages without a response between them are sent as one turn.
+    /// // Messages without a response between them are sent as one message.
     /// context.user("And in b.rs?")?;
     /// assert_eq!(context.report().entries, 2);
     /// # Ok::<(), epitome_error::Error>(())
@@ -102,7 +102,8 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// `Disk` if the log cannot be written; then nothing was added.
+    /// `Disk` if the log cannot be written. Then nothing was added, unless only the line that
+    /// shortens a result could not be written: in this case the whole result was added.
     pub fn tool(&mut self, parts: &[MessagePart<'_>]) -> Result<()> {
         self.push(&Speaker { role: Role::Tool, ..Speaker::default() }, parts)
     }
@@ -127,7 +128,8 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// `Disk` if the log cannot be written; then nothing was added.
+    /// `Disk` if the log cannot be written. Then nothing was added, unless only the line that
+    /// shortens a result could not be written: in this case the whole result was added.
     pub fn push(&mut self, speaker: &Speaker<'_>, said: &[MessagePart<'_>]) -> Result<()> {
         let item = self.log_entry(speaker, said)?;
         self.take_entry(item, speaker)

@@ -94,7 +94,7 @@ impl Counts {
         self.total.chars = self.total.chars - self.chars[old] + self.chars[new];
     }
 
-    /// Counts all items of a resumed log, including those that are not sent.
+    /// Counts all items of a log, including those that are not sent.
     pub fn count_all(
         &mut self,
         transcript: &Transcript,

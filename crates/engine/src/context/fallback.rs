@@ -1,6 +1,6 @@
-//! The last means to make a context fit the window: a digest of the old part, whatever the recipe
-//! says, then shorter results in the new part, and then a smaller digest. None of these needs a
-//! model.
+//! The last means to make a context fit the window: a digest of the old part, even if the recipe
+//! has none, then passes that shorten the rest, above all its results, and then a smaller digest.
+//! None of these needs a model.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,14 @@ use tracing::debug_span;
 
 use super::Context;
 
-/// The target of the digest, in per cent of the limit. The default recipe has the same target.
+/// The target of the digest, in per cent of the limit. The target of the default recipe has the
+/// same percentage.
 const AIM: u64 = 45;
 /// The target if no digest can be as small as `AIM`, for example because of pinned rules; in per
 /// cent of the limit.
 const MOST: u64 = 90;
 /// The target of the last digest, in per cent of the limit. This digest is made if the context is
-/// still too large with shorter results.
+/// still too large after the passes.
 const LEAST: u64 = 10;
 
 impl Context {

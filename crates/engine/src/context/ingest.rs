@@ -123,8 +123,8 @@ impl Context {
         }
     }
 
-    /// The edits, without those of rule files, skills and other pinned content, which is sent
-    /// whole.
+    /// The edits, without those of rule files, skills and other pinned content. Such content stays
+    /// in the context after every compaction, and is sent whole.
     fn without_pinned(&self, mut edits: Vec<Edit>) -> Vec<Edit> {
         if edits.is_empty() {
             return edits;
@@ -222,7 +222,8 @@ mod tests {
     use super::super::{MessagePart, Setup};
     use super::*;
 
-    /// A recipe that previews results longer than 3,000 characters and leaves out repeated lines.
+    /// A recipe that replaces the largest results of a response by previews if all its results
+    /// together have more than 3,000 characters, and that leaves out repeated lines.
     fn recipe() -> Recipe {
         let mut recipe = built_in("s08").expect("a built-in recipe");
         let mut rule = recipe.stages.live.ingest.expect("it has the stage");

@@ -60,7 +60,7 @@ impl Context {
     /// let sent = context.view_of("anthropic", &[hi, hello])?.messages();
     /// // The same list again: nothing is new.
     /// assert_eq!(context.view_of("anthropic", &[hi, hello])?.messages(), sent);
-    /// // One that goes on from an earlier place.
+    /// // A list that differs from the second message on.
     /// let other = r#"{"role":"assistant","content":"Yes?"}"#;
     /// let sent = context.view_of("anthropic", &[hi, other])?.messages();
     /// assert!(sent.contains("Yes?") && !sent.contains("Hello."));
@@ -131,7 +131,7 @@ impl Context {
         })
     }
 
-    /// The longest beginning of a list that the context has already.
+    /// The longest beginning of a list whose messages the context has already.
     fn known_prefix(&mut self, api: &Api, messages: &[&str]) -> Prefix {
         let mut prefix = Prefix::default();
         let mut known = std::mem::take(&mut self.known.bytes);

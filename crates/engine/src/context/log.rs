@@ -93,7 +93,7 @@ impl ContextLog {
 
     /// Adds an entry. Returns its item.
     pub fn push(&mut self, speaker: &Speaker<'_>, said: &[MessagePart<'_>]) -> Result<usize> {
-        // Items are never removed, so their number is an unused id.
+        // The number of items grows with every added line, so it is an unused id.
         let item = self.log.transcript().items.len();
         // A message may have hundreds of megabytes: it is copied only once.
         let start = self.bytes.len();
@@ -158,8 +158,7 @@ impl ContextLog {
         self.gathered.get_or_insert(self.bytes.len());
     }
 
-    /// Writes the gathered lines at once: if the program is killed, the journal has all of them or
-    /// none.
+    /// Writes the gathered lines with one call of the journal, which appends all of them or none.
     pub fn write_gathered(&mut self) -> Result<()> {
         self.gathered.take().map_or(Ok(()), |from| self.write_from(from))
     }
@@ -180,7 +179,7 @@ impl ContextLog {
         }
     }
 
-    /// Returns once the whole log survives a crash.
+    /// Returns once the whole log in the journal would survive a crash.
     pub fn flush(&self) -> Result<()> {
         self.journal.as_ref().map_or(Ok(()), |journal| journal.flush())
     }

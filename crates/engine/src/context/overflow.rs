@@ -26,9 +26,10 @@ pub enum Recovery {
         /// Tokens of the next request.
         after: Tokens,
     },
-    /// The passes cannot make the context small enough, but there is a model that can write a
-    /// summary. Do what [`step`](Context::step) returns, call
-    /// [`recovery_result`](Context::recovery_result), and send the context again.
+    /// The passes cannot make the context small enough, but the recipe has summaries, and there is
+    /// a model that can write them. Call [`step`](Context::step) and answer its questions. Then
+    /// send the context again, unless [`recovery_result`](Context::recovery_result) returns
+    /// [`Recovery::Final`].
     Summarise {
         /// Tokens of the refused request.
         before: Tokens,

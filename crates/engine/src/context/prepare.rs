@@ -73,7 +73,8 @@ impl Preparation {
         self.question.as_ref()
     }
 
-    /// Whether the preparation has had a question for a model, answered or not.
+    /// Whether a question for a model is open, or was asked for a summary that has ended, written
+    /// or not.
     pub fn has_asked(&self) -> bool {
         self.question.is_some() || self.copy.ask.spent.asks > 0
     }

@@ -4,7 +4,7 @@ use epitome_passes::{Event, Recipe, built_in};
 use super::super::{MessagePart, Setup};
 use super::*;
 
-/// A context near its trigger, in a window of 30,000 tokens of which 14,000 are reserved for the
+/// A context near its trigger, in a window of 30,000 tokens of which 15,000 are reserved for the
 /// response.
 fn near(recipe: Recipe) -> Context {
     let mut context = Context::in_memory(Setup::new(recipe).with_window(Tokens(30_000)));

@@ -61,9 +61,9 @@ pub(super) const ALL_KEPT: &str = "everything is kept: there is nothing to summa
 impl Context {
     /// Takes the answer to the last question, or the reason why there is none. A long history takes
     /// several questions: call [`step`](Context::step) for the next one. Without a summary the
-    /// context stays as the passes left it; if it is then larger than the window, the next step
-    /// replaces its old part by a digest. [`view_with`](Context::view_with) does all this in a
-    /// loop.
+    /// context stays as the passes left it; if it then has more tokens than the window without the
+    /// part that is reserved for the response, the next step replaces its old part by a digest.
+    /// [`view_with`](Context::view_with) does all this in a loop.
     ///
     /// ```
     /// use epitome_passes::NoReply;
@@ -182,9 +182,9 @@ impl Context {
     /// tokens would be kept from there on, everything is replaced, unless a call of the last
     /// response has no result.
     ///
-    /// The last response stays with its results if one of its calls has no result. The last
-    /// response stays as well if the model has not seen the results, the recipe keeps such results,
-    /// and the response begins at or after `unseen`.
+    /// In all other cases, the last response stays with its results if one of its calls has no
+    /// result. The last response stays as well if the model has not seen the results, the recipe
+    /// keeps such results, and the response begins at or after `unseen`.
     pub(super) fn end_of_old(
         &self,
         least: usize,

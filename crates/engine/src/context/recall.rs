@@ -202,11 +202,11 @@ impl Context {
         (!lines.is_empty()).then(|| lines.join("\n\n"))
     }
 
-    /// Searches the messages, arguments and results in the log for a text, including those that are
-    /// not sent any more. Reasoning, calls of the recall tool and their results are not searched.
-    /// Case is ignored. Returns at most `most` lines in order, each with the name by which the
-    /// whole text is recalled. A line that occurs several times is returned once, for its first
-    /// occurrence.
+    /// Searches the messages, the bulky arguments of calls and the results in the log for a text,
+    /// including those that are not sent any more. Reasoning, summaries, calls of the recall tool
+    /// and their results are not searched. Case is ignored. Returns at most `most` lines in order,
+    /// each with the name by which the whole text is recalled. A line that occurs several times is
+    /// returned once, for its first occurrence.
     ///
     /// ```
     /// # use epitome_engine::{Context, MessagePart, Setup};

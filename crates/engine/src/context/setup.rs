@@ -97,7 +97,8 @@ impl Setup {
         self
     }
 
-    /// Sets what every summary and every digest pays attention to.
+    /// Sets what summaries and digests pay attention to, unless the request for a compaction names
+    /// something else.
     #[must_use]
     pub fn with_focus(mut self, focus: impl Into<String>) -> Setup {
         self.focus = Some(focus.into());
@@ -137,7 +138,8 @@ pub struct WindowUse {
     pub usable: Option<Tokens>,
     /// `tokens` in per cent of `usable`; may be over 100. `None` if the window is unknown.
     pub percent: Option<u64>,
-    /// Whether `tokens` is based on what the provider counted for the last response.
+    /// Whether `tokens` is the provider's last count of this context, plus epitome's count of what
+    /// was added since then. False if nothing was counted, or if the context was changed otherwise.
     pub billed: bool,
     /// The error of epitome's count of the context that the provider counted last, in thousandths
     /// of the provider's count; negative if epitome counted fewer tokens. `None` if the provider

@@ -80,8 +80,8 @@ pub struct Outcome {
 pub enum NotDone {
     /// The context is small already.
     Small {
-        /// Tokens of the messages. The prompt and the tools are not included, because they cannot
-        /// be shortened.
+        /// Tokens of the context, without the overhead: the tokens of everything in a request that
+        /// is not in the log, such as tools.
         messages: Tokens,
         /// The minimum number of tokens at which messages are compacted.
         least: Tokens,
@@ -177,7 +177,7 @@ impl CompactionRequest {
         matches!(self.not_done, Some(NotDone::Small { .. }))
     }
 
-    /// Records the reason why a step did nothing.
+    /// Records why a step failed, or did too little.
     pub(super) fn did_not(&mut self, reason: &str) {
         self.not_done = Some(NotDone::Failed(reason.to_owned()));
     }

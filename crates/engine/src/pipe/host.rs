@@ -42,7 +42,7 @@ pub trait LogStore: Send {
     ///
     /// # Errors
     ///
-    /// If the file cannot be read, or is not a log.
+    /// If the file cannot be read, is not a log, or was written by a newer version of epitome.
     fn resume(&self, path: &Path, setup: Setup) -> Result<Context>;
 }
 

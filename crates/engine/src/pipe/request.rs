@@ -22,8 +22,8 @@ pub enum Request<'l> {
     Call(Call<'l>),
     /// Adds the messages to the context, and does not compact it even if that is due.
     Push(Call<'l>),
-    /// Like `Call`, but the answer does not contain the view. It only says whether the view has
-    /// changed in another way than by the addition of messages.
+    /// Like `Call`, but the answer does not contain the view. It says whether the view has changed
+    /// in another way than by the addition of messages, and has the events.
     Step(Call<'l>),
     /// Like `Call`, but the request has the whole list of messages, and not only the new ones.
     View(Call<'l>),
@@ -34,7 +34,7 @@ pub enum Request<'l> {
     Answer(std::result::Result<Reply, NoReply>),
     Recall(Recall),
     Undo,
-    /// Ends the session of a context, and frees its log and its memory.
+    /// Ends the session of a context, unlocks its log and frees its memory.
     Close,
 }
 
@@ -129,9 +129,9 @@ pub struct Recall {
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
-/// The tokens that a provider counted for a request to a model and its response. In a `call` or
-/// `view`, the response is the last one among the messages; in an `answer`, it is the answer to the
-/// question.
+/// The tokens that a provider counted for a request to a model and its response. In an `answer`,
+/// the response is the answer to the question; in other requests of a client, it is the last
+/// response among the messages.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Billed {

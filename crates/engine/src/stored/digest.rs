@@ -13,8 +13,8 @@ const AROUND: Tokens = Tokens(80);
 
 impl<'a, S: Source> Planner<'a, '_, S> {
     /// Replaces the old part of the context by a digest: a resume sends the digest instead of it.
-    /// `None` if the context is within the target, if there is no old part, or if no line of it is
-    /// worth keeping. `None`, and a note, if the session cannot hold a digest.
+    /// `None` if the context is within the target, if there is no old part, or if it has no lines
+    /// to choose from. `None`, and a note, if the session cannot hold a digest.
     pub(super) fn digest(
         &self,
         rule: &DigestRule,

@@ -18,7 +18,7 @@ pub fn default_way_saving(format: &Format, taken: Tokens, before: Tokens) -> Tok
     if pays(way, format, taken, before) { taken } else { Tokens(0) }
 }
 
-/// Removes edits that the agent's own way cannot express, and edits of bytes that are not sent. If
+/// Removes edits that the agent's own way cannot express, and edits of items that are not sent. If
 /// the remaining edits save no tokens and cut nothing from the middle, they are removed, too.
 ///
 /// # Errors

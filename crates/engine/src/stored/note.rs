@@ -35,7 +35,8 @@ pub enum Note {
         /// Names of the rule files, skills and tools whose rules are missing.
         names: Vec<String>,
     },
-    /// The digest lacks some of the pinned rules, because all of them together exceed the budget.
+    /// The digest lacks some of the pinned rules, because together they have more tokens than the
+    /// digest may use for rules.
     RulesTooLong {
         /// Names of the rule files, skills and tools whose rules are missing.
         names: Vec<String>,

@@ -14,7 +14,8 @@ use super::PreparedCompaction;
 pub struct ShownEdit {
     /// The line of the session that is edited, from 1.
     pub line: u64,
-    /// A description of the removed content: `output of Read src/main.rs`.
+    /// A description of the removed content, such as the call of a removed result: `Read
+    /// src/main.rs`.
     pub what: String,
     /// The name of the pass that planned the edit.
     pub pass: &'static str,

@@ -42,7 +42,7 @@ impl<'a, S: Source> PreparedCompaction<'a, S> {
 ///
 /// # Errors
 ///
-/// The errors of [`PreparedCompaction::with_summary`].
+/// The errors of [`PreparedCompaction::with_summary`], except that a summary is too long.
 pub fn check_holds_a_summary<S: Source>(
     session: &Loaded<S>,
     recipe: &Recipe,
@@ -104,7 +104,7 @@ impl<'a, S: Source> Planner<'a, '_, S> {
         Ok(planned)
     }
 
-    /// Whether a resume already begins with a summary that has exactly this text.
+    /// Whether the first summary that a resume sends has exactly this text already.
     ///
     /// Formats add words of their own around a summary, so the text is compared in the form in
     /// which the format would write it and read it again.

@@ -10,7 +10,7 @@ use crate::middle::stored_middle_cut;
 
 impl<S: Source> Planner<'_, '_, S> {
     /// The cut that a rule makes; `None` if it would remove nothing or save nothing. `None`, and a
-    /// note, if the agent has no record that removes messages, or if the session is rewritten.
+    /// note, if the agent has no record that removes messages, or if `mode` appends no records.
     pub(super) fn cut(
         &self,
         rule: &TrimRule,
