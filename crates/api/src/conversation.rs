@@ -65,8 +65,8 @@ pub struct RequestBody {
     pub left: BTreeMap<LeftBehind, u64>,
 }
 
-/// The user message that is sent before a conversation that begins with a response: every API
-/// requires the user to begin.
+/// The user message that is sent before a conversation that begins with a response: some APIs
+/// require the user to begin.
 pub const OPENING: &str = "[the session begins with the reply below]";
 
 /// How a summary is sent: in which role, and whether the model acknowledges it.
@@ -306,7 +306,7 @@ impl<'t> Conversation<'t> {
         text.read(self.source)
     }
 
-    /// The JSON of a value that is sent unchanged.
+    /// The bytes of the source at `span`, as text: the JSON of a value as the session stores it.
     pub fn raw(&self, span: Span) -> String {
         String::from_utf8_lossy(&self.source.at(span)).into_owned()
     }

@@ -15,8 +15,8 @@ pub struct Response {
     /// The texts, reasoning and calls of the response, in order; no blocks if the response is
     /// empty.
     pub entry: Entry,
-    /// The bytes that contain the texts of `entry`: the body of a request to the same API with the
-    /// response as its only message.
+    /// The bytes that contain the texts of `entry`: the body of a request to the same API (for
+    /// Ollama, to Chat Completions) with the response as its only content.
     pub source: Vec<u8>,
     /// Why the model stopped.
     pub stop: StopReason,
@@ -319,7 +319,7 @@ mod tests {
     fn a_filter_ends_a_completion_and_calls_without_ids_are_numbered() {
         let body = r#"{"choices":[{"message":{"content":"a"},"finish_reason":"content_filter"}]}"#;
         assert_eq!(describe(&openai_chat::API, body), "text a | Refused | None");
-        // Ollama gives no ids.
+        // Older versions of Ollama give no ids.
         let body = r#"{"message":{"tool_calls":[{"function":{"name":"Read"}},
             {"function":{"name":"Grep"}}]},"done_reason":"length"}"#;
         let expect = "call call_0 Read, call call_1 Grep | Length | None";

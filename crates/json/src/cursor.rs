@@ -11,7 +11,7 @@ use memchr::memchr2;
 /// A syntax error in JSON text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MalformedJson {
-    /// Offset in bytes, from the beginning of the text, of the first byte that is not allowed.
+    /// Offset in bytes, from the beginning of the text, at which the error was found.
     pub offset: usize,
     /// A description of the error: `expected a value`.
     pub what: &'static str,

@@ -1,5 +1,5 @@
 //! JSON without loss: values are found where they are in the text, and an edit replaces the bytes
-//! of its value and no others.
+//! of its value and no others. A value that is removed takes its key and its comma with it.
 //!
 //! A [`Cursor`] walks over a text and builds nothing: it is for records of which few members
 //! matter. A [`Document`] is a tree of the [`Value`]s of a text, each with its position. Both

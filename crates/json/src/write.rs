@@ -88,7 +88,8 @@ pub fn apply_splices(source: &dyn Source, place: Span, splices: &[Splice]) -> Op
 }
 
 /// The replacements that apply `edits`, sorted and disjoint, each with the position of its edit. If
-/// several edits are applied by one replacement, it has the position of the first of these edits.
+/// several edits remove values from the same object or array, their replacements have the position
+/// of the first of these edits.
 ///
 /// # Errors
 ///

@@ -50,7 +50,7 @@ impl ClientSetup {
     }
 
     /// Authenticates with something other than a key in a header, such as a signature. A key that
-    /// is set as well is not sent, but is removed from error texts.
+    /// is set as well is not sent, but is still removed from responses and error texts.
     #[must_use]
     pub fn with_auth(mut self, auth: impl Auth + 'static) -> ClientSetup {
         self.auth = Some(Arc::new(auth));

@@ -156,7 +156,7 @@ impl Failure {
     }
 
     /// Whether the failure counts as a call of the service, which may have billed something. False
-    /// if nothing could be sent, or if the caller stopped the request.
+    /// for a missing key and for wrong settings, and if the caller stopped the request.
     pub(crate) fn reached_service(&self) -> bool {
         !matches!(self, Failure::NoKey(_) | Failure::Setup(_) | Failure::Stopped)
     }

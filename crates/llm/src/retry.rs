@@ -73,7 +73,8 @@ pub struct Attempt {
 /// Total calls, tokens and cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CallTotals {
-    /// Calls of a service. Calls that were not sent, or that the caller stopped, do not count.
+    /// Calls of a service. Calls that failed because of a missing key or wrong settings, or that
+    /// the caller stopped, do not count.
     pub calls: u64,
     /// Calls of a service that failed.
     pub failed: u64,

@@ -18,8 +18,8 @@ use crate::needs::{Edit, HORIZON, Needs, UsedFact};
 /// that is not sent whole.
 pub type References = HashMap<Box<str>, String>;
 
-/// The number of blocks that are searched for lines with a fact: the newest of the blocks that
-/// contain the fact.
+/// The maximum number of blocks that are searched for lines with a fact: the newest of the blocks
+/// that contain the fact.
 const LOOKED_AT: usize = 4;
 
 type Set<T> = HashSet<T, BuildHasherDefault<IdHasher>>;

@@ -108,8 +108,8 @@ impl<'a> EditedTranscript<'a> {
     }
 }
 
-/// The source of an [`EditedTranscript`]: an original source, with the texts that edits put in
-/// appended to it.
+/// The source of an [`EditedTranscript`]: an original source, followed by the texts that edits
+/// inserted.
 pub struct ExtendedSource<'a> {
     base: &'a dyn Source,
     more: Vec<u8>,

@@ -91,7 +91,7 @@ pub trait Invariants: Sync {
     /// costs, ids, times, models, and the working directory. Each is a range of `record`, in the
     /// order of the record.
     ///
-    /// Formats that are never written return none.
+    /// The default implementation returns none.
     fn accounting(&self, record: &[u8]) -> Vec<Range<usize>> {
         let _ = record;
         Vec::new()

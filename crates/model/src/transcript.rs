@@ -252,7 +252,7 @@ pub enum Block {
     Repeated(RepeatedOutput),
     /// A picture.
     Image(Image),
-    /// A summary of the earlier conversation, written by a model or by the agent.
+    /// A summary or a digest of the earlier conversation.
     Summary(Text),
     /// Something that a model sees and that epitome does not understand: never edited.
     Opaque(Span),

@@ -77,7 +77,7 @@ impl Counter for O200k {
 }
 
 /// Size in bytes from which a text is counted on all cores, and its count cached: several steps of
-/// a compaction count the same text, and a megabyte takes about a tenth of a second.
+/// a compaction count the same text.
 const LARGE: usize = 1 << 20;
 
 /// The number of cached counts; the oldest count is dropped first.

@@ -3,8 +3,8 @@
 //! The rules are from the provider's pages below <https://docs.claude.com/en>: `api/messages`,
 //! `docs/agents-and-tools/tool-use/implement-tool-use`, `docs/build-with-claude/extended-thinking`,
 //! `docs/build-with-claude/prompt-caching`, `docs/build-with-claude/compaction`, and from refusals
-//! that users of the service published. These checks parse a body on their own and share no code
-//! with the module that makes bodies.
+//! that users of the service published. These checks parse a body on their own and do not use the
+//! module that makes bodies.
 
 mod blocks;
 

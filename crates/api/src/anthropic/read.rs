@@ -5,13 +5,13 @@ use epitome_model::{Block, Call, Image, Output, Part, Role, Thinking};
 
 use crate::Body;
 
-/// Keys that only this API has.
+/// Keys that requests of this API have, and requests of the other APIs in this crate do not.
 const OWN: [&str; 5] =
     ["system", "anthropic_version", "anthropic_beta", "stop_sequences", "context_management"];
 /// Keys that requests of other APIs and agents' files have, and requests of this API do not.
 const FOREIGN: [&str; 7] =
     ["info", "trajectory_format", "response_format", "max_completion_tokens", "stop", "n", "seed"];
-/// Kinds of blocks that only this API has.
+/// Kinds of blocks that this API has, and the other APIs in this crate do not.
 const BLOCKS: [&str; 4] = ["tool_use", "tool_result", "thinking", "redacted_thinking"];
 const FOREIGN_ROLES: [&str; 4] = ["developer", "tool", "function", "exit"];
 

@@ -2,8 +2,8 @@
 //!
 //! The rules are from the provider's pages below <https://ai.google.dev>: `api/generate-content`,
 //! `api/caching`, `gemini-api/docs/function-calling`, `gemini-api/docs/thought-signatures`, and
-//! from refusals that users of the service published. These checks parse a body on their own and
-//! share no code with the module that makes bodies.
+//! from refusals that users of the service published. These checks parse a body on their own and do
+//! not use the module that makes bodies.
 
 use epitome_json::Value;
 use epitome_model::Invariant;

@@ -2,8 +2,8 @@
 //!
 //! The rules are from the provider's reference (`api-reference/chat/create`) and its guide to
 //! function calling (`guides/function-calling`), below <https://platform.openai.com/docs>, and from
-//! refusals that users of the service published. These checks parse a body on their own and share
-//! no code with the module that makes bodies.
+//! refusals that users of the service published. These checks parse a body on their own and do not
+//! use the module that makes bodies.
 
 use std::collections::HashMap;
 

@@ -40,7 +40,8 @@ pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs)
             for part in all.parts(answer.output) {
                 match part {
                     TextOrImage::Text(text) => words.push(text.into_owned()),
-                    // A tool message cannot contain pictures: they follow in a user message.
+                    // The result is sent as text only: its pictures and unknown values follow in a
+                    // user message.
                     picture @ (TextOrImage::Picture { .. } | TextOrImage::Carried(_)) => {
                         user_pieces.push(picture)
                     }

@@ -3,7 +3,7 @@
 //! The rules are from the provider's reference (`api-reference/responses/create`) and its guides
 //! (`guides/function-calling`, `guides/reasoning`, `guides/compaction`), all below
 //! <https://platform.openai.com/docs>, and from refusals that users of the service published. These
-//! checks parse a body on their own and share no code with the module that makes bodies.
+//! checks parse a body on their own and do not use the module that makes bodies.
 
 mod items;
 

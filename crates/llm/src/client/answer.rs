@@ -95,7 +95,7 @@ pub(super) fn on_the_way(err: &reqwest::Error, timeout: Duration, key: Option<&K
 }
 
 /// The text of the innermost cause of an error. The texts of the error itself and of the causes
-/// around it contain the whole URL.
+/// around it may contain the whole URL.
 fn root(err: &reqwest::Error, key: Option<&Key>) -> String {
     let mut cause = err.source();
     let mut last = None;
