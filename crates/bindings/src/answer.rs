@@ -21,7 +21,7 @@ pub fn error(err: &Error) -> String {
 ///
 /// # Errors
 ///
-/// `Usage` if the request is not JSON, or has other members than the function takes.
+/// `Usage` if the request is not JSON, or if `T` cannot be made from it.
 pub fn parse<T: DeserializeOwned>(request: &[u8]) -> Result<T> {
     serde_json::from_slice(request).map_err(|err| {
         Error::new(ErrorKind::Usage, format!("the request is not understood: {err}"))

@@ -110,7 +110,7 @@ pub struct CompactedRow {
 pub struct RedactedRow {
     /// The bytes of the redacted session.
     pub bytes: Vec<u8>,
-    /// How many texts each rule replaced, as a JSON object.
+    /// How many different texts each rule found, as a JSON object.
     pub found: String,
 }
 
@@ -144,7 +144,7 @@ pub struct InspectedRow {
 /// A session that was restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoredRow {
-    /// The bytes of the session before the compaction; `None` if the given bytes are the same.
+    /// The bytes of the restored session; `None` if the given bytes are the same.
     pub bytes: Option<Vec<u8>>,
     /// The blake3 hash of the session before the compaction, in hexadecimal.
     pub blake3: String,
@@ -159,7 +159,7 @@ pub struct RestoredRow {
 struct Options {
     /// When the sessions are compacted. Equal options and an equal time give equal bytes.
     at: Timestamp,
-    /// The name of a recipe.
+    /// The name of a built-in recipe, or the path of a file with a recipe.
     recipe: Option<String>,
     /// A recipe as text, in place of a name.
     recipe_text: Option<String>,

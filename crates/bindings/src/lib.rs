@@ -4,8 +4,8 @@
 //! - [`Engine`] keeps the context of a running agent, as `epitome engine` does on a pipe.
 //! - [`Fleet`] compacts, restores, inspects and redacts batches of sessions, which are bytes
 //!   in memory.
-//! - [`call`] is a command of the program on stored sessions: its answer is what the command prints
-//!   with `--json`.
+//! - [`call`] runs a command of the program on stored sessions. Most answers are what the command
+//!   prints with `--json`.
 //!
 //! An error is also returned as an answer: `{"error": {"kind": …, "message": …, "hints": […]}}`.
 //!

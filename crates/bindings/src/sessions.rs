@@ -1,4 +1,5 @@
-//! Stored sessions: each function is a command of the program, and returns its JSON.
+//! Stored sessions: each function does what a command of the program does. Most return the JSON
+//! that the command prints.
 
 use std::path::{Path, PathBuf};
 
@@ -113,7 +114,7 @@ struct RenderRequest {
     redact: bool,
 }
 
-/// A text, and what was redacted in it.
+/// A text, and how many different texts each rule found in it.
 #[derive(Serialize)]
 struct RedactedText {
     text: String,

@@ -15,7 +15,7 @@
 //! secrets in them, [`port`] makes them readable by another agent, [`simulate`] replays them under
 //! recipes, [`runs`] lists past compactions, [`hooks`] writes a page of each session when it ends,
 //! [`watch`] compacts sessions that are no longer used, [`keep`] keeps every version of them,
-//! [`forget`] removes all that is stored of them, and [`pipe`] serves the context of a running
+//! [`forget`] removes what epitome stored of them, and [`pipe`] serves the context of a running
 //! agent to a program in any language.
 //!
 //! ```

@@ -313,7 +313,8 @@ fn planned(session: &Loaded, path: &Path, recipe: &Recipe) -> (Tokens, Tokens) {
     let counter = Estimate::new();
     let writable = session.writer().and_then(|_| Place::parse(path).check_writable());
     if writable.is_err() {
-        // A session whose format or place is never written cannot be compacted.
+        // epitome never writes this format, or sessions that are stored in this way: it cannot be
+        // compacted.
         return (weigh(transcript, source, &counter).total(), Tokens(0));
     }
     let options = Options {

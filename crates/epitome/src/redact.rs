@@ -31,8 +31,8 @@ pub struct RedactedSession<'a> {
 ///
 /// # Errors
 ///
-/// `NotFound`, `NoPermission` or `Unreadable` if a file cannot be read; `Refused` if a file has no
-/// valid rules.
+/// `NotFound`, `NoPermission` or `Unreadable` if a file cannot be read; `Refused` if the rules in a
+/// file are not valid.
 pub fn rules(config: &Config, files: &[PathBuf]) -> Result<Rules> {
     let own = config.redaction_rules();
     let own = own.exists().then_some(own);
@@ -51,7 +51,7 @@ pub fn rules(config: &Config, files: &[PathBuf]) -> Result<Rules> {
 
 /// A finder for some kinds of secrets or some rules. `names` are names of kinds and rules. If
 /// `names` is empty, the names in the settings are used; if the settings have none, secrets and
-/// personal data are found. `files` are rules in addition to those of the settings.
+/// personal data are found. `files` are files of rules in addition to those of the settings.
 ///
 /// # Errors
 ///
@@ -82,8 +82,8 @@ pub fn finder(
     })
 }
 
-/// The text of a file of rules. The user's own rules (`is_own`) must be a regular file. A file that
-/// is named on the command line may be a pipe.
+/// The text of a file of rules. The user's own rules (`is_own`) must be a regular file. Any other
+/// file, which the user names, may be a pipe.
 #[cfg_attr(
     not(test),
     expect(clippy::disallowed_methods, reason = "a person names it: it may be a pipe")
@@ -151,7 +151,8 @@ impl Screen {
         }
     }
 
-    /// A screen for one session: a secret that is found once is hidden wherever it occurs.
+    /// A screen for one session. It also hides the session's secrets where no rule finds them,
+    /// except for those that may be words.
     pub fn session_screen(&self, source: &dyn Source) -> SessionScreen<'_> {
         let mut redactor = self.redactor();
         if let Some(redactor) = &mut redactor {
@@ -266,8 +267,8 @@ pub fn redact_session<'a, S: Source>(
     Ok(RedactedSession { session, found: redactor.found().to_vec() })
 }
 
-/// The spans that must not be edited, in order and disjoint: reasoning, which may be signed, and
-/// pictures.
+/// The spans of reasoning, which may be signed, and of pictures, in order and disjoint.
+/// [`Redactor::splices`] treats them differently from other values.
 pub(crate) fn sealed(transcript: &Transcript) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     for block in transcript.entries().flat_map(|(_, entry)| &entry.blocks) {

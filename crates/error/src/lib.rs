@@ -1,9 +1,9 @@
 //! The error type of the crates that do input and output.
 //!
-//! An [`Error`] has an [`ErrorKind`], a short message, the path of the file that it is about, a
-//! cause, and a hint that tells the user what to do. Programs decide by the kind and never compare
-//! the message. [`sentence`] prints an error with its causes on one line, and [`causes`] iterates
-//! over them.
+//! An [`Error`] has an [`ErrorKind`] and a short message. It may also have the path of the file
+//! that it is about, a cause, and a hint that tells the user what to do. Programs decide by the
+//! kind and never compare the message. [`sentence`] returns an error with its causes as one line,
+//! and [`causes`] iterates over the causes.
 //!
 //! An error passes through [`std::io::Error`] unchanged, so that it can be returned from a reader
 //! or writer. The constructors are for epitome's own crates.
@@ -45,7 +45,7 @@ pub enum ErrorKind {
     NotAFile,
     /// The operating system denies access.
     NoPermission,
-    /// The file exists and cannot be read.
+    /// A file that exists, or the JSON of an API, cannot be read.
     Unreadable,
     /// Another program has the file open.
     InUse,
@@ -55,13 +55,14 @@ pub enum ErrorKind {
     UnknownFormat,
     /// The file changed during the operation.
     Changed,
-    /// Another epitome process is working on the session.
+    /// Another epitome process has locked the session or epitome's own files, or another program
+    /// has locked the database of the session.
     Locked,
     /// The file has several hard links: replacing one name would separate it from the others.
     HardLinked,
     /// A file or another thing of that name exists already, and is not replaced.
     Exists,
-    /// A file could not be written: the disk is full, or failed.
+    /// Something could not be written, for example because the disk is full.
     Disk,
     /// A part of the archive that is needed is missing or damaged.
     Archive,
@@ -71,7 +72,7 @@ pub enum ErrorKind {
     NewerFormat,
     /// The request cannot be carried out safely.
     Refused,
-    /// The compacted session would violate an invariant.
+    /// The compacted session or request would violate an invariant.
     Invariant,
     /// The requested operation is not possible for sessions of this format, or with this build of
     /// epitome.

@@ -18,8 +18,8 @@ impl Arguments {
     ///
     /// # Errors
     ///
-    /// When a required argument is missing, when an argument has another type, or when the tool has
-    /// no argument of that name.
+    /// When a required argument is missing, when an argument has the wrong type, or when the tool
+    /// does not have an argument that was given.
     pub(crate) fn of_call(
         tool: Tool,
         given: Map<String, Value>,

@@ -1,4 +1,4 @@
-//! The search index, kept up to date while the server runs.
+//! The search index. Each call of a tool that needs the index updates it first.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -19,10 +19,10 @@ pub(crate) struct SessionIndex {
     update: Mutex<Option<Receiver<Result<Update>>>>,
 }
 
-/// Whether the index has all sessions as they are now.
+/// Whether the index has all sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coverage {
-    /// The index has all sessions as they are now.
+    /// The index has all sessions, as they were when the update began.
     All,
     /// An update of this or of another process is still running, or the update failed with a panic.
     Part,
@@ -33,20 +33,20 @@ impl SessionIndex {
         SessionIndex { config, search: OnceLock::new(), update: Mutex::new(None) }
     }
 
-    /// Updates the index from the sessions `files`, and calls `look` with it. `look` is called a
-    /// second time if the index was damaged.
+    /// Updates the index from the sessions `files`, and calls `look` with it. If the index turns
+    /// out to be damaged, an empty one replaces it, and both are done once more.
     ///
     /// # Errors
     ///
-    /// The errors of `look`, of [`Search::open`] and of [`Search::update`]. A damaged index is
-    /// built again, and an error is returned only if that fails, too.
+    /// The errors of `look`, of [`Search::open`] and of [`Search::update`]. For a damaged index, an
+    /// error is returned only if the second attempt fails, too.
     pub(crate) fn look<T>(
         &self,
         files: &[SessionFile],
         look: impl Fn(&Search) -> Result<T>,
     ) -> Result<(T, Coverage)> {
         match self.look_once(files, &look) {
-            // The damaged index was deleted: this builds a new one.
+            // An empty index has replaced the damaged one: this fills it.
             Err(SearchError::Damaged) => self.look_once(files, &look),
             looked => looked,
         }
@@ -70,8 +70,8 @@ impl SessionIndex {
         Ok(Arc::clone(self.search.get_or_init(|| search)))
     }
 
-    /// Starts an update unless an earlier call has started one that is still running. Waits for its
-    /// end, but not longer than [`WAIT`].
+    /// Waits for the update that an earlier call started and did not wait for to the end; if there
+    /// is none, starts one. Waits no longer than [`WAIT`].
     fn update(&self, search: &Arc<Search>, files: &[SessionFile]) -> Result<Coverage> {
         let mut running = self.update.lock().unwrap_or_else(PoisonError::into_inner);
         let done = running.take().unwrap_or_else(|| {

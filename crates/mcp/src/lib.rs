@@ -37,7 +37,7 @@ pub use server::Server;
 pub use tool::Tool;
 
 /// Serves on standard input and output until the client closes them. What `redact` finds is removed
-/// from answers; `None` removes nothing.
+/// from answers; `None` removes nothing. Texts in the search index are redacted in any case.
 ///
 /// # Errors
 ///

@@ -2,8 +2,8 @@
 //! `docs/typescript.md` has a guide.
 //!
 //! Every function takes a JSON object and returns JSON, which is `{"error": …}` after an error. The
-//! package around this module, in `npm`, has the types, the documentation and the errors. Functions
-//! that may take long work on a thread of Node's pool, so that the event loop goes on.
+//! package around this module, in `npm`, has the types, the documentation and the errors. `call`
+//! and `answer_later` work on a thread of Node's pool, so that the event loop goes on.
 //!
 //! # Absent
 //!

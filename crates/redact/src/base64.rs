@@ -1,5 +1,5 @@
-//! Decodes base64 text (RFC 4648, both alphabets, with and without padding, on one or many lines;
-//! UTF-8 or UTF-16), and text in hexadecimal digits.
+//! Finds and decodes text in base64 (RFC 4648, both alphabets, with and without padding, on one or
+//! many lines; UTF-8 or UTF-16) and in hexadecimal digits, and encodes it again in the same form.
 
 use std::ops::Range;
 
@@ -40,8 +40,8 @@ pub(crate) fn decode_any(run: &[u8]) -> Option<(String, Coding)> {
     decode_utf16(run)
 }
 
-/// Encodes a text in this coding and in the form of `like`: with the same line breaks, and with the
-/// same alphabet and padding (base64) or case (hexadecimal).
+/// Encodes a text in this coding and in the form of `like`: in lines of the same length, and in the
+/// same alphabet (base64) or case (hexadecimal).
 pub(crate) fn encode_as(text: &str, coding: Coding, like: &[u8]) -> String {
     match coding {
         Coding::Base64 => encode(text.as_bytes(), like),
@@ -82,7 +82,8 @@ fn hex_digit(byte: u8) -> u8 {
 
 fn decode_utf16(run: &[u8]) -> Option<(String, Coding)> {
     let engine = if run.iter().any(|byte| matches!(byte, b'-' | b'_')) { URL } else { PADDED };
-    // A text in UTF-16 that is mostly ASCII has a 0 in every other byte.
+    // In UTF-16, one of the two bytes of an ASCII character is 0. Only text that is mostly ASCII is
+    // recognised.
     let head = engine.decode(run.get(..24)?).ok()?;
     let even = head.iter().step_by(2).filter(|&&byte| byte == 0).count();
     let odd = head.iter().skip(1).step_by(2).filter(|&&byte| byte == 0).count();
@@ -102,7 +103,8 @@ fn decode_utf16(run: &[u8]) -> Option<(String, Coding)> {
     bytes.len().is_multiple_of(2).then_some((text, coding))
 }
 
-/// Decodes base64 characters; `None` if they are not base64, or if the bytes are not text in UTF-8.
+/// Decodes base64 characters; `None` if they are not base64, if the bytes are not UTF-8, or if more
+/// than one in twenty is a control character.
 pub(crate) fn decode(run: &[u8]) -> Option<String> {
     let engine = if run.iter().any(|byte| matches!(byte, b'-' | b'_')) { URL } else { PADDED };
     // Decodes the beginning first: images are long, and their first bytes are not text.
@@ -124,7 +126,9 @@ fn is_text(bytes: &[u8]) -> bool {
     odd * 20 <= bytes.len()
 }
 
-/// Encodes bytes in base64 as in `like`: with the same alphabet, padding and line breaks.
+/// Encodes bytes in base64 as in `like`: in the same alphabet, and in lines of the same length. In
+/// the standard alphabet, the padding is left out only if `like` leaves it out; the other alphabet
+/// gets none.
 fn encode(bytes: &[u8], like: &[u8]) -> String {
     let flat: Vec<u8> = like.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
     let engine = if flat.iter().any(|byte| matches!(byte, b'-' | b'_')) {
@@ -137,7 +141,7 @@ fn encode(bytes: &[u8], like: &[u8]) -> String {
     in_lines(engine.encode(bytes), like)
 }
 
-/// Breaks a run into lines that are as long as the lines of `like`.
+/// Breaks a run into lines that are as long as the first line of `like`.
 fn in_lines(encoded: String, like: &[u8]) -> String {
     let Some(width) = like.iter().position(u8::is_ascii_whitespace) else { return encoded };
     let feed = if like[width] == b'\r' { "\r\n" } else { "\n" };

@@ -2,8 +2,8 @@
 
 use epitome_model::Source;
 
-/// Calls `each` with batches of lines of `source`, some megabytes each. Each line comes with its
-/// byte position in the source, and without its line ending.
+/// Calls `each` with batches of lines of `source`, at first small, later about 4 MB each. Each line
+/// comes with its byte position in the source, and without the line feed at its end.
 pub(crate) fn each_batch(source: &dyn Source, mut each: impl FnMut(&[(u64, &[u8])])) {
     const CHUNK: u64 = 4 << 20;
     // The first batches are small. The lines of a batch are processed in parallel, but a line with

@@ -28,7 +28,7 @@ pub enum Check {
     Basic,
     /// A password, and not a variable or an example.
     Password,
-    /// As `Password`, and with a digit or a special character, so that it is not a word.
+    /// As `Password`, and with a letter and a digit or special character, so that it is not a word.
     Strong,
     /// An international bank account number (ISO 13616).
     Iban,
@@ -122,7 +122,7 @@ fn is_card(text: &str) -> bool {
 }
 
 /// Whether an IPv4 address is public. Excludes well-known name servers, and versions, which may
-/// have four parts as well: `Chrome/120.0.6099.109`, `v1.2.3.4`, `1.2.3.4-rc1`.
+/// have four numbers as well: `Chrome/120.0.6099.109`, `v91.58.3.0`, `version 91.58.3.0`.
 fn is_public_v4(secret: &str, text: &str, at: usize) -> bool {
     let Ok(address) = secret.parse::<Ipv4Addr>() else { return false };
     let before = &text.as_bytes()[..at];
@@ -184,7 +184,7 @@ fn is_email(text: &str) -> bool {
         || example.iter().any(|name| domain == *name || domain.ends_with(&format!(".{name}")))
         || domain == "users.noreply.github.com"
         || matches!(local, "git" | "noreply" | "no-reply" | "user" | "you" | "example" | "name");
-    // Text with an `@` that is a file name or a decorator: `icon@2x.png`, `a@b.py`.
+    // Names of files may contain an `@`: `icon@2x.png`, `a@b.py`.
     let file = ["png", "jpg", "jpeg", "gif", "svg", "webp", "js", "ts", "css", "py", "rs", "json"];
     !is_reserved_domain && !file.contains(&last) && !local.starts_with('.') && !local.ends_with('.')
 }
@@ -201,8 +201,8 @@ fn is_basic(text: &str) -> bool {
     })
 }
 
-/// Whether a text is a password, and not a placeholder: `${VAR}`, `<password>`, `%s`, `***`, or a
-/// word such as `password`.
+/// Whether a text may be a password: it is no placeholder such as `${VAR}`, `<password>`, `%s` or
+/// `***`, and no word that examples use, such as `password`.
 fn is_password(text: &str) -> bool {
     const EXAMPLES: [&str; 26] = [
         "password",

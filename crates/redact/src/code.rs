@@ -86,8 +86,8 @@ fn is_unseen(c: char) -> bool {
     }
 }
 
-/// The length of a terminal escape sequence without its escape character (ECMA-48, section 5); 0 if
-/// it is none.
+/// The length of the terminal escape sequence that `rest` continues, without its escape character
+/// (ECMA-48, section 5); 0 if `rest` does not continue one.
 fn command(rest: &[u8]) -> usize {
     /// The maximum length of a sequence with a text, such as a title or a link.
     const MOST: usize = 4096;
@@ -107,7 +107,8 @@ fn command(rest: &[u8]) -> usize {
     }
 }
 
-/// The length of a control sequence: parameters, intermediate bytes and the final byte.
+/// The length of a control sequence: parameters, intermediate bytes and the final byte. `None` if
+/// the final byte is missing or not valid.
 fn control_sequence(rest: &[u8]) -> Option<usize> {
     let last = rest.iter().position(|byte| !(b' '..=b'?').contains(byte))?;
     (b'@'..=b'~').contains(&rest[last]).then_some(last + 1)
@@ -196,7 +197,7 @@ fn code_unit(bytes: &[u8]) -> Option<u32> {
     number(bytes.strip_prefix(b"\\u")?.get(..4)?, 16)
 }
 
-/// Decodes `&amp;`, `&#47;`, `&#x2f;`. Only the named entities that occur near secrets are known.
+/// Decodes `&amp;`, `&#47;`, `&#x2f;`. Of the named entities, only the few in `NAMES` are decoded.
 fn entity(bytes: &[u8]) -> Option<(usize, char)> {
     const NAMES: [(&[u8], char); 16] = [
         (b"amp", '&'),

@@ -1,8 +1,8 @@
 //! Searches a text with rules.
 //!
 //! One automaton over the keywords of all rules scans the text. The regular expression of a rule
-//! runs only where one of its keywords matches, and only as far around the keyword as a match can
-//! reach.
+//! with keywords runs only where one of them matches, and only as far around it as a match can
+//! reach. Rules without keywords run around numbers, or on the whole text.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -64,7 +64,7 @@ struct Near {
     /// How far a match reaches around the keyword.
     reach: Reach,
     /// The spellings (in capital or small letters) that the keyword can have in a match; empty if
-    /// any spelling is possible.
+    /// they are not known, and then any spelling is searched.
     written: Vec<Box<[u8]>>,
 }
 
@@ -93,7 +93,8 @@ impl Finder {
     ///
     /// # Errors
     ///
-    /// [`RuleFault::Expression`] if a regular expression cannot be used.
+    /// [`RuleFault::Expression`] if the expression of a rule cannot be parsed, or one of an
+    /// allowlist cannot be compiled.
     pub fn new(rules: Rules) -> Result<Finder, RuleFault> {
         let mut known = rules.known;
         known.sort();
@@ -405,19 +406,20 @@ fn parse_as(expression: &str, unicode: bool) -> Result<regex_syntax::hir::Hir, S
 }
 
 impl Rules {
-    /// Returns the rules if every expression compiles. A rule whose expression is too large would
-    /// find nothing. The built-in rules need no check: they are known to be small.
+    /// Returns the rules if the expression of each rule compiles. [`Finder::new`] accepts an
+    /// expression that is too large, and finds nothing with it. The built-in rules need no check: a
+    /// test compiles them.
     ///
     /// # Errors
     ///
-    /// [`RuleFault::Expression`] for the first expression that cannot be used.
+    /// [`RuleFault::Expression`] for the first rule whose expression does not compile.
     pub fn into_checked(self) -> Result<Rules, RuleFault> {
         check(&self)?;
         Ok(self)
     }
 }
 
-/// Compiles every expression, to report faults now instead of on first use.
+/// Compiles the expression of every rule, to report faults now instead of on first use.
 fn check(rules: &Rules) -> Result<(), RuleFault> {
     let fault = rules.rules.par_iter().find_map_first(|rule| {
         let expression = rule.regex.as_ref()?;
@@ -461,8 +463,8 @@ fn on_chars(text: &str, range: Range<usize>) -> Range<usize> {
 
 /// Changes an expression so that it also finds a token after an underscore, which names of
 /// variables and tools use as a separator. `\b` does not match between the two, because an
-/// underscore is a word character. Only an expression for tokens with a distinctive beginning is
-/// changed.
+/// underscore is a word character. Only an expression that begins with `\b(` and three literal
+/// characters is changed.
 fn after_an_underscore(expression: String) -> String {
     const LEAST: usize = 3;
     let Some(rest) = expression.strip_prefix(r"\b(") else { return expression };

@@ -4,7 +4,7 @@
 //! [`Rules`] are TOML: patterns with keywords, built in or written by the user. A [`Finder`]
 //! searches a text for all of them; it has no state, and returns [`Hit`]s. A [`Redactor`] uses a
 //! finder on a whole session: it goes through the strings as JSON decodes them, numbers what it
-//! finds, and returns the bytes to replace. The same secret gets the same placeholder everywhere:
+//! finds, and returns the bytes to replace. The same secret gets the same number everywhere:
 //! `[REDACTED:github-pat-1]`.
 //!
 //! Secrets are also found inside of other encodings: in JSON within strings, in base64, in
@@ -25,7 +25,7 @@
 //!
 //! - Files and the environment: the caller passes in the user's name, home directory and rules.
 //! - Formats: strings are found in any JSON, and the caller passes in the spans of signed values,
-//!   which must not change.
+//!   such as reasoning.
 //! - Writing a redacted session: `epitome::redact`.
 
 // Pure crates do no IO: `clippy.toml` names what they must not use.

@@ -43,7 +43,7 @@ fn number(digits: &[u8]) -> u64 {
 }
 
 /// Whether a text is a national insurance number of the United Kingdom (HMRC, NIM39110). Excludes
-/// the official example.
+/// numbers with the digits of the official example, 123456, and those with six equal digits.
 pub(crate) fn is_uk_nino(text: &str) -> bool {
     let plain: Vec<u8> = text.bytes().filter(u8::is_ascii_alphanumeric).collect();
     let [first, second, digits @ .., last] = &*plain else { return false };

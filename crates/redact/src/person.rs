@@ -68,7 +68,8 @@ impl Person {
     }
 }
 
-/// Whether a name identifies a person. Short names and common words do not: they occur everywhere.
+/// Whether a name identifies a person or a machine. Short names and common words do not: they occur
+/// everywhere.
 fn identifies(name: &&str) -> bool {
     name.len() >= 3 && !NOBODY.contains(&&*name.to_ascii_lowercase())
 }

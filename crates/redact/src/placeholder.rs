@@ -16,8 +16,8 @@ pub(crate) fn placeholder(rule: &str, number: u32) -> String {
     format!("{OPEN}{rule}-{number}]")
 }
 
-/// The placeholder that replaces a whole id. It has only characters that every API permits in an
-/// id.
+/// The placeholder that replaces a whole id. It has no brackets and no colon, which APIs do not
+/// permit in an id.
 pub(crate) fn placeholder_of_id(rule: &str, number: u32) -> String {
     format!("{WORD}-{rule}-{number}")
 }

@@ -130,7 +130,7 @@ impl Words<'_> {
     }
 
     /// The words that an expression matches, in lower case if letters are folded; `None` if they
-    /// are many.
+    /// are many, or not all ASCII.
     fn spellings(&self, hir: &Hir) -> Option<Vec<String>> {
         match hir.kind() {
             HirKind::Empty | HirKind::Look(_) => Some(vec![String::new()]),

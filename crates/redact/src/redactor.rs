@@ -18,7 +18,7 @@ use crate::view::{self, Unseen, View};
 use crate::{base64, placeholder};
 
 /// The maximum nesting of JSON in strings, in base64, and so on. Deeper JSON is searched as plain
-/// text.
+/// text, and deeper base64 is not decoded.
 const DEPTH: usize = 8;
 /// The maximum number of passes over a text, which is searched until nothing is found. No text is
 /// known that needs as many.
@@ -115,7 +115,7 @@ struct TextContext<'a> {
     /// encodes is searched.
     sealed: bool,
     depth: usize,
-    /// How many layers of encodings, such as base64, were decoded to reach the text.
+    /// How many layers of codes, such as `%3D` or `\u003d`, were decoded to get the text.
     decoded: usize,
 }
 
@@ -153,8 +153,8 @@ impl<'f> Redactor<'f> {
         self.walk(source, sealed)
     }
 
-    /// Learns the secrets of a session, so that they are also found in other sessions and in plain
-    /// texts.
+    /// Learns the secrets of a session. Those that cannot be words are then also found where no
+    /// rule finds them, in other sessions and in plain texts.
     pub fn learn(&mut self, source: &dyn Source) {
         self.splices(source, &[]);
     }
@@ -339,8 +339,8 @@ impl<'f> Redactor<'f> {
 
     /// The replacements in the text of a literal. An id that contains a secret is replaced as a
     /// whole, because with a placeholder inside it may be longer than an API permits. An id is a
-    /// text of at most [`ID`] characters whose key ends with `id`, outside of JSON in strings. A
-    /// placeholder that is itself too long for an id is not used.
+    /// text of at most [`ID`] characters whose key ends with `id`, outside of JSON in strings. If
+    /// the placeholder itself is too long for an id, only the secret is replaced.
     fn in_value(&mut self, text: &str, place: TextContext<'_>) -> Vec<Replacement> {
         let replaced = self.replaced(text, place);
         let is_id = place.depth == 0

@@ -3,8 +3,8 @@
 //! Supported are `[[rules]]` with `id`, `description`, `regex`, `keywords`, `entropy`,
 //! `secretGroup`, `tags` and their allowlists, the global allowlists, and `disabledRules` of
 //! `[extend]`: <https://github.com/gitleaks/gitleaks#configuration>. epitome adds `check`,
-//! `replace` and `generic`. Anything else in a file is ignored, such as `path`, because the texts
-//! of a session are not in files.
+//! `replace` and `generic`. Anything else in a file is ignored. `path`, for example, cannot apply:
+//! the texts of a session are not in files.
 
 use serde::Deserialize;
 
@@ -64,8 +64,8 @@ pub struct Rule {
     pub keywords: Vec<String>,
     /// The minimum entropy of the secret, in bits per byte.
     pub entropy: Option<f64>,
-    /// The capture group that is the secret. 0: the first group that matches; if none does, the
-    /// whole match.
+    /// The capture group that is the secret; 0 for the first group that matches. If there is no
+    /// such group, or it is empty, the secret is the whole match.
     #[serde(rename = "secretGroup")]
     pub secret_group: usize,
     /// Tags of the rule. `pii` means that it finds personal data.
@@ -208,8 +208,8 @@ impl Rules {
         Ok(Rules { rules, allowed, known, disabled: file.extend.disabled })
     }
 
-    /// Adds rules. Of two rules with the same id, the one in `later` is used. Rules that `later`
-    /// disables are removed.
+    /// Adds the rules and allowlists of `later`. Rules of `self` are removed if `later` disables
+    /// them or has a rule with the same id.
     #[must_use]
     pub fn merge(mut self, later: Rules) -> Rules {
         self.rules.retain(|rule| {

@@ -20,7 +20,7 @@ pub struct Engine {
 #[serde(deny_unknown_fields)]
 struct Start {
     api: String,
-    /// The name of a recipe, or its text: TOML of several lines.
+    /// The name of a built-in recipe, or the text of a recipe: TOML of several lines.
     recipe: String,
     window: u64,
     overhead: u64,
@@ -31,7 +31,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `Usage` if an option is not valid, `Recipe` if there is no such recipe.
+    /// `Usage` if an option is not valid; `Recipe` if there is no built-in recipe of that name, or
+    /// if the text is not a recipe.
     pub fn start(options: &[u8]) -> Result<Engine> {
         let start: Start = serde_json::from_slice(options)
             .map_err(|err| usage(format!("the request is not understood: {err}")))?;

@@ -4,8 +4,8 @@
 //! The module imports nothing. Its functions exchange bytes through two buffers, so that none takes
 //! a pointer: the caller asks for an [`input`] of some length, writes a request into it, calls
 //! [`start`] or [`answer`], which returns the length of the answer, and reads that from [`output`].
-//! Requests and answers are those of `epitome_bindings::Engine`, and the package around the module,
-//! in `crates/node/npm`, has the types, the documentation and the errors.
+//! [`answer`] takes and gives the same JSON as `epitome_bindings::Engine`. The package around the
+//! module, in `crates/node/npm`, has the types, the documentation and the errors.
 //!
 //! A panic ends the call with a trap. After that, the instance of the module must not be used any
 //! more.

@@ -58,9 +58,9 @@ pub struct CompactedBytes {
 /// Bytes that were restored.
 #[derive(Clone, Debug)]
 pub struct RestoredBytes {
-    /// The session as it was before the compaction; `None` if the given bytes are that already.
+    /// The restored session; `None` if the given bytes are that already.
     pub bytes: Option<Vec<u8>>,
-    /// The length and the blake3 hash of the session as it was before the compaction.
+    /// The length and the blake3 hash of the restored session.
     pub digest: Digest,
     /// Whether the hash in the pack proves the result. False if another program changed the session
     /// after the compaction: then the edits are undone record by record. Also false if the result
@@ -165,9 +165,9 @@ struct Written {
 ///
 /// # Errors
 ///
-/// `Archive` if the pack is damaged, or belongs to another session; `NewerFormat` if a newer
-/// version of epitome wrote it; `Refused` if a record that the compaction appended was changed
-/// since.
+/// `Archive` if the pack is damaged; `NewerFormat` if a newer version of epitome wrote it;
+/// `Refused` if a record that the compaction appended was changed since. With the pack of another
+/// session, the result is an error or not exact.
 pub fn restore_bytes(session: &[u8], pack: Vec<u8>) -> Result<RestoredBytes> {
     let (store, key) = MemoryStore::with_pack(pack)?;
     let archive = Archive::in_store(store);

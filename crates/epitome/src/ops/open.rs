@@ -113,7 +113,7 @@ impl<'c> OpenSession<'c> {
     /// belong to the session cannot be looked up.
     pub fn missing_files(&self) -> Vec<&Path> {
         let missing = self.parts().unwrap_or_default().iter().filter(|part| match part.place {
-            // The rows were listed just now, so they exist.
+            // The rows were found in the database, so they exist.
             Place::Rows(_) => false,
             Place::File(_) | Place::Spread(_) => part.open().is_err_and(|err| is_no_file(&err)),
         });

@@ -174,7 +174,7 @@ pub struct CompactedFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stands_for: Option<ReplacedItems>,
     /// What the next requests of the session cost with and without the compaction; `null` if no
-    /// price is known, and for files that belong to a session.
+    /// price is known or no cost changes, and for files that belong to a session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quote: Option<Quote>,
     /// What is kept whole, and why.
@@ -196,7 +196,7 @@ pub struct CompactedFile {
     /// Records that could not be fully parsed.
     pub faults: Vec<FaultFound>,
     /// The blake3 hash of the session before the compaction: the archive was proved to restore it.
-    /// `null` for a plan.
+    /// `null` if nothing was written.
     pub restored_proof: Option<String>,
     /// The path of a whole copy of the file, if one was kept.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "lossy_path_option")]
@@ -348,7 +348,8 @@ impl CompactedFile {
         self.restored_proof = Some(generation.before.blake3.to_string());
     }
 
-    /// The length of the file and of its pack in the archive together.
+    /// Before: the length of the file. After: its length and that of the pack that this compaction
+    /// wrote or would write.
     pub fn net_bytes(&self) -> Change<Bytes> {
         let Change { before, after } = self.disk_bytes;
         Change { before, after: after + self.archive_bytes }
@@ -393,7 +394,8 @@ impl CompactReport {
         }
     }
 
-    /// The length of all files and of their packs in the archive, in sum.
+    /// The sum over all files: before, their lengths; after, their lengths and those of the packs
+    /// that this compaction wrote or would write. Packs of earlier compactions are not counted.
     pub fn net_bytes(&self) -> Change<Bytes> {
         Change {
             before: self.all().map(|file| file.net_bytes().before).sum(),

@@ -15,7 +15,7 @@ use crate::restore::RestoreOutcome;
 /// A file of a session that was restored, or would be.
 #[derive(Clone, Debug)]
 pub struct FileRestore {
-    /// The path of the file: of the session, or of a sub-agent's session.
+    /// The address of the file: of the session, or of a file that belongs to it.
     pub path: PathBuf,
     /// The key of the file in the archive.
     pub key: SessionKey,
@@ -112,10 +112,10 @@ pub struct RestoreReport {
     pub file: RestoredFile,
     /// Whether the restore was only planned.
     pub dry_run: bool,
-    /// The path of the copy, if one was written; the session is then unchanged.
+    /// The path of the copy, if one was requested; the session is then unchanged.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "lossy_path_option")]
     pub out: Option<PathBuf>,
-    /// The results for the files that belong to the session.
+    /// The results for those of the session's other files that have generations in the archive.
     pub files: Vec<RestoredFile>,
     /// The files that have generations in the archive, the session's own first.
     #[serde(skip)]

@@ -431,7 +431,7 @@ fn a_copy_is_given_back_although_its_first_compaction_was_repeated() {
     assert_eq!(fs::read(&copy).expect("a session"), case.files[0].1);
 }
 
-/// Secrets in the names of a file and of a tool are hidden: plans are pasted into issues.
+/// Secrets in the names of files are hidden: reports are pasted into issues.
 #[test]
 fn a_report_hides_secrets_in_names() {
     let case = Case::new(false);

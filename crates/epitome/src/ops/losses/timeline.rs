@@ -26,8 +26,8 @@ pub(in crate::ops) struct Timeline<'a> {
     /// since.
     states: Vec<(Spliced<'a>, Spliced<'a>)>,
     generations: Vec<Generation>,
-    /// For each compaction by epitome, the length that the uncompacted session had when it was
-    /// made.
+    /// For each compaction by epitome, the length that the uncompacted session had when the
+    /// compaction was made.
     places: Vec<u64>,
     /// The transcript of the uncompacted session.
     pub transcript: Transcript,

@@ -23,8 +23,8 @@ fn is_part_of(part: &str, path: &str) -> bool {
         })
 }
 
-/// Puts a slash in front of a fact that is a path below a folder of users, such as `home/ada/a.rs`.
-/// Facts are stored without this slash, but a user's name is recognised only with it. Other facts
+/// Puts a slash in front of a fact that is a path in a user's home folder, such as `home/ada/a.rs`.
+/// Facts are stored without it, but redaction recognises a user's name only with it. Other facts
 /// are returned unchanged.
 pub(super) fn with_slash(used: &UsedFact) -> String {
     let is_of_user = ["Users/", "home/", "root/"].iter().any(|it| used.fact.starts_with(it));

@@ -40,7 +40,7 @@ pub enum LossMembers<'a> {
 pub enum RecoveryCommand {
     /// The command puts the text back into the session.
     Restore(String),
-    /// The command prints the text, which cannot be put back alone.
+    /// The command prints the text. No command puts it back.
     Show(String),
 }
 
