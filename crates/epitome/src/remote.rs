@@ -69,8 +69,9 @@ impl<'c> RemoteArchive<'c> {
         &self.address
     }
 
-    /// Copies all packs that the storage does not have. The first push of the first machine makes
-    /// the key.
+    /// Copies all packs that the storage does not have. Before that, deletes the copies that
+    /// [`remember_forgotten`](RemoteArchive::remember_forgotten) recorded. The first push of the
+    /// first machine makes the key.
     ///
     /// # Errors
     ///
@@ -128,8 +129,9 @@ impl<'c> RemoteArchive<'c> {
         epitome_remote::pull(&store, &self.local(), session, &files)
     }
 
-    /// Copies the packs of the vault that the storage does not have, and deletes copies of those
-    /// that were merged or from which something was removed. Without a vault, nothing is done.
+    /// Copies the packs of the vault (the kept versions of sessions) that the storage does not
+    /// have, and deletes copies of those that were merged or from which something was removed. Does
+    /// nothing if this machine has no packs in the vault.
     ///
     /// # Errors
     ///
@@ -173,13 +175,13 @@ impl<'c> RemoteArchive<'c> {
 
     /// Records which copies in the storage are to be deleted. To be called before the originals are
     /// deleted. No request is made, and the record does not reveal which sessions they are. Returns
-    /// false if there can be no copies, because this machine has no key.
+    /// false, and records nothing, if this machine has no key.
     ///
     /// # Errors
     ///
     /// `Disk` or `NoPermission` if the record cannot be written; the errors of [`find_key`].
     pub fn remember_forgotten(&self, copies: &[ForgottenCopy]) -> Result<bool> {
-        // Without a key, nothing was ever pushed from here.
+        // Without the key, the names of the copies cannot be computed.
         let Some((key, _)) = find_key(self.config)? else { return Ok(false) };
         let mut forgotten = self.forgotten();
         for copy in copies {

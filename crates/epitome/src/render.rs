@@ -181,10 +181,10 @@ impl RenderSource {
         members.find_map(|member| member.history.failure())
     }
 
-    /// Redacts and then compacts the sessions in memory, and calls `show` once with all stories:
-    /// that of the session first, then those of its sub-agents in their order. `address` returns
-    /// the address of a sub-agent's page by its number, from 0. Returns the result of `show`, and
-    /// what was redacted.
+    /// Redacts and then compacts the sessions in memory, as `how` says, and calls `show` once with
+    /// all stories: that of the session first, then those of its sub-agents in their order.
+    /// `address` returns the address of a sub-agent's page by its number, from 0. Returns the
+    /// result of `show`, and what was redacted.
     ///
     /// # Errors
     ///
@@ -427,7 +427,8 @@ impl Seen<'_> {
     }
 }
 
-/// The number of lines of the archived text with a reference. `None` if it is not in the archive.
+/// The number of lines of the archived text with a reference. `None` if it is not in the archive or
+/// cannot be read.
 fn lines_in_archive(archive: &Archive, reference: &Ref) -> Option<Lines> {
     let found = archive.find(reference).ok()?.into_iter().next()?;
     let raw = archive.read(&found.key, found.generation, &found.hash).ok()?;

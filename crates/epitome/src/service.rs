@@ -275,7 +275,7 @@ impl ServiceInstall {
     ///
     /// # Errors
     ///
-    /// `Disk` or `NoPermission`: nothing is installed then.
+    /// `Disk` or `NoPermission`: the file of the service is unchanged then.
     pub fn carry_out(&self, config: &Config) -> Result<()> {
         let record = Record {
             epitome_service: 1,
@@ -328,7 +328,8 @@ impl ServiceRemoval {
         Ok(Some(ServiceRemoval { change, stop, folders }))
     }
 
-    /// Removes the file, the folders that were made for it if they are empty, and the record.
+    /// Removes the file, the folders that were made for it if they are empty, and the record. A
+    /// file that the user has changed is kept.
     ///
     /// # Errors
     ///

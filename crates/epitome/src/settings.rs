@@ -2,9 +2,9 @@
 //! several of these set the same key, the last of them in this order has priority. See
 //! `docs/config.md`.
 //!
-//! A project's file is not the user's own: it comes with any repository that the user clones. A
-//! setting that could harm the user (see [`Key::user_only`]) is accepted there only if the user's
-//! own file trusts the project, and paths must stay inside of the project.
+//! A project's file is not the user's own: it comes with any repository that the user clones.
+//! Unless the user's own file trusts the project, settings in that file that could harm the user
+//! (see [`Key::user_only`]) are ignored, and its paths must stay inside of the project.
 
 mod file;
 mod foreign;

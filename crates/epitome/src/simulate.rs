@@ -85,7 +85,8 @@ pub struct Simulate {
     /// records, or are [`PROMPT`] if it records too few.
     pub prompt: Option<Tokens>,
     /// The target of a forced compaction, as a share of the tokens of the context (0 to 1). `None`:
-    /// the target that the recipe has for compactions that the user requests.
+    /// the passes of a recipe remove all that they can, and the recipe determines the size of a
+    /// digest; a policy command gets no target.
     pub target: Option<f64>,
     /// The table of prices.
     pub prices: Catalogue,
@@ -232,7 +233,7 @@ struct Job<'j> {
 }
 
 impl Job<'_> {
-    /// The cost in dollars of a bill in tokens, at list prices.
+    /// The cost of a bill in tokens, at list prices.
     fn dollars(&self, bill: &epitome_measure::Bill) -> MicroDollars {
         let epitome_measure::Bill { cached, written, output } = *bill;
         let cached = self.billed(cached);

@@ -41,7 +41,7 @@ pub struct StatusLine {
     pub saving_tokens: Option<Tokens>,
     /// What the requests of Claude Code cost since midnight UTC, in millionths of a dollar.
     pub today: Option<MicroDollars>,
-    /// Whether `today` is too low, because not all sessions have been read yet.
+    /// Whether `today` may be too low, because not all sessions have been read yet.
     pub is_partial: bool,
     /// Whether `saving_tokens` should be computed again: see [`refresh`].
     #[serde(skip)]

@@ -47,7 +47,8 @@ impl Share {
     }
 }
 
-/// Looks repeatedly for sessions that are over.
+/// Finds sessions that are over. Each call of [`look`](Watch::look) skips those that earlier calls
+/// compacted or skipped and that have not changed since.
 #[derive(Clone, Debug)]
 pub struct Watch<'a> {
     config: &'a Config,

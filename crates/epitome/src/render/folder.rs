@@ -241,9 +241,10 @@ pub fn rebuild_index(folder: &Path) -> Result<Index> {
 }
 
 /// Rebuilds a folder's manifest and index like [`rebuild_index`], and adds pages of another
-/// program: for each subfolder with a page called `index`, `session` is called with the subfolder's
-/// name and returns the entry of the session. Subfolders with neither such a page nor a page of
-/// epitome, or for which `session` returns `None`, are skipped; their number is returned.
+/// program: for each subfolder that has a page called `index` and none of epitome, `session` is
+/// called with the subfolder's name and returns the entry of the session. Subfolders with neither
+/// such a page nor a page of epitome, or for which `session` returns `None`, are skipped; their
+/// number is returned.
 ///
 /// # Errors
 ///

@@ -29,7 +29,7 @@ pub(super) struct Names {
     pub(super) origin: Option<String>,
 }
 
-/// Chooses names that differ from those of all `known` sessions.
+/// Chooses names that no other session in `known` has.
 pub(super) fn names(reading: &RenderSource, known: &[Listing]) -> Names {
     let (agent, id) = reading.session.agent_and_id();
     let origin = reading.session.path.as_deref().and_then(origin);

@@ -58,8 +58,8 @@ pub(super) struct Ground<'a> {
 }
 
 /// Makes the paths in a value absolute: a relative path begins in the folder of `ground`. Returns
-/// an error if a path in the file of an untrusted project leads out of that folder, or if a folder
-/// is missing or empty (see [`check_folders`]).
+/// an error if a path in the file of an untrusted project leads out of that folder, or if a list of
+/// folders is empty or has an empty text (see [`check_folders`]).
 pub(super) fn settle(set: &mut SetValue, key: &Key, ground: Ground<'_>) -> Result<()> {
     let Some(kind) = key.path else { return Ok(()) };
     let Ground { folder, home, scope } = ground;

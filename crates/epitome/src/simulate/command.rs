@@ -1,5 +1,5 @@
-//! A policy command: a program that decides what is sent. It answers the requests that `epitome
-//! engine` answers, and the simulation is its client.
+//! A policy command: a program that decides what is sent. It answers some of the requests that
+//! `epitome engine` answers, and the simulation is its client.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Write};

@@ -91,8 +91,9 @@ const FIGURES: [Figure; 14] = [
 ];
 
 impl Gate {
-    /// Each condition with the figure of a recipe. A figure that was not measured does not meet its
-    /// condition. `cuts` is the number of compactions that were forced with each recipe.
+    /// Checks each condition against a recipe's figure. A figure that was not measured meets no
+    /// condition; `cuts`, the number of compactions that were forced with each recipe, is needed to
+    /// say why.
     pub fn check(&self, report: &RecipeReport, cuts: u64) -> Vec<GateResult> {
         let results = self.0.iter().map(|condition| {
             let Condition { figure, bound, value } = *condition;

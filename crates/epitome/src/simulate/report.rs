@@ -109,7 +109,7 @@ pub struct RecipeReport {
     pub over: f64,
     /// In the replay of all calls: the share of edits for which a file had to be read again.
     pub live_rereads: Option<f64>,
-    /// The number of compactions.
+    /// In the replay of all calls: the number of compactions.
     pub compactions: u64,
     /// The share of requests that break none of the rules for requests.
     pub rules: Option<f64>,

@@ -24,10 +24,11 @@ pub struct Comparison {
     /// The number of conversations that were in both groups. They are in neither sum.
     pub mixed: u64,
     /// The difference between the cost of a request of a treated conversation and of one held out.
-    /// `None` if there are too few conversations.
+    /// `None` if a group has too few conversations, or cost nothing.
     pub request_cost: Option<Difference>,
     /// The difference between the costs of a turn of the user. It includes the requests with which
-    /// models got removed texts back. `None` if there are too few conversations.
+    /// models got removed texts back. `None` if a group has too few conversations, no turns, or
+    /// cost nothing.
     pub turn_cost: Option<Difference>,
     /// The number of conversations that each group needs before a difference is reported.
     pub least: u64,

@@ -204,7 +204,8 @@ pub struct CutSum {
     pub model: Option<String>,
     /// Tokens that the provider had to write to its cache again.
     pub rewritten_tokens: Tokens,
-    /// What writing them again cost at list prices; `None` if the price is not known.
+    /// How much more it cost to write them again than to read them from the cache, at list prices;
+    /// `None` if the price is not known.
     pub price: Option<MicroDollars>,
     /// The number of metered requests so far that the cut made smaller, including the request in
     /// which it was made.
