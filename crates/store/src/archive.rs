@@ -11,10 +11,10 @@
 //! ```
 //!
 //! A pack never changes, except that a pack with a text which is to be forgotten is replaced by one
-//! without it. A new pack is written under a temporary name, flushed, and then renamed to the next
-//! free number without ever replacing another, so that a process killed at any moment leaves a
-//! whole pack or none, and two processes that write at the same time leave two packs. Folders are
-//! readable by their owner only (0700), files too (0600).
+//! without it. A new pack is written under a temporary name, flushed, and then gets a free number
+//! as its name; no existing pack is replaced by it. So a process that is killed at any moment
+//! leaves a whole pack or none, and two processes that write at the same time leave two packs.
+//! Folders are readable by their owner only (0700), files too (0600).
 //!
 //! # A pack (format 1)
 //!
@@ -96,8 +96,9 @@ pub struct Generations {
     /// The generations whose manifest can be read, sorted by number. Their removed bytes are not
     /// checked.
     pub whole: Vec<Generation>,
-    /// One error for each pack that cannot be read or is of another session, for each gap in the
-    /// numbers of packs, and for each unreadable note about a removed pack.
+    /// One error for each pack that cannot be read, or whose content is of another session or has
+    /// another number; for each gap in the numbers of packs; and for each unreadable note about a
+    /// removed pack.
     pub damaged: Vec<Error>,
     /// The numbers of generations that were removed on purpose, for example by [`Archive::gc`].
     pub removed: Vec<u64>,
@@ -192,8 +193,9 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// `Archive` if the pack or the bytes are missing or damaged; `NewerFormat` if a newer version
-    /// of epitome wrote the pack.
+    /// `Archive` if the pack or the bytes are missing or damaged, or if the bytes were forgotten on
+    /// purpose; `NewerFormat` if a newer version of epitome wrote the pack; the errors of reading
+    /// the pack.
     pub fn read(&self, key: &SessionKey, number: u64, hash: &Hash) -> Result<Vec<u8>> {
         self.open_pack(key, number)?.read(hash)
     }
@@ -385,7 +387,7 @@ pub trait Blobs {
     ///
     /// # Errors
     ///
-    /// `Archive` if the bytes are missing or damaged.
+    /// `Archive` if the bytes are missing or damaged; the errors of opening and reading the pack.
     fn blob(&self, generation: u64, hash: &Hash) -> Result<Vec<u8>>;
 }
 
@@ -471,7 +473,7 @@ pub(crate) struct Numbers {
 
 impl Numbers {
     /// The number for the next pack. It is greater than the numbers of all packs, also of those
-    /// that were removed on purpose, so that a higher number always means a later generation.
+    /// that were removed on purpose: their numbers are not used again.
     pub fn next(&self) -> u64 {
         let here = self.here.last().copied().unwrap_or(0);
         let removed = self.removed.last().copied().unwrap_or(0);
@@ -482,7 +484,7 @@ impl Numbers {
 /// The numbers of the packs in the folder of a session.
 pub(crate) fn numbers(store: &dyn PackStore, folder: &str) -> Result<Numbers> {
     // The order of the two listings matters: the note of a removed pack is written before the pack
-    // is deleted, so a pack that disappears after the first listing is in the second.
+    // is deleted, so if the pack is no longer in the first listing, its note is in the second.
     let here = numbers_that_end(store, folder, PACK)?;
     let removed = numbers_that_end(store, folder, REMOVED)?;
     Ok(Numbers { here, removed })

@@ -57,12 +57,12 @@ pub struct ReceivedPack {
     pub bytes: Box<dyn Read>,
 }
 
-/// The result of [`Archive::import`].
+/// The result of [`Archive::import`] and [`Archive::receive`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportReport {
     /// The packs that were imported.
     pub added: Vec<ImportedPack>,
-    /// Number of packs that were in the archive already.
+    /// Number of packs that were in the archive already, or that were received twice.
     pub known: u64,
     /// The packs that were not imported.
     pub refused: Vec<RejectedPack>,
@@ -77,8 +77,8 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// `NotFound` if the session has no packs; `Archive` if a folder cannot be listed;
-    /// `NoPermission` or `Unreadable` if a pack cannot be read; the errors of `out`.
+    /// `NotFound` if there are no packs; `Archive` if a folder cannot be listed; `NoPermission` or
+    /// `Unreadable` if a pack cannot be read; the errors of `out`.
     pub fn export(&self, key: &SessionKey, out: &mut dyn Write) -> Result<u64> {
         self.export_with(Some(key), &[], out)
     }
@@ -151,16 +151,17 @@ impl Archive {
     /// number is used. No existing pack is replaced.
     ///
     /// A generation is imported only if its hashes match one of the files that `files` returns for
-    /// it, or a generation of its session that is in the archive or imported with it. The report
-    /// names the generations that are not imported. Each imported generation is marked as imported
-    /// at `when`.
+    /// the generations of its session, or a generation of its session that is in the archive or is
+    /// imported with it. The report names the generations that are not imported. Each imported
+    /// generation is marked as imported at `when`.
     ///
     /// # Errors
     ///
     /// `Unreadable` if `from` is not a tar archive. `Refused` if it is empty, or contains anything
-    /// but whole packs, too many packs, a generation whose file after the compaction is empty, or a
-    /// generation that would change how a session here is restored. `NewerFormat` if a newer
-    /// version of epitome wrote a pack; `Disk` if a pack cannot be written.
+    /// but whole packs, packs that are too long or too many, a generation whose file after the
+    /// compaction is empty, or a generation that would change how a session here is restored.
+    /// `NewerFormat` if a newer version of epitome wrote a pack; `Disk` if a pack cannot be
+    /// written; the errors of reading the files that `files` returns.
     pub fn import(
         &self,
         from: &mut dyn Read,
@@ -231,9 +232,10 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// The errors of reading `packs`; `Refused` if a pack is damaged, or would change how a session
-    /// here is restored; `NewerFormat` if a newer version of epitome wrote a pack; `Disk` if a pack
-    /// cannot be written.
+    /// The errors of reading `packs` and the files that `files` returns; `Refused` if a pack is
+    /// damaged or too long, if its file after the compaction is empty, or if it would change how a
+    /// session here is restored; `NewerFormat` if a newer version of epitome wrote a pack; `Disk`
+    /// if a pack cannot be written.
     pub fn receive(
         &self,
         packs: &mut dyn Iterator<Item = Result<ReceivedPack>>,
@@ -392,8 +394,9 @@ impl Archive {
             };
             let before = walk(&source, here, &blobs)?;
             let after = walk(&source, &all, &blobs)?;
-            // The import is refused if an imported generation matches a state of the file that a
-            // generation of this archive left.
+            // The import is refused if an imported generation matches a state of the file but an
+            // older generation with a longer result is undone instead, or if a generation that is
+            // undone without the imported ones is not undone with them.
             let is_in_the_way = after
                 .passed_over
                 .iter()
@@ -499,7 +502,8 @@ impl Staged {
     }
 }
 
-/// Whether two generations are equal, except for their numbers and marks of import.
+/// Whether two generations are equal, except for their numbers, their marks of import and what was
+/// forgotten in them.
 fn same(one: &Generation, other: &Generation) -> bool {
     // Forgotten bytes are not compared: otherwise an import would bring back what was forgotten
     // here.

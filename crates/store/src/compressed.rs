@@ -1,9 +1,9 @@
 //! Session files that an agent keeps compressed: `rollout-….jsonl.zst` of Codex.
 //!
-//! Reading decompresses into an unnamed temporary file. Writing keeps the compressed bytes of
-//! everything that stays: a zstd file is a sequence of frames
-//! (<https://datatracker.ietf.org/doc/html/rfc8878#section-3>), so appended text becomes a frame of
-//! its own, and removing it again leaves the file as it was, to the byte.
+//! Reading decompresses into an unnamed temporary file. A zstd file is a sequence of frames
+//! (<https://datatracker.ietf.org/doc/html/rfc8878#section-3>), and writing keeps the frames before
+//! the first change. So appended text becomes a frame of its own, and removing it again leaves the
+//! file as it was, to the byte.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};

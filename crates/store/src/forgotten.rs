@@ -1,4 +1,4 @@
-//! A text that must not be stored any more, in all spellings in which files may contain it.
+//! A text that must not be stored any more, in the spellings in which files may contain it.
 
 use std::borrow::Cow;
 
@@ -185,8 +185,8 @@ impl Spelling {
     }
 }
 
-/// The text as in a JSON string, without quotes, in all ways in which programs write it: they may
-/// escape `/`, the characters `<`, `>` and `&`, and characters that are not ASCII.
+/// The text as in a JSON string, without quotes, in the different ways in which programs write it:
+/// they may escape `/`, the characters `<`, `>` and `&`, and characters that are not ASCII.
 fn in_json(text: &str) -> Vec<String> {
     let literal = serde_json::to_string(text).unwrap_or_default();
     let inner = literal.get(1..literal.len().saturating_sub(1)).unwrap_or_default();

@@ -61,14 +61,15 @@ impl Place {
         }
     }
 
-    /// Opens the session for reading. Rows and compressed files are copied into an unnamed
-    /// temporary file.
+    /// Opens the session for reading. Rows, the many files of a session and compressed files are
+    /// copied into one unnamed temporary file.
     ///
     /// # Errors
     ///
     /// `NotFound`, `NotAFile`, `NoPermission` or `Unreadable` if the session cannot be read;
     /// `Unreadable` also if its decompressed length is more than 1 GiB; `Locked` if a program is
-    /// writing to its database; `UnknownFormat` for a database if the address names no session.
+    /// writing to its database; `UnknownFormat` for a database if the address names no session;
+    /// `Unsupported` for a database in a build without SQLite.
     pub fn open(&self) -> Result<FileSource> {
         match self {
             Place::File(path) => {

@@ -53,8 +53,9 @@ impl Reference {
     /// the text, or contains the text as a range of whole lines; the text need not end with the
     /// last line feed of the range. If the text occurs several times, the first position is used.
     ///
-    /// Returns `None` if the file does not contain the text, cannot be read, is longer than 64 MiB,
-    /// or has a path that is not Unicode; and for an empty text, which every file contains.
+    /// Returns `None` if the file does not contain the text in this way, cannot be read, is longer
+    /// than 64 MiB, or has a path that is not Unicode; and for an empty text, which every file
+    /// contains.
     ///
     /// ```no_run
     /// use epitome_store::reference::Reference;

@@ -62,8 +62,9 @@ pub enum RestoreOutcome {
         /// nothing to undo.
         undone: Vec<u64>,
     },
-    /// In part: another program has changed the file since. Where no hash matches, edits are undone
-    /// record by record.
+    /// Edits are undone record by record, where no hash of the file proves the result: another
+    /// program has changed the file since, a part of the archive is damaged, or only a single piece
+    /// is restored.
     ByRecord {
         /// The numbers of the generations that were undone exactly, before no hash matched any
         /// more. The newest is first.
@@ -71,8 +72,8 @@ pub enum RestoreOutcome {
         /// Number of edits of records that are undone. A record that was edited twice counts twice;
         /// a record that had been restored before does not count.
         restored: u64,
-        /// Number of edits of records that are not undone: the record is not in the file as the
-        /// edit left it, or cannot be identified with certainty.
+        /// Number of edits of records that are not undone: for example, the record is not in the
+        /// file as the edit left it, or its removed bytes are damaged.
         missing: u64,
     },
 }
@@ -90,12 +91,12 @@ impl RestoreOutcome {
 ///
 /// # Errors
 ///
-/// `NotFound` if there are no generations, or if the wanted generation does not lead to this file.
-/// `Archive` if removed bytes are missing or damaged, if undoing a generation does not give the
-/// file before it, or if a generation is missing that may have removed more; in this last case, the
-/// file right after the missing generation can still be the target. `Refused` if a record that a
-/// generation appended was changed since, or if the file restored record by record would not be a
-/// valid session. `Changed` if `current` returns fewer bytes than its length.
+/// `NotFound` if there are no generations, or if the wanted generation does not exist or does not
+/// lead to this file. `Archive` if removed bytes are missing or damaged, if undoing a generation
+/// does not give the file before it, or if a generation is missing that may have removed more; in
+/// this last case, the file right after the missing generation can still be the target. `Refused`
+/// if a record that a generation appended was changed since, or if the file restored record by
+/// record would not be a valid session. `Changed` if `current` returns fewer bytes than its length.
 pub fn restore(
     current: &dyn Source,
     generations: &[Generation],
@@ -262,9 +263,9 @@ fn exact(
     let dead_end = undone.last().is_some_and(|it| it.is_restore());
     match (wanted, &end) {
         (_, WayEnd::Wanted) => {}
-        // The generation that was undone last is a partial restore, and no hash proves the file
-        // before it. That file counts as the wanted one with changes that another program made
-        // later.
+        // The generation that was undone last is a partial restore, and the file before it is not
+        // the result of any generation. That file counts as the wanted one with changes that
+        // another program made later.
         (Some(wanted), _) if dead_end && undone.iter().all(|it| it.number > wanted.number) => {}
         (Some(wanted), WayEnd::Oldest) => return Err(not_on_the_way(wanted)),
         (Some(_), WayEnd::RestoredBefore(_) | WayEnd::Unknown) | (None, WayEnd::Unknown) => {
@@ -342,7 +343,7 @@ pub fn goes_on_as_appended(current: &dyn Source, generation: &Generation) -> Res
     // The appended lines may have become longer since, so more bytes are read.
     let tail = exactly(current, from..len.min(to.saturating_add(4096)))?;
     let appended = (to - from) as usize;
-    // Only whole records of JSON are compared.
+    // A tail that does not begin as a record of JSON is not the appended record.
     if !tail.starts_with(b"{\"") {
         return Ok(false);
     }

@@ -6,7 +6,7 @@
 //! inserted and deleted. SQLite guarantees that all of it is done or nothing, even if the process
 //! is killed, and that other programs see one state or the other.
 //!
-//! Without the feature `sqlite` a database is recognised, but every use of it is an error.
+//! Without the feature `sqlite` a database is recognised, but reading or writing it is an error.
 
 #[cfg(not(feature = "sqlite"))]
 mod absent;
@@ -90,8 +90,8 @@ pub struct SessionRow {
 
 impl Rows {
     /// The rows that `name` refers to in a database. The name is the id of a session; if the rows
-    /// are not the conversation, it is followed by a dot and the name of a document. `None` if
-    /// there are no such rows, or the database cannot be read.
+    /// are not the conversation, it is followed by a dot and the name of a document. `None` if the
+    /// database has no such session or document, or cannot be read.
     pub fn find(database: &Path, name: &str) -> Option<Rows> {
         let (id, of_it) = name.split_once('.').unwrap_or((name, ""));
         if cfg!(not(feature = "sqlite")) {
@@ -116,8 +116,8 @@ impl Rows {
     }
 
     /// Rows in a build without SQLite, of which only the address is known. They count as an
-    /// existing conversation, so that nothing is removed from the archive that they may need. Every
-    /// use of them is an error.
+    /// existing conversation, so that nothing is removed from the archive that they may need.
+    /// Reading or writing them is an error.
     fn unread(database: &Path, name: &str) -> Rows {
         let database = database.to_owned();
         let session = name.to_owned();
@@ -176,7 +176,8 @@ impl Rows {
     }
 
     /// The rows that belong to the session in addition to its conversation: its other documents,
-    /// and the sessions of its sub-agents with their documents.
+    /// and the sessions of its sub-agents with their documents. Empty if these rows are not a
+    /// conversation.
     ///
     /// # Errors
     ///

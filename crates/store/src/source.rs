@@ -60,7 +60,7 @@ impl FileSource {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The path by which the file was opened.
+    /// The path that was given when the file was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }

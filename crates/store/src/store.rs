@@ -45,8 +45,8 @@ pub struct Store {
     locks: PathBuf,
 }
 
-/// A session that is open for writing. No other epitome process can open it as long as this value
-/// exists.
+/// A session that is open for writing. No other epitome process can open it for writing as long as
+/// this value exists.
 #[derive(Debug)]
 pub struct LockedSession {
     path: PathBuf,
@@ -123,10 +123,11 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// `NotFound`; `NotAFile` for a folder, a pipe or a device; `NoPermission`, also if the file is
-    /// marked read-only; `HardLinked` if the file has other names, which a replacement would
-    /// separate; `Locked` if another epitome process has it open; `Disk` if the lock cannot be
-    /// created.
+    /// `NotFound`; `NotAFile` for a folder, a pipe or a device; `ReadOnly` for a session that
+    /// consists of many files; `NoPermission`, also if the file is marked read-only; `HardLinked`
+    /// if the file has other names, which a replacement would separate; `Locked` if another epitome
+    /// process has locked it; `Changed` if its rows were just deleted; `Disk` if the lock cannot be
+    /// created; the errors of reading the session.
     pub fn open_for_edit(&self, path: &Path) -> Result<LockedSession> {
         self.open_place(&Place::parse(path), None)
     }
@@ -161,7 +162,7 @@ impl Store {
     /// # Errors
     ///
     /// `NotFound` or `NoPermission` if the file is not accessible; `Locked` if another epitome
-    /// process has it open; `Disk` if the lock cannot be created.
+    /// process has locked it; `Disk` if the lock cannot be created.
     pub fn lock_file(&self, path: &Path) -> Result<FileLock> {
         let real = fs::canonicalize(path).map_err(|err| Error::reading(err, "the file", path))?;
         self.lock(&real)
@@ -271,8 +272,8 @@ impl LockedSession {
     }
 
     /// Replaces the session by the output of `write`, atomically. Of rows, those that differ are
-    /// updated in one transaction. Of a file, mode, owner (if permitted) and times are kept,
-    /// because agents sort sessions by them.
+    /// updated in one transaction. Of a file, the mode and the owner (if permitted) are kept, and
+    /// also the times, because agents sort sessions by time.
     ///
     /// Bytes that were appended between the last check and the replacement are carried over to the
     /// new file. So are bytes of a process that had the file open at that moment and wrote later:
@@ -281,10 +282,11 @@ impl LockedSession {
     ///
     /// # Errors
     ///
-    /// The error of `write`; `Disk`, `NoPermission` or `Unreadable`; `Changed` if the file is not
-    /// the one that was opened; `HardLinked` if the file has other names. The session is then
-    /// unchanged, and no other file is left in its folder. There is one exception, which the error
-    /// reports: bytes had to be carried over, and the disk failed at that moment.
+    /// The error of `write`; `Disk`, `NoPermission` or `Unreadable`; `Changed` if the file or the
+    /// rows are not what was opened; `HardLinked` if the file has other names; for rows also
+    /// `Locked`, and `Broken` if a line belongs to no row. The session is then unchanged, and no
+    /// other file is left in its folder. There is one exception, which the error reports: bytes had
+    /// to be carried over, and the disk failed at that moment.
     pub fn replace(
         &self,
         write: impl FnOnce(&mut dyn Write) -> Result<()>,
@@ -561,7 +563,8 @@ fn take_after(meta: &fs::Metadata, file: &File) -> std::io::Result<()> {
 
 const SEVERAL_NAMES: &str = "the session has more than one name on disk";
 
-/// Returns an error if a file has other names, which a replacement would separate.
+/// Returns an error if a file has other names, which a replacement would separate. On systems other
+/// than Unix this is not checked.
 pub fn one_name(meta: &fs::Metadata, path: &Path, what: &str) -> Result<()> {
     #[cfg(unix)]
     if std::os::unix::fs::MetadataExt::nlink(meta) > 1 {

@@ -3,8 +3,8 @@
 //! The [archive](crate::archive) has what epitome removed from sessions. The vault has what agents
 //! wrote: a [`Vault`] keeps *files* ([`FileKey`]: a session, a sub-agent's file, rows of a
 //! database) in *versions* ([`Version`]: the content that the file had at a scan). A version takes
-//! space only for what is new in it: the bytes that were appended, or, for content that is already
-//! in the vault, a reference to it.
+//! space only for what is new in it: chunks of content that the vault does not have yet. For the
+//! rest, it refers to chunks and versions that the vault has.
 //!
 //! # On disk
 //!
@@ -168,7 +168,7 @@ impl Vault {
         self.index.refresh(&*self.store)
     }
 
-    /// The name of this machine; empty if nothing was ever kept here.
+    /// The name of this machine; empty if it has none yet, because it has not written to the vault.
     pub fn machine(&self) -> &str {
         &self.machine
     }

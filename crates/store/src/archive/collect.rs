@@ -117,7 +117,8 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// `Archive`, `NoPermission` or `Disk` if a folder cannot be listed or a pack cannot be moved.
+    /// `Archive` if a folder cannot be listed; `NoPermission`, `Unreadable` or `Disk` if a pack
+    /// cannot be moved or deleted.
     pub fn gc(
         &self,
         judge: impl Fn(&[Generation]) -> Vec<Need>,
@@ -153,8 +154,8 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// `NotFound` if there are no packs; `NoPermission`, `Unreadable` or `Disk` if they cannot be
-    /// moved.
+    /// `Archive` if the folder of the session cannot be listed; `NotFound` if there are no packs;
+    /// `NoPermission`, `Unreadable` or `Disk` if they cannot be moved.
     pub fn remove(&self, key: &SessionKey, now: Timestamp) -> Result<(u64, Bytes)> {
         let folder = key.folder();
         let numbers = self.numbers(&folder)?.here;
@@ -292,8 +293,8 @@ impl Archive {
         Ok(generations)
     }
 
-    /// Moves packs of a session to the trash. Before each pack, writes a note that the pack was
-    /// removed on purpose.
+    /// Moves packs of a session to the trash. Before it moves a pack, it writes a note that the
+    /// pack was removed on purpose.
     fn to_trash(&self, folder: &str, going: &[u64], now: Timestamp) -> Result<()> {
         let trash = format!("{TRASH}/{folder}");
         self.store.make_folder(&trash)?;
@@ -384,8 +385,8 @@ fn added_at(generation: &Generation) -> Timestamp {
     generation.imported.unwrap_or(generation.made)
 }
 
-/// The content of the note about a pack that was removed on purpose. Older versions wrote an empty
-/// file.
+/// The content of the note about a pack that was removed on purpose. The note is empty if the pack
+/// was damaged or was that of a restore, or if an older version wrote it.
 #[derive(Serialize, Deserialize)]
 struct RemovalNote {
     /// The digest of the file after the compaction.

@@ -15,9 +15,9 @@ use crate::store::disk::{self, GcMode, NotPlaced, Temp};
 /// Keeps packs as files below a folder that only its owner can read. No file or folder is created
 /// before the first write.
 ///
-/// A pack is written to a temporary file, flushed, and then linked to its name, so that a process
-/// killed at any moment leaves a whole pack or none, and two processes that write at the same time
-/// leave two packs.
+/// A pack is written to a temporary file, flushed, and then gets its name, so that a process that
+/// is killed at any moment leaves a whole pack or none, and two processes that write at the same
+/// time leave two packs.
 #[derive(Clone, Debug)]
 pub struct FolderStore {
     root: PathBuf,

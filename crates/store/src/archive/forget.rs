@@ -1,7 +1,8 @@
 //! Forgets what was archived: a text in all packs, or all packs of a session.
 //!
 //! A pack with the text is replaced, in one step and under the same number, by a pack without it. A
-//! process that is killed leaves either the old pack or the new one.
+//! process that is killed leaves either the old pack or the new one. A pack in the trash is deleted
+//! instead.
 
 use std::path::Path;
 
@@ -38,7 +39,8 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// `Archive` if a pack or a piece of it cannot be read: the text may be in it.
+    /// `Archive` if a folder cannot be listed, or if a pack or a piece of it is damaged: the text
+    /// may be in it. The errors of opening and reading packs.
     pub fn packs_with(&self, text: &ForgottenText) -> Result<Vec<PackWithText>> {
         let mut found = Vec::new();
         for (name, is_trash) in self.all_packs()? {
@@ -115,7 +117,8 @@ impl Archive {
     /// # Errors
     ///
     /// The errors of [`packs_with`](Archive::packs_with); `Disk` or `NoPermission` if a pack cannot
-    /// be replaced or deleted: later packs are unchanged then.
+    /// be replaced or deleted, and `Unsupported` if the store replaces no packs: the packs after it
+    /// are unchanged then.
     pub fn forget_text(&self, text: &ForgottenText) -> Result<Vec<PackWithText>> {
         self.sweep_all()?;
         let found = self.packs_with(text)?;
@@ -129,9 +132,9 @@ impl Archive {
         Ok(found)
     }
 
-    /// Deletes all packs of a session, those in the trash included. The notes about removed packs
-    /// stay, so that no later restore takes a compacted session for an original. Returns the number
-    /// of deleted packs and their total length on disk.
+    /// Deletes all packs of a session, those in the trash included. For each pack, a note stays
+    /// that it was removed, so that no later restore takes a compacted session for an original.
+    /// Returns the number of deleted packs and their total length on disk.
     ///
     /// # Errors
     ///
@@ -179,8 +182,7 @@ impl Archive {
         Ok((names.len() as u64, stored))
     }
 
-    /// The error for bytes that were forgotten, if the archive once had any that `reference` refers
-    /// to.
+    /// The error for bytes that were forgotten on purpose, if `reference` may refer to such bytes.
     pub(super) fn forgotten(&self, reference: &Ref) -> Option<Error> {
         let keys = self.sessions_found().ok()?.keys;
         let generations = keys.iter().filter_map(|key| self.generations(key).ok());

@@ -275,7 +275,7 @@ impl Pack {
         self.read_at(entry.payload().ok_or_else(damaged)?)
     }
 
-    /// The description of a piece; `None` if its record is damaged or has no description.
+    /// The description of a piece; `None` if its record is damaged or has no valid description.
     pub fn description(&self, entry: &Entry) -> Option<About> {
         serde_json::from_slice(&self.about_bytes(entry)?).ok()
     }

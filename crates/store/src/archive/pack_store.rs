@@ -20,8 +20,7 @@ use crate::store::disk::GcMode;
 /// A store is shared by threads and processes. It must never show an incomplete pack, and must
 /// replace a pack only in [`NewPack::replace`].
 ///
-/// The errors are `NotFound`, `NoPermission`, `Disk`, `Unreadable` and `Archive`, each with the
-/// [location](PackStore::location) of the name.
+/// Each error has the [location](PackStore::location) of the pack or folder.
 pub trait PackStore: fmt::Debug + Send + Sync {
     /// The names directly in a folder, sorted; empty if there is no such folder.
     ///

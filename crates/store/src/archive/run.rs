@@ -11,7 +11,7 @@ use super::Hash;
 pub struct Run {
     /// The id of the run: 8 hexadecimal digits.
     pub id: String,
-    /// The name of the command: `compact`, `watch`, `hook` or `serve`.
+    /// The name of the command, for example `compact` or `watch`.
     pub command: String,
 }
 

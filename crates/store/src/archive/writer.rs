@@ -53,7 +53,8 @@ impl PackWriter {
     /// # Errors
     ///
     /// `Broken` if `draft` could not be undone: it names bytes that were not added, or ranges that
-    /// overlap. `Disk` or `NoPermission` if the pack cannot be written. The pack is then deleted.
+    /// overlap or are too long. `Disk` or `NoPermission` if the pack cannot be written. The pack is
+    /// then deleted.
     pub fn commit(self, draft: Draft) -> Result<Generation> {
         let generation = draft.into_generation(&self.key);
         self.finish(generation, None)

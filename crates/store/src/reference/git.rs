@@ -80,7 +80,7 @@ fn git(dot_git: &Path) -> Option<PathBuf> {
     Some(dot_git.parent()?.join(folder)).filter(|folder| folder.is_dir())
 }
 
-/// A folder of objects and all its alternates, each once.
+/// A folder of objects and its alternates, at most [`MOST_FOLDERS`] together.
 fn with_alternates(objects: PathBuf) -> Vec<PathBuf> {
     let mut folders = vec![objects];
     let mut next = 0;

@@ -49,7 +49,7 @@ impl<'a> Walk<'a> {
     /// and after it.
     pub(super) fn matches<'g>(&self, generation: &'g Generation) -> Result<Vec<Match<'g>>> {
         let mut open: BTreeMap<RecordHash, Group<'g>> = BTreeMap::new();
-        // An empty line would match anything.
+        // An empty record would match any empty line.
         for record in generation.records.iter().filter(|record| record.len > 0) {
             open.entry(record.hash).or_default().records.push(record);
         }

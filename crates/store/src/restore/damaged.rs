@@ -98,7 +98,7 @@ fn goes_on_behind(found: &Generations, undone: &[u64], current: &dyn Source) -> 
 
 /// The texts of a block that may be stubs.
 fn texts_of(block: &Block, source: &dyn Source) -> Vec<String> {
-    // A text of the user that is a stub was pasted: no compaction edits user messages.
+    // Texts of messages are not searched, because a user may have pasted a stub into one.
     if let Block::Output(it) | Block::Repeated(RepeatedOutput { output: it, .. }) = block {
         output_texts(it, source)
     } else if let Block::Call(call) = block {

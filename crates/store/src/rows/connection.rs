@@ -43,7 +43,7 @@ const COPIES: usize = 5;
 ///
 /// `NotAFile`, also if a log or journal next to the database is not a regular file; `Locked`,
 /// `NoPermission` or `Unreadable` if the database cannot be opened; `Changed` if other programs
-/// keep changing it; the errors of `work`.
+/// keep changing it while it is copied; `Disk` if the copy cannot be written; the errors of `work`.
 pub(super) fn reading<T>(database: &Path, work: impl Fn(&Connection) -> Result<T>) -> Result<T> {
     only_files(database)?;
     if let Some(before) = QuietDatabase::read(database) {

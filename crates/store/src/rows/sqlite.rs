@@ -180,7 +180,7 @@ fn number_at(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Option<u64>
     })
 }
 
-/// Vacuums a database: its file becomes smaller, and its content is unchanged.
+/// Vacuums a database: removes unused space from its file. Its content is unchanged.
 ///
 /// # Errors
 ///

@@ -146,9 +146,9 @@ impl<'a> Carry<'a> {
         Ok(Some(was))
     }
 
-    /// Carries over until no process has an old file open any more, and at least for `grace`,
-    /// because a process that is about to open one cannot be seen. Returns the number of bytes that
-    /// were carried over.
+    /// Carries over until no process has an old file open any more, but for at most two seconds,
+    /// and at least for `grace`, because a process that is about to open one cannot be seen.
+    /// Returns the number of bytes that were carried over.
     ///
     /// # Errors
     ///

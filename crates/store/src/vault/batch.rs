@@ -19,7 +19,7 @@ use epitome_error::{Error, ErrorKind, Result};
 
 /// The zstd compression level of chunks.
 pub(super) const LEVEL: i32 = 9;
-/// How often a file that is written to during the scan is read again.
+/// How many times a file is read at most, if it is written to while it is read.
 const ATTEMPTS: usize = 3;
 
 /// What a scan found. Nothing of it can be read before [`commit`](Batch::commit).
@@ -59,8 +59,8 @@ pub enum Committed {
     /// These versions can be read from now on, also after a power cut. The list is empty if the
     /// batch had no versions.
     Written(Vec<(FileKey, Version)>),
-    /// Another process has added versions of the same files, or has removed chunks that this batch
-    /// relied on. Nothing was written: the files must be put into a new batch.
+    /// Another process has added versions of the same files, or has removed chunks or versions that
+    /// this batch relied on. Nothing was written: the files must be put into a new batch.
     Stale,
 }
 

@@ -27,8 +27,8 @@ pub(super) struct Segment {
 pub(super) struct Parts {
     /// Each chunk, and how many of its bytes belong to the content, from its beginning.
     pub all: Vec<(Hash, u64)>,
-    /// The number of elements at the beginning of `all` whose chunks are also chunks if the whole
-    /// content is cut again.
+    /// How many of the first chunks in `all` stay the same if the whole content is cut into chunks
+    /// again.
     pub certain: usize,
 }
 
@@ -41,8 +41,8 @@ impl Vault {
     /// # Errors
     ///
     /// `NotArchived` if there is no such version; `NotFound` if the file was deleted in it;
-    /// `Archive` if a chunk that the version needs is missing or damaged (the error names the chunk
-    /// and the pack), or if the content does not match the version's digest. The errors of `out`.
+    /// `Archive` if a chunk that the version needs is missing or damaged (the error names the
+    /// chunk), or if the content does not match the version's digest. The errors of `out`.
     pub fn write_version(&self, file: &FileKey, number: u64, out: &mut dyn Write) -> Result<()> {
         let version = self.version(file, number)?;
         if version.is_deleted() {
@@ -210,7 +210,8 @@ impl<'v> ChunkReader<'v> {
     ///
     /// # Errors
     ///
-    /// `Archive` if no pack has the chunk undamaged: the error names the chunk and a pack.
+    /// `Archive` if no pack has the chunk undamaged: the error names the chunk, and a pack that
+    /// lists it if there is one.
     pub fn chunk(&self, hash: &Hash) -> Result<Vec<u8>> {
         let mut first = None;
         for id in self.vault.index.packs_with(self.machine, hash) {

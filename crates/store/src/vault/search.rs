@@ -17,7 +17,8 @@ pub(super) struct TextSearch<'a> {
     vault: &'a Vault,
     reader: ChunkReader<'a>,
     text: &'a ForgottenText,
-    /// How many bytes at a border of two chunks can belong to a text that lies in both.
+    /// How many bytes on each side of the border of two chunks can belong to a text that lies in
+    /// both.
     edge: usize,
     chunks: HashMap<Hash, SearchedChunk>,
 }

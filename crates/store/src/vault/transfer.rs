@@ -98,7 +98,8 @@ impl Vault {
     }
 
     /// Makes packs that have all versions of these files and nothing else, one for each machine, to
-    /// copy them. Returns them, and the number of chunks that are missing because of damage.
+    /// copy them. Returns them, and the number of chunks that they lack because these are lost or
+    /// damaged.
     ///
     /// # Errors
     ///
@@ -141,10 +142,9 @@ impl Vault {
         Ok((packs, missing))
     }
 
-    /// Adds what is new in received packs. All of it is read and proved before the first version is
-    /// added, and then added in one step for each machine. The versions stay those of their
-    /// machine. A version that the vault has is replaced only if it is damaged, and by the same
-    /// content.
+    /// Adds what is new in received packs. For each machine that the packs come from, everything is
+    /// first read and proved, and then added in one step. The versions stay those of their machine.
+    /// A version that the vault has is replaced only if it is damaged, and by the same content.
     ///
     /// `is_wanted` says which files may be added, such as all but those that were forgotten here.
     ///
@@ -400,8 +400,9 @@ impl StagedVersions {
     ///
     /// # Errors
     ///
-    /// `Refused` if it is not a pack of a vault, or cut off; `NewerFormat` if a newer version of
-    /// epitome wrote it; `Disk` if it cannot be copied; the errors of reading `from`.
+    /// `Refused` if it is not a pack of a vault, is cut off or too long, or if `machine` is not the
+    /// name of a machine; `NewerFormat` if a newer version of epitome wrote it; `Disk` if it cannot
+    /// be copied; the errors of reading `from`.
     pub fn add(&mut self, machine: &str, number: u64, len: u64, from: &mut dyn Read) -> Result<()> {
         if !is_machine(machine) {
             return Err(refused("it holds a part of a vault without the name of a machine"));

@@ -31,7 +31,8 @@ pub struct FileKey {
 /// The content that a file had at a scan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
-    /// The number of the version, from 1. Numbers of a file are never used again.
+    /// The number of the version, from 1. A new version gets the number after that of the file's
+    /// last version.
     pub number: u64,
     /// When the version was seen.
     pub seen: Timestamp,
@@ -50,7 +51,8 @@ pub struct Version {
     /// are those of the masked content.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub masked: u64,
-    /// The state of the file on disk, if it proves that the file was not changed since.
+    /// The state of the file on disk, if the same state at a later scan proves that the file was
+    /// not changed since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stamp: Option<FileStamp>,
     /// Where the content is.
