@@ -6,8 +6,8 @@ use memchr::memmem;
 /// The maximum nesting at which keys are checked for duplicates: enough for the parts of a result.
 const LEVELS: u8 = 8;
 
-/// Whether an object in a message has a key twice, a text in it is not Unicode, or the message is
-/// not valid JSON.
+/// Whether an object in the outer [`LEVELS`] levels of a message has a key twice, a text in the
+/// message is not Unicode, or the message is not valid JSON.
 pub(crate) fn is_ambiguous(message: &[u8]) -> bool {
     has_half_of_a_pair(message)
         || !matches!(has_other_keys(&mut Cursor::new(message), LEVELS), Ok(true))

@@ -27,7 +27,7 @@ pub(crate) struct Message {
     /// The bytes of the message in the body.
     pub(crate) span: Range<usize>,
     /// Parts of the message that do not count when messages are compared: its cache marks, and the
-    /// array around a text that is its only content.
+    /// array and the block around a text that is its only content.
     pub(crate) ignored: Vec<Range<usize>>,
     /// Whether the role of the message is one of instructions or of a user.
     pub(crate) is_input: bool,

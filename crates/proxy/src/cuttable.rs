@@ -26,8 +26,8 @@ pub(crate) struct Cuttable<'r> {
     pub(crate) price: &'r Price,
 }
 
-/// A cut that is worth its price: new decisions about all messages of a request. Unlike a cut of
-/// `epitome_model`, it need not remove messages.
+/// A planned cut: new decisions about all messages of a request. Unlike a cut of `epitome_model`,
+/// it need not remove messages.
 pub(crate) struct Cut {
     /// What is sent in place of each message.
     pub(crate) decisions: Vec<Decision>,

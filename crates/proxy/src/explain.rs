@@ -16,7 +16,7 @@ use crate::body::Messages;
 use crate::effect::Effect;
 use crate::splice::{BodySplice, spliced};
 
-/// A function that is called with the explanation of each changed request.
+/// A function that is called with the explanations of changed requests.
 pub type Explainer = Arc<dyn Fn(&Explanation) + Send + Sync>;
 
 /// What was done to a request that was changed. Its texts are those of the conversation: neither

@@ -45,8 +45,8 @@ pub(crate) struct Memo {
     removed: BTreeSet<Hash>,
     /// The requests that this proxy sent last.
     pub(crate) sent: SentRequests,
-    /// Whether the memo was on disk when it was opened: another proxy, or an earlier run, has
-    /// changed the conversation.
+    /// Whether the memo was on disk when it was opened: the conversation was changed before, for
+    /// example by another proxy or in an earlier run.
     is_continued: bool,
     /// Where cuts were tried, each as the chain of a message and a number of bytes. A request that
     /// contains this message and has fewer bytes is not cut.

@@ -66,8 +66,8 @@ pub struct Totals {
     pub refused: u64,
     /// Finished requests that could not be written to the ledger.
     pub unwritten: u64,
-    /// WebSockets that passed unread. They are also in `requests`; what is sent in them is not
-    /// counted.
+    /// WebSockets that passed unread. Those of model APIs are also in `requests`; what is sent in
+    /// them is not counted.
     pub websockets: u64,
     /// Spans that no collector of OpenTelemetry took.
     pub dropped_spans: u64,
@@ -255,7 +255,8 @@ enum Received {
 
 impl Observer {
     /// Prepares for a response with this status and these headers. Two kinds of responses are not
-    /// read: those with an error status, which report no usage, and those of an unknown encoding.
+    /// read: those without a status of success, which report no usage, and those of an unknown
+    /// encoding.
     pub(crate) fn of_response(mut self, status: StatusCode, headers: &HeaderMap) -> Observer {
         self.status = Some(status);
         self.end = End::Interrupted;

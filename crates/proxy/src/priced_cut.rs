@@ -36,8 +36,8 @@ impl Cuttable<'_> {
 
     fn cut_by_passes(&self, recipe: &Recipe, counter: &dyn Counter) -> Result<Option<Cut>> {
         let recipe = cut_alone(recipe);
-        // If a digest has dropped messages, an edit of the others may reach across the place of
-        // those.
+        // If a digest has dropped messages, an edit of the messages around them may span the place
+        // where they were.
         let has_dropped = self.decisions.iter().any(|decision| decision.dropped);
         if has_dropped || recipe.stages.stored.passes.is_empty() {
             return Ok(None);

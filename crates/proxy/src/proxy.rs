@@ -55,7 +55,7 @@ pub struct Options {
     pub recipe: Recipe,
     /// The tokenizer.
     pub counter: &'static dyn Counter,
-    /// The folder in which decisions and removed texts are kept.
+    /// The folder in which decisions, removed texts and the ledger are kept.
     pub folder: PathBuf,
     /// Whether all requests pass unchanged, and what would be changed is only counted.
     pub dry_run: bool,
@@ -299,7 +299,7 @@ impl Proxy {
     /// Plans a cut for the next request of a conversation, while this one is under way.
     fn prepare(&self, api: &'static Api, body: Bytes, next: NextCut) {
         let rewriter = Arc::clone(&self.rewriter);
-        // No request waits for the plan. After an error, the next request is not cut.
+        // No request waits for the plan. After an error no cut is prepared.
         drop(tokio::task::spawn_blocking(move || {
             if let Err(err) = rewriter.prepare(api, &body, next) {
                 tracing::warn!(api = api.name, "no cut is prepared: {}", sentence(&err));

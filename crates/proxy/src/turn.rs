@@ -5,7 +5,8 @@ use epitome_model::{Block, Entry, Role};
 
 use crate::body::Messages;
 
-/// Whether the messages after the last response include one of the user, and no results of calls.
+/// Whether the messages at the end, all with the role of a user or of instructions, include one of
+/// the user and hold no results of calls.
 pub(crate) fn begins_turn(api: &Api, body: &[u8], messages: &Messages) -> bool {
     let new = messages.all.iter().rev().take_while(|message| message.is_input).count();
     let first = messages.all.len() - new;

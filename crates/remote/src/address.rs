@@ -50,7 +50,7 @@ pub struct Retries {
     pub until: Duration,
     /// The timeout for making a connection.
     pub connect: Duration,
-    /// The timeout of one request with its body, which has at most 8 MiB.
+    /// The timeout of one request, with its body. A pack is sent in bodies of at most 8 MiB.
     pub request: Duration,
 }
 

@@ -38,8 +38,7 @@ pub(crate) struct Payload {
     /// The name of the object: the blake3 hash of its first bytes, as 64 digits.
     pub object: String,
     /// The number of first bytes that `object` is the hash of: the header and the nonce of the age
-    /// file. They contain the key of the rest, so that an object with another content would have
-    /// another name.
+    /// file. They are random for each object, so that no two objects have the same name.
     pub header: u64,
     /// The length of the object.
     pub sealed: u64,
@@ -67,7 +66,8 @@ impl Head {
         }
     }
 
-    /// Encrypts the proof of the head, followed by the head as JSON.
+    /// Encrypts the head as JSON, after the proof of it: a hash that only a program with this key
+    /// can make.
     pub(crate) fn seal(&self, key: &SealKey) -> std::io::Result<Vec<u8>> {
         let json = serde_json::to_vec(self).map_err(std::io::Error::other)?;
         let mut writer = key.seal(Vec::new())?;

@@ -3,7 +3,7 @@
 //!
 //! [`ObjectPackStore`] is a [`PackStore`](epitome_store::archive::pack_store::PackStore) over such
 //! a storage. Everything in it is encrypted with a [`SealKey`] before it leaves the machine, names
-//! included. [`push`] copies the packs to the storage that it does not have; [`pull`] copies the
+//! included. [`push`] copies to the storage the packs that it does not have; [`pull`] copies the
 //! packs of one session or of all sessions to this machine, and proves each. [`push_vault`] and
 //! [`pull_vault`] do so for the packs of the vault.
 //!
@@ -18,11 +18,11 @@
 //! <url>/p/<hash of its header>  the bytes of a pack: an age file
 //! ```
 //!
-//! Each part of a name is a keyed hash. The object of a name is small, and is created only if no
-//! object of that name exists, after the bytes are stored completely: so a pack is whole or absent,
-//! and if two writers use one name, the first one gets it. A listing may be out of date, so only
-//! the creation of the object decides whether a name is free. The object itself contains the name,
-//! so there is no index that could be wrong.
+//! Each part of a name is a keyed hash. The object of a pack's name is small, and is created only
+//! if no object of that name exists, after the bytes are stored completely: so a pack is whole or
+//! absent, and if two writers use one name, the first one gets it. A listing may be out of date, so
+//! only the creation of the object decides whether a name is free. The object itself contains the
+//! name, so there is no index that could be wrong.
 //!
 //! # Absent
 //!

@@ -54,7 +54,7 @@ impl SharedFolder {
     ///
     /// # Errors
     ///
-    /// `Settings` if the address or an option is invalid.
+    /// `Settings` if the address or an option is invalid; the errors of creating a folder.
     pub fn new(
         address: &Address,
         options: &[(String, String)],
@@ -92,7 +92,7 @@ impl SharedFolder {
         read.map(Vec::from).map_err(|err| self.failed(err, Access::Read, name))
     }
 
-    /// Stores a file, in place of one of that name.
+    /// Stores a file. An existing file of that name is replaced.
     ///
     /// # Errors
     ///

@@ -33,7 +33,7 @@ use crate::upload::{NotUploaded, Uploader};
 /// that is created only if there is none of that name. If two writers use one name, the first one
 /// gets it. The name of a pack exists only once the pack is complete.
 ///
-/// Every method waits for the network: [`Retries`] says for how long.
+/// Methods that make requests wait for the network: [`Retries`] says for how long.
 #[derive(Clone)]
 pub struct ObjectPackStore {
     connection: Arc<Connection>,
@@ -47,7 +47,7 @@ impl ObjectPackStore {
     ///
     /// # Errors
     ///
-    /// `Settings` if the address or an option is invalid.
+    /// `Settings` if the address or an option is invalid; the errors of creating a folder.
     pub fn new(
         address: &Address,
         options: &[(String, String)],
@@ -129,8 +129,8 @@ impl ObjectPackStore {
     ///
     /// # Errors
     ///
-    /// The errors of listing. A head that cannot be read is not an error: the second part of the
-    /// result has it.
+    /// The errors of listing. A head that cannot be read is not such an error: its error is in the
+    /// second part of the result.
     pub(crate) fn hashes(&self, folder: &str) -> Result<(BTreeMap<String, String>, Vec<Error>)> {
         let listing =
             self.connection.runtime.block_on(self.connection.below(folder, Depth::All))?;

@@ -143,7 +143,8 @@ impl PushRecord {
         self.write(lines);
     }
 
-    /// Replaces the lines. If they cannot be written to disk, later calls only make more requests.
+    /// Replaces the lines. It is no error if they cannot be written to disk: the next process that
+    /// opens the record then has the old lines.
     pub(crate) fn write(&mut self, lines: BTreeSet<String>) {
         self.lines = lines;
         let text: String = self.lines.iter().map(|line| format!("{line}\n")).collect();

@@ -85,7 +85,7 @@ pub fn push_vault(
         here.insert(number);
         let local = format!("{machine}/{number:06}.pack");
         let pack = match from.open(&local) {
-            // It was merged since the vault was read.
+            // It was deleted since the vault was read, by a merge or a removal.
             Err(err) if err.kind() == ErrorKind::NotFound => continue,
             opened => opened?,
         };

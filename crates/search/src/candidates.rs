@@ -1,9 +1,9 @@
 //! Selects the messages that a relaxed query ranks.
 //!
 //! FTS5 ranks by BM25, which reads the positions of all query words in a message and the length of
-//! the message. A relaxed query matches half of all messages: finding them takes 1 ms, but ranking
-//! all of them takes 15 ms. So only the messages with the most and the rarest query words are
-//! ranked.
+//! the message. A relaxed query may match half of all messages: finding them takes 1 ms, but
+//! ranking all of them takes 15 ms. So only the messages with the most and the rarest query words
+//! are ranked.
 
 use rusqlite::{Connection, params_from_iter};
 
@@ -26,8 +26,8 @@ pub(super) struct Candidates {
 
 impl Candidates {
     /// Selects the messages with the most and the rarest words of a query: at least `most`, or all
-    /// matching ones if there are fewer. Of messages with equal words, the messages that were
-    /// indexed last are preferred.
+    /// matching ones if there are fewer. Of messages for which the words have the same weight,
+    /// those that were indexed last are preferred.
     pub(super) fn select(
         connection: &Connection,
         query: &Query,

@@ -1,7 +1,7 @@
 //! An index on disk: a folder with an SQLite database and its checksum.
 //!
 //! The name of the folder ends in a number, which grows whenever the index is replaced. So a
-//! process that has the old index open never finds a file of the new one under the same name. The
+//! process that has the old index open does not find a file of the new one under the same name. The
 //! database has a write-ahead log: processes can read while another one writes, and if a process is
 //! killed, what it last committed is not lost.
 

@@ -76,9 +76,10 @@ impl Search {
     ///
     /// # Errors
     ///
-    /// `Damaged` if the index was damaged or missing, and an empty one has replaced it; after any
-    /// other error, what was committed before stays. `Busy`, `Index` and `Folder` as in
-    /// [`find`](Search::find); `Rules` and `Library` if the user's rules are invalid.
+    /// `Damaged` if the index is found to be damaged during the update, and an empty one has
+    /// replaced it; after any other error, what was committed before stays. `Busy`, `Index` and
+    /// `Folder` as in [`find`](Search::find); `Rules` and `Library` if the user's rules are
+    /// invalid.
     pub fn update(
         &self,
         files: &[SessionFile],
@@ -170,7 +171,7 @@ impl Stale<'_> {
 }
 
 /// The length of a session, its modification time in nanoseconds since 1970, and the state of its
-/// packs in the archive. If all three are equal, the session did not change.
+/// packs in the archive. If all three are equal, the session counts as unchanged.
 type Stamp = (i64, i64, i64);
 
 /// The stamp of a session. `id` is its key in the archive: the id in the session, which may differ
