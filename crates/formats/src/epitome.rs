@@ -29,7 +29,7 @@ pub const FORMAT: Format = Format {
         cuts: true,
         copies: AppendedHiddenFields::Omitted,
         originals: Some(originals::originals_before),
-        // Appending is the only mode: existing lines of a log never change.
+        // Appending is the default: a compaction changes no existing line of a log.
         by_default: true,
     })),
     summarise: Some(append::summarise),

@@ -121,7 +121,8 @@ pub struct Format {
     /// The kinds of databases in which the agent keeps sessions, in the order in which they are
     /// tried.
     pub databases: &'static [&'static Database],
-    /// How the agent stores a session in many files; `None` if it has never done so.
+    /// How the agent stores a session in many files; `None` if epitome reads no such sessions of
+    /// the agent.
     pub files: Option<&'static Files>,
     /// Reads the billed requests from the lines of a session; `None` if the transcript of a session
     /// holds all that was billed.
@@ -158,8 +159,9 @@ pub type Read = fn(&dyn Source, &mut dyn Faults) -> Transcript;
 
 impl Format {
     /// Returns two lists of items for a summary of the context before `kept`, as [`FindOriginals`]
-    /// does: the original items to summarise, and all original items before `kept`. If sessions of
-    /// this format keep no originals, both lists are `items`, the current items.
+    /// does: the original items to summarise, and all original items before `kept`. If epitome does
+    /// not look for originals in sessions of this format, both lists are `items`, the current
+    /// items.
     pub fn originals_before(
         &self,
         source: &dyn Source,
@@ -283,7 +285,8 @@ pub struct Append {
     pub cuts: bool,
     /// What happens to the hidden fields of a record that is appended again.
     pub copies: AppendedHiddenFields,
-    /// Finds the original entries of a history; `None` if sessions contain only the edited ones.
+    /// Finds the original entries of a history; `None` if epitome does not look for them in
+    /// sessions of this format.
     pub originals: Option<FindOriginals>,
     /// Whether this is the default way to compact a session.
     pub by_default: bool,

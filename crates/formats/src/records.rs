@@ -86,7 +86,8 @@ impl RecordContent {
 pub struct SessionReader<'f> {
     /// The transcript so far.
     pub transcript: Transcript,
-    /// The tree of records: those that have an id, in the order of the file.
+    /// The tree of records: those that the agent's reader passed to [`SessionReader::node`], in the
+    /// order of the file.
     pub nodes: Vec<Node>,
     /// The number of the current line, from 1.
     pub line: u64,

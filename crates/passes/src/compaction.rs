@@ -105,8 +105,9 @@ impl Plan {
 pub struct PlannedEdit {
     /// The edit.
     pub edit: Edit,
-    /// Tokens that the edit is expected to save. Reports do not use this estimate: they count the
-    /// context after the compaction.
+    /// Tokens that the edit is expected to save. For the total saving, reports do not use this
+    /// estimate but count the context after the compaction. For the savings by tool and by file
+    /// they use it.
     pub tokens: Tokens,
 }
 

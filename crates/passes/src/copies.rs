@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Pass, View};
 
-/// Settings of the pass that removes duplicates.
+/// Settings of the pass that removes hidden fields and repeated results.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Copies {

@@ -106,9 +106,9 @@ impl DigestRule {
         tail(view, budget, Tokens(budget.0 * self.keep_share / 100), self.keep_calls)
     }
 
-    /// The earliest index from which on the context has at most half of the budget. If the part
-    /// that stays unchanged has to begin before [`tail`](DigestRule::tail), for example with the
-    /// reasoning of an unfinished turn, callers let it begin at or after this index.
+    /// The earliest index from which on the context has at most half of the budget. Callers use it
+    /// as the limit for how far before [`tail`](DigestRule::tail) the unchanged part may begin, for
+    /// example with the reasoning of an unfinished turn.
     pub fn longest_tail(&self, view: &View<'_>, budget: Tokens) -> usize {
         tail(view, budget, Tokens(budget.0 / 2), u64::MAX)
     }

@@ -73,7 +73,8 @@ fn a_digest_has_the_lines_that_are_used_and_names_every_call() {
          Assistant:\n\
          It is maxLen in src/len.rs:12."
     );
-    // The name of the function is in the question.
+    // The three lines are the question, the error and the reply. The other lines have no facts that
+    // these three do not have.
     assert_eq!((digest.lines, digest.of), (3, 264));
 }
 
@@ -341,7 +342,7 @@ fn with_an_index_each_digest_of_a_log_that_grows_is_the_same() {
     }
 }
 
-/// Indexes what the last three items completed.
+/// Indexes the blocks of the last four entries.
 fn learn_new(index: &mut FactIndex, rule: &DigestRule, view: &View<'_>) {
     let numbers = crate::call_numbers(view.transcript);
     let last = view.transcript.items.len().saturating_sub(4);
@@ -379,7 +380,7 @@ fn what_an_index_saw_of_other_pieces_does_not_count() {
     }
 }
 
-/// Short texts of the model in four languages, and listings with many facts.
+/// Short texts of the model in six languages.
 const CONCLUSIONS: [&str; 6] = [
     "Die Sperre geht verloren, sobald beide Seiten warten.",
     "问题在于两个线程互相等待。",
@@ -494,7 +495,7 @@ fn lines_that_have_words_of_the_focus_are_worth_more() {
         let all: usize = with.iter().sum();
         assert!(with[at] * 10 >= all * 9, "{focus}: {with:?} instead of {none:?}");
     }
-    // Words that no line has, or that all have, change nothing.
+    // A word that no line contains changes nothing, and neither does a topic without words.
     assert_eq!(counts(Some("nothing")), none);
     assert_eq!(counts(Some(" ,.")), none);
 }

@@ -137,7 +137,7 @@ pub enum SummaryProgress {
     Nothing {
         /// Why there is no summary.
         reason: String,
-        /// The questions that were asked, and their billed tokens.
+        /// The number of questions that were asked, and their billed tokens.
         spent: AskTotals,
     },
 }
@@ -151,9 +151,10 @@ pub struct WrittenSummary {
     pub tokens: Tokens,
     /// Tokens of what the summary replaces, as counted by the writer's tokenizer.
     pub of: Tokens,
-    /// The parts that were removed from the model's text because the history does not contain them.
+    /// How many quotes and file names were removed from the model's text because the history does
+    /// not contain them.
     pub struck: StruckCounts,
-    /// The questions that were asked, and their billed tokens.
+    /// The number of questions that were asked, and their billed tokens.
     pub spent: AskTotals,
 }
 
@@ -219,7 +220,7 @@ impl SummaryInProgress {
         &self.ask
     }
 
-    /// The questions so far, and their billed tokens.
+    /// The number of questions so far, and their billed tokens.
     pub fn spent(&self) -> AskTotals {
         self.spent
     }

@@ -62,7 +62,7 @@ fn as_many_messages_as_there_may_be_stay() {
 fn replies_go_with_their_results_and_what_the_user_said_stays() {
     let mut items = talk(8);
     items.insert(5, says(Role::User, "And mind the tests."));
-    // Of 18 entries the first three stay, and the last six messages.
+    // Of 18 entries the first three and the last six stay, and between them the user's message.
     assert_eq!(middle(TEN, items), [3, 4, 6, 7, 8, 9, 10, 11]);
 }
 

@@ -93,9 +93,10 @@ pub enum Event {
         tokens: Tokens,
         /// Tokens of what the summary replaces, by the same tokenizer.
         of: Tokens,
-        /// The parts that were removed from the summary because the history does not contain them.
+        /// How many quotes and file names were removed from the summary because the history does
+        /// not contain them.
         struck: StruckCounts,
-        /// The questions that were asked for the summary, and their billed tokens.
+        /// The number of questions that were asked for the summary, and their billed tokens.
         spent: AskTotals,
     },
     /// Something that was due was not done: a compaction, a middle cut, a summary, or the
