@@ -40,8 +40,9 @@ pub struct Census {
     /// its content has the id of a wanted session (see [`take`](Census::take)), it is also listed
     /// under that id: a copy of a session has the same id, but another name.
     by_id: BTreeMap<SessionKey, Vec<PathBuf>>,
-    /// The ids of wanted sessions that were found in the first 64 KiB of a file. In place of the id
-    /// of a part, this is the id of the session to which the part belongs.
+    /// The ids of wanted sessions that were found in the first 64 KiB of a file. For a part of a
+    /// session (a sub-agent's file, or the log `ID.events` of OpenCode), this is the id of the
+    /// whole session.
     named: HashSet<String>,
     /// The references in the stubs of all files.
     pub stubs: HashSet<Ref>,

@@ -345,9 +345,9 @@ enum Part {
     Pass(usize),
 }
 
-/// The edits of each pass, except edits of pinned blocks and of calls and results of exempt tools.
-/// A pass does not edit a position that an earlier pass edits, unless the settings of the later
-/// pass allow it.
+/// The edits of each pass, except edits of pinned blocks (those with texts that set rules) and of
+/// calls and results of exempt tools. A pass does not edit a position that an earlier pass edits,
+/// unless the settings of the later pass allow it.
 fn plan_passes(
     view: &mut View<'_>,
     recipe: &Recipe,

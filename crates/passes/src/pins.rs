@@ -2,10 +2,10 @@
 //! what does not fit.
 //!
 //! Pins are rule files that the agent has read or was given, instructions of skills, the newest
-//! plan and to-do list, and text that the user put between marks. They are recognised by file
-//! names, kinds of tools, and marks (only in user messages and rule files), never by the meaning of
-//! a text. If a digest or a summary contains a pin, the pin is read from the original entry, and
-//! from the digest or summary only if the original entry is a stub by now.
+//! plan and to-do list, and text that the user put between the marks `<pin>` and `</pin>`. They are
+//! recognised by file names, kinds of tools, and marks (only in user messages and rule files),
+//! never by the meaning of a text. If a digest or a summary contains a pin, the pin is read from
+//! the original entry, and from the digest or summary only if the original entry is a stub by now.
 
 mod fit;
 mod imperative;
@@ -61,7 +61,7 @@ pub enum PinKind {
     Plan,
     /// The newest to-do list.
     Todo,
-    /// Text that the user put between marks.
+    /// Text that the user put between the marks `<pin>` and `</pin>`.
     Marked,
 }
 

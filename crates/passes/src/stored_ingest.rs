@@ -19,7 +19,8 @@ struct Arrived {
 
 impl IngestRule {
     /// The edits that truncate stored results as a live context would have done, in the order of
-    /// the session. Kept items, pinned results and stubs are not edited.
+    /// the session. Items that are kept whole, results that are pinned because they set rules, and
+    /// stubs are not edited.
     pub(crate) fn plan(&self, view: &View<'_>) -> Vec<Edit> {
         let mut edits = Vec::new();
         let mut batch = Vec::new();

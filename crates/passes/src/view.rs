@@ -35,7 +35,7 @@ pub struct View<'a> {
     answered: HashMap<&'a str, bool>,
     /// The positions that earlier passes edit.
     taken: HashSet<At>,
-    /// The blocks that no pass may edit, by item and block index.
+    /// The blocks that no pass may edit because they set rules, by item and block index.
     pinned: HashSet<(usize, usize)>,
     rule_files: &'a RuleFiles,
     /// Looks up numbers of lines. Set only in a view for a person who reads a session: see
@@ -137,8 +137,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether a position, or the block around it, is pinned. Copies that no model sees are never
-    /// pinned.
+    /// Whether a position, or the block around it, is protected from edits by [`View::pin`]. Hidden
+    /// fields, which no model sees, never are.
     pub fn is_pinned(&self, at: At) -> bool {
         match at {
             At::Block { item, block }

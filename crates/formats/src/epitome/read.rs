@@ -97,13 +97,14 @@ pub struct Log {
     /// The number of entries that were sent when the user undid the last compaction. `None` if
     /// there is no compaction, if the last one is in effect, or if the engine undid it.
     undone: Option<usize>,
-    /// The number of the last client message in the log.
+    /// The number of the last client message in the log. A client message is one of the messages
+    /// that a program passes to the engine.
     messages: u64,
     /// The items of each client message.
     message_items: Vec<Vec<usize>>,
     /// The items that were added after the last client message.
     unnumbered: Vec<usize>,
-    /// The current origin of the conversation.
+    /// The current folder, model and recipe of the conversation.
     origin: Origin,
 }
 

@@ -310,7 +310,7 @@ fn is_framed(piece: &Piece) -> bool {
 
 /// The indices of the short texts of the model that the digest contains whole, in ascending order.
 /// If all such texts have more than `most` tokens together, only the newest are included. Each text
-/// is included once, and not if it is in the kept part.
+/// is included once, and not if the part of the context that stays has it, too.
 fn briefs(old: &[Piece], kept: &[Piece], most: Tokens) -> Vec<usize> {
     let briefs = kept.iter().filter_map(|piece| piece.brief.as_ref());
     let mut there: HashSet<String> = briefs.map(|(text, _)| text.trim().to_owned()).collect();
@@ -352,7 +352,7 @@ fn effects(old: &[Piece], most: Tokens) -> Vec<usize> {
 }
 
 /// The lines that every digest contains. A line that occurs in several pieces is included once, in
-/// the last of them, and not at all if the kept part has such a line, too.
+/// the last of them, and not at all if the part of the context that stays has such a line, too.
 fn stays(old: &[Piece], kept: &[Piece]) -> Chosen {
     let of_kept = kept.iter().flat_map(|piece| &piece.lines).filter(|line| line.stays);
     let mut there: HashSet<&str> = of_kept.map(|line| line.text.trim()).collect();

@@ -33,7 +33,8 @@ pub enum NextStep {
     Ask(EventReason),
     /// Replace the beginning of the context by a digest, whatever the recipe says, and report the
     /// result with [`Machine::report_fallback`]. The context is larger than its
-    /// [limit](Machine::limit), and nothing else helped, or the breaker allows nothing else.
+    /// [limit](Machine::limit), and nothing else helped, or the circuit breaker allows nothing
+    /// else.
     Digest(EventReason),
 }
 

@@ -1,4 +1,5 @@
-//! Text that the user put between marks so that every compaction keeps it.
+//! Text that the user put between the marks `<pin>` and `</pin>`, so that every compaction keeps
+//! it.
 
 /// The opening mark.
 pub const OPEN: &str = "<pin>";
