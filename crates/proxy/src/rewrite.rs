@@ -151,7 +151,7 @@ impl Rewriter {
         }
         memo.sent.add(&chains, now);
         let next_cut = self.next_cut(&request, &memo, &before, &decisions, effect.cut);
-        // A cut is about messages that were sent before: what it saves is in `saved_before`.
+        // What the cut of this request saves is added to `saved_before`.
         effect.saved_before = saved(&decisions) - effect.saved_now;
         effect.cuts = memo.cuts(&chains);
         drop(memo);
@@ -287,7 +287,7 @@ impl Rewriter {
         saved.0 * 4 >= target.0 && cuttable.is_worth(tokens, saved, target)
     }
 
-    /// The cut that is going to be due in the next request, if one is. `made` is the cut of this
+    /// The cut that is expected to be due in the next request, if one is. `made` is the cut of this
     /// request; after a cut no other is expected.
     fn next_cut(
         &self,

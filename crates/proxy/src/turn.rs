@@ -5,8 +5,8 @@ use epitome_model::{Block, Entry, Role};
 
 use crate::body::Messages;
 
-/// Whether the messages at the end, all with the role of a user or of instructions, include one of
-/// the user and hold no results of calls.
+/// Looks at the last messages of the list, as far back as they have the role of a user or of
+/// instructions. Returns whether one of them is of the user, and none has the result of a call.
 pub(crate) fn begins_turn(api: &Api, body: &[u8], messages: &Messages) -> bool {
     let new = messages.all.iter().rev().take_while(|message| message.is_input).count();
     let first = messages.all.len() - new;

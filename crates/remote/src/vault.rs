@@ -60,9 +60,10 @@ impl PullReceipt {
     }
 }
 
-/// Copies the packs of this machine that the remote archive does not have, and deletes those packs
-/// from it that were replaced in the vault. `record` lists what this home has pushed. If a call
-/// fails, what was copied stays, and the next call continues.
+/// Copies the packs of this machine that the remote archive does not have. From the remote archive
+/// it deletes those packs that this home has pushed and that were replaced in the vault. `record`
+/// lists what this home has pushed. If a call fails, what was copied stays, and the next call
+/// continues.
 ///
 /// # Errors
 ///

@@ -80,7 +80,8 @@ impl FilePath {
 
 impl Search {
     /// The sessions with a call that names a file, the newest first. Of the sessions that contain
-    /// the name of the file, the 50 newest are read; sessions that cannot be read are left out.
+    /// the name of the file in a call or a result, the 50 newest are read; sessions that cannot be
+    /// read are left out.
     ///
     /// # Errors
     ///

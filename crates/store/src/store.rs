@@ -461,7 +461,7 @@ impl PreparedReplacement<'_> {
 pub fn write_new(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let failed = |err| Error::writing(err, "the file", path);
-    // This saves useless work; the rename below decides.
+    // This early check saves useless work. Whether the name is free is decided by the rename below.
     if path.symlink_metadata().is_ok() {
         return Err(name_is_taken(path));
     }

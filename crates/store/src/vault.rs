@@ -67,8 +67,8 @@ const MACHINE_DIGITS: usize = 16;
 
 /// All kept versions, in the packs of a [`PackStore`].
 ///
-/// The packs on disk are read when the value is made. Later changes on disk are seen only after
-/// [`refresh`](Vault::refresh).
+/// The packs on disk are read when the value is made. Later changes by other processes are seen
+/// only after [`refresh`](Vault::refresh), which methods that write call, too.
 #[derive(Debug)]
 pub struct Vault {
     store: Arc<dyn PackStore>,

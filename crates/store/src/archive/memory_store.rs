@@ -50,8 +50,8 @@ impl MemoryStore {
         Ok((store, key))
     }
 
-    /// Takes all packs and notes out of the store, also for its clones. Returns their names and
-    /// bytes, sorted by name.
+    /// Takes all packs and notes out of the store, so that its clones are empty, too. Returns their
+    /// names and bytes, sorted by name.
     pub fn into_packs(self) -> Vec<(String, Vec<u8>)> {
         let names = std::mem::take(&mut *self.names());
         names.into_iter().map(|(name, bytes)| (name, Arc::unwrap_or_clone(bytes))).collect()

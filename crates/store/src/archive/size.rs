@@ -12,7 +12,7 @@ use super::{About, Archive, Draft, Generation, Hash, SessionKey, pack_name};
 use crate::source::exactly;
 use epitome_error::{Error, ErrorKind, Result};
 
-/// The least number of blobs for which a thread sets up a compressor.
+/// The least number of pieces of removed bytes for which a thread makes a compressor.
 const BLOBS_PER_COMPRESSOR: usize = 64;
 
 impl Archive {

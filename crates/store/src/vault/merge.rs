@@ -32,7 +32,7 @@ pub struct Merged {
 }
 
 impl Vault {
-    /// Merges packs of this machine wherever 32 of about one size exist.
+    /// Merges packs of this machine wherever at least 32 of about one size exist.
     ///
     /// The merged pack has the same versions. Of a file that was appended to, it lists all chunks
     /// only for the newest version; older versions refer to that version as beginnings of it.
@@ -125,7 +125,7 @@ impl Vault {
 
 /// Why packs were not merged.
 pub(super) enum Failed {
-    /// A chunk of this pack is damaged.
+    /// The pack with this number, or a chunk in it, is damaged.
     Damaged(u64),
     Other(Error),
 }

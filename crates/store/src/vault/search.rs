@@ -23,7 +23,7 @@ pub(super) struct TextSearch<'a> {
     chunks: HashMap<Hash, SearchedChunk>,
 }
 
-/// What a search found in a chunk, and what it needs to search its borders.
+/// What a search found in a chunk, and the bytes with which the borders of the chunk are searched.
 struct SearchedChunk {
     len: u64,
     /// The occurrences that are in this chunk alone.
