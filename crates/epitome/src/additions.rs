@@ -1,9 +1,8 @@
 //! Adds an MCP server, a status line or a command to agents' settings, and removes it.
 //!
 //! A change is planned as an [`Add`] or a [`Remove`], which can be shown to the user, and is then
-//! carried out. The rest of an agent's settings stays as it is, to the byte. What is inserted is
-//! recorded, and a removal takes out only what is recorded. Hooks are installed by
-//! [`hooks`](crate::hooks).
+//! carried out. The rest of an agent's settings stays as it is, to the byte. Epitome records what
+//! it inserts, and removes only that. Hooks are installed by [`hooks`](crate::hooks).
 
 mod member;
 mod record;
@@ -30,7 +29,7 @@ pub enum AdditionKind {
     Mcp,
     /// The command `epitome statusline`.
     StatusLine,
-    /// The agent's command `/epitome`, which is a file of its own.
+    /// A command of the agent, such as `/epitome`, which is a file of its own.
     Command,
 }
 

@@ -125,9 +125,9 @@ fn calibration_before<S: Source>(
     calibrate(&requests(&transcript, &before, &BTreeMap::new(), counter, len))
 }
 
-/// Whether a result that a resume sends is a stub of a recipe, and short. Results that the agent
-/// itself cleared do not count: many sessions have such results, and the error that they cause is
-/// part of [`Calibration::error`].
+/// Whether a short result that a resume sends is a stub of a recipe. Results that the agent itself
+/// cleared do not count: many sessions have such results, and the error that they cause is part of
+/// [`Calibration::error`].
 fn has_stubs(transcript: &Transcript, source: &dyn Source) -> bool {
     /// The maximum length of a result that is read, in bytes. Longer results are not counted as
     /// stubs.

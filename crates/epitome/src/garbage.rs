@@ -82,8 +82,9 @@ struct Judge<'a> {
     /// because the version can be restored.
     vault: Vault,
     mode: GcMode,
-    /// The sessions whose generations are being judged. They are locked, so that no other epitome
-    /// process compacts them between the proof and the removal.
+    /// The files of the session that is being judged. If generations are going to be removed, these
+    /// files are locked, so that no other epitome process compacts them between the proof and the
+    /// removal.
     held: RefCell<Vec<store::LockedSession>>,
 }
 

@@ -2,8 +2,8 @@
 //! ends, so that its transcript is kept.
 //!
 //! A change is planned as an [`Install`] or an [`Uninstall`], which can be shown to the user, and
-//! is then carried out. All other bytes of an agent's settings stay unchanged. The inserted text is
-//! recorded, and a removal takes out only what is recorded.
+//! is then carried out. All other bytes of an agent's settings stay unchanged. Epitome records the
+//! text that it inserts, and removes only that.
 
 mod branch;
 pub(crate) mod purge;
@@ -82,7 +82,8 @@ pub fn agents() -> impl Iterator<Item = &'static str> {
 ///
 /// # Errors
 ///
-/// `Unreadable` or `NewerFormat` if the record of installed hooks cannot be read.
+/// `Unreadable` or `NewerFormat` if the record of installed hooks cannot be parsed; the errors of
+/// reading it.
 pub fn rules(config: &Config) -> Result<Vec<Rule>> {
     Ok(Record::load(config)?.rules)
 }

@@ -713,8 +713,8 @@ fn running_file(config: &Config) -> PathBuf {
     Vault::folder_in(&config.home).join("keeping")
 }
 
-/// Marks this process as one that keeps versions, until the returned file is dropped. Returns
-/// `None` if that is impossible; this process keeps versions nevertheless.
+/// Marks this process as one that is in [`Keeper::watch`], until the returned file is dropped.
+/// Returns `None` if that is impossible; this process keeps versions nevertheless.
 fn hold_running(config: &Config) -> Option<fs::File> {
     let mut options = fs::File::options();
     let options = options.read(true).write(true).create(true).truncate(false);
@@ -723,8 +723,8 @@ fn hold_running(config: &Config) -> Option<fs::File> {
     Some(file)
 }
 
-/// Whether a process of this machine keeps versions at the moment: `epitome keep` without `--once`,
-/// or `epitome watch --keep`. False where the file system has no locks.
+/// Whether a process of this machine is in [`Keeper::watch`] at the moment, as `epitome keep`
+/// without `--once` is. False where the file system has no locks.
 pub fn is_running(config: &Config) -> bool {
     let file =
         regular::open_with(fs::File::options().read(true).write(true), &running_file(config));

@@ -180,7 +180,8 @@ fn what_a_call_adds_and_removes_depends_on_its_tool() {
     assert_eq!(count(Write, &[(Content, "[content: 20 lines]")]), (0, 0));
     assert_eq!(count(Edit, &[(Old, "[old: 20 lines]"), (New, "a\nb")]), (2, 0));
     assert_eq!(count(ToolKind::Patch, &[(Patch, "+++ b/x\n+a\n-b\n-c")]), (1, 2));
-    // A patch as an argument of another tool does not change files.
+    // A patch counts only if the tool is a patch tool, and a content only if the tool changes
+    // files.
     assert_eq!(count(Edit, &[(Patch, "+a")]), (0, 0));
     assert_eq!(count(Shell, &[(Content, "a\n")]), (0, 0));
 }

@@ -127,7 +127,7 @@ pub struct CostFloor {
     /// Number of requests at list prices without recorded output tokens: only their input is in the
     /// sum.
     pub unrecorded_output: u64,
-    /// Number of requests without a known price: they are not in the sum.
+    /// Number of requests whose cost is unknown: they are not in the sum.
     pub unpriced: u64,
 }
 

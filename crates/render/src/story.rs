@@ -150,7 +150,7 @@ pub(crate) enum StoryItemKind<'a> {
 pub(crate) enum Branch {
     /// The main branch: what a resume sends, or sent before a compaction.
     Main,
-    /// An abandoned branch, or a side chain.
+    /// Another branch, such as one that the user left.
     Aside,
 }
 

@@ -130,7 +130,7 @@ impl<'a> Screen<'_, 'a> {
         self.put(text.trim(), "", Style::new());
     }
 
-    /// A text of the model, formatted as Markdown.
+    /// A text of the model, or a summary, formatted as Markdown.
     fn answered(&mut self, who: &str, text: &str) {
         let _ = writeln!(self.text, "\n{AGENT}{who}{AGENT:#}");
         let shown = cut(text.trim(), WORDS);

@@ -9,7 +9,7 @@ use samples::Sample;
 
 use crate::{Changes, Detail, Story, StorySession};
 
-/// Two turns with every kind of block, in whole minutes of one day.
+/// Two turns with most kinds of blocks, in whole minutes of one day.
 pub(crate) fn every_block() -> Sample {
     let time = |sample: Sample, minute: u32| {
         sample.with(|entry| entry.time = Some(format!("2026-11-22T10:{minute:02}:00Z").into()))

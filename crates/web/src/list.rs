@@ -33,8 +33,8 @@ const ORDERS: [Option<Sort>; 5] =
     [None, Some(Sort::Time), Some(Sort::Size), Some(Sort::Context), Some(Sort::Saving)];
 /// The maximum number of characters of a title.
 const TITLE: usize = 140;
-/// The number of leading characters by which titles are compared. Sessions whose titles begin alike
-/// are displayed with their ids.
+/// The number of leading characters by which titles are compared. Titles that begin alike are
+/// displayed on as many lines as they need, so that the difference is seen.
 const ALIKE: usize = 60;
 
 /// The sessions found, and the totals.

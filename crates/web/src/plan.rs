@@ -397,7 +397,7 @@ fn passes(part: &Part, asked: &PlanQuery) -> Markup {
     }
 }
 
-/// A note that only changes that save tokens are listed; empty if all changes do.
+/// A note that only the changes that save tokens are listed; empty if all changes save tokens.
 fn not_listed(part: &Part) -> Markup {
     let listed: u64 = part.passes.values().sum();
     html! {

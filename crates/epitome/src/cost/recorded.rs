@@ -44,7 +44,7 @@ pub(crate) struct RecordedRequest {
     /// Identifies the request in every file that contains it. `None` if the session gives responses
     /// no ids.
     pub key: Option<String>,
-    /// The time of the response. `None` if the session does not record it.
+    /// The time of the response. `None` if the session does not record it in a known format.
     pub time: Option<Timestamp>,
     /// The name of the model as it is displayed. `None` if the session does not record it.
     pub model: Option<String>,

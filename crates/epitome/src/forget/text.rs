@@ -26,7 +26,7 @@ pub struct ForgetText {
     text: ForgottenText,
     finder: Finder,
     /// Whether the text is also replaced in the sessions of agents. Otherwise the report names the
-    /// sessions that have the text, and a compaction or a keeper will store the text again.
+    /// sessions that have the text, and a compaction or a keeper may store the text again.
     pub sessions: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Removes kept transcripts: the files that epitome wrote or, if they are on a branch, the branch
-//! with its working tree.
+//! Removes kept transcripts: the files that epitome wrote or, if they are on a branch, the working
+//! tree of the branch.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,8 @@ impl Purge {
     ///
     /// # Errors
     ///
-    /// `Unreadable` or `NewerFormat` if the record of installed hooks cannot be read.
+    /// `Unreadable` or `NewerFormat` if the record of installed hooks cannot be parsed; the errors
+    /// of reading it.
     pub fn plan(config: &Config, rules: &[Rule]) -> Result<Vec<Purge>> {
         let left = Record::load(config)?.rules;
         let unused = rules.iter().filter(|rule| {
@@ -42,8 +43,8 @@ impl Purge {
         Ok(plans)
     }
 
-    /// Removes the files, or the branch if the rule has one. Then removes those of the folders
-    /// created for them that are empty.
+    /// Removes the files, or, if the rule has a branch, its working tree, and the branch if epitome
+    /// created it. Then removes those of the folders created for them that are empty.
     ///
     /// # Errors
     ///

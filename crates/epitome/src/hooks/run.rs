@@ -62,7 +62,8 @@ pub fn session_of(config: &Config, agent: &str, ended: &EndedSession) -> Option<
 ///
 /// # Errors
 ///
-/// `Unreadable` or `NewerFormat` if the record of installed hooks cannot be read.
+/// `Unreadable` or `NewerFormat` if the record of installed hooks cannot be parsed; the errors of
+/// reading it.
 pub fn rules_of(config: &Config, agent: &str, cwd: Option<&str>) -> Result<Vec<Rule>> {
     let cwd = cwd.map(|cwd| real(Path::new(cwd)));
     let mut rules = Record::load(config)?.rules;

@@ -62,8 +62,8 @@ impl Uninstall {
     ///
     /// # Errors
     ///
-    /// `Unreadable` or `NewerFormat` if the record of installed hooks cannot be read; the errors of
-    /// reading the agents' settings.
+    /// `Unreadable` or `NewerFormat` if the record of installed hooks cannot be parsed; the errors
+    /// of reading it or the agents' settings.
     pub fn plan(
         config: &Config,
         agent: Option<&str>,

@@ -80,7 +80,7 @@ impl VersionFolder {
     }
 }
 
-/// A file that is restored, and its proved content.
+/// A file that is restored, and its content, whose hash was checked.
 struct Target {
     /// The kept file that has the version.
     from: FileKey,

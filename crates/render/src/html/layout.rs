@@ -14,11 +14,11 @@ use crate::{Detail, Story, StorySession};
 pub(super) struct Layout<'a> {
     pub(super) story: &'a Story<'a>,
     pub(super) name: PageName,
-    /// The range of pieces on each page.
+    /// For each page, the range of the story's pieces (its displayed elements) that are on it.
     pub(super) pages: Vec<Range<usize>>,
     /// The usage of each request, in the order of the items.
     pub(super) requests: Vec<Request<'a>>,
-    /// The indices of failed pieces.
+    /// The indices of the pieces that are failed calls, or failed results without a call.
     pub(super) failed: Vec<usize>,
 }
 
@@ -70,7 +70,7 @@ impl Page<'_, '_> {
         &self.story.session
     }
 
-    /// The address of a piece of this session.
+    /// The address of a piece of this session, relative to this page.
     pub(super) fn address(&self, piece: usize) -> String {
         let address = self.layout.address(piece, self.number);
         match address.strip_prefix('#') {

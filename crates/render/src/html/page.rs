@@ -266,7 +266,7 @@ fn unsent(piece: &StoryItem<'_>) -> Markup {
     }
 }
 
-/// Where in its turn a piece is.
+/// Where in its turn a piece (a displayed element) is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// Among the steps, where only the agent acts.
@@ -440,7 +440,7 @@ fn within(range: Range<usize>, on_page: &Range<usize>) -> Range<usize> {
     start..range.end.min(on_page.end).max(start)
 }
 
-/// The filter classes of a piece.
+/// The classes by which the filter buttons select a piece.
 fn kinds(piece: &StoryItem<'_>) -> &'static str {
     match (&piece.what, piece.entry.role) {
         (StoryItemKind::Words(_) | StoryItemKind::Image(_), Role::User) => "user",
@@ -460,7 +460,7 @@ fn kinds(piece: &StoryItem<'_>) -> &'static str {
     }
 }
 
-/// The highlighting budget of each of this many pages.
+/// How much code may be highlighted on a page, if there are this many pages.
 fn budget(pages: usize) -> Budget {
     let least = *COLOURS_OF_A_PAGE.start();
     let most = *COLOURS_OF_A_PAGE.end();
