@@ -1,4 +1,4 @@
-//! Reads one message in the format of an API, or refuses it: a message of another API is an error
+//! Reads one message in the format of an API. A message that this API does not define is refused,
 //! even if it has keys that this API knows.
 
 use std::borrow::Cow;

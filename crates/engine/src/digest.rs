@@ -35,8 +35,8 @@ impl Digesting<'_, '_> {
     ///
     /// # Errors
     ///
-    /// `Refused` if a pinned rule, which stays in the context after every compaction, alone exceeds
-    /// the budget.
+    /// `Refused` if a pinned rule (one that should stay in the context after every compaction)
+    /// alone exceeds the budget.
     pub(crate) fn choose(
         &self,
         index: &mut FactIndex,

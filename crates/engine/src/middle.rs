@@ -13,8 +13,9 @@ use epitome_passes::{RuleFiles, TrimRule, View, is_cut, messages, pins};
 
 /// The items that a rule removes from a log, and the text that is sent in their place. `None` if
 /// there are no such items except the texts of earlier cuts, or if removing them saves nothing. A
-/// response stays if a part of it is kept or pinned. The new cut includes what earlier cuts have
-/// removed. `tokens` counts an item.
+/// response stays if the recipe keeps a part of it, or if a part of it is pinned, that is, should
+/// stay in the context after every compaction. The new cut includes what earlier cuts have removed.
+/// `tokens` counts an item.
 pub(crate) fn middle_cut(
     log: &Log,
     source: &dyn Source,

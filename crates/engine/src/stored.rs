@@ -145,8 +145,8 @@ impl<'a, S: Source> PreparedCompaction<'a, S> {
     /// # Errors
     ///
     /// `ReadOnly` if sessions of this format are never written; `Broken`, with the first edit that
-    /// cannot be written; `Refused` if a pinned rule alone exceeds the budget of the digest; the
-    /// error of reading the session.
+    /// cannot be written; `Refused` if a pinned rule (one that should stay in the context after
+    /// every compaction) alone exceeds the budget of the digest; the error of reading the session.
     pub fn new(
         session: &'a Loaded<S>,
         recipe: &Recipe,

@@ -238,8 +238,8 @@ enum Place {
     Child(Span),
 }
 
-/// What an edit at the position `at` changes, and how. The error says why no edit is possible
-/// there.
+/// What an edit at the position `at` changes, and how. The error says why this position cannot be
+/// edited.
 fn place(items: &[Item], at: At, shapes: &Shapes) -> Result<Place, &'static str> {
     let item = items.get(at.item()).ok_or("there is no such record")?;
     if let At::Copy { copy, .. } = at {

@@ -58,7 +58,7 @@ pub struct CutFigures {
     pub edits: u64,
     /// The number of these edits that quote a line which the compacted context does not contain.
     pub rereads: u64,
-    /// Tokens of the results that would have to be read again for these edits.
+    /// Tokens of the blocks that would have to be read again for these edits.
     pub reread: Tokens,
 }
 

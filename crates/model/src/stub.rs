@@ -308,8 +308,8 @@ pub fn has_truncation_mark(text: &str) -> bool {
         })
 }
 
-/// Whether a text is one that other programs put in place of a result. Some recipes put the same
-/// texts there.
+/// Whether a text is one that other programs put in place of a result. Some recipes use the same
+/// texts.
 fn is_borrowed(text: &str) -> bool {
     let one_line = !text.contains('\n');
     text == CLEARED
@@ -319,7 +319,7 @@ fn is_borrowed(text: &str) -> bool {
 }
 
 /// Whether a text is one that recipes put in place of removed text: a [`Stub`], a
-/// [`line_count_stub`], or one of the texts that other programs put there.
+/// [`line_count_stub`], or one of the texts that other programs use for this.
 pub fn is_left_by_recipe(text: &str) -> bool {
     if text.starts_with("[epitome k") {
         return Stub::parse(text).is_some();

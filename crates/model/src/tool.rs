@@ -78,7 +78,7 @@ pub enum FieldRole {
     Command,
     /// Instructions to a sub-agent.
     Prompt,
-    /// Text of a tool that epitome does not know.
+    /// Any other text, for example of a tool that epitome does not know.
     Other,
 }
 

@@ -6,7 +6,7 @@ use epitome_model::{Counter, Tokens, parallel};
 
 /// Counts the tokens of OpenAI's `o200k_base`, its models' vocabulary since GPT-4o.
 ///
-/// The counts are exact, with one exception that real text does not meet: see
+/// The counts are exact, with one exception that is rare in real text: see
 /// [`count`](Counter::count). Special tokens such as `<|endoftext|>` are counted as plain text. The
 /// vocabulary is part of the binary. The first count of a text that is not empty loads it, which
 /// takes about 55 ms and 24 MB; the counter itself has no state and is free to copy.

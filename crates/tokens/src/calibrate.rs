@@ -79,8 +79,8 @@ pub enum Family {
     /// show 1.01 to 1.16, because requests carry reasoning that a session stores only encrypted.
     /// GPT-4 and GPT-3.5 have an older vocabulary, cl100k.
     OpenAi,
-    /// Claude. Its vocabulary is not public; recorded sessions show about 1.22 tokens per token of
-    /// o200k, from 1.07 to 1.45 (see `docs/tokens.md`): it differs with model and text.
+    /// Claude. Its vocabulary is not public. The factor is assumed to be 1.22; recorded sessions
+    /// show 1.07 to 1.45, depending on model and text (see `docs/tokens.md`).
     Anthropic,
     /// Gemini, Gemma. Not measured: the factor is assumed to be 1, and the error 30 per cent.
     Google,

@@ -52,7 +52,7 @@ const PARAMETERS: [&str; 35] = [
     "web_search_options",
 ];
 
-/// Keys under which vendors put reasoning, which is sent back unchanged.
+/// Keys under which vendors put the reasoning of a response.
 pub const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_details"];
 
 /// Whether the bytes are a request of this API, or the beginning of one: an object with `messages`,

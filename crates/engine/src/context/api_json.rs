@@ -268,7 +268,8 @@ impl Context {
     /// # Errors
     ///
     /// `NotFound` if there is no API with this name, `Unreadable` if `body` is not a request body
-    /// of this API, `Disk` if the log cannot be written.
+    /// of this API or has a result of a call that does not exist or has its result already, `Disk`
+    /// if the log cannot be written.
     pub fn push_request(&mut self, api: &str, body: &str) -> Result<()> {
         let api = named(api)?;
         let mut parsed = ParsedMessage::from_body(api, body).map_err(|why| {

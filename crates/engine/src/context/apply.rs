@@ -32,8 +32,8 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// `Refused`, with the edit that cannot be written or the first new violation; `Disk` if the
-    /// log cannot be written. The log is then unchanged.
+    /// `Refused`, with the reason why an edit cannot be written, or with the first new violation;
+    /// `Disk` if the log cannot be written. The log is then unchanged.
     pub(super) fn apply(&mut self, mut plan: Plan, recipe: Option<&str>) -> Result<()> {
         let line = self.line_of(&plan, Batch::Compaction(recipe))?;
         let line = if self.attempt.has_begun { continuing(line) } else { line };
@@ -53,7 +53,7 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// `Refused`, with the edit that cannot be written.
+    /// `Refused`, with the reason, if an edit cannot be written.
     pub(super) fn line_of(&self, plan: &Plan, what: Batch<'_>) -> Result<Vec<u8>> {
         let transcript = self.log.parsed().transcript();
         let source = self.log.bytes();

@@ -22,7 +22,8 @@ const MOST: u64 = 90;
 const LEAST: u64 = 10;
 
 impl Context {
-    /// Makes the context fit its limit without a model, and reports the result to the machine.
+    /// Makes the context fit its limit without a model, and reports the result to the state
+    /// machine.
     pub(super) fn fall_back(&mut self, why: EventReason) -> Result<()> {
         let Some(limit) = self.machine.limit() else { return Ok(()) };
         let before = self.tokens();

@@ -123,8 +123,8 @@ impl Context {
         }
     }
 
-    /// The edits, without those of rule files, skills and other pinned content. Such content stays
-    /// in the context after every compaction, and is sent whole.
+    /// The edits, without those of rule files, skills and other pinned content. Such content should
+    /// stay in the context after every compaction, so it is sent whole.
     fn without_pinned(&self, mut edits: Vec<Edit>) -> Vec<Edit> {
         if edits.is_empty() {
             return edits;

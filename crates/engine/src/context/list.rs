@@ -102,7 +102,9 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// The errors of [`push_messages`](Context::push_messages); the context is then unchanged.
+    /// The errors of [`push_messages`](Context::push_messages), and `Refused` if the context has to
+    /// go back to an earlier message but the ids of entries in the log are missing or repeat. The
+    /// log is then unchanged.
     pub fn sync(
         &mut self,
         api: &str,

@@ -93,7 +93,7 @@ impl ContextLog {
 
     /// Adds an entry. Returns its item.
     pub fn push(&mut self, speaker: &Speaker<'_>, said: &[MessagePart<'_>]) -> Result<usize> {
-        // The number of items grows with every added line, so it is an unused id.
+        // The id of an entry is its index, so the index of the new entry is an unused id.
         let item = self.log.transcript().items.len();
         // A message may have hundreds of megabytes: it is copied only once.
         let start = self.bytes.len();

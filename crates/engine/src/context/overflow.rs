@@ -95,8 +95,8 @@ impl Context {
         self.machine.set_limit(wanted);
         self.attempt.has_begun = false;
         let gauge = self.gauge();
-        // The machine reports that the compaction begins. The step that the machine returns is to
-        // run the recipe, which is done below, together with other recipes.
+        // The state machine reports that the compaction begins. The step that it returns is to run
+        // the recipe. That is done below, together with other recipes.
         self.machine.step(&gauge);
         let mut recipes = vec![self.setup.recipe.clone()];
         recipes.extend(overflow_recipes());

@@ -61,8 +61,8 @@ impl Context {
         self.conclude(why, before, outcome)
     }
 
-    /// Reports the result of passes and digest to the machine, and to the requested compaction if
-    /// there is one. Returns an error only if the log cannot be written.
+    /// Reports the result of passes and digest to the state machine, and to the requested
+    /// compaction if there is one. Returns an error only if the log cannot be written.
     pub(super) fn conclude(
         &mut self,
         why: EventReason,

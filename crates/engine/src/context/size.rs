@@ -142,7 +142,7 @@ impl Context {
         }
     }
 
-    /// The size of the context in every unit, for the machine.
+    /// The size of the context in every unit that a trigger or a target may have.
     pub(super) fn gauge(&self) -> ContextSize {
         let total = self.counts.total();
         let bytes = total.bytes;

@@ -216,7 +216,7 @@ impl Context {
         self.ask.outcome.as_ref()
     }
 
-    /// Records that a compaction was requested, with the target that the machine has now.
+    /// Records that a compaction was requested, with the target that the state machine has for it.
     pub(super) fn asked_by(&mut self, why: EventReason, calls: Vec<Box<str>>) {
         let sent = self.transcript().context.iter().copied().collect();
         let before = self.tokens();

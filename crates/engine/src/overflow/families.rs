@@ -1,7 +1,7 @@
 //! The messages with which providers refuse a request as too long, as data. Each message is from a
 //! public collection named below, or from the source code of the service.
 
-/// One message, in lower case. The first of its phrases must be at the beginning of the text, the
+/// One message, in lower case. The first of its phrases must be near the beginning of the text, the
 /// others after it.
 pub(super) struct Family {
     pub(super) provider: &'static str,

@@ -110,8 +110,9 @@ fn only_what_is_written<S>(append: &Append, session: &Loaded<S>, plan: &mut Plan
     });
 }
 
-/// Keeps only the edits of results that the agent can mark, and that are longer than the text which
-/// the agent sends for a marked result. Each of these edits then replaces its result by that text.
+/// Keeps only the edits of results that the agent can mark, and that have more tokens than the text
+/// which the agent sends for a marked result. Each of these edits then replaces its result by that
+/// text.
 fn only_what_is_marked<S: Source>(
     mark: &Mark,
     session: &Loaded<S>,

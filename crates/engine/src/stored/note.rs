@@ -30,7 +30,8 @@ pub enum Note {
     },
     /// Nothing was done: the recipe consists of a summary, and no model is configured.
     OnlyASummary,
-    /// The summary lacks some of the pinned rules.
+    /// The summary lacks some of the pinned rules: of those that should stay in the context after
+    /// every compaction.
     RulesLeftOut {
         /// Names of the rule files, skills and tools whose rules are missing.
         names: Vec<String>,
