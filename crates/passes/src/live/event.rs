@@ -60,8 +60,8 @@ pub enum Event {
         why: EventReason,
         /// Tokens of the next request before the compaction.
         tokens: Tokens,
-        /// The target of a compaction that the user or the model requested. `None` if the
-        /// compaction was not requested, or has no target.
+        /// The target of a compaction that the user, the program or the model requested. `None` if
+        /// the compaction was not requested, or has no target.
         #[serde(skip_serializing_if = "Option::is_none")]
         target: Option<Tokens>,
         /// For a requested compaction: the window without the reserve, if it is known.

@@ -58,8 +58,8 @@ pub struct Machine {
     /// Whether it was already reported that no summary could be made, because there is no model or
     /// nothing to summarise. Any other result of a summary, or a requested compaction, resets this.
     alone: bool,
-    /// The target of a compaction that the user or the model requested. `None` if none was
-    /// requested, or if its passes are to remove all that they can.
+    /// The target of a compaction that the user, the program or the model requested. `None` if none
+    /// was requested, or if its passes are to remove all that they can.
     aim: Option<Tokens>,
     /// The size that the current compaction must reach, if a provider refused a larger request.
     must_fit: Option<Tokens>,
