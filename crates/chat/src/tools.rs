@@ -176,7 +176,7 @@ pub struct Workplace {
     hidden: Arc<[String]>,
     /// The user's folders of skills.
     skills: Arc<[PathBuf]>,
-    /// The user's home folder, below which skills may be linked.
+    /// The user's home folder. Links in the user's folders of skills may lead to files below it.
     home: Option<PathBuf>,
     /// The source of the tools of MCP servers.
     more: Option<Arc<dyn MoreTools>>,
@@ -215,8 +215,8 @@ impl Workplace {
         self
     }
 
-    /// Sets the folders of the user's skills; each skill is a folder in one of them. If such a
-    /// folder is below `home`, links in it may lead to any file below `home`.
+    /// Sets the folders of the user's skills; each skill is a folder in one of them. If one of
+    /// `folders` is below `home`, links in it may lead to any file below `home`.
     #[must_use]
     pub fn with_skills(
         mut self,

@@ -205,8 +205,8 @@ impl<S: Sessions> Host<S> {
         let host = self.clone();
         let all = self.state().threads.get_or_insert_with(channel).0.clone();
         thread::spawn(move || {
-            // `ended` closes when `running` is dropped, after the session. `_all` keeps the channel
-            // of all threads open until the end of this thread.
+            // `ended` closes when `running` is dropped, which happens after the session has ended.
+            // `_all` keeps the channel of all threads open until the end of this thread.
             let _all = all;
             let (running, ended) = channel::<()>();
             let mut session = match host.open(&wanted, ended) {

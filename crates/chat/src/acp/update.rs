@@ -160,9 +160,9 @@ impl Updates {
         vec![update]
     }
 
-    /// The next chunk of a message. It begins a new message if the speaker is another one, or if a
-    /// message of the user, a call, a result, or a notice in the form of a message came after the
-    /// previous chunk.
+    /// The next chunk of a message. It begins a new message if the previous chunk is of another
+    /// speaker, or if `speaks` was reset after it: by a message that the user has just sent, a
+    /// call, a result, or a notice in the form of a message.
     fn chunk(&mut self, speaker: Speaker, text: &str) -> Value {
         if self.speaks != Some(speaker) {
             self.messages += 1;

@@ -39,7 +39,8 @@ pub struct Guided {
     pub script: Vec<ScriptLine>,
 }
 
-/// Prepares the demo in an empty folder. If `is_watched`, the model answers slowly.
+/// Prepares the demo in an empty folder. If `is_watched`, a person watches the demo, and the model
+/// answers slowly.
 ///
 /// # Errors
 ///

@@ -34,7 +34,7 @@ Read the files one by one.
 ## Next steps
 Fix src/pricing.rs.";
 
-/// The answer to a message that is not in the script, if the demo is watched.
+/// The answer to a message that is not in the script, if a person watches the demo.
 const ASIDE: &str = "I only follow a script: send the line that is typed for you.";
 
 /// One answer of the model.
@@ -42,7 +42,7 @@ pub(super) enum Step {
     Say(String),
     Call(String, String),
     /// A call of `recall` that searches for this text in the first removed text that a reference in
-    /// the request names, or in `#1` if the request contains no reference.
+    /// the request names, or in `#1`, the first call, if the request contains no reference.
     Recall(String),
 }
 
@@ -71,9 +71,9 @@ pub(super) struct Turn {
     pub(super) steps: Vec<Step>,
 }
 
-/// The delay before each word of a text, if the demo is watched.
+/// The delay before each word of a text, if a person watches the demo.
 const WORD: Duration = Duration::from_millis(20);
-/// The delay before a call, if the demo is watched.
+/// The delay before a call, if a person watches the demo.
 const CALL: Duration = Duration::from_millis(200);
 
 pub(super) struct ScriptedModel {
@@ -98,7 +98,8 @@ impl ScriptedModel {
         ScriptedModel { name, window, is_watched: false, state: Mutex::default() }
     }
 
-    /// A model with these turns. If `is_watched`, it answers slowly.
+    /// A model with these turns. If `is_watched`, a person watches the demo, and the model answers
+    /// slowly.
     pub(super) fn with_turns(window: Tokens, turns: Vec<Turn>, is_watched: bool) -> ScriptedModel {
         let model = ScriptedModel { is_watched, ..ScriptedModel::new(window) };
         model.lock().turns = turns.into();

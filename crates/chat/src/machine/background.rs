@@ -3,10 +3,10 @@
 //!
 //! Where a turn begins, the machine waits for a preparation that is being computed. That takes
 //! milliseconds, and the context then does not depend on the speed of the computer. The machine
-//! does not wait for a model that is writing a summary, unless a compaction is due: then it would
-//! have to ask for the same summary. If a compaction is due within a turn, and one is prepared
-//! that asked no model, the machine discards it and makes a new one. That is cheap, and the new
-//! one covers all messages so far.
+//! does not wait for a model that is writing a summary, unless a compaction is due: if it did not
+//! wait then, it would have to ask for the same summary again. If a compaction is due within a
+//! turn, and one is prepared that asked no model, the machine discards it and makes a new one. That
+//! is cheap, and the new one covers all messages so far.
 
 use epitome_engine::Preparation;
 use epitome_error::Result;
@@ -20,7 +20,7 @@ pub(super) enum Background {
     Working(u64),
     /// The compaction waits for a summary by a model, which was requested with this number.
     Asking(u64, Box<Preparation>),
-    /// The compaction is ready to be adopted.
+    /// The compaction is ready to be put into the context.
     Done(Box<Preparation>),
 }
 

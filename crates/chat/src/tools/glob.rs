@@ -79,7 +79,7 @@ pub(super) fn files(folder: &Path) -> Result<Vec<std::path::PathBuf>, String> {
     let mut walk = WalkBuilder::new(folder);
     walk.hidden(false).require_git(false).filter_entry(|entry| entry.file_name() != ".git");
     walk.sort_by_file_path(|one, other| one.cmp(other));
-    // Folders that cannot be read are left out, as a shell does.
+    // Folders that cannot be read are left out.
     let entries = walk.build().filter_map(Result::ok);
     let files = entries.filter(|entry| entry.file_type().is_some_and(|it| it.is_file()));
     Ok(files.map(ignore::DirEntry::into_path).collect())

@@ -62,7 +62,8 @@ pub(super) enum Tone {
 pub(super) struct Answer {
     pub(super) text: String,
     pub(super) is_open: bool,
-    /// The lines of the final part of the text, and the length of that part. Valid for one width.
+    /// The lines of the part of the text that cannot change any more, and the length of that part.
+    /// They are valid for one width.
     settled: RefCell<Settled>,
 }
 
@@ -82,7 +83,8 @@ impl Answer {
         if !self.is_open {
             return markdown(&self.text, width, theme, true);
         }
-        // The final part of the text is laid out only once; the rest is laid out again each time.
+        // The part of the text that cannot change any more is laid out only once; the rest is laid
+        // out again each time.
         let mut done = self.settled.borrow_mut();
         if done.width != width {
             *done = Settled { width, ..Settled::default() };

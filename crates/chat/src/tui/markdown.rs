@@ -1,4 +1,4 @@
-//! Renders Markdown as lines, and finds the final part of a text that still grows.
+//! Renders Markdown as lines, and finds the part of a growing text that cannot change any more.
 
 use epitome_render::markdown_lines;
 use ratatui::text::{Line, Span};
@@ -20,9 +20,9 @@ pub(super) fn markdown(
     lines.collect()
 }
 
-/// The length of the part of a growing text that is final: up to the last empty line outside of
-/// code that is followed by a line which begins with a letter, a backtick or `#`. Any other line
-/// may continue what is before the empty line, such as a list.
+/// The length of the part of a growing text that cannot change any more: up to the last empty line
+/// outside of code that is followed by a line which begins with a letter, a backtick or `#`. Any
+/// other line may continue what is before the empty line, such as a list.
 pub(super) fn settled_len(text: &str) -> usize {
     let mut end = 0;
     let mut at = 0;

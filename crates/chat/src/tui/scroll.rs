@@ -84,7 +84,7 @@ impl State {
         self.scroll = if is_end { Scroll::End } else { Scroll::At(entry, line) };
     }
 
-    /// Whether there are more lines below.
+    /// Whether the conversation is scrolled up from its end.
     pub(super) fn is_above_end(&self) -> bool {
         self.scroll != Scroll::End
     }

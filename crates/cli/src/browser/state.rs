@@ -248,7 +248,7 @@ impl Browser {
         None
     }
 
-    /// Handles a key that runs a command on sessions.
+    /// Handles a key that acts on sessions. Most of these keys run a command.
     fn command(&mut self, code: KeyCode) -> Option<Effect> {
         let row = self.current()?;
         let path = row.listed.file.path.clone();

@@ -113,7 +113,7 @@ fn watch(app: &App, args: &Args, keeper: &mut Keeper<'_>) -> Result<()> {
     })
 }
 
-/// Removes what the rules in the settings do not keep.
+/// Removes what the rules in the settings do not keep, or reports what it would remove.
 fn prune(app: &App, args: &Args, rules: &RetentionRules) -> Result<()> {
     if app.agent().is_some() {
         return Err(Failure::usage("--prune takes no --agent: the rules are for all sessions"));

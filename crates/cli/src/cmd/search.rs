@@ -105,8 +105,8 @@ fn wrong_query(err: epitome_search::BadQuery) -> Failure {
     Failure::usage(err.to_string()).hint("`epitome search --help` describes queries")
 }
 
-/// The hits of each session under its title, with the command that opens the first of them.
-/// `epitome render` finds the copies of a team's sessions by their paths, not by their ids.
+/// The hits of each session under its title, with the command that shows the session. `epitome
+/// render` finds the copies of a team's sessions by their paths, not by their ids.
 fn render(app: &App, hits: &Hits, files: &[SessionFile], is_of_team: bool) -> String {
     let ids: Vec<&str> = files.iter().map(|file| &*file.id).collect();
     let short: HashMap<&Path, String> =
@@ -129,8 +129,9 @@ fn render(app: &App, hits: &Hits, files: &[SessionFile], is_of_team: bool) -> St
     shown
 }
 
-/// Adds one session: its title, its hits, and the command that opens the first of them. `name` is
-/// the id or path by which the command finds the session.
+/// Adds one session: its title, its hits, and the command that shows the turn of the first hit that
+/// is not in a sub-agent. If all hits are in sub-agents, the command shows the whole session.
+/// `name` is the id or path by which the command finds the session.
 fn group(app: &App, shown: &mut String, id: &str, name: &str, hits: &[&Hit]) {
     let first = hits[0];
     let agent = text::agent_colour(&first.agent);

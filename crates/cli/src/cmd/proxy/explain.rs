@@ -99,8 +99,8 @@ fn is_alike(one: &ExplainedBlock, other: &ExplainedBlock) -> bool {
             && one.reason == other.reason
 }
 
-/// The line for blocks that are alike, such as `  #3  result of Bash make: 24.0k → 8.0k tokens,
-/// ingest: …`.
+/// The line for blocks that are alike, such as ` #3 result of Bash make: 24.0k → 8.0k tokens,
+/// ingest: …`. A second line has the stub, if there is one.
 fn line(group: &[ExplainedBlock], screen: &Screen) -> String {
     let [first, ..] = group else { return String::new() };
     let last = group.last().map_or(first.message, |block| block.message);
