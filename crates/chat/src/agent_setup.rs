@@ -329,7 +329,7 @@ pub(crate) fn renewed(
 fn session_event(session: &ChatFile, models: &ChatModels, recipe: &Recipe) -> Event {
     Event::Session {
         id: session.id().to_owned(),
-        // A recipe with a digest calls the model for summaries only if the digest is not enough.
+        // If the recipe has a digest, the model for summaries is rarely called, so it is not named.
         summaries: models.other_summariser().filter(|_| recipe.stages.live.digest.is_none()),
         model: models.answers.name().to_string(),
         recipe: recipe.name.to_string(),

@@ -43,7 +43,8 @@ pub enum Event {
         /// The chunk.
         text: String,
     },
-    /// The chunks of this answer are void: it is requested again.
+    /// The chunks of this answer so far are void: the answer is requested again, or the request has
+    /// failed.
     Restart,
     /// The request failed, and is sent again after a while.
     Retry(Retrying),

@@ -163,7 +163,7 @@ fn waits(app: &App) -> impl Fn(Wait<'_>) {
 }
 
 /// Calls `stop` after a signal, to end an interface that has to restore the terminal or close a
-/// connection. As long as `stop` returns true, it is called again after the next signal.
+/// connection. A second signal kills the program.
 fn stop_on_signal(stop: impl Fn() -> bool + Send + 'static) {
     let interrupt = Interrupt::new();
     std::thread::spawn(move || while !interrupt.wait(LOOK) || stop() {});

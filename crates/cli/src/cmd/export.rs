@@ -90,8 +90,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     write(app, args, &input, &history.session, &made, &taken)
 }
 
-/// Makes the request or the transcript. The session is redacted first, unless `--no-redact` is
-/// given.
+/// Makes the request or the transcript. The session is redacted first, unless `finder` is `None`
+/// because redaction is off.
 fn made(
     args: &Args,
     finder: Option<&Finder>,

@@ -140,7 +140,8 @@ fn prune(app: &App, args: &Args, rules: &RetentionRules) -> Result<()> {
     app.print(&text)
 }
 
-/// Asks before sessions lose their newest versions, because there may be no other copy of them.
+/// Asks before files of sessions lose all their versions, even the newest, because there may be no
+/// other copy of them.
 fn ask_before_loss(app: &App, plan: &PruneReport) -> Result<()> {
     let lost = plan.sessions_lost();
     if lost == 0 {

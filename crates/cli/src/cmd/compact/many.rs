@@ -52,7 +52,8 @@ impl Job<'_> {
         self.compact_many(inputs)
     }
 
-    /// Shows what compacting the sessions would save, and asks whether to do it.
+    /// Shows what compacting the sessions would save. If more than one would be compacted, asks
+    /// whether to do it.
     fn ask(&self, inputs: &[Input]) -> Result<()> {
         let Job { app, compact, vacuum, account, filter, .. } = *self;
         let compact = Compact { summary: None, ..compact };

@@ -42,11 +42,10 @@ struct Left<'a> {
     error: &'a Failure,
 }
 
-/// Restores several sessions. Each is planned first, which also checks that it can be restored. If
-/// there is something to restore in more than one, the user is asked before they are written,
-/// unless `--yes` is given. A session that cannot be restored is reported and left unchanged, and
-/// the others are restored. `unread` are the errors of parts of the archive that cannot be read and
-/// may belong to further sessions.
+/// Restores several sessions. Each is planned first. If there is something to restore in more than
+/// one, the user is asked before they are written, unless `--yes` is given. A session that cannot
+/// be restored is reported and left unchanged, and the others are restored. `unread` are the errors
+/// of parts of the archive that cannot be read and may belong to further sessions.
 pub fn give_back(
     app: &App,
     how: &How<'_>,
