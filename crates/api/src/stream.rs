@@ -31,7 +31,7 @@ pub enum Delta<'a> {
 pub struct Retry<'a> {
     /// Why there is no response, in a few words.
     pub reason: &'a str,
-    /// The pause before the request is sent again.
+    /// The minimum pause before the request is sent again; the sender may add jitter to it.
     pub wait: Duration,
     /// The number of the next attempt, from 2.
     pub attempt: u32,

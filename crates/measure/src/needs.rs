@@ -60,7 +60,7 @@ pub struct Edit {
     /// The lines of the removed text that occurred earlier in the session. Each has the index of
     /// the last block before the edit that contains the line.
     pub lines: Vec<(LineId, usize)>,
-    /// The index of the block that contains the most of these lines.
+    /// The index of the block in which the most of these lines last occurred before the edit.
     pub from: usize,
 }
 
@@ -232,7 +232,7 @@ fn edit(quoted: &[LineId], held: &HashMap<LineId, usize>) -> Option<Edit> {
     if lines.len() < (quoted.len() / 2).max(1) {
         return None;
     }
-    // If several blocks contain equally many lines, the block with the first of these lines is
+    // If several blocks have equally many of these lines, the block with the first of the lines is
     // used.
     let places = lines.iter().rev().map(|(_, place)| *place);
     let from = places.max_by_key(|from| lines.iter().filter(|(_, place)| place == from).count())?;

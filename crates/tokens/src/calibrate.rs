@@ -26,7 +26,7 @@ pub struct Calibration {
     /// The provider's tokens per 1,000 of ours, from 500 to 3,000.
     pub factor: u32,
     /// The provider's tokens of the system prompt and the tools, which every request contains and
-    /// no session stores. From 0 to 200,000.
+    /// most sessions do not store. From 0 to 200,000.
     pub fixed: Tokens,
     /// The number of requests that the calibration was fitted to; 0 for the assumed values of a
     /// family.

@@ -7,7 +7,8 @@ use super::read::REASONING;
 use crate::message::is_nothing;
 use crate::response::{Parsed, raw, usage};
 
-/// The members of a message in a response that are sent back with the next request.
+/// The members of a message in a response, except its reasoning, that the next request may send
+/// back.
 const CONTENT: [&str; 3] = ["content", "refusal", "tool_calls"];
 
 pub(super) fn parse(root: &Value<'_>) -> Option<Parsed> {
