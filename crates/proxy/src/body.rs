@@ -45,8 +45,8 @@ const RESULT_TYPE: &[u8] = br#"_output""#;
 pub(crate) const BYTES_PER_TOKEN: u64 = 4;
 
 impl Messages {
-    /// Finds the messages of a body in its member `list`. `None` if the body is not an object with
-    /// exactly one such list, or if the list is empty.
+    /// Finds the messages of a body in its member `list`. `None` if the body is not a JSON object
+    /// with exactly one such list, or if the list is empty.
     pub(crate) fn find(body: &[u8], list: &str) -> Option<Messages> {
         let mut found = Messages::default();
         let mut lists = 0;

@@ -91,7 +91,8 @@ pub struct SessionRow {
 impl Rows {
     /// The rows that `name` refers to in a database. The name is the id of a session; if the rows
     /// are not the conversation, it is followed by a dot and the name of a document. `None` if the
-    /// database has no such session or document, or cannot be read.
+    /// database has no such session or document, or cannot be read. A build without SQLite does not
+    /// look: it returns rows that cannot be read.
     pub fn find(database: &Path, name: &str) -> Option<Rows> {
         let (id, of_it) = name.split_once('.').unwrap_or((name, ""));
         if cfg!(not(feature = "sqlite")) {
@@ -103,7 +104,8 @@ impl Rows {
         Some(Rows { database: database.to_owned(), kind, session, document })
     }
 
-    /// The session without a parent, if the database has exactly one.
+    /// The session without a parent, if the database has exactly one. A build without SQLite does
+    /// not look: it returns rows that cannot be read.
     pub fn only_session(database: &Path) -> Option<Rows> {
         if cfg!(not(feature = "sqlite")) {
             return Some(Rows::unread(database, ""));

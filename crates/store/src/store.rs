@@ -45,8 +45,8 @@ pub struct Store {
     locks: PathBuf,
 }
 
-/// A session that is open for writing. No other epitome process can open it for writing as long as
-/// this value exists.
+/// A session that is open for writing. As long as this value exists, no other epitome process can
+/// open the session for writing, unless the disk of the lock file supports no locks.
 #[derive(Debug)]
 pub struct LockedSession {
     path: PathBuf,
