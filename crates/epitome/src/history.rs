@@ -294,8 +294,8 @@ impl PastCompaction {
     }
 }
 
-/// A number that changes whenever the packs of a session in the archive change. No file is opened
-/// to compute it.
+/// A number that is computed from the numbers, lengths and times of a session's packs in the
+/// archive, so that it changes when they change. No file is opened to compute it.
 pub fn archive_stamp(config: &Config, agent: &str, id: &str) -> u64 {
     PackFingerprint::list(&config.archive(), &SessionKey::new(agent, id)).stamp()
 }

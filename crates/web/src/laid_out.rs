@@ -8,7 +8,8 @@ use epitome_render::{Html, Sheet};
 
 use crate::problem::Problem;
 
-/// The maximum number of bytes of HTML that are kept of one session.
+/// The maximum number of bytes of HTML that are kept of one session. A single page is kept even if
+/// it is longer.
 pub(crate) const OF_ONE: usize = 16 << 20;
 
 /// One rendered page, with its position among the pages and with facts about the whole session.

@@ -14,7 +14,7 @@ pub enum Which {
     All,
     /// The sessions of one agent.
     Of(String),
-    /// The sessions in a folder and below it.
+    /// The sessions whose files are in this folder or below it.
     Below(PathBuf),
 }
 

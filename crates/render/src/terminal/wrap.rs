@@ -27,7 +27,8 @@ pub enum Breaks {
 }
 
 /// A line of a text for display: control characters are made visible, and tabs become spaces. Text
-/// of models, tools and files must pass through this or through [`visible`] before it is printed.
+/// of models, tools and files must pass through this or through [`visible`](fn@visible) before it
+/// is printed.
 pub fn clean(line: &str) -> String {
     let shown = visible(line);
     if !shown.contains(['\t', '\n']) {

@@ -10,7 +10,7 @@ pub struct Sheet {
     pub title: String,
     /// The bar at the top, with the search and the list of keys.
     pub bar: String,
-    /// Links to the turns.
+    /// Links to the turns, and to the other pages.
     pub timeline: String,
     /// The heading: on the first page with the key figures, on the others only the title.
     pub above: String,
