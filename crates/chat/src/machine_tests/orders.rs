@@ -109,7 +109,7 @@ impl Play {
         }
     }
 
-    /// An input for the newest task.
+    /// Makes an input for the newest action of a task.
     fn happen_within(&mut self, n: u8) {
         let Some(Action::Task(task, action)) = self.take(|it| matches!(it, Action::Task(..)))
         else {
