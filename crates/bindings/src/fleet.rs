@@ -25,8 +25,8 @@ use crate::answer::parse;
 /// folders of the machine, so that every machine of a cluster makes the same bytes.
 ///
 /// The rows of a batch are worked on in parallel, at most `threads` at once, so that, in addition
-/// to the batch and its result, only the `threads` largest sessions need memory. A session that
-/// cannot be worked on, for whatever reason, is a row with an error.
+/// to the batch and its result, only `threads` sessions need memory. A session that cannot be
+/// worked on, for whatever reason, is a row with an error.
 ///
 /// ```
 /// use epitome_bindings::{Fleet, FleetSession};
@@ -146,7 +146,7 @@ pub struct InspectedRow {
 pub struct RestoredRow {
     /// The bytes of the restored session; `None` if the given bytes are the same.
     pub bytes: Option<Vec<u8>>,
-    /// The blake3 hash of the session before the compaction, in hexadecimal.
+    /// The blake3 hash of the restored session, in hexadecimal.
     pub blake3: String,
     /// Whether it is proved that the result is the session before the compaction. With a pack, the
     /// hash in the pack must match, and the caller's hash if there is one. Without a pack, the
@@ -289,9 +289,9 @@ impl Fleet {
         Ok(CompactedRow { agent, compacted, redacted })
     }
 
-    /// Calls `work` for each item, in parallel, the largest first: the last item to be finished is
-    /// then a small one. When no items remain, an idle thread takes over parallel work inside of
-    /// the items of other threads.
+    /// Calls `work` for each item, in parallel, the largest first, so that the last items are
+    /// small. When no items remain, an idle thread takes over parallel work inside of the items of
+    /// other threads.
     fn each<I: Sync, T: Send>(
         &self,
         items: &[I],

@@ -127,7 +127,7 @@ impl PortedSession {
         write_new(path, |to| Spliced::new(&body, Vec::new())?.copy_to(to))
     }
 
-    /// Reads the session as the agent would, and checks the agent's invariants.
+    /// Reads the new session again, and checks it against the agent's invariants.
     fn check(&self) -> Result<()> {
         let format = self.agent.format();
         if self.made.messages == 0 {

@@ -23,7 +23,7 @@ pub enum RunState {
     /// All compactions of the run are in effect, apart from those in files that cannot be read any
     /// more.
     InEffect,
-    /// Some compactions of the run were undone.
+    /// Some compactions of the run were undone, and some are in effect.
     PartlyUndone,
     /// All compactions of the run were undone, apart from those in files that cannot be read any
     /// more.

@@ -3,8 +3,9 @@
 //! `docs/config.md`.
 //!
 //! A project's file is not the user's own: it comes with any repository that the user clones.
-//! Unless the user's own file trusts the project, settings in that file that could harm the user
-//! (see [`Key::user_only`]) are ignored, and its paths must stay inside of the project.
+//! Unless the user's own file trusts the project, those settings of the project that could harm the
+//! user (see [`Key::user_only`]) are ignored, and the paths in its file must stay inside of the
+//! project.
 
 mod file;
 mod foreign;

@@ -35,7 +35,7 @@ pub struct SharedSession {
     /// The addresses of the session's files: pages and redacted copies, the session's own before
     /// those of its sub-agents.
     pub locations: Vec<String>,
-    /// How many places were redacted.
+    /// The number of texts that were redacted. A text that occurs twice counts twice.
     pub redacted: usize,
 }
 

@@ -117,8 +117,8 @@ impl Simulate {
     ///
     /// # Errors
     ///
-    /// `Recipe` if there is no recipe with one of the names; `Settings` if the user's table of
-    /// prices cannot be used.
+    /// `Recipe` if there is no recipe with one of the names; `Settings` or `Unreadable` if the
+    /// user's table of models cannot be used.
     pub fn new(config: &Config, settings: &Settings, names: &[String]) -> crate::Result<Simulate> {
         let mut wanted: Vec<Option<&str>> = names.iter().map(|name| Some(&**name)).collect();
         if wanted.is_empty() {

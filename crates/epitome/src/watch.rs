@@ -80,9 +80,9 @@ impl<'a> Watch<'a> {
     /// Calls `compact` with each session that is over, and with the least share of its context that
     /// must be removed. After that, the session is skipped until it changes.
     ///
-    /// Sessions that a hook deferred because they were in use come first, unless `dry_run` is true.
-    /// The user requested their compaction when the hook was installed, so no share is required:
-    /// `compact` gets `None`.
+    /// Sessions that a hook deferred because they were in use, and that are not in use any more,
+    /// come first, unless `dry_run` is true. The user requested their compaction when the hook was
+    /// installed, so no share is required: `compact` gets `None`.
     ///
     /// # Errors
     ///

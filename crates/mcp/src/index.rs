@@ -70,8 +70,8 @@ impl SessionIndex {
         Ok(Arc::clone(self.search.get_or_init(|| search)))
     }
 
-    /// Waits for the update that an earlier call started and did not wait for to the end; if there
-    /// is none, starts one. Waits no longer than [`WAIT`].
+    /// Waits until an update has ended, but no longer than [`WAIT`]. If an earlier call stopped
+    /// waiting for its update, this is that update; otherwise a new one is started.
     fn update(&self, search: &Arc<Search>, files: &[SessionFile]) -> Result<Coverage> {
         let mut running = self.update.lock().unwrap_or_else(PoisonError::into_inner);
         let done = running.take().unwrap_or_else(|| {

@@ -28,8 +28,8 @@ pub(crate) enum Coding {
     Hex,
 }
 
-/// Decodes a run, in whichever coding gives a text, and returns that coding. `None` if no coding
-/// gives one.
+/// Decodes a run as hexadecimal digits, as base64 of UTF-8 or as base64 of UTF-16: in the first of
+/// these codings that gives a text. Also returns the coding. `None` if none gives a text.
 pub(crate) fn decode_any(run: &[u8]) -> Option<(String, Coding)> {
     if let Some(text) = decode_hex(run) {
         return Some((text, Coding::Hex));

@@ -54,8 +54,8 @@ pub(crate) fn runs(text: &[u8], mut each: impl FnMut(Check, Range<usize>)) {
     }
 }
 
-/// The checks that a run of digits and punctuation may satisfy, by the number of each character in
-/// it.
+/// The checks that a run of digits and punctuation may satisfy, judged by how many digits, dots and
+/// other signs it has.
 fn kinds(run: &[u8]) -> impl Iterator<Item = Check> {
     let digits = run.iter().filter(|byte| byte.is_ascii_digit()).count();
     let dots = run.iter().filter(|byte| **byte == b'.').count();
@@ -72,7 +72,8 @@ fn kinds(run: &[u8]) -> impl Iterator<Item = Check> {
     kinds.into_iter().flatten()
 }
 
-/// Finds numbers that begin with two capital letters, before the run of digits or at its start.
+/// Finds bank account numbers and national insurance numbers, which begin with two capital letters,
+/// near the start of a run of digits.
 fn lettered(text: &[u8], run: Range<usize>, each: &mut impl FnMut(Check, Range<usize>)) {
     let from = run.start.saturating_sub(9);
     let near = &text[from..text.len().min(run.start + 6)];

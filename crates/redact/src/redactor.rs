@@ -463,7 +463,8 @@ impl<'f> Redactor<'f> {
         apart
     }
 
-    /// Re-encodes base64 or hexadecimal text that contains a finding, without the finding.
+    /// Adds a replacement for each base64 or hexadecimal text with a finding in it: the same text
+    /// without the finding, encoded again.
     fn in_base64(&mut self, text: &str, place: TextContext<'_>, all: &mut Vec<Replacement>) {
         let inside = TextContext { depth: place.depth + 1, ..TextContext::default() };
         let mut more = Vec::new();

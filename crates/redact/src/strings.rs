@@ -41,7 +41,7 @@ impl Iterator for Literals<'_> {
         }
         let start = self.at + gap;
         let Some(end) = end_of(self.bytes, start) else {
-            // The string is not closed: the caller searches the line as text instead.
+            // The string is not closed: the caller searches the line as text, too.
             self.broken = true;
             self.at = self.bytes.len();
             return None;

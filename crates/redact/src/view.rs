@@ -11,7 +11,8 @@ const BEFORE: usize = 128;
 const BEHIND: usize = 256;
 /// The number of bytes after a code in which a longer token without white space may end.
 const FAR: usize = 16 << 10;
-/// The minimum length of a word before which an escape is decoded.
+/// The minimum length of a word before which an escape such as `\n` is decoded. Numbers may be
+/// shorter.
 const WORD: usize = 7;
 
 /// How an invisible code is decoded.

@@ -176,7 +176,7 @@ impl<'a> Compact<'a> {
             };
             let mut file = self.plan_loaded(config, &part.path, &loaded, &mut look)?.file;
             file.is_conversation = part.place.is_conversation();
-            // The quote is about the next requests of the session itself.
+            // The quote, a predicted cost, is about the next requests of the session itself.
             file.quote = None;
             report.files.push(file);
         }

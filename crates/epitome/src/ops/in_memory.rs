@@ -1,5 +1,6 @@
 //! Compacts and restores sessions that are bytes in memory. The caller also gets the removed bytes,
-//! as one pack, and must keep it: no session and no archive on disk is read or written.
+//! as one pack, and must keep it: nothing is written to the disk. Only a price ([`Extras::price`])
+//! needs data on the disk: the archive and the user's table of models.
 
 use std::collections::BTreeMap;
 use std::path::Path;

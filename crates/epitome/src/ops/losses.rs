@@ -48,7 +48,7 @@ const SHORT: Tokens = Tokens(80);
 /// removed from its context.
 #[derive(Clone, Debug, Serialize)]
 pub struct LossReport {
-    /// The address of the session.
+    /// The address of the session: the path of its file, or `DATABASE#ID`.
     #[serde(serialize_with = "epitome_model::lossy_path")]
     pub session: PathBuf,
     /// The agent that wrote the session.

@@ -1,5 +1,5 @@
-//! A session that operations work on. Its place, and the files that belong to it, are looked up
-//! once.
+//! A session that operations work on. Where it is stored, and which files belong to it, is looked
+//! up once.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};

@@ -67,8 +67,8 @@ pub struct KeptBecause {
     pub rules: Vec<RuleCount>,
     /// If the rules together would have kept everything, these rules; otherwise empty.
     pub covered_everything: Vec<KeepRule>,
-    /// The number of tokens at the end of the context that are kept instead of everything; `null`
-    /// if the rules do not keep everything, or if the session is small.
+    /// The number of tokens at the end of the context that are kept instead of everything that the
+    /// rules would keep; `null` if there is no such limit.
     pub instead: Option<Tokens>,
 }
 
@@ -139,7 +139,7 @@ pub enum WrittenWay {
 /// The result of compacting one file. For a plan, the result that it would have.
 #[derive(Clone, Debug, Serialize)]
 pub struct CompactedFile {
-    /// The address of the file.
+    /// The address: the path of the file, or `DATABASE#ID` for rows of a database.
     pub session: String,
     /// The agent: the name of its format.
     pub agent: &'static str,
@@ -253,8 +253,8 @@ pub struct CompactReport {
     /// written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// Whether the session was skipped because less than [`Compact::least`](super::Compact::least)
-    /// of its context would be removed.
+    /// Whether less than [`Compact::least`](super::Compact::least) of the session's context would
+    /// be removed. Then the session is skipped, unless a copy is to be written.
     #[serde(skip)]
     pub is_below_minimum: bool,
     /// The models that were called for a summary.

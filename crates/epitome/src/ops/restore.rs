@@ -309,7 +309,7 @@ impl Restore<'_> {
     }
 
     /// The errors for files that were compacted with the session, do not have their original
-    /// content, and whose generations are not in the archive.
+    /// content, and whose generations are missing or damaged in the archive.
     fn missing_parts(
         &self,
         session: &OpenSession<'_>,

@@ -15,7 +15,8 @@ use crate::restore::RestoreOutcome;
 /// A file of a session that was restored, or would be.
 #[derive(Clone, Debug)]
 pub struct FileRestore {
-    /// The address of the file: of the session, or of a file that belongs to it.
+    /// The address of the session's own file, or of a file that belongs to it: a path, or
+    /// `DATABASE#ID`.
     pub path: PathBuf,
     /// The key of the file in the archive.
     pub key: SessionKey,
@@ -80,7 +81,7 @@ pub struct RestoredFile {
     pub undone: Vec<u64>,
     /// The number of edits of records that were undone.
     pub restored: u64,
-    /// The number of restored records that were not proved by hash.
+    /// How many of the edits in `restored` were undone record by record, which no hash proves.
     #[serde(skip)]
     pub by_record: u64,
     /// The number of edits of records that were not undone, because the record is not in the file

@@ -18,8 +18,8 @@ pub struct ArchivedText {
 
 /// The removed text with this reference, from the archive or, if the archive does not have it, from
 /// the texts that `epitome proxy` removed from requests. The reference may be abbreviated to its
-/// first digits. If the archive has several copies, the newest undamaged one is returned,
-/// preferably one with a description.
+/// first digits. If the archive has several copies, an undamaged one is returned, preferably one
+/// with a description.
 ///
 /// ```
 /// use epitome::ErrorKind;
@@ -42,8 +42,8 @@ pub struct ArchivedText {
 /// # Errors
 ///
 /// `NotFound` if there is no such text; `Ambiguous` if the references of several texts begin with
-/// these digits; `Archive` if all copies are damaged, or if the text was forgotten on purpose; the
-/// errors of listing the archive.
+/// these digits; `Archive` if all copies are damaged, if the text was forgotten on purpose, or if
+/// it was not found and a part of the archive is damaged; the errors of listing the archive.
 pub fn archived_text(config: &Config, reference: &Ref) -> Result<ArchivedText> {
     match in_archive(config, reference) {
         Err(err) if err.kind() == ErrorKind::NotFound => on_the_wire(config, reference)?.ok_or(err),

@@ -82,7 +82,7 @@ pub struct ModelRequest {
 /// `epitome compact --summarise --dry-run --json` (`docs/json.md`).
 #[derive(Clone, Debug, Serialize)]
 pub struct WouldAsk {
-    /// The address of the session.
+    /// The address of the session: the path of its file, or `DATABASE#ID`.
     pub session: String,
     /// The name of the recipe.
     pub recipe: String,

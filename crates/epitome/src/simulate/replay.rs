@@ -17,7 +17,7 @@ use crate::live::{Context, Speaker};
 /// One call of a session, replayed under a recipe.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LiveCall {
-    /// Tokens of the call, and the facts that the context did not contain.
+    /// The tokens of the call, and how much of what its response uses the context contained.
     pub figures: CallFigures,
     /// The cost of the call if any beginning of an earlier request is cached.
     pub cost: MicroDollars,

@@ -111,7 +111,7 @@ pub struct RecipeReport {
     pub live_rereads: Option<f64>,
     /// In the replay of all calls: the number of compactions.
     pub compactions: u64,
-    /// The share of requests that break none of the rules for requests.
+    /// The share of requests that break none of the rules for requests (see [`RuleViolation`]).
     pub rules: Option<f64>,
     /// The rules that requests break; empty if they break none.
     pub violations: Vec<RuleViolation>,

@@ -122,7 +122,7 @@ pub struct LedgerLine {
     /// The conversation, by the hash of its first message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Chain>,
-    /// Whether the conversation is changed at all.
+    /// Whether the conversation may be changed at all.
     #[serde(default)]
     pub group: Group,
     /// What was done to the request.
