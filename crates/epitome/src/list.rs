@@ -95,7 +95,8 @@ pub struct SessionInfo {
     pub id: String,
     /// The folder in which the session was run.
     pub cwd: Option<String>,
-    /// The title of the session, or the beginning of its first message.
+    /// The title of the session or, if it stores none, a title made of an early message of the
+    /// user.
     pub title: Option<String>,
     /// The tokens that a resume would send. If the session was not read for the list, the agent's
     /// own count, if it stores one.

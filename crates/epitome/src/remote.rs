@@ -113,7 +113,8 @@ impl<'c> RemoteArchive<'c> {
     }
 
     /// Copies the packs of a session and of the files that belong to it, or of all sessions, to
-    /// this machine. `file` is the session's file, if it is not where its agent keeps sessions.
+    /// this machine. Packs that were removed here on purpose are copied again only for a single
+    /// session. `file` is the session's file, if it is not where its agent keeps sessions.
     ///
     /// # Errors
     ///

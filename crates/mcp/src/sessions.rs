@@ -17,7 +17,7 @@ pub(crate) struct Sessions<'c> {
 }
 
 impl<'c> Sessions<'c> {
-    /// Finds the sessions of all agents, without reading them.
+    /// Finds the sessions of all agents. Folders that cannot be read are left out.
     pub(crate) fn find(config: &'c Config) -> Sessions<'c> {
         let files = agents::sessions(&config.agents, None);
         let ids: Vec<&str> = files.iter().map(|file| &*file.id).collect();

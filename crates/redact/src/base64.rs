@@ -241,7 +241,7 @@ mod tests {
             prop_assert_eq!(decode(&flat(encoded.as_bytes())), Some(text));
         }
 
-        /// Checks for the other codings what the test before checks for base64.
+        /// The other codings decode to the encoded text, too.
         #[test]
         fn codings_are_kept(text in "[ -~]{16,100}", upper: bool, which in 0_usize..3) {
             let coding = [Coding::Hex, Coding::Base64Utf16Le, Coding::Base64Utf16Be][which];

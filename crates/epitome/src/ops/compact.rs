@@ -608,7 +608,7 @@ impl<'a> Compact<'a> {
         Ok(archived)
     }
 
-    /// Archives everything that is removed. If that fails, the archive is as it was before.
+    /// Archives everything that is removed. If that fails, removes the packs that were written.
     fn archive_all(&self, config: &Config, plans: &[LockedPlan<'_>]) -> Result<Vec<ArchivedFile>> {
         let main_key = plans
             .first()

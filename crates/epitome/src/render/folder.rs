@@ -162,7 +162,8 @@ fn write(
     Ok(Listing { name, facts, ..Listing::default() })
 }
 
-/// Adds sessions to a folder's manifest and to the page that links to them.
+/// Adds sessions to a folder's manifest and to the page that links to them, in place of entries
+/// with the same names.
 ///
 /// # Errors
 ///

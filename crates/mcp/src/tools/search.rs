@@ -21,7 +21,8 @@ const FAILED: usize = 5;
 const NEIGHBOUR: usize = 1_500;
 /// The maximum number of characters that `failed` shows of a message that followed an error.
 const FOLLOWED: usize = 400;
-/// The maximum number of calls that `touched` lists for one session. These are the newest.
+/// The maximum number of calls that `touched` lists for one session: the last ones. The calls of
+/// sub-agents come after those of the session itself.
 const TOUCHES: usize = 12;
 /// The maximum number of characters of a title.
 const TITLE: usize = 100;
