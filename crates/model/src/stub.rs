@@ -88,8 +88,8 @@ impl Note {
 
 /// The text left in place of removed text: a reference to it, and a short description.
 ///
-/// A stub is where the removed text was, for example in a result or in an argument. Its tokens are
-/// billed with every request, so it does not repeat what the call shows.
+/// A stub takes the position of the removed text, for example in a result or in an argument. Its
+/// tokens are billed with every request, so it does not repeat what the call shows.
 ///
 /// ```
 /// use epitome_model::{Lines, Ref, Stub};
