@@ -78,7 +78,8 @@ pub struct ProxyState {
     pub command: String,
     /// The names of the variables and options that the agent would be given behind the proxy.
     pub sets: Vec<String>,
-    /// The setting of the agent because of which its requests would not go to the proxy.
+    /// The setting of the agent because of which its requests would not go to the proxy, if there
+    /// is one.
     pub overridden_by: Option<OverridingSetting>,
 }
 

@@ -267,7 +267,8 @@ fn arguments_that_say_nothing_are_left_out() {
         assert_eq!(arguments_shown, expect, "{kind:?} {lines:?}");
     };
     check(Read, Some(1_810..1_960), &[("on", "true"), ("word", "false")]);
-    // The offset counts from 0. The file ends before the limit, which is therefore kept.
+    // Here `offset` counts from 0, and is left out, too. The file has fewer lines than `limit`, so
+    // `limit` is kept.
     let rest = [("limit", "150"), ("on", "true"), ("word", "false")];
     check(Read, Some(1_811..1_900), &rest);
     let rest = [("limit", "150"), ("offset", "1810"), ("on", "true"), ("word", "false")];

@@ -33,7 +33,7 @@ const RESULT: usize = 12;
 /// The maximum number of lines of a system message. It is small, because the sessions of an agent
 /// often have the same system messages.
 const SYSTEM: usize = 3;
-/// Maximum characters of content that is neither text nor a call.
+/// Maximum characters of a block that epitome does not know.
 const OPAQUE: usize = 300;
 const WORDS: Limit = Limit { text: 64 << 10, line: 16 << 10 };
 
