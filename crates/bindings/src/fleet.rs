@@ -21,8 +21,8 @@ use serde::Deserialize;
 
 use crate::answer::parse;
 
-/// Compacts, restores, inspects and redacts batches of sessions. It reads no settings and no
-/// folders of the machine, so that every machine of a cluster makes the same bytes.
+/// Compacts, restores, inspects and redacts batches of sessions. It reads no settings and none of
+/// the user's folders, so that every machine of a cluster makes the same bytes.
 ///
 /// The rows of a batch are worked on in parallel, at most `threads` at once, so that, in addition
 /// to the batch and its result, only `threads` sessions need memory. A session that cannot be

@@ -1,5 +1,6 @@
-//! The library for other languages: requests and answers are JSON. `crates/python` and
-//! `crates/node` are built on this library, each with the types and errors of its language.
+//! The library for other languages: requests and answers are JSON, except for the sessions of a
+//! [`Fleet`], which are bytes. `crates/python` and `crates/node` are built on this library, each
+//! with the types and errors of its language.
 //!
 //! - [`Engine`] keeps the context of a running agent, as `epitome engine` does on a pipe.
 //! - [`Fleet`] compacts, restores, inspects and redacts batches of sessions, which are bytes

@@ -83,8 +83,8 @@ pub struct RenderOptions<'a> {
     pub redact: Option<&'a Finder>,
     /// The recipe with which the redacted session is compacted; `None` leaves it as it is.
     pub compact: Option<&'a Recipe>,
-    /// The archive. If an earlier compaction removed a text, its number of lines is read from the
-    /// archive.
+    /// The archive. If `compact` is set, it is read for the numbers of lines of texts that earlier
+    /// compactions removed.
     pub archive: &'a Archive,
     /// The prices of requests; `None` shows no costs.
     pub prices: Option<&'a ListPrices>,

@@ -478,8 +478,8 @@ fn archived_generations(
     match (known.found.whole.is_empty(), known.found.damaged.first()) {
         (false, _) => Ok(Some(known)),
         (true, None) => {
-            // A file with stubs was compacted, here or on another machine: then having no
-            // generations is an error.
+            // A file with stubs was compacted, here or on another machine. It is an error if the
+            // archive does not have the bytes of the stubs.
             check_stubs(&config.archive(), &known.key, &known.found, source)
                 .map_err(|err| err.at(path))?;
             Ok(None)
@@ -524,7 +524,7 @@ fn undo_run(
     }
 }
 
-/// Whether a run made this generation or an equal one.
+/// Whether a run made this generation, or the same change to a copy of the session.
 fn is_of_run(generations: &[Generation], number: u64, run: &str) -> bool {
     let Some(found) = generations.iter().find(|generation| generation.number == number) else {
         return false;
