@@ -9,7 +9,7 @@ use epitome::ops::{Compact, Inspect, OpenSession, Restore, session_losses};
 use epitome::redact::{Screen, finder};
 use epitome::render::{ListPrices, RenderForm, RenderOptions, RenderSource};
 use epitome::settings::values::{Compaction, Detail, Values};
-use epitome::simulate::{Simulate, SimulateReport};
+use epitome::simulate::{PolicyCommand, Simulate, SimulateReport};
 use epitome::storage::{Damage, load};
 use epitome::{Config, Error, ErrorKind, History, Result, Settings, Version, recipes};
 use epitome_model::{Counter, Tokens};
@@ -91,6 +91,8 @@ struct SimulateRequest {
     sessions: Vec<String>,
     agent: Option<String>,
     recipes: Vec<String>,
+    /// Policies that are programs: command lines for the shell.
+    commands: Vec<String>,
     window: Option<u64>,
     overhead: Option<u64>,
     target: Option<f64>,
@@ -229,6 +231,7 @@ impl Machine {
             simulate = simulate.with_overhead(Tokens(overhead));
         }
         let simulate = Simulate {
+            commands: request.commands.into_iter().map(PolicyCommand::new).collect(),
             window: request.window.map_or(simulate.window, Tokens),
             target: request.target,
             model: request.model,

@@ -214,6 +214,11 @@ export interface RestoreOptions {
 
 export interface SimulateOptions extends SessionOptions {
   recipes?: readonly string[];
+  /**
+   * Policies of your own, which come before the recipes in the report: programs that are started by
+   * the shell, as `epitome simulate --policy-command` does.
+   */
+  commands?: readonly string[];
   /** The context window in tokens. */
   window?: number;
   /** Tokens of every request in addition to the messages. */

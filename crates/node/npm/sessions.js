@@ -39,13 +39,14 @@ export const sessions = async (options = {}) => {
 };
 
 export const simulate = async (sessions, options = {}) => {
-  const names = ["recipes", "window", "overhead", "target", "model", "agent", "count"];
+  const names = ["recipes", "commands", "window", "overhead", "target", "model", "agent", "count"];
   check(options, names);
-  const { recipes = [], window, overhead, target, model, agent, count } = options;
+  const { recipes = [], commands = [], window, overhead, target, model, agent, count } = options;
   const several = Array.isArray(sessions) ? sessions : [sessions];
   return ask("simulate", {
     sessions: several.map(pathOf),
     recipes,
+    commands,
     window,
     overhead,
     target,

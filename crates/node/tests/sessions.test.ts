@@ -84,6 +84,12 @@ test("sessions are listed, inspected, searched and simulated", async () => {
   const simulation = await epitome.simulate(session, { recipes: ["s06"], count: "estimate" });
   const recipes: { recipe: string }[] = simulation["recipes"];
   assert.deepEqual(recipes.map(({ recipe }) => recipe), ["none", "s06"]);
+  const command = `"${PROGRAM}" engine --no-log --recipe clear-tool-uses`;
+  const options = { recipes: ["s06"], commands: [command] };
+  const line = ["simulate", session, "--recipe", "s06", "--policy-command", command];
+  assert.deepEqual(await epitome.simulate(session, options), json(...line));
+  const failed = epitome.simulate(session, { commands: ["exit 3"], count: "estimate" });
+  await assert.rejects(failed, { kind: "usage" });
 });
 
 test("pages are rendered without secrets", async () => {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -12,6 +13,28 @@ import epitome
 
 ID = "01a1fbbd-1a90-75a1-9b38-7d1e8576fdb5"
 SESSIONS = Path(os.environ["TEST_SESSIONS"])
+
+#: A policy that empties every result.
+POLICY = """
+import json, sys
+
+def emptied(messages):
+    for message in messages:
+        for part in message["content"] if isinstance(message["content"], list) else ():
+            if part["type"] == "tool_result":
+                part["content"] = ""
+    return messages
+
+context = []
+for line in sys.stdin:
+    request = json.loads(line)
+    if request["op"] == "reset":
+        context = []
+    if request["op"] == "call":
+        context += emptied(request["messages"])
+    sent = emptied(request["messages"]) if request["op"] == "force" else context
+    print(json.dumps({"messages": sent}), flush=True)
+"""
 
 
 class SessionsTest(unittest.TestCase):
@@ -58,6 +81,21 @@ class SessionsTest(unittest.TestCase):
         self.assertTrue(0 < len(hits) <= 3 and hits[0]["agent"] == "pi")
         report = epitome.simulate(self.session, recipes=["s06"], count="estimate")
         self.assertEqual([it["recipe"] for it in report["recipes"]], ["none", "s06"])
+
+    def test_a_policy_is_a_command(self) -> None:
+        policy = self.session.with_name("policy.py")
+        policy.write_text(POLICY)
+        command = f"{sys.executable} {policy}"
+        report = epitome.simulate(
+            self.session, recipes=["s06"], commands=[command], count="estimate"
+        )
+        none, mine, s06 = report["recipes"]
+        self.assertEqual([it["recipe"] for it in (none, mine, s06)], ["none", command, "s06"])
+        self.assertLess(mine["context"], none["context"])
+        self.assertEqual((mine["rules"], mine["violations"]), (1, []))
+        with self.assertRaises(epitome.Error) as caught:
+            epitome.simulate(self.session, commands=["exit 3"], count="estimate")
+        self.assertEqual(caught.exception.kind, "usage")
 
     def test_pages_are_rendered_without_secrets(self) -> None:
         self.assertTrue(epitome.render(self.session, "html").startswith("<!"))

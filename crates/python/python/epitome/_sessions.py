@@ -110,6 +110,7 @@ def simulate(
     sessions: Session | Sequence[Session],
     *,
     recipes: Sequence[str] = (),
+    commands: Sequence[str] = (),
     window: int | None = None,
     overhead: int | None = None,
     target: float | None = None,
@@ -119,6 +120,8 @@ def simulate(
 ) -> Json:
     """Replays sessions under recipes: what they keep of what was used later, and what they cost.
 
+    ``commands`` are policies of your own, which come before the recipes in the report: programs
+    that are started by the shell, as ``epitome simulate --policy-command`` does.
     ``target`` is the size to which a forced compaction reduces the context, as a share of its
     tokens, from 0 to 1.
     """
@@ -130,6 +133,7 @@ def simulate(
             sessions=[os.fspath(session) for session in several],
             agent=agent,
             recipes=list(recipes),
+            commands=list(commands),
             window=window,
             overhead=overhead,
             target=target,
