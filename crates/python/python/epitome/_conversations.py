@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 from ._context import LISTS, Api, _Base
 
@@ -28,8 +30,20 @@ class Conversation(Generic[C]):
         #: Names the first message.
         self.begin = begin
         self.usage: dict[str, int] | None = None
+        #: The list of the last request, for an adapter that must know where the context is.
+        #: Conversations that begin alike share it.
+        self.last: list[Any] = []
+        self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = (
+            WeakKeyDictionary()
+        )
         #: For an adapter whose framework keeps what it was given: that, and what it was made of.
         self.given: tuple[list[Any], list[Any]] | None = None
+
+
+    def lock(self) -> asyncio.Lock:
+        """Held while a context with ``await`` goes to a list and something is read from it: another
+        conversation that begins alike would move it meanwhile."""
+        return self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
 
 
 class Conversations(Generic[C]):
@@ -64,14 +78,10 @@ class Conversations(Generic[C]):
     def __iter__(self) -> Iterator[Conversation[C]]:
         return iter([*self._known.values()])
 
-    def newest(self) -> C | None:
-        """The context that was used last."""
-        return next((known.context for known in reversed(self._known.values())), None)
-
-    def begun_with(self, first: Any) -> C | None:
-        """The newest context whose conversation has this first message."""
+    def begun_with(self, first: Any) -> Conversation[C] | None:
+        """The newest conversation that has this first message."""
         begin = _key(first)
-        found = (it.context for it in reversed(self._known.values()) if it.begin == begin)
+        found = (it for it in reversed(self._known.values()) if it.begin == begin)
         return next(found, None)
 
 

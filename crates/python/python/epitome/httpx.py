@@ -203,15 +203,16 @@ class AsyncTransport(httpx.AsyncBaseTransport):
         self, request: httpx.Request, body: dict[str, Any], known: Conversation[AsyncContext]
     ) -> httpx.Request:
         messages = body[_list_of(known)]
-        try:
-            view = await known.context.body(messages, known.usage)
-            known.usage = None
-            if not known.context.is_changed:
+        async with known.lock():
+            try:
+                view = await known.context.body(messages, known.usage)
+                known.usage = None
+                if not known.context.is_changed:
+                    return request
+                return _with_body(request, replaced(body, view))
+            except Error as err:
+                LOG.warning("a request is sent unchanged: %s", err)
                 return request
-            return _with_body(request, replaced(body, view))
-        except Error as err:
-            LOG.warning("a request is sent unchanged: %s", err)
-            return request
 
     async def _recover(
         self, known: Conversation[AsyncContext], response: httpx.Response

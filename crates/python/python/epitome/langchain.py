@@ -13,8 +13,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
-from langchain.tools import ToolRuntime, tool
+from langchain.tools import ToolRuntime
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.tools import StructuredTool
 
 from ._context import Api, AsyncContext, AsyncSummaries, Context, Summaries
 from ._conversations import LOG, Conversations, counted
@@ -61,8 +62,9 @@ class EpitomeMiddleware(AgentMiddleware[Any, Any, Any]):
         known = self._sync.find("anthropic", _body(request, said))
         if known is None:
             return handler(request)
+        known.last = messages(said)
         try:
-            view = known.context.view(messages(said), _usage(request.messages))
+            view = known.context.view(known.last, _usage(request.messages))
             if known.context.is_changed:
                 request = request.override(messages=_rebuilt(view, said))
         except Error as err:
@@ -76,30 +78,62 @@ class EpitomeMiddleware(AgentMiddleware[Any, Any, Any]):
         known = self._async.find("anthropic", _body(request, said))
         if known is None:
             return await handler(request)
-        try:
-            view = await known.context.view(messages(said), _usage(request.messages))
-            if known.context.is_changed:
-                request = request.override(messages=_rebuilt(view, said))
-        except Error as err:
-            LOG.warning("a request is sent unchanged: %s", err)
+        async with known.lock():
+            known.last = messages(said)
+            try:
+                view = await known.context.view(known.last, _usage(request.messages))
+                if known.context.is_changed:
+                    request = request.override(messages=_rebuilt(view, said))
+            except Error as err:
+                LOG.warning("a request is sent unchanged: %s", err)
         return await handler(request)
 
     def _recall_tool(self) -> Any:
-        @tool
         def recall(ref: str, runtime: ToolRuntime) -> str:
-            """Returns a text that was removed from the conversation, by the name that stands in
-            its place: a reference such as k7f3a9c2, or the number of a call such as #4."""
-            first = _first([_said(message) for message in runtime.state["messages"][:1]])
-            contexts = [self._sync.begun_with(first), self._async.begun_with(first)]
-            for context in contexts:
+            said = _before_call(runtime)
+            known = self._sync.begun_with(_first(said))
+            if known is None:
+                return "nothing was removed"
+            try:
+                if known.last != messages(said):
+                    # Another branch of the thread has used the context since.
+                    known.last = messages(said)
+                    known.context.view(known.last)
+                return known.context.recall(ref)
+            except Error as err:
+                return str(err)
+
+        async def recall_async(ref: str, runtime: ToolRuntime) -> str:
+            said = _before_call(runtime)
+            known = self._async.begun_with(_first(said))
+            if known is None:
+                return "nothing was removed"
+            async with known.lock():
                 try:
-                    if context is not None:
-                        return context.recall(ref)
+                    if known.last != messages(said):
+                        known.last = messages(said)
+                        await known.context.view(known.last)
+                    return known.context.recall(ref)
                 except Error as err:
                     return str(err)
-            return "nothing was removed"
 
-        return recall
+        return StructuredTool.from_function(
+            recall, recall_async, name="recall", description=RECALL
+        )
+
+
+#: What the model reads about the tool.
+RECALL = (
+    "Returns a text that was removed from the conversation, by the name that stands in its place: "
+    "a reference such as k7f3a9c2, or the number of a call such as #4."
+)
+
+
+def _before_call(runtime: ToolRuntime) -> list[Said[AnyMessage]]:
+    """The messages of the request whose response has the call of a tool."""
+    whole: list[AnyMessage] = runtime.state["messages"]
+    ends = [n for n, message in enumerate(whole) if isinstance(message, AIMessage)]
+    return [_said(message) for message in whole[: ends[-1] if ends else len(whole)]]
 
 
 def _first(said: Sequence[Said[AnyMessage]]) -> list[Any]:

@@ -81,13 +81,14 @@ class EpitomeCallback(CustomLogger):
         known = request.find(self._async)
         if known is None:
             return None
-        try:
-            body = await known.context.body(request.whole, known.usage)
-            known.usage = None
-            return {**kwargs, **request.smaller(known, body)}
-        except Error as err:
-            LOG.warning("a request is sent unchanged: %s", err)
-            return {**kwargs, request.name: request.whole}
+        async with known.lock():
+            try:
+                body = await known.context.body(request.whole, known.usage)
+                known.usage = None
+                return {**kwargs, **request.smaller(known, body)}
+            except Error as err:
+                LOG.warning("a request is sent unchanged: %s", err)
+                return {**kwargs, request.name: request.whole}
 
     async def async_post_call_success_deployment_hook(
         self, request_data: dict[str, Any], response: LLMResponseTypes, call_type: CallTypes | None

@@ -9,18 +9,32 @@ The session keeps every item; only what the model gets is smaller.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal, cast
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from agents import FunctionTool, TResponseInputItem, function_tool
 from agents.memory import Session, SessionSettings
 from agents.run import CallModelData, ModelInputData
 
 from ._context import Api, AsyncContext, AsyncSummaries
-from ._conversations import LOG, Conversations
+from ._conversations import LOG, Conversation, Conversations
 from ._errors import Error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+class _Request(NamedTuple):
+    """A request, as it was before it was made smaller."""
+
+    conversations: Conversations[AsyncContext]
+    known: Conversation[AsyncContext]
+    items: list[Any]
+
+
+#: The last request of this run. The tools of a run are called by the task that sends its requests,
+#: or by tasks that this one begins.
+_SENT: ContextVar[_Request | None] = ContextVar("epitome", default=None)
 
 
 class _Smaller:
@@ -56,12 +70,16 @@ class _Smaller:
         known = self.conversations.find("openai-responses", body)
         if known is None:
             return list(items)
-        try:
-            view = await known.context.view(cast("list[Any]", items))
-            return cast("list[Any]", view) if known.context.is_changed else list(items)
-        except Error as err:
-            LOG.warning("a request is sent unchanged: %s", err)
-            return list(items)
+        whole = list(items)
+        _SENT.set(_Request(self.conversations, known, whole))
+        async with known.lock():
+            known.last = whole
+            try:
+                view = await known.context.view(whole)
+                return cast("list[Any]", view) if known.context.is_changed else list(items)
+            except Error as err:
+                LOG.warning("a request is sent unchanged: %s", err)
+                return list(items)
 
 
 class InputFilter(_Smaller):
@@ -75,19 +93,30 @@ class InputFilter(_Smaller):
         return ModelInputData(input=items, instructions=sent.instructions)
 
     def recall_tool(self) -> FunctionTool:
-        """A tool with which the model reads what was removed from the newest conversation."""
+        """A tool with which the model reads what was removed from its own conversation."""
 
         @function_tool
-        def recall(ref: str) -> str:
+        async def recall(ref: str) -> str:
             """Returns a text that was removed from the conversation, by the name that stands in
             its place: a reference such as k7f3a9c2, or the number of a call such as #4."""
-            context = self.conversations.newest()
-            try:
-                return context.recall(ref) if context is not None else "nothing was removed"
-            except Error as err:
-                return str(err)
+            return await self._recall(ref)
 
         return recall
+
+    async def _recall(self, ref: str) -> str:
+        sent = _SENT.get()
+        if sent is None or sent.conversations is not self.conversations:
+            return "nothing was removed"
+        known = sent.known
+        async with known.lock():
+            try:
+                if known.last is not sent.items:
+                    # Another conversation that begins alike has used the context since.
+                    known.last = sent.items
+                    await known.context.view(sent.items)
+                return known.context.recall(ref)
+            except Error as err:
+                return str(err)
 
 
 class EpitomeSession:

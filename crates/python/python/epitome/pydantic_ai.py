@@ -3,16 +3,19 @@
     agent = Agent(model, capabilities=[ProcessHistory(epitome.pydantic_ai.HistoryProcessor())])
 
 What the model gets is smaller. A processor's result replaces the history of the run; what was
-removed is in the context of the processor, whose ``recall`` gives it back.
+removed is in the context of the processor, and ``agent.tool(processor.recall)`` gives it back to
+the model.
 """
 
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Literal, Union
+from typing import Any, Literal, NamedTuple, Union
 
+from pydantic_ai import RunContext
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -28,12 +31,20 @@ from pydantic_ai.messages import (
 )
 
 from ._context import Api, AsyncContext, AsyncSummaries
-from ._conversations import LOG, Conversations
+from ._conversations import LOG, MOST, Conversation, Conversations
 from ._errors import Error
 from ._matching import Block, Said, Sent, matched, messages, result_text
 
 #: A part of a request with the request itself, or a response.
 Value = tuple[ModelMessage, Union[ModelRequestPart, None]]
+
+
+class _Given(NamedTuple):
+    """What was given back to the framework, and what it was made of."""
+
+    history: list[ModelMessage]
+    whole: list[ModelMessage]
+    known: Conversation[AsyncContext]
 
 
 class HistoryProcessor:
@@ -62,39 +73,55 @@ class HistoryProcessor:
             )
 
         self._conversations = Conversations(make)
+        #: The newest last. Several conversations may begin alike, and one may be continued twice.
+        self._given: deque[_Given] = deque(maxlen=MOST)
 
     async def __call__(self, history: list[ModelMessage]) -> list[ModelMessage]:
-        whole = self._whole(history)
+        before = self._before(history)
+        whole = list(history)
+        if before is not None:
+            whole = [*before.whole, *history[len(before.history) :]]
         said = [it for message in whole for it in _said(message)]
         known = self._conversations.find("anthropic", {"messages": messages(said)})
         if known is None:
             return history
-        try:
-            view = await known.context.view(messages(said))
-        except Error as err:
-            LOG.warning("a request is sent unchanged: %s", err)
-            return whole
-        given = list(_rebuilt(view, said)) if known.context.is_changed else whole
-        known.given = (list(given), whole)
+        async with known.lock():
+            known.last = whole
+            try:
+                view = await known.context.view(messages(said))
+                given = list(_rebuilt(view, said)) if known.context.is_changed else whole
+            except Error as err:
+                LOG.warning("a request is sent unchanged: %s", err)
+                return whole
+        self._given.append(_Given(list(given), whole, known))
         return given
 
-    def _whole(self, history: Sequence[ModelMessage]) -> list[ModelMessage]:
-        """The history as it was before earlier calls made it smaller. The framework gives what it
-        was given back, with news behind it."""
-        for known in self._conversations:
-            given, whole = known.given or ((), ())
-            head = history[: len(given)]
-            if given and len(head) == len(given) and all(map(_is, head, given)):
-                return [*whole, *history[len(given) :]]
-        return list(history)
+    def _before(self, history: Sequence[ModelMessage]) -> _Given | None:
+        """What this history continues: the framework gives what it was given back, with news behind
+        it."""
+        for given in reversed(self._given):
+            head = history[: len(given.history)]
+            if len(head) == len(given.history) and all(map(_is, head, given.history)):
+                return given
+        return None
 
-    def recall(self, ref: str) -> str:
-        """A text that was removed from the newest conversation: for a tool of the agent."""
-        context = self._conversations.newest()
-        try:
-            return context.recall(ref) if context is not None else "nothing was removed"
-        except Error as err:
-            return str(err)
+    async def recall(self, ctx: RunContext[Any], ref: str) -> str:
+        """Returns a text that was removed from the conversation, by the name that stands in its
+        place: a reference such as k7f3a9c2, or the number of a call such as #4."""
+        given = self._before(ctx.messages)
+        if given is None:
+            return "nothing was removed"
+        known = given.known
+        async with known.lock():
+            try:
+                if known.last is not given.whole:
+                    # Another conversation that begins alike has used the context since.
+                    known.last = given.whole
+                    said = [it for message in given.whole for it in _said(message)]
+                    await known.context.view(messages(said))
+                return known.context.recall(ref)
+            except Error as err:
+                return str(err)
 
 
 def _is(one: ModelMessage, other: ModelMessage) -> bool:
