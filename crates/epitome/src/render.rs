@@ -204,14 +204,19 @@ impl RenderSource {
             members.iter().for_each(|member| member.history.teach(redactor));
         }
         let mut without = Vec::new();
+        let mut found = Vec::new();
         for member in &members {
             without.push(match &mut redactor {
                 Some(redactor) => {
-                    Seen::Redacted(Box::new(redact_session(member.loaded(), redactor)?.session))
+                    let redacted = redact_session(member.loaded(), redactor)?;
+                    found.extend(redacted.found);
+                    Seen::Redacted(Box::new(redacted.session))
                 }
                 None => Seen::Whole(member.loaded()),
             });
         }
+        // The redactor has the findings of the last session. Those of the texts follow them.
+        let in_last = redactor.as_ref().map_or(0, |redactor| redactor.found().len());
         let pasts = members.iter().map(|it| past(&it.history, redactor.as_mut()));
         let pasts: Vec<Past> = pasts.collect();
         // Changed files and lines are counted before anything is compacted.
@@ -245,7 +250,7 @@ impl RenderSource {
                 })
             })
             .collect();
-        let found = redactor.map(|redactor| redactor.found().to_vec()).unwrap_or_default();
+        found.extend(redactor.iter().flat_map(|redactor| &redactor.found()[in_last..]).cloned());
         Ok((show(&stories), found))
     }
 
@@ -433,4 +438,38 @@ fn lines_in_archive(archive: &Archive, reference: &Ref) -> Option<Lines> {
     let found = archive.find(reference).ok()?.into_iter().next()?;
     let raw = archive.read(&found.key, found.generation, &found.hash).ok()?;
     Some(line_count(&String::from_utf8_lossy(&found.about.text_for_people(&raw))))
+}
+
+#[cfg(test)]
+mod tests {
+    use epitome_redact::Rules;
+
+    use super::*;
+
+    #[test]
+    fn what_was_redacted_in_each_session_is_returned() {
+        let home = tempfile::tempdir().expect("a folder");
+        let config = Config::from_home(home.path());
+        let member = |text: &str| {
+            let bytes = format!(r#"{{"messages":[{{"role":"user","content":"{text}"}}]}}"#);
+            let bytes = bytes.into_bytes();
+            let agent = Some("openai-chat");
+            let source = RenderSource::from_bytes(&config, bytes, agent, Version::AsItWas);
+            source.expect("a session").session
+        };
+        let key = "Use AKIAQ3EGRXLTPN2MWVJD.";
+        let sub_agents = vec![member(key), member("Use no key.")];
+        let source = RenderSource { session: member(key), sub_agents };
+        let finder = Finder::new(Rules::built_in()).expect("rules");
+        let how = RenderOptions {
+            detail: Detail::Full,
+            redact: Some(&finder),
+            compact: None,
+            archive: &config.archive(),
+            prices: None,
+        };
+        let (_, found) = source.single_text(RenderForm::Markdown, &how).expect("a text");
+        let found: Vec<(&str, u32)> = found.iter().map(|it| (&*it.rule, it.number)).collect();
+        assert_eq!(found, [("aws-access-key", 1), ("aws-access-key", 1)]);
+    }
 }

@@ -48,8 +48,12 @@ function sum(numbers: number[]): number {
   return numbers.reduce((total, number) => total + number, 0);
 }
 
-async function send(model: LanguageModel, messages: ModelMessage[]): Promise<void> {
-  await generateText({ model, messages, maxOutputTokens: 100, maxRetries: 0 });
+async function send(
+  model: LanguageModel,
+  messages: ModelMessage[],
+  providerOptions: Record<string, any> = {},
+): Promise<void> {
+  await generateText({ model, messages, providerOptions, maxOutputTokens: 100, maxRetries: 0 });
 }
 
 test("without us a trimmed history is refused, and with us it is not", async () => {
@@ -173,14 +177,23 @@ test("a short prompt is the same object, and what the engine does not know stays
 test("no random history is refused", async () => {
   const anthropic = createAnthropic({ apiKey: "none", baseURL: `${URL}/v1` });
   const openai = createOpenAI({ apiKey: "none", baseURL: `${URL}/v1` });
-  const models = [anthropic("scripted"), openai.chat("scripted"), openai.responses("scripted")];
+  const thinking = { type: "enabled", budgetTokens: 1_024 } as const;
+  const services = [
+    { model: anthropic("scripted"), provider: "anthropic", options: { anthropic: { thinking } } },
+    { model: openai.chat("scripted"), provider: "openai", options: {} },
+    { model: openai.responses("scripted"), provider: "openai", options: { openai: { store: false } } },
+  ] as const;
   for (const seed of histories.seeds(100)) {
     const random = new histories.Random(seed);
     const [recipe, window] = [random.choose(RECIPES), random.choose(WINDOWS)];
     const middleware = compaction({ recipe, window, count: "estimate" });
-    const model = wrapLanguageModel({ model: models[seed % models.length]!, middleware });
+    const { model, provider, options } = services[seed % services.length]!;
+    const smaller = wrapLanguageModel({ model, middleware });
     for (const turns of histories.growing(random)) {
-      await assert.doesNotReject(send(model, histories.modelMessages(turns)), `seed ${seed}`);
+      const messages = histories.modelMessages(turns, provider);
+      const isThinking = provider === "anthropic" && histories.alwaysReasons(turns);
+      const providerOptions = isThinking || provider === "openai" ? options : {};
+      await assert.doesNotReject(send(smaller, messages, providerOptions), `seed ${seed}`);
     }
   }
 });

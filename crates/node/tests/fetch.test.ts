@@ -6,7 +6,7 @@ import { join } from "node:path";
 import test from "node:test";
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
-import { epitomeFetch, type Api } from "@epitome-cli/context";
+import { epitomeFetch } from "@epitome-cli/context";
 import * as histories from "./histories.js";
 
 const URL = process.env["ANTHROPIC_BASE_URL"]!;
@@ -137,21 +137,16 @@ test("an option that is not known is an error", () => {
 });
 
 test("no random history is refused", async () => {
-  const forms: [Api, (turns: any) => any[], string, string][] = [
-    ["anthropic", histories.anthropicMessages, "/v1/messages", "messages"],
-    ["openai-chat", histories.chatMessages, "/v1/chat/completions", "messages"],
-    ["openai-responses", histories.responsesItems, "/v1/responses", "input"],
-    ["gemini-api", histories.geminiContents, "/v1beta/models/scripted:generateContent", "contents"],
-  ];
-  for (const [api, form, path, name] of forms) {
+  for (const { api, messages, name, path } of histories.FORMS) {
     for (const seed of histories.seeds(100)) {
       const random = new histories.Random(seed);
       const [recipe, window] = [random.choose(RECIPES), random.choose(WINDOWS)];
       const send = epitomeFetch({ recipe, window, count: "estimate" });
       for (const turns of histories.growing(random)) {
-        const body = JSON.stringify({ model: "scripted", max_tokens: 9, [name]: form(turns) });
+        const settings = histories.settings(api, turns);
+        const body = JSON.stringify({ model: "scripted", [name]: messages(turns), ...settings });
         const headers = { "content-type": "application/json" };
-        const answer = await send(URL + path, { method: "POST", headers, body });
+        const answer = await send(URL + path(turns), { method: "POST", headers, body });
         assert.equal(answer.status, 200, `${api}, seed ${seed}: ${await answer.text()}`);
       }
     }

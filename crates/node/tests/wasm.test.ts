@@ -5,18 +5,12 @@ import test, { before } from "node:test";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import OpenAI from "openai";
 import * as native from "@epitome-cli/context";
-import { Context, EpitomeError, epitomeFetch, load, type Api } from "@epitome-cli/context/wasm";
+import { Context, EpitomeError, epitomeFetch, load } from "@epitome-cli/context/wasm";
 import { compaction } from "@epitome-cli/context/wasm/ai-sdk";
 import * as histories from "./histories.js";
 
 const WASM = new URL(import.meta.resolve("@epitome-cli/context/epitome.wasm"));
 const RECIPES = ["epitome", "clear-tool-uses", "s08", "ion", "pi", "gitclaw"];
-const FORMS: [Api, (turns: any[]) => any[]][] = [
-  ["anthropic", histories.anthropicMessages],
-  ["openai-chat", histories.chatMessages],
-  ["openai-responses", histories.responsesItems],
-  ["gemini-api", histories.geminiContents],
-];
 
 before(() => load());
 
@@ -24,7 +18,7 @@ test("each random history has the same views as in the native module", async () 
   let compactions = 0;
   for (const seed of histories.seeds(60)) {
     const random = new histories.Random(seed);
-    const [api, form] = random.choose(FORMS);
+    const { api, messages } = random.choose(histories.FORMS);
     const recipe = random.choose(RECIPES);
     const window = random.choose([3_000, 8_000, 40_000]);
     const questions: [object[], object[]] = [[], []];
@@ -39,7 +33,7 @@ test("each random history has the same views as in the native module", async () 
       return at === 0 ? new Context(options) : new native.Context({ ...options, count: "estimate" });
     }) as [Context, native.Context];
     for (const turns of histories.growing(random)) {
-      const seen = await both(own, other, (context) => context.body(form(turns)), seed);
+      const seen = await both(own, other, (context) => context.body(messages(turns)), seed);
       for (const name of Object.keys(own.refs)) {
         await both(own, other, (context) => context.recall(context.refs[name]!), seed);
       }

@@ -254,7 +254,7 @@ class ContextTest(unittest.TestCase):
     @unittest.skipUnless(URL, "no server")
     def test_no_view_of_a_random_history_is_refused(self) -> None:
         server = histories.Server(str(URL))
-        for api, (form, path, _) in histories.FORMS.items():
+        for api, form in histories.FORMS.items():
             for seed in SEEDS:
                 rng = random.Random(seed)
                 recipe = rng.choice(["epitome", "clear-tool-uses", "s08", "ion"])
@@ -262,7 +262,8 @@ class ContextTest(unittest.TestCase):
                 context = epitome.Context(recipe, window=window, api=api, count="estimate")  # type: ignore[arg-type]
                 for turns in histories.growing(rng):
                     with self.subTest(api=api, seed=seed, recipe=recipe):
-                        server.send(path, context.body(form(turns)))
+                        body = context.body(form.messages(turns))
+                        server.send(form.path(turns), {**histories.settings(api, turns), **body})
 
 
 if __name__ == "__main__":

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import itertools
 import json
 import os
 import random
 import unittest
+from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -21,28 +25,43 @@ import httpx2
 import litellm
 import openai
 from agents import Agent as OpenAiAgent
-from agents import OpenAIResponsesModel, RunConfig, Runner, SQLiteSession, function_tool
-from agents import set_tracing_disabled
+from agents import Model, OpenAIResponsesModel, RunConfig, Runner, SQLiteSession, Usage
+from agents import ModelResponse as AgentsResponse
+from agents import ToolCallOutputItem, function_tool, set_tracing_disabled
 from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware
 from langchain.tools import tool
 from langchain_anthropic import ChatAnthropic
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langgraph.checkpoint.memory import InMemorySaver
 from litellm.exceptions import BadRequestError, ContextWindowExceededError
 from litellm.integrations.custom_logger import CustomLogger
 from litellm.router import Router
-from pydantic_ai import Agent
+from openai.types.responses import (
+    ResponseFunctionToolCall,
+    ResponseOutputMessage,
+    ResponseOutputText,
+)
+from pydantic import PrivateAttr
+from pydantic_ai import Agent, RunContext
 from pydantic_ai.capabilities import ProcessHistory
 from pydantic_ai.messages import (
+    BinaryContent,
     ModelMessage,
     ModelRequest,
     ModelResponse,
+    ModelResponsePart,
     TextPart,
+    ThinkingPart,
     ToolCallPart,
     ToolReturnPart,
     UserPromptPart,
 )
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 
 URL = os.environ["TEST_SERVER"]
@@ -51,6 +70,7 @@ RECIPES = ["epitome", "clear-tool-uses", "s08", "ion"]
 WINDOWS = [3_000, 8_000, 40_000]
 
 set_tracing_disabled(True)
+litellm.suppress_debug_info = True
 
 
 def options(rng: random.Random) -> dict[str, Any]:
@@ -154,22 +174,23 @@ class HttpxTest(unittest.TestCase):
         turns = [histories.Turn("Read.")]
         for n in range(12):
             call = histories.Call(f"c{n}", "Read", {"path": f"{n}"}, text_of(f"{n}"))
-            turns[0].steps.append(("", [call]))
+            turns[0].steps.append(histories.Step("", [call]))
         body = {"messages": histories.anthropic(turns)}
         self.assertEqual(client.post("/v1/messages", json=body).status_code, 200)
         self.assertEqual(len(sizes), 2)
         self.assertLess(sizes[1], sizes[0])
 
     def test_no_random_history_is_refused(self) -> None:
-        for api, (form, path, key) in histories.FORMS.items():
+        for api, form in histories.FORMS.items():
             for seed in SEEDS:
                 rng = random.Random(seed)
                 transport = epitome.httpx.Transport(POOL, **options(rng))
                 client = httpx2.Client(transport=transport, base_url=URL)
                 for turns in histories.growing(rng):
-                    body = {"model": "scripted", "max_tokens": 9, key: form(turns)}
+                    body = {"model": "scripted", form.name: form.messages(turns)}
+                    body |= histories.settings(api, turns)
                     with self.subTest(api=api, seed=seed):
-                        answer = client.post(path, json=body)
+                        answer = client.post(form.path(turns), json=body)
                         self.assertEqual(answer.status_code, 200, answer.text)
 
 
@@ -179,19 +200,33 @@ POOL = httpx2.HTTPTransport()
 def langchain_messages(turns: list[histories.Turn]) -> list[AnyMessage]:
     said: list[AnyMessage] = []
     for turn in turns:
-        said.append(HumanMessage(turn.user))
-        for words, calls in turn.steps:
-            made: Any = [{"name": it.name, "args": it.arguments, "id": it.id} for it in calls]
-            said.append(AIMessage(words, tool_calls=made))
+        words: Any = turn.user
+        if turn.picture:
+            shown = {"type": "image_url", "image_url": {"url": histories.address(turn.picture)}}
+            words = [{"type": "text", "text": turn.user}, shown]
+        said.append(HumanMessage(words))
+        for step in turn.steps:
+            made: Any = [{"name": it.name, "args": it.arguments, "id": it.id} for it in step.calls]
+            content = langchain_content(step.text, step.thought)
+            said.append(AIMessage(content, tool_calls=made))
             said += [
                 ToolMessage(
-                    it.result, tool_call_id=it.id, status="error" if it.failed else "success"
+                    histories.anthropic_result(it),
+                    tool_call_id=it.id,
+                    status="error" if it.failed else "success",
                 )
-                for it in calls
+                for it in step.calls
             ]
         if turn.end:
-            said.append(AIMessage(turn.end))
+            said.append(AIMessage(langchain_content(turn.end, turn.thought)))
     return said
+
+
+def langchain_content(words: str, thought: histories.Thought | None) -> Any:
+    if thought is None:
+        return words
+    reasoning = {"type": "thinking", "thinking": thought.text, "signature": thought.signature}
+    return [reasoning, *([{"type": "text", "text": words}] if words else [])]
 
 
 class LangChainTest(unittest.TestCase):
@@ -225,7 +260,8 @@ class LangChainTest(unittest.TestCase):
                 middleware.wrap_model_call(request, lambda it, sent=sent: sent.extend(it.messages))  # type: ignore[arg-type, misc]
                 with self.subTest(seed=seed):
                     self.assertEqual(request.messages, said)
-                    server.send("/v1/messages", model._get_request_payload(sent))
+                    body = model._get_request_payload(sent)
+                    server.send("/v1/messages", {**body, **histories.settings("anthropic", turns)})
 
 
     def test_a_trimmed_history_is_refused_and_a_smaller_one_is_not(self) -> None:
@@ -234,7 +270,7 @@ class LangChainTest(unittest.TestCase):
         turn = histories.Turn("Keep to TOML, and read all of it.")
         for n in range(12):
             call = histories.Call(f"c{n}", "Read", {"path": f"{n}"}, text_of(f"{n}"))
-            turn.steps.append(("", [call]))
+            turn.steps.append(histories.Step("", [call]))
         said = langchain_messages([turn])
         # The last messages alone: a result without its call, and the request of the user is gone.
         with self.assertRaises(AssertionError):
@@ -245,6 +281,114 @@ class LangChainTest(unittest.TestCase):
         server.send("/v1/messages", model._get_request_payload(sent))
         self.assertIn("Keep to TOML", str(sent))
         self.assertLess(len(str(sent)), len(str(said)) / 3)
+
+
+    def test_a_checkpoint_is_rewound(self) -> None:
+        @tool
+        def read(path: str) -> str:
+            """Reads a file."""
+            return text_of(path)
+
+        middleware = epitome.langchain.EpitomeMiddleware(window=12_000, count="estimate")
+        sent = Sent()
+        saver = InMemorySaver()
+        agent: Any = create_agent(
+            Reader(), [read], middleware=[middleware, sent], checkpointer=saver
+        )
+        thread: Any = {"configurable": {"thread_id": "t"}}
+
+        def say(words: str, config: Any) -> list[list[AnyMessage]]:
+            """Says something to the agent. Returns the requests of its turn."""
+            before = len(sent.requests)
+            agent.invoke({"messages": [HumanMessage(words)]}, config)
+            return sent.requests[before:]
+
+        say("Turn 0.", thread)
+        second = say("Turn 1.", thread)
+        fork = agent.get_state(thread).config
+        third = say("Turn 2.", thread)
+        say("Turn 3.", thread)
+        abandoned = agent.get_state(thread).config
+        other = say("Another way.", fork)
+        more = say("And more.", thread)
+        back = say("Turn 4.", abandoned)
+        # The context was compacted before the fork, and after it.
+        for request in (second[-1], third[-1]):
+            self.assertIn("Digest of the conversation so far", str(request[0]))
+        self.assertNotEqual(contents(second[-1])[0], contents(third[-1])[0])
+        for request in [*other, *more]:
+            for gone in ("Turn 2.", "Turn 3.", *(f" {n}.rs" for n in range(6, 12))):
+                self.assertNotIn(gone, str([it.content for it in request]))
+        for gone in ("Another way.", "And more."):
+            self.assertNotIn(gone, str(back))
+        server = histories.Server(URL)
+        model: Any = ChatAnthropic(model="scripted", base_url=URL, api_key="none")  # type: ignore[call-arg, arg-type]
+        for request in sent.requests:
+            server.send("/v1/messages", model._get_request_payload(request))
+            calls = [call["id"] for it in request if isinstance(it, AIMessage) for call in it.tool_calls]
+            said = [it.content for it in request if isinstance(it, HumanMessage)]
+            self.assertEqual((len(calls), len(said)), (len(set(calls)), len(set(map(str, said)))))
+        # What is cached of the requests before the fork is sent again.
+        self.assertEqual(contents(other[0][:-1]), contents(third[0][:-1]))
+        self.assertEqual(contents(other[1][: len(other[0])]), contents(other[0]))
+
+    def test_the_model_recalls_from_its_own_conversation(self) -> None:
+        middleware = epitome.langchain.EpitomeMiddleware(window=8_000, count="estimate")
+        [recall] = middleware.tools
+        states = []
+        for name in ("a", "b"):
+            turn = histories.Turn("Read all of it.")
+            for n in range(12):
+                path = f"{name}/{n}.rs"
+                call = histories.Call(f"c{n}", "Read", {"path": path}, text_of(path))
+                turn.steps.append(histories.Step("", [call]))
+            said = langchain_messages([turn])
+            middleware.wrap_model_call(Request(said), lambda it: it)  # type: ignore[arg-type, return-value]
+            asked = {"name": "recall", "args": {"ref": "#1"}, "id": "r1"}
+            states.append({"messages": [*said, AIMessage("", tool_calls=[asked])]})
+        # Both begin alike, and the second one was the last to use the context.
+        for name, state in zip("aba", [*states, states[0]]):
+            runtime = SimpleNamespace(state=state)
+            self.assertIn(f"{name}/0.rs: line 150", recall.func(ref="#1", runtime=runtime))  # type: ignore[attr-defined]
+        runtime = SimpleNamespace(state={"messages": [HumanMessage("Hello."), AIMessage("")]})
+        answer = recall.func(ref="#1", runtime=runtime)  # type: ignore[attr-defined]
+        self.assertEqual(answer, "nothing was removed")
+
+
+def contents(messages: list[AnyMessage]) -> list[Any]:
+    return [(it.type, it.content, getattr(it, "tool_calls", None)) for it in messages]
+
+
+class Sent(AgentMiddleware[Any, Any, Any]):
+    """Keeps the messages of each request."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.requests: list[list[AnyMessage]] = []
+
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        self.requests.append([*request.messages])
+        return handler(request)
+
+
+class Reader(BaseChatModel):
+    """A model that reads three files a turn, each once."""
+
+    _steps: Iterator[int] = PrivateAttr(default_factory=itertools.count)
+
+    @property
+    def _llm_type(self) -> str:
+        return "reader"
+
+    def bind_tools(self, tools: Any, **_: Any) -> Any:
+        return self
+
+    def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **_: Any) -> ChatResult:
+        turn, step = divmod(next(self._steps), 4)
+        n = turn * 3 + step
+        call: Any = {"name": "read", "args": {"path": f"{n}.rs"}, "id": f"c{n}"}
+        message = AIMessage("", tool_calls=[call]) if step < 3 else AIMessage(f"Turn {turn} is over.")
+        return ChatResult(generations=[ChatGeneration(message=message)])
 
 
 class Request:
@@ -286,6 +430,25 @@ class OpenAiAgentsTest(unittest.TestCase):
 
         self.assertGreaterEqual(asyncio.run(talk()), 10)
 
+    def test_each_model_recalls_from_its_own_conversation(self) -> None:
+        smaller = epitome.openai_agents.InputFilter(window=8_000, count="estimate")
+
+        async def run(folder: str, both: asyncio.Barrier) -> str:
+            agent = OpenAiAgent("reader", tools=[smaller.recall_tool()], model=Recalling(both))
+            config = RunConfig(call_model_input_filter=smaller)
+            items: Any = histories.responses([reading(12, folder)])
+            result = await Runner.run(agent, items, run_config=config)
+            [output] = [it for it in result.new_items if isinstance(it, ToolCallOutputItem)]
+            return str(output.output)
+
+        async def talk() -> tuple[str, str]:
+            both = asyncio.Barrier(2)
+            return await asyncio.gather(run("a/", both), run("b/", both))
+
+        first, second = asyncio.run(talk())
+        self.assertIn("a/0.rs: line 150", first)
+        self.assertIn("b/0.rs: line 150", second)
+
     def test_no_random_history_is_refused(self) -> None:
         server = histories.Server(URL)
         for seed in SEEDS:
@@ -296,6 +459,31 @@ class OpenAiAgentsTest(unittest.TestCase):
                 sent = asyncio.run(smaller.items(items, "You read."))
                 with self.subTest(seed=seed):
                     server.send("/v1/responses", {"input": sent})
+
+
+class Recalling(Model):
+    """A model that recalls the result of the first call, once all runs have sent a request."""
+
+    def __init__(self, all_runs: asyncio.Barrier) -> None:
+        self.all_runs = all_runs
+        self.is_done = False
+
+    async def get_response(self, *_: Any, **__: Any) -> AgentsResponse:
+        if self.is_done:
+            text = ResponseOutputText(text="So.", type="output_text", annotations=[])
+            message = ResponseOutputMessage(
+                id="m1", content=[text], role="assistant", status="completed", type="message"
+            )
+            return AgentsResponse(output=[message], usage=Usage(), response_id=None)
+        await self.all_runs.wait()
+        self.is_done = True
+        call = ResponseFunctionToolCall(
+            arguments='{"ref": "#1"}', call_id="r1", name="recall", type="function_call"
+        )
+        return AgentsResponse(output=[call], usage=Usage(), response_id=None)
+
+    def stream_response(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError
 
 
 class LiteLlmTest(unittest.TestCase):
@@ -405,7 +593,7 @@ class LiteLlmTest(unittest.TestCase):
             callback = epitome.litellm.EpitomeCallback(**options(rng))
             litellm.callbacks = [callback]
             for turns in histories.growing(rng):
-                request = {"messages": histories.chat(turns), **LITELLM}
+                request = litellm_request(turns)
                 with self.subTest(seed=seed):
                     if seed % 2:
                         callback.completion(**request)
@@ -428,12 +616,31 @@ LITELLM: dict[str, Any] = {
 }
 
 
-def reading(files: int) -> histories.Turn:
+def litellm_request(turns: list[histories.Turn]) -> dict[str, Any]:
+    """A conversation with reasoning goes to Anthropic's API: LiteLLM sends it no other one."""
+    messages = histories.chat(turns)
+    if not histories.reasons(turns):
+        return {"messages": messages, **LITELLM}
+    signatures = {it.text: it.signature for it in histories.THOUGHTS}
+    for message in messages:
+        thought = message.get("reasoning_content")
+        if thought:
+            block = {"type": "thinking", "thinking": thought, "signature": signatures[thought]}
+            message["thinking_blocks"] = [block]
+    more = histories.settings("anthropic", turns)
+    if "thinking" in more:
+        # It does not know that this model reasons.
+        more["allowed_openai_params"] = ["thinking"]
+    return {"messages": messages, **LITELLM, "model": "anthropic/scripted", "api_base": URL, **more}
+
+
+def reading(files: int, folder: str = "") -> histories.Turn:
     """A turn in which files of some length are read."""
     turn = histories.Turn("Keep to TOML, and read all of it.")
     for n in range(files):
-        call = histories.Call(f"c{n}", "Read", {"path": f"{n}.rs"}, text_of(f"{n}.rs"))
-        turn.steps.append(("", [call]))
+        path = f"{folder}{n}.rs"
+        call = histories.Call(f"c{n}", "Read", {"path": path}, text_of(path))
+        turn.steps.append(histories.Step("", [call]))
     return turn
 
 
@@ -460,15 +667,36 @@ def sent_without_await(callback: epitome.litellm.EpitomeCallback, messages: list
 def pydantic_messages(turns: list[histories.Turn]) -> list[ModelMessage]:
     said: list[ModelMessage] = []
     for turn in turns:
-        said.append(ModelRequest([UserPromptPart(turn.user)]))
-        for words, calls in turn.steps:
-            made = [ToolCallPart(it.name, it.arguments, tool_call_id=it.id) for it in calls]
-            said.append(ModelResponse([*([TextPart(words)] if words else []), *made]))
-            results = [ToolReturnPart(it.name, it.result or "-", it.id) for it in calls]
-            said.append(ModelRequest(results))
+        words: Any = turn.user
+        if turn.picture:
+            words = [turn.user, binary(turn.picture)]
+        said.append(ModelRequest([UserPromptPart(words)]))
+        for step in turn.steps:
+            made = [ToolCallPart(it.name, it.arguments, tool_call_id=it.id) for it in step.calls]
+            said.append(ModelResponse([*response_parts(step.text, step.thought), *made]))
+            said.append(ModelRequest([tool_return(it) for it in step.calls]))
         if turn.end:
-            said.append(ModelResponse([TextPart(turn.end)]))
+            said.append(ModelResponse(response_parts(turn.end, turn.thought)))
     return said
+
+
+def response_parts(words: str, thought: histories.Thought | None) -> list[ModelResponsePart]:
+    parts: list[ModelResponsePart] = []
+    if thought:
+        signature = thought.signature
+        part = ThinkingPart(thought.text, signature=signature, provider_name="anthropic")
+        parts.append(part)
+    return [*parts, TextPart(words)] if words else parts
+
+
+def tool_return(call: histories.Call) -> ToolReturnPart:
+    words = call.result or "-"
+    content: Any = [words, binary(call.picture)] if call.picture else words
+    return ToolReturnPart(call.name, content, call.id)
+
+
+def binary(picture: str) -> BinaryContent:
+    return BinaryContent(base64.b64decode(picture), media_type="image/png")
 
 
 class PydanticAiTest(unittest.TestCase):
@@ -491,6 +719,36 @@ class PydanticAiTest(unittest.TestCase):
             history = result.all_messages()
         self.assertGreaterEqual(len(history), 2)
 
+    def test_each_model_recalls_from_its_own_conversation(self) -> None:
+        processor = epitome.pydantic_ai.HistoryProcessor(window=8_000, count="estimate")
+
+        async def run(folder: str, both: asyncio.Barrier) -> str:
+            recalled: list[str] = []
+
+            async def answer(messages: list[ModelMessage], _: Any) -> ModelResponse:
+                if recalled:
+                    return ModelResponse([TextPart("So.")])
+                await both.wait()
+                return ModelResponse([ToolCallPart("recall", {"ref": "#1"}, tool_call_id="r1")])
+
+            agent = Agent(FunctionModel(answer), capabilities=[ProcessHistory(processor)])
+
+            @agent.tool
+            async def recall(ctx: RunContext[object], ref: str) -> str:
+                recalled.append(await processor.recall(ctx, ref))
+                return recalled[0]
+
+            await agent.run("Go on.", message_history=pydantic_messages([reading(12, folder)]))
+            return recalled[0]
+
+        async def talk() -> tuple[str, str]:
+            both = asyncio.Barrier(2)
+            return await asyncio.gather(run("a/", both), run("b/", both))
+
+        first, second = asyncio.run(talk())
+        self.assertIn("a/0.rs: line 150", first)
+        self.assertIn("b/0.rs: line 150", second)
+
     def test_no_random_history_is_refused(self) -> None:
         server = histories.Server(URL)
         model = self.model()
@@ -510,8 +768,9 @@ class PydanticAiTest(unittest.TestCase):
                 given, before = await processor(history), whole
                 parameters = ModelRequestParameters()
                 _, messages = await model._map_message(given, parameters, {})
+                body = {"messages": messages, **histories.settings("anthropic", turns)}
                 with self.subTest(seed=seed):
-                    server.send("/v1/messages", {"messages": messages})
+                    server.send("/v1/messages", body)
 
         for seed in SEEDS:
             asyncio.run(one(seed))

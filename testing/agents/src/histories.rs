@@ -1,6 +1,10 @@
-//! The numbers of the random histories that the tests of the packages for Python and Node send.
+//! What the tests of the packages for Python and Node get for their random histories: the numbers
+//! of the histories, and reasoning that the model server has signed.
 
 use std::ops::Range;
+
+use model_server::sign;
+use serde_json::json;
 
 /// How many histories are sent to one server, which keeps every request in memory.
 const PIECE: u64 = 1_000;
@@ -15,6 +19,21 @@ pub fn thousands(count: u64) -> impl Iterator<Item = Range<u64>> {
     let starts = (0..count).step_by(PIECE as usize);
     starts.map(move |start| start..count.min(start + PIECE))
 }
+
+/// Reasoning that the model server has signed: texts and their signatures, as JSON. Only the server
+/// can sign, so that tests in other languages get these in the variable [`THOUGHTS`].
+pub(crate) fn thoughts() -> String {
+    let thought = |n: usize| {
+        let text = "The file has to be read before it is changed. ".repeat(1 + n * n);
+        let text = format!("Thought {n}. {}", text.trim_end());
+        let signature = sign(&text);
+        [text, signature]
+    };
+    json!((0..12).map(thought).collect::<Vec<_>>()).to_string()
+}
+
+/// The variable with [`thoughts`].
+pub(crate) const THOUGHTS: &str = "TEST_THOUGHTS";
 
 /// The variables by which tests in any language get the numbers.
 pub(crate) fn variables(range: &Range<u64>) -> [(&'static str, String); 2] {

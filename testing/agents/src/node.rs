@@ -145,6 +145,7 @@ fn run_tests(
         .env("OPENAI_API_KEY", "none")
         .env("OPENAI_BASE_URL", format!("{}/v1", server.url()))
         .env("TEST_PROGRAM", epitome)
+        .env(histories::THOUGHTS, histories::thoughts())
         .env("TEST_SESSIONS", root().join("testing/fixtures/sessions"))
         .env("HOME", home.path())
         .env("EPITOME_HOME", home.path().join("epitome"))

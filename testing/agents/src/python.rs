@@ -141,6 +141,7 @@ impl Wheel {
             .args(names)
             .env("TEST_SERVER", server.url())
             .env("TEST_SESSIONS", root().join("testing/fixtures/sessions"))
+            .env(histories::THOUGHTS, histories::thoughts())
             .env("PYTHONDONTWRITEBYTECODE", "1")
             // Otherwise LiteLLM loads the prices of models from the network.
             .env("LITELLM_LOCAL_MODEL_COST_MAP", "True")

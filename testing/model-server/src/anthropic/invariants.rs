@@ -35,6 +35,9 @@ const UNCHECKED: &[&str] = &[
     "tool_reference",
 ];
 
+/// The types of pictures.
+const PICTURES: &[&str] = &["image/jpeg", "image/png", "image/gif", "image/webp"];
+
 /// The maximum number of blocks with `cache_control`, in the system prompt, the tools and the
 /// messages together.
 const CACHE_MARKS: usize = 4;
@@ -155,7 +158,7 @@ fn message_shape(index: usize, message: &Value, last: bool) -> Verdict {
 fn block_shape(place: &str, role: &str, block: &Value) -> Verdict {
     let kind = block["type"].as_str().unwrap_or_default();
     let belongs = match kind {
-        "tool_result" => "user",
+        "tool_result" | "image" => "user",
         "tool_use" | "thinking" | "redacted_thinking" => "assistant",
         _ => role,
     };
@@ -171,7 +174,7 @@ fn block_shape(place: &str, role: &str, block: &Value) -> Verdict {
         "tool_result" => tool_result_shape(place, block),
         "thinking" => required(place, kind, block, &["thinking", "signature"]),
         "redacted_thinking" => required(place, kind, block, &["data"]),
-        "image" => required(place, kind, block, &["source"]),
+        "image" => image_shape(place, block),
         _ => Ok(()),
     }
 }
@@ -243,11 +246,44 @@ fn tool_result_shape(place: &str, block: &Value) -> Verdict {
         let place = format!("{place}.tool_result.content.{at}");
         let kind = part["type"].as_str().unwrap_or_default();
         known_keys(&place, kind, part)?;
-        if kind == "text" {
-            text_shape(part)?;
+        match kind {
+            "text" => text_shape(part)?,
+            "image" => image_shape(&place, part)?,
+            _ => {}
         }
     }
     Ok(())
+}
+
+/// Checks where a picture comes from: base64 of a known type, an address, or a file.
+fn image_shape(place: &str, block: &Value) -> Verdict {
+    required(place, "image", block, &["source"])?;
+    let source = &block["source"];
+    let place = format!("{place}.image");
+    match source["type"].as_str().unwrap_or_default() {
+        "base64" => {
+            required(&place, "source.base64", source, &["media_type", "data"])?;
+            let media = source["media_type"].as_str().unwrap_or_default();
+            if !PICTURES.contains(&media) {
+                return Refusal::because(format!(
+                    "{place}.source.base64.media_type: Input should be 'image/jpeg', 'image/png', \
+                     'image/gif' or 'image/webp'"
+                ));
+            }
+            match source["data"].as_str() {
+                None | Some("") => {
+                    Refusal::because(format!("{place}.source.base64: image cannot be empty"))
+                }
+                Some(_) => Ok(()),
+            }
+        }
+        "url" => required(&place, "source.url", source, &["url"]),
+        "file" => required(&place, "source.file", source, &["file_id"]),
+        kind => Refusal::because(format!(
+            "{place}.source: Input tag '{kind}' found using 'type' does not match any of the \
+             expected tags"
+        )),
+    }
 }
 
 fn cache_marks(body: &Value) -> Verdict {

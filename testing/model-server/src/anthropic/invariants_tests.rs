@@ -118,6 +118,28 @@ fn every_block_has_its_form() {
 }
 
 #[test]
+fn every_picture_has_its_form() {
+    let image = |source: Value| json!({ "type": "image", "source": source });
+    let png =
+        |data: &str| image(json!({ "type": "base64", "media_type": "image/png", "data": data }));
+    let sent = |picture: Value| json!([{ "role": "user", "content": [picture] }]);
+    let result = |picture: Value| {
+        let block = json!({ "type": "tool_result", "tool_use_id": "a", "content": [picture] });
+        json!([user("go"), calls(&["a"]), { "role": "user", "content": [block] }])
+    };
+    check("of the user", sent(png("iVBORw==")), "");
+    check("in a result", result(png("iVBORw==")), "");
+    check("of an address", sent(image(json!({ "type": "url", "url": "https://a/b.png" }))), "");
+    check("of the model", json!([user("go"), assistant(png("iVBORw=="))]), "only be in `user`");
+    check("without bytes", result(png("")), "image cannot be empty");
+    check("without a source", sent(json!({ "type": "image" })), "source: Field required");
+    let of_type = json!({ "type": "base64", "media_type": "image/bmp", "data": "Qk0=" });
+    check("of another type", sent(image(of_type)), "Input should be 'image/jpeg'");
+    let path = json!({ "type": "path", "path": "a.png" });
+    check("of another source", sent(image(path)), "Input tag 'path'");
+}
+
+#[test]
 fn thinking_is_exact_or_absent() {
     let signed = || thinks("why", json!(sign("why")));
     let altered = || thinks("other", json!(sign("why")));

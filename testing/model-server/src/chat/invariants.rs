@@ -97,6 +97,9 @@ fn content_shape(index: usize, message: &Value) -> Verdict {
         ));
     }
     content.as_array().into_iter().flatten().enumerate().try_for_each(|(at, part)| {
+        if part["type"] == "image_url" {
+            image_shape(&format!("messages[{index}]"), &message["role"], &part["image_url"])?;
+        }
         let known = match part["type"].as_str() {
             Some("text") => ["type", "text", "cache_control"],
             Some("image_url") => ["type", "image_url", "cache_control"],
@@ -110,6 +113,23 @@ fn content_shape(index: usize, message: &Value) -> Verdict {
             None => Ok(()),
         }
     })
+}
+
+/// Checks that a picture has an address, and that a user sends it.
+fn image_shape(place: &str, role: &Value, image: &Value) -> Verdict {
+    if role != "user" {
+        return Refusal::because(format!(
+            "Invalid '{place}'. Image URLs are only allowed for messages with role 'user', but \
+             this message with role '{}' contains an image URL.",
+            role.as_str().unwrap_or_default()
+        ));
+    }
+    match image["url"].as_str() {
+        None | Some("") => {
+            Refusal::because(format!("Invalid type for '{place}.content.image_url.url'."))
+        }
+        Some(_) => Ok(()),
+    }
 }
 
 /// Returns the ids of an assistant message's calls. Refuses calls that are not well-formed, and ids

@@ -55,6 +55,11 @@ fn every_message_has_its_form() {
     check("key", json!([{ "role": "user", "content": "x", "_k": 1 }]), "messages[0]._k");
     let part = json!({ "type": "text", "text": "x", "_k": 1 });
     check("part's key", json!([{ "role": "user", "content": [part] }]), "content[0]._k");
+    let image = |url: &str| json!([{ "type": "image_url", "image_url": { "url": url } }]);
+    check("picture", json!([{ "role": "user", "content": image("data:") }]), "");
+    check("no address", json!([{ "role": "user", "content": image("") }]), "image_url.url");
+    let drawn = json!([user(), { "role": "assistant", "content": image("data:") }]);
+    check("a picture of the model", drawn, "only allowed for messages with role 'user'");
     let mut call = calls(&["a"]);
     call["tool_calls"][0]["function"]["arguments"] = json!({});
     check("arguments", json!([user(), call, result("a")]), "expected a string");

@@ -78,6 +78,11 @@ fn shape(index: usize, content: &Value) -> Verdict {
                 ));
             }
         }
+        let picture = &part["inlineData"];
+        only_keys(picture, &["mimeType", "data", "displayName"], &format!("{place}.inline_data"))?;
+        if picture.is_object() && !["mimeType", "data"].iter().all(|key| picture[key].is_string()) {
+            return Refusal::because("Unable to process input image. Please retry or report.");
+        }
         only_keys(&part["functionCall"], &CALL, &format!("{place}.function_call"))?;
         only_keys(&part["functionResponse"], &RESPONSE, &format!("{place}.function_response"))?;
         let signature = part["thoughtSignature"].as_str().filter(|it| !SKIP.contains(it));

@@ -57,6 +57,9 @@ fn every_part_has_its_form() {
     check("no data", part(json!({ "thought": true })), "one initialized field");
     check("two", part(json!({ "text": "x", "inlineData": {} })), "already set");
     check("key", part(json!({ "text": "x", "_k": 1 })), "Unknown name \"_k\"");
+    let picture = json!({ "mimeType": "image/png", "data": "iVBORw==" });
+    check("picture", part(json!({ "inlineData": picture })), "");
+    check("no type", part(json!({ "inlineData": { "data": "x" } })), "input image");
     let call = json!({ "functionCall": { "name": "a", "_k": 1 } });
     check("call's key", part(call), "function_call");
 }

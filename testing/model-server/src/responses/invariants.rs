@@ -65,14 +65,15 @@ fn shape(at: usize, item: &Value) -> Verdict {
         Some("message") => message(item),
         Some("function_call") => text(item, &place, "arguments"),
         Some("custom_tool_call") => text(item, &place, "input"),
-        Some("function_call_output" | "custom_tool_call_output") if item["output"].is_null() => {
-            Refusal::because(format!("Missing required parameter: '{place}.output'."))
+        Some("function_call_output" | "custom_tool_call_output") => {
+            if item["output"].is_null() {
+                return Refusal::because(format!("Missing required parameter: '{place}.output'."));
+            }
+            parts(&item["output"], &["input_text", "input_image", "input_file"])
         }
         Some("reasoning") => sealed(item, &place),
         Some(
-            "function_call_output"
-            | "custom_tool_call_output"
-            | "local_shell_call"
+            "local_shell_call"
             | "local_shell_call_output"
             | "tool_search_call"
             | "tool_search_output"
@@ -110,13 +111,22 @@ fn message(item: &Value) -> Verdict {
             return Refusal::because(format!("Invalid value: '{}'.", role.unwrap_or_default()));
         }
     };
-    for part in item["content"].as_array().into_iter().flatten() {
+    parts(&item["content"], known)
+}
+
+/// Checks the kinds of parts, and that a picture has an address or is a file.
+fn parts(content: &Value, known: &[&str]) -> Verdict {
+    for part in content.as_array().into_iter().flatten() {
         let kind = part["type"].as_str().unwrap_or_default();
         if !known.contains(&kind) {
             return Refusal::because(format!(
                 "Invalid value: '{kind}'. Supported values are: {}.",
                 known.join(", ")
             ));
+        }
+        let is_there = |key: &str| part[key].as_str().is_some_and(|text| !text.is_empty());
+        if kind == "input_image" && !is_there("image_url") && !is_there("file_id") {
+            return Refusal::because("Missing required parameter: 'image_url'.");
         }
     }
     Ok(())

@@ -51,6 +51,13 @@ fn histories_that_are_taken() {
         "output": image }]),
         "",
     );
+    let nothing = json!([{ "type": "input_image", "detail": "auto" }]);
+    check(
+        "a picture without an address",
+        json!([user(), call("a"), { "type": "function_call_output", "call_id": "a",
+        "output": nothing }]),
+        "'image_url'",
+    );
     check("reasoning", json!([user(), thought(&sign("why")), call("r_a"), output("r_a")]), "");
     let old = json!([user(), call("r_a"), output("r_a"), message("msg_r_1"), user()]);
     check("reasoning of a turn that is over is gone", old, "");
