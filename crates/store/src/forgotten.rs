@@ -1,9 +1,13 @@
-//! A text that must not be stored any more, in the spellings in which files may contain it.
+//! Texts that must not be stored any more, in the spellings in which files may contain them.
+
+mod base64;
+mod html;
 
 use std::borrow::Cow;
 
 use memchr::memmem::Finder;
 
+use base64::BrokenSpelling;
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_model::Span;
 
@@ -19,7 +23,7 @@ const MASK: u8 = b'*';
 const MASK_BASE64: u8 = b'x';
 
 /// Finds a text in bytes: as it is, as JSON spells it (also in JSON inside of JSON), as HTML spells
-/// it, and in base64.
+/// it, and in base64, also if that is broken into lines.
 ///
 /// A mask is as long as the bytes that it replaces, so that nothing around the text moves.
 ///
@@ -33,7 +37,9 @@ const MASK_BASE64: u8 = b'x';
 /// # Ok::<(), epitome_error::Error>(())
 /// ```
 pub struct ForgottenText {
+    texts: Vec<String>,
     spellings: Vec<Spelling>,
+    broken: Vec<BrokenSpelling>,
 }
 
 /// One spelling of the text.
@@ -47,7 +53,9 @@ struct Spelling {
 pub struct Occurrence {
     /// The range of bytes.
     pub range: Span,
-    /// What replaces each of these bytes.
+    /// The line breaks in the range, which stay.
+    breaks: Vec<Span>,
+    /// What replaces each of the other bytes.
     mask: u8,
 }
 
@@ -55,22 +63,31 @@ impl Occurrence {
     /// The same range of bytes, `by` further on.
     #[must_use]
     pub fn moved(&self, by: u64) -> Occurrence {
-        let range = Span { start: self.range.start + by, end: self.range.end + by };
-        Occurrence { range, mask: self.mask }
+        let moved = |span: &Span| Span { start: span.start + by, end: span.end + by };
+        let breaks = self.breaks.iter().map(moved).collect();
+        Occurrence { range: moved(&self.range), breaks, mask: self.mask }
     }
 
     /// Masks those bytes of the text that are in `bytes`, a part of the content that begins at the
     /// offset `from`.
     pub fn mask_in(&self, bytes: &mut [u8], from: u64) {
-        let end = from + bytes.len() as u64;
-        let start = self.range.start.max(from);
-        let end = self.range.end.min(end);
-        if start < end {
-            let inside = start - from..end - from;
-            let inside = usize::try_from(inside.start).unwrap_or(usize::MAX)
-                ..usize::try_from(inside.end).unwrap_or(usize::MAX);
-            bytes[inside].fill(self.mask);
+        let mut start = self.range.start;
+        for at in &self.breaks {
+            fill(bytes, from, Span { start, end: at.start }, self.mask);
+            start = at.end;
         }
+        fill(bytes, from, Span { start, end: self.range.end }, self.mask);
+    }
+}
+
+/// Replaces those bytes of a range that are in `bytes`, which begins at the offset `from`.
+fn fill(bytes: &mut [u8], from: u64, range: Span, mask: u8) {
+    let start = range.start.max(from);
+    let end = range.end.min(from + bytes.len() as u64);
+    if start < end {
+        let inside = usize::try_from(start - from).unwrap_or(usize::MAX)
+            ..usize::try_from(end - from).unwrap_or(usize::MAX);
+        bytes[inside].fill(mask);
     }
 }
 
@@ -82,18 +99,28 @@ impl ForgottenText {
     /// `Usage` if the text is shorter than [`SHORTEST`] or longer than [`LONGEST`] bytes, or if it
     /// consists of one character again and again.
     pub fn new(text: &str) -> Result<ForgottenText> {
-        if !(SHORTEST..=LONGEST).contains(&text.len()) {
-            let what = format!("a text of {SHORTEST} to {LONGEST} bytes can be forgotten");
-            return Err(Error::new(ErrorKind::Usage, what)
-                .with_hint("a shorter text is a part of many others that are not meant"));
+        check(text)?;
+        Ok(ForgottenText::of_all([text]))
+    }
+
+    /// All of these texts, in all spellings, without those that [`new`](ForgottenText::new) refuses.
+    /// `None` if none is left.
+    pub fn all<'t>(texts: impl IntoIterator<Item = &'t str>) -> Option<ForgottenText> {
+        let all = ForgottenText::of_all(texts.into_iter().filter(|text| check(text).is_ok()));
+        (!all.texts.is_empty()).then_some(all)
+    }
+
+    fn of_all<'t>(texts: impl IntoIterator<Item = &'t str>) -> ForgottenText {
+        let mut all =
+            ForgottenText { texts: Vec::new(), spellings: Vec::new(), broken: Vec::new() };
+        for text in texts {
+            all.add(text);
         }
-        let first = text.chars().next();
-        if text.chars().all(|char| Some(char) == first) {
-            let what = "the text is one character again and again, which is a part of many others";
-            return Err(Error::new(ErrorKind::Usage, what));
-        }
+        all
+    }
+
+    fn add(&mut self, text: &str) {
         let mut plain: Vec<String> = vec![text.to_owned()];
-        plain.extend(HTML.iter().map(|style| in_html(text, style)));
         for spelled in in_json(text) {
             plain.extend(in_json(&spelled));
             plain.push(spelled);
@@ -101,12 +128,11 @@ impl ForgottenText {
         plain.sort();
         plain.dedup();
         let plain = plain.into_iter().map(|it| Spelling::new(it.as_bytes(), MASK));
-        let mut encoded = in_base64(text.as_bytes(), b"+/");
-        encoded.extend(in_base64(text.as_bytes(), b"-_"));
-        encoded.sort();
-        encoded.dedup();
-        let encoded = encoded.iter().map(|it| Spelling::new(it, MASK_BASE64));
-        Ok(ForgottenText { spellings: plain.chain(encoded).collect() })
+        let encoded = base64::spellings(text.as_bytes());
+        let in_line = encoded.iter().map(|it| Spelling::new(it, MASK_BASE64));
+        self.spellings.extend(plain.chain(in_line));
+        self.broken.extend(encoded.into_iter().map(BrokenSpelling::new));
+        self.texts.push(text.to_owned());
     }
 
     /// The error for a text that is in epitome's own records at `place`. If the description `place`
@@ -126,29 +152,52 @@ impl ForgottenText {
 
     /// The length of the longest spelling in bytes.
     pub fn longest(&self) -> usize {
-        self.spellings.iter().map(|it| it.finder.needle().len()).max().unwrap_or(0)
+        let plain = self.spellings.iter().map(|it| it.finder.needle().len());
+        let broken = self.broken.iter().map(BrokenSpelling::longest);
+        let html = self.texts.iter().map(|text| html::longest(text));
+        plain.chain(broken).chain(html).max().unwrap_or(0)
     }
 
     /// Whether the text is in these bytes.
     pub fn is_in(&self, bytes: &[u8]) -> bool {
         self.spellings.iter().any(|it| it.finder.find(bytes).is_some())
+            || !self.find_variable(bytes).is_empty()
     }
 
     /// Where the text is in these bytes, in order.
     pub fn find(&self, bytes: &[u8]) -> Vec<Occurrence> {
-        let mut found = Vec::new();
+        let mut found = self.find_variable(bytes);
         for Spelling { finder, mask } in &self.spellings {
             let len = finder.needle().len();
             let mut from = 0;
             while let Some(at) = finder.find(&bytes[from..]) {
                 let start = from + at;
                 let range = Span { start: start as u64, end: (start + len) as u64 };
-                found.push(Occurrence { range, mask: *mask });
+                found.push(Occurrence { range, breaks: Vec::new(), mask: *mask });
                 // Occurrences may overlap.
                 from = start + 1;
             }
         }
         found.sort();
+        found
+    }
+
+    /// Where the text is in a spelling that has too many forms to list them: in HTML, and in base64
+    /// that is broken into lines.
+    fn find_variable(&self, bytes: &[u8]) -> Vec<Occurrence> {
+        let mut found = Vec::new();
+        for text in &self.texts {
+            html::find(text, bytes, |range| {
+                found.push(Occurrence { range, breaks: Vec::new(), mask: MASK });
+            });
+        }
+        for spelling in &self.broken {
+            spelling.find(bytes, |range, breaks| {
+                found.push(Occurrence { range, breaks, mask: MASK_BASE64 });
+            });
+        }
+        found.sort();
+        found.dedup();
         found
     }
 
@@ -170,6 +219,21 @@ impl ForgottenText {
         self.mask(&mut masked);
         Cow::Owned(masked)
     }
+}
+
+/// Refuses a text that is part of many others.
+fn check(text: &str) -> Result<()> {
+    if !(SHORTEST..=LONGEST).contains(&text.len()) {
+        let what = format!("a text of {SHORTEST} to {LONGEST} bytes can be forgotten");
+        return Err(Error::new(ErrorKind::Usage, what)
+            .with_hint("a shorter text is a part of many others that are not meant"));
+    }
+    let first = text.chars().next();
+    if text.chars().all(|char| Some(char) == first) {
+        let what = "the text is one character again and again, which is a part of many others";
+        return Err(Error::new(ErrorKind::Usage, what));
+    }
+    Ok(())
 }
 
 impl std::fmt::Debug for ForgottenText {
@@ -242,57 +306,6 @@ fn push_units(out: &mut String, char: char, is_upper: bool) {
     }
 }
 
-/// The characters that HTML may escape, and how programs write them; an empty text for one that is
-/// left as it is.
-const ESCAPED_IN_HTML: [char; 6] = ['&', '<', '>', '"', '\'', '/'];
-const HTML: [[&str; 6]; 9] = [
-    ["&amp;", "&lt;", "&gt;", "&quot;", "&#39;", ""],
-    ["&amp;", "&lt;", "&gt;", "", "", ""],
-    ["&amp;", "&lt;", "&gt;", "&quot;", "", ""],
-    ["&amp;", "&lt;", "&gt;", "&quot;", "&apos;", ""],
-    ["&amp;", "&lt;", "&gt;", "&quot;", "&#039;", ""],
-    ["&amp;", "&lt;", "&gt;", "&quot;", "&#x27;", "&#x2F;"],
-    ["&#38;", "&#60;", "&#62;", "&#34;", "&#39;", "&#47;"],
-    ["&#x26;", "&#x3c;", "&#x3e;", "&#x22;", "&#x27;", "&#x2f;"],
-    ["&#x26;", "&#x3C;", "&#x3E;", "&#x22;", "&#x27;", "&#x2F;"],
-];
-
-/// The text as in a page of HTML.
-fn in_html(text: &str, style: &[&str; 6]) -> String {
-    let mut out = String::new();
-    for char in text.chars() {
-        let at = ESCAPED_IN_HTML.iter().position(|escaped| *escaped == char);
-        match at.map(|at| style[at]).filter(|spelled| !spelled.is_empty()) {
-            Some(spelled) => out.push_str(spelled),
-            None => out.push(char),
-        }
-    }
-    out
-}
-
-/// The base64 characters that depend on these bytes alone, for each of the three offsets at which
-/// the bytes may begin in a group of three. `last` are the two characters in which alphabets
-/// differ.
-fn in_base64(bytes: &[u8], last: &[u8; 2]) -> Vec<Vec<u8>> {
-    const FIRST: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-    let digit = |value: usize| FIRST.get(value).copied().unwrap_or(last[value % 2]);
-    let mut found = Vec::new();
-    for before in 0..3_usize {
-        // The first bits of the text are skipped if they share a character with the bytes before
-        // the text.
-        let skipped = (before * 8).div_ceil(6) * 6 - before * 8;
-        let bits = bytes.len() * 8 - skipped;
-        let bit = |at: usize| bytes[at / 8] >> (7 - at % 8) & 1;
-        let digits = (0..bits / 6).map(|n| {
-            let from = skipped + n * 6;
-            let value = (from..from + 6).fold(0, |value, at| value << 1 | bit(at));
-            digit(usize::from(value))
-        });
-        found.push(digits.collect());
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -312,6 +325,8 @@ mod tests {
             ("<p>a\"b&lt;ç/key", "<p>*************"),
             ("<p>a&#34;b&#60;ç&#47;key", "<p>**********************"),
             ("<p>a&#x22;b&#x3C;ç&#x2F;key", "<p>*************************"),
+            ("<p>a&#034;b&#x003c;&#231;&sol;key</p>", "<p>******************************</p>"),
+            ("<p>&#97;&quot;&#x62;&LT;ç/ke&#121;&amp;", "<p>********************************&amp;"),
             ("a\"b<c/key", "a\"b<c/key"),
         ];
         for (before, after) in cases {
@@ -335,6 +350,44 @@ mod tests {
             assert_eq!(text.mask(&mut bytes), 1, "{before}");
             assert_eq!(String::from_utf8_lossy(&bytes), after);
         }
+    }
+
+    #[test]
+    fn base64_that_is_broken_into_lines_is_found() {
+        // A private key of 90 bytes and what is around it, in lines of 64 and of 76 characters.
+        let secret: String = (0..90_u8).map(|n| char::from(b'!' + n % 90)).collect();
+        let text = ForgottenText::new(&secret).expect("a text");
+        for before in 0..6 {
+            let whole = format!("{}{secret}\n", "k".repeat(before));
+            let line = super::base64::spellings(whole.as_bytes()).swap_remove(0);
+            let mut masked = line.clone();
+            assert_eq!(text.mask(&mut masked), 1, "{before}");
+            for (width, end) in [
+                (64, "\n"),
+                (76, "\r\n"),
+                (64, "\\n"),
+                (76, "\\r\\n"),
+                (64, "\\\\n"),
+                (64, "\n    "),
+            ] {
+                let broken = |line: &[u8]| -> Vec<u8> {
+                    line.chunks(width).collect::<Vec<_>>().join(end.as_bytes())
+                };
+                let mut bytes = broken(&line);
+                assert!(text.is_in(&bytes) && bytes.len() <= text.longest() + 12);
+                assert_eq!(text.mask(&mut bytes), 1, "{before} {width} {end:?}");
+                assert_eq!(String::from_utf8(bytes), String::from_utf8(broken(&masked)));
+            }
+        }
+    }
+
+    #[test]
+    fn several_texts_are_found_together() {
+        let text = ForgottenText::all(["first-one", "short", "second-one"]).expect("two texts");
+        let mut bytes = b"first-one short second&#45;one".to_vec();
+        assert_eq!(text.mask(&mut bytes), 2);
+        assert_eq!(bytes, b"********* short **************");
+        assert!(ForgottenText::all(["short"]).is_none());
     }
 
     #[test]

@@ -1,0 +1,197 @@
+//! A text in base64, also in base64 that is broken into lines.
+
+use memchr::memmem::Finder;
+
+use epitome_model::Span;
+
+/// The length of the shortest lines that are expected, except for the last one: PEM has 64
+/// characters, MIME 76.
+const LINE: usize = 64;
+/// The longest run of backslashes of an escaped line break, in JSON inside of JSON.
+const BACKSLASHES: usize = 8;
+/// The longest indentation of a line.
+const INDENT: usize = 32;
+/// The longest line break in bytes: `\r` and `\n`, both escaped, and the indentation.
+const BREAK: usize = 2 * (BACKSLASHES + 1) + INDENT;
+
+/// The text in base64, for each of the two alphabets and each of the three offsets at which it may
+/// begin in a group of three bytes: the characters that depend on the text alone.
+pub(super) fn spellings(text: &[u8]) -> Vec<Vec<u8>> {
+    let mut spelled = in_alphabet(text, b"+/");
+    spelled.extend(in_alphabet(text, b"-_"));
+    spelled.sort();
+    spelled.dedup();
+    spelled
+}
+
+/// `last` are the two characters in which alphabets differ.
+fn in_alphabet(bytes: &[u8], last: &[u8; 2]) -> Vec<Vec<u8>> {
+    const FIRST: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    let digit = |value: usize| FIRST.get(value).copied().unwrap_or(last[value % 2]);
+    let mut found = Vec::new();
+    for before in 0..3_usize {
+        // The first bits of the text are skipped if they share a character with the bytes before
+        // the text.
+        let skipped = (before * 8).div_ceil(6) * 6 - before * 8;
+        let bits = bytes.len() * 8 - skipped;
+        let bit = |at: usize| bytes[at / 8] >> (7 - at % 8) & 1;
+        let digits = (0..bits / 6).map(|n| {
+            let from = skipped + n * 6;
+            let value = (from..from + 6).fold(0, |value, at| value << 1 | bit(at));
+            digit(usize::from(value))
+        });
+        found.push(digits.collect());
+    }
+    found
+}
+
+/// Finds a spelling that line breaks divide.
+pub(super) struct BrokenSpelling {
+    digits: Vec<u8>,
+    /// The first and the second piece of the spelling. They are so short that a line break divides
+    /// at most one of them.
+    pieces: [Finder<'static>; 2],
+}
+
+impl BrokenSpelling {
+    pub fn new(digits: Vec<u8>) -> BrokenSpelling {
+        let len = (digits.len() / 2).min(LINE / 2);
+        let pieces = [&digits[..len], &digits[len..2 * len]];
+        let pieces = pieces.map(|piece| Finder::new(piece).into_owned());
+        BrokenSpelling { digits, pieces }
+    }
+
+    /// The most bytes that the spelling takes with its line breaks.
+    pub fn longest(&self) -> usize {
+        self.digits.len() + (self.digits.len() / LINE + 1) * BREAK
+    }
+
+    /// Calls `each` with the range of each place, and with the line breaks in it.
+    pub fn find(&self, bytes: &[u8], mut each: impl FnMut(Span, Vec<Span>)) {
+        for (n, piece) in self.pieces.iter().enumerate() {
+            let len = piece.needle().len();
+            for at in piece.find_iter(bytes) {
+                let mut breaks = Vec::new();
+                let Some(start) = self.start(bytes, at, n * len, &mut breaks) else { continue };
+                breaks.reverse();
+                let Some(end) = self.end(bytes, at + len, (n + 1) * len, &mut breaks) else {
+                    continue;
+                };
+                if !breaks.is_empty() {
+                    each(span(start, end), breaks);
+                }
+            }
+        }
+    }
+
+    /// Where the spelling starts whose first `count` characters end at `at`.
+    fn start(
+        &self,
+        bytes: &[u8],
+        mut at: usize,
+        count: usize,
+        breaks: &mut Vec<Span>,
+    ) -> Option<usize> {
+        for digit in self.digits[..count].iter().rev() {
+            let len = break_before(&bytes[..at]);
+            if len > 0 {
+                breaks.push(span(at - len, at));
+                at -= len;
+            }
+            at = at.checked_sub(1).filter(|at| bytes[*at] == *digit)?;
+        }
+        Some(at)
+    }
+
+    /// Where the spelling ends whose characters from `count` on begin at `at`.
+    fn end(
+        &self,
+        bytes: &[u8],
+        mut at: usize,
+        count: usize,
+        breaks: &mut Vec<Span>,
+    ) -> Option<usize> {
+        for digit in &self.digits[count..] {
+            let len = break_at(&bytes[at..]);
+            if len > 0 {
+                breaks.push(span(at, at + len));
+                at += len;
+            }
+            if bytes.get(at) != Some(digit) {
+                return None;
+            }
+            at += 1;
+        }
+        Some(at)
+    }
+}
+
+fn span(start: usize, end: usize) -> Span {
+    Span { start: start as u64, end: end as u64 }
+}
+
+/// The length of the line break at the beginning of these bytes, with the indentation of the next
+/// line; 0 if there is none.
+fn break_at(bytes: &[u8]) -> usize {
+    let len = match bytes {
+        [b'\n', ..] => 1,
+        [b'\r', b'\n', ..] => 2,
+        [b'\\', ..] => match escaped_at(bytes, b'r') {
+            0 => escaped_at(bytes, b'n'),
+            len => match escaped_at(&bytes[len..], b'n') {
+                0 => 0,
+                rest => len + rest,
+            },
+        },
+        _ => 0,
+    };
+    if len == 0 {
+        return 0;
+    }
+    len + bytes[len..].iter().take(INDENT).take_while(|byte| is_indent(**byte)).count()
+}
+
+/// The length of backslashes and a letter at the beginning of these bytes; 0 if they are not there.
+fn escaped_at(bytes: &[u8], letter: u8) -> usize {
+    let slashes = bytes.iter().take(BACKSLASHES).take_while(|byte| **byte == b'\\').count();
+    let is_letter = slashes > 0 && bytes.get(slashes) == Some(&letter);
+    if is_letter { slashes + 1 } else { 0 }
+}
+
+/// The length of the line break at the end of these bytes, with the indentation of the next line; 0
+/// if there is none.
+fn break_before(bytes: &[u8]) -> usize {
+    let from = bytes.len().saturating_sub(BREAK);
+    (from..bytes.len())
+        .find(|at| break_at(&bytes[*at..]) == bytes.len() - at)
+        .map_or(0, |at| bytes.len() - at)
+}
+
+fn is_indent(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_breaks_are_recognised() {
+        let cases = [
+            ("\nA", 1),
+            ("\r\n  A", 4),
+            ("\\nA", 2),
+            ("\\r\\n\tA", 5),
+            ("\\\\r\\\\nA", 6),
+            ("\\rA", 0),
+            ("\\tA", 0),
+            ("  A", 0),
+            ("n", 0),
+        ];
+        for (bytes, len) in cases {
+            assert_eq!(break_at(bytes.as_bytes()), len, "{bytes:?}");
+            let before = &bytes.as_bytes()[..len];
+            assert_eq!(break_before(&[b"A", before].concat()), len, "{bytes:?}");
+        }
+    }
+}
