@@ -170,6 +170,13 @@ impl<'f> Redactor<'f> {
         if replaced.is_empty() { Cow::Borrowed(text) } else { applied(text, &replaced).into() }
     }
 
+    /// The secrets that were found until now, each with the id of its rule.
+    pub fn secrets(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.numbers
+            .iter()
+            .map(|(secret, (rule, _))| (secret.as_str(), self.finder.rule(*rule).id.as_str()))
+    }
+
     /// What was found in the last session, in the order of the session, and in the texts that were
     /// redacted after it.
     pub fn found(&self) -> &[Found] {

@@ -10,6 +10,9 @@ use epitome::forget::{
     SessionChoice,
 };
 
+use epitome::redact::finder;
+use epitome_redact::Kind;
+
 use crate::app::App;
 use crate::cmd::archive::remote;
 use crate::confirm::ask_to_continue;
@@ -24,7 +27,9 @@ Examples:
   epitome forget 0f3c9a52 --yes            remove it
   epitome forget --secret                  type a text without echo; show where it is, and ask
   epitome forget --secret --yes < secret   remove a text that is read from a file
-  epitome forget --secret --sessions       also replace it in the sessions of agents";
+  epitome forget --secret --sessions       also replace it in the sessions of agents
+  epitome forget 0f3c9a52 --found          remove the secrets that the rules find in a session
+  epitome forget 0f3c9a52 --rule aws-access-key   only those of a rule";
 
 /// Remove a session, or a text such as a secret, from all that epitome stores
 ///
@@ -45,8 +50,19 @@ pub struct Args {
     #[arg(long)]
     pub secret: bool,
 
+    /// Forget the secrets that the rules find in the versions of the session, not the session itself
+    ///
+    /// They are removed from everything, also from other sessions. `epitome redact` says what is found
+    /// in the session as it is.
+    #[arg(long, requires = "session")]
+    pub found: bool,
+
+    /// As --found, for one rule or kind: `aws-access-key`, `pii`; can be repeated
+    #[arg(long = "rule", value_name = "NAME", requires = "session")]
+    pub rules: Vec<String>,
+
     /// Also replace the text in the sessions of agents
-    #[arg(long, requires = "secret", conflicts_with = "session")]
+    #[arg(long)]
     pub sessions: bool,
 
     /// Show the places, and change nothing
@@ -60,12 +76,14 @@ pub struct Args {
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
     match &args.session {
-        None => {
-            let mut forget = ForgetText::new(secret()?.trim())?;
-            forget.sessions = args.sessions;
-            let plan = || forget.plan(&app.config).map_err(Failure::writing);
-            let run = || forget.run(&app.config).map_err(Failure::writing);
-            carry_out(app, args, plan, run)
+        None => forget_text(app, args, ForgetText::new(secret()?.trim())?),
+        Some(name) if args.is_found() => match found_in(app, args, &name.to_string_lossy())? {
+            Some(forget) => forget_text(app, args, forget),
+            None => app.print("the rules find nothing in it that can be forgotten\n"),
+        },
+        Some(_) if args.sessions => {
+            let what = "--sessions needs a text: --secret, --found or --rule";
+            Err(Failure::usage(what).hint("a session is deleted with its agent"))
         }
         Some(name) => {
             let forget = session(app, &name.to_string_lossy())?;
@@ -74,6 +92,40 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
             carry_out(app, args, plan, run)
         }
     }
+}
+
+impl Args {
+    /// Whether what rules find in a session is forgotten.
+    fn is_found(&self) -> bool {
+        self.found || !self.rules.is_empty()
+    }
+
+    /// Whether texts are forgotten, and not a session.
+    fn is_text(&self) -> bool {
+        self.secret || self.is_found()
+    }
+}
+
+fn forget_text(app: &App, args: &Args, mut forget: ForgetText) -> Result<()> {
+    forget.sessions = args.sessions;
+    let plan = || forget.plan(&app.config).map_err(Failure::writing);
+    let run = || forget.run(&app.config).map_err(Failure::writing);
+    carry_out(app, args, plan, run)
+}
+
+/// The texts that the rules find in a session, of which the number is printed by rule.
+fn found_in(app: &App, args: &Args, name: &str) -> Result<Option<ForgetText>> {
+    let secrets = [Kind::Secrets.name().to_owned()];
+    let names = if args.rules.is_empty() { &secrets[..] } else { &args.rules };
+    let finder = finder(&app.config, app.settings()?, names, &[])?;
+    let session = session(app, name)?;
+    let forget = ForgetText::found_in(&app.config, &session, &finder)?;
+    if let Some(forget) = &forget {
+        let rules = forget.found.iter().map(|(rule, texts)| format!("{texts} by {rule}"));
+        let texts = count(forget.found.values().sum(), "text");
+        app.note(&format!("{texts} found: {}", rules.collect::<Vec<_>>().join(", ")));
+    }
+    Ok(forget)
 }
 
 /// Shows the plan and asks, except with `--yes`; then carries the plan out. With `--dry-run`, or if
@@ -176,7 +228,7 @@ fn print(app: &App, args: &Args, report: &ForgetReport) -> Result<()> {
         table.row(vec![
             action(place.action, report.dry_run).to_owned(),
             kind(place.kind).to_owned(),
-            amount(place, args.secret),
+            amount(place, args.is_text()),
             name(place),
         ]);
     }
@@ -202,14 +254,14 @@ fn print(app: &App, args: &Args, report: &ForgetReport) -> Result<()> {
 /// Tells the user if files of sessions, which belong to an agent, still contain what was forgotten.
 fn note_remaining(app: &App, args: &Args, report: &ForgetReport) {
     let sessions = report.remaining().filter(|place| place.kind == PlaceKind::Session).count();
-    if sessions > 0 && args.secret {
+    if sessions > 0 && args.is_text() {
         let what = count(sessions as u64, "session file");
         app.note(&format!(
             "{DIM}{what} still has the text, and epitome will store it again from there; \
              --sessions replaces it, except in what is signed{DIM:#}"
         ));
     }
-    if sessions > 0 && !args.secret {
+    if sessions > 0 && !args.is_text() {
         app.note(&format!(
             "{DIM}the session stays where its agent keeps it, and is not kept again{DIM:#}"
         ));

@@ -150,3 +150,36 @@ fn nothing_is_forgotten_without_a_yes() {
     assert_eq!(world.status(&["forget", PI, "--sessions", "--yes"]), 2);
     assert_eq!(world.tree(), before);
 }
+
+#[test]
+fn what_the_rules_find_in_a_session_is_forgotten() {
+    let world = World::new();
+    let (key, password) = ("AKIAQ3EGRXLTPN2MWVJD", "tr0ub4dor-and-3");
+    let secrets = format!("X-Key: {key} and DB_PASSWORD={password} fn ");
+    let path = world.pi(PI, sessions::pi(PI).replacen("fn ", &secrets, 1));
+    let keep = ["keep", "--all", "--once"];
+    world.run(&keep);
+    // The agent removed them, but the first version has them.
+    fs::write(&path, sessions::pi(PI)).expect("a session");
+    world.run(&keep);
+    let before = world.tree();
+    let planned = world.run(&["forget", PI, "--found", "--dry-run"]);
+    let found = "2 texts found: 1 by aws-access-key, 1 by password-assignment";
+    assert!(planned.contains(found) && planned.contains("would mask"), "{planned}");
+    assert_eq!(world.tree(), before);
+    assert_eq!(world.status(&["forget", PI, "--rule", "aws-access-key", "--yes"]), 0);
+    assert_eq!(files_with(&world, key), [] as [String; 0]);
+    assert_eq!(files_with(&world, password).len(), 1);
+    let done = world.run(&["forget", PI, "--found", "--yes"]);
+    assert!(done.contains("1 text found: 1 by password-assignment"), "{done}");
+    assert_eq!(files_with(&world, password), [] as [String; 0]);
+    let nothing = world.run(&["forget", PI, "--found"]);
+    assert!(nothing.contains("the rules find nothing"), "{nothing}");
+    assert_eq!(
+        world.json(&["history", PI, "--json"])[0]["versions"].as_array().map(Vec::len),
+        Some(2)
+    );
+    for wrong in [&["forget", PI, "--rule", "no-such-rule"][..], &["forget", PI, "--sessions"]] {
+        assert_eq!(world.status(wrong), 2, "{wrong:?}");
+    }
+}

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use epitome_agents::{self as agents, SessionFile, SessionMatch};
+use epitome_redact::Redactor;
 use epitome_store::forgotten::ForgottenText;
 
 use super::text::name_of;
@@ -11,7 +12,9 @@ use super::{ForgetAction, ForgetReport, ForgottenCopy, PlaceKind, home};
 use crate::archive::SessionKey;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
-use crate::keep::{FileKey, Forgotten, Vault, VaultMatch, find};
+use crate::history::History;
+use crate::history::Version::AsItWas;
+use crate::keep::{Change, FileKey, Forgotten, Vault, VaultMatch, Version, find};
 use crate::place;
 use crate::session::{key_of, load};
 
@@ -91,6 +94,33 @@ impl ForgetSession {
             true => Ok(SessionChoice::Nothing),
             false => Ok(SessionChoice::AnyOf(found.into_iter().collect())),
         }
+    }
+
+    /// Teaches a redactor what it finds in all versions of the session, and in the session as it is
+    /// now, with what compactions removed.
+    ///
+    /// # Errors
+    ///
+    /// `Archive` if the vault cannot be listed, or a version cannot be read.
+    pub(super) fn learn_all(&self, config: &Config, redactor: &mut Redactor<'_>) -> Result<()> {
+        let vault = config.vault()?;
+        for file in &self.files {
+            let versions: Vec<&Version> =
+                vault.versions(file).filter(|version| !version.is_deleted()).collect();
+            // The others of such a chain are beginnings of its last version.
+            for chain in versions.chunk_by(|_, next| next.change == Change::Appended) {
+                if let Some(last) = chain.last() {
+                    redactor.learn(&vault.open_version(file, last.number)?);
+                }
+            }
+        }
+        for path in self.paths.iter().filter(|path| place::exists(path)) {
+            // A file that is no session has nothing that is kept.
+            if let Ok(session) = History::open(config, path, Some(&self.agent), AsItWas) {
+                session.learn(redactor);
+            }
+        }
+        Ok(())
     }
 
     fn new(config: &Config, vault: &Vault, agent: &str, id: &str) -> Result<ForgetSession> {

@@ -1,5 +1,6 @@
-//! Forgets a text.
+//! Forgets a text, or several.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use epitome_agents::{self as agents, FoundSessions, find_agent};
@@ -8,6 +9,7 @@ use epitome_model::{Source, Splice, Transcript};
 use epitome_redact::{Finder, Redactor, Rules};
 use epitome_store::forgotten::ForgottenText;
 
+use super::session::ForgetSession;
 use super::{ForgetAction, ForgetReport, ForgottenCopy, PlaceKind, Proof, home};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result, sentence};
@@ -21,10 +23,13 @@ use crate::session::Loaded;
 /// contain this id.
 const RULE: &str = "forgotten";
 
-/// Forgets a text: a secret that an agent has seen, for example.
+/// Forgets a text, or several: a secret that an agent has seen, for example.
 pub struct ForgetText {
     text: ForgottenText,
     finder: Finder,
+    /// For each rule that found texts in a session, how many of them are forgotten. Empty for a text
+    /// that was given.
+    pub found: BTreeMap<String, u64>,
     /// Whether the text is also replaced in the sessions of agents. Otherwise the report names the
     /// sessions that have the text, and a compaction or a keeper may store the text again.
     pub sessions: bool,
@@ -47,11 +52,39 @@ impl ForgetText {
     /// `Usage` if the text is too short or too long: see
     /// [`ForgottenText::new`](epitome_store::forgotten::ForgottenText::new).
     pub fn new(text: &str) -> Result<ForgetText> {
-        let forgotten = ForgottenText::new(text)?;
+        ForgetText::of(ForgottenText::new(text)?, &[text])
+    }
+
+    /// Forgets all that `finder` finds in the versions of a session that were kept, and in the
+    /// session as it is now with what compactions removed. Texts that are too short or too long are
+    /// left out. `None` if there are no others.
+    ///
+    /// # Errors
+    ///
+    /// `Archive` if the vault cannot be listed, or a version cannot be read.
+    pub fn found_in(
+        config: &Config,
+        session: &ForgetSession,
+        finder: &Finder,
+    ) -> Result<Option<ForgetText>> {
+        let mut redactor = Redactor::new(finder);
+        session.learn_all(config, &mut redactor)?;
+        let is_taken = |(text, _): &(&str, &str)| ForgottenText::new(text).is_ok();
+        let secrets: Vec<(&str, &str)> = redactor.secrets().filter(is_taken).collect();
+        let texts: Vec<&str> = secrets.iter().map(|(text, _)| *text).collect();
+        let Some(forgotten) = ForgottenText::all(texts.iter().copied()) else { return Ok(None) };
+        let mut forget = ForgetText::of(forgotten, &texts)?;
+        for (_, rule) in secrets {
+            *forget.found.entry(rule.to_owned()).or_default() += 1;
+        }
+        Ok(Some(forget))
+    }
+
+    fn of(text: ForgottenText, texts: &[&str]) -> Result<ForgetText> {
         let failed = |err| Error::new(ErrorKind::Usage, "the text cannot be searched").because(err);
-        let rules = Rules::parse(&rule(text)).map_err(failed)?;
+        let rules = Rules::parse(&rule(texts)).map_err(failed)?;
         let finder = Finder::new(rules).map_err(failed)?;
-        Ok(ForgetText { text: forgotten, finder, sessions: false })
+        Ok(ForgetText { text, finder, found: BTreeMap::new(), sessions: false })
     }
 
     /// Returns where the text is, and what would be done. Nothing is written.
@@ -287,14 +320,22 @@ pub(super) fn name_of(file: &FileKey) -> String {
     }
 }
 
-/// A rule that finds exactly a text, as TOML.
-fn rule(text: &str) -> String {
+/// A rule that finds exactly these texts, as TOML.
+fn rule(texts: &[&str]) -> String {
+    let mut texts = texts.to_vec();
+    // Of two that begin alike, the regular expression takes the first.
+    texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
     let mut regex = String::new();
-    for char in text.chars() {
-        // A backslash before `<` or `>` would make a word boundary of it.
-        match char.is_ascii_punctuation() {
-            true => regex.push_str(&format!("\\x{{{:x}}}", u32::from(char))),
-            false => regex.push(char),
+    for text in texts {
+        if !regex.is_empty() {
+            regex.push('|');
+        }
+        for char in text.chars() {
+            // A backslash before `<` or `>` would make a word boundary of it.
+            match char.is_ascii_punctuation() {
+                true => regex.push_str(&format!("\\x{{{:x}}}", u32::from(char))),
+                false => regex.push(char),
+            }
         }
     }
     let regex = toml::Value::String(regex);
@@ -308,7 +349,8 @@ mod tests {
     #[test]
     fn the_rule_finds_exactly_the_text() {
         for text in ["a<b-secret-003", "key-->arrow-secret", "<alpha-beta-77", "a\"b\\c'd.e é\n"] {
-            let finder = Finder::new(Rules::parse(&rule(text)).expect("a rule")).expect("a finder");
+            let finder =
+                Finder::new(Rules::parse(&rule(&[text])).expect("a rule")).expect("a finder");
             let around = format!("x {text} alpha-beta-77 aXb-secret-003");
             let found: Vec<&str> =
                 finder.find(&around).iter().map(|hit| &around[hit.range.clone()]).collect();
@@ -321,7 +363,8 @@ mod tests {
         let body = br#"{"messages":[{"role":"user","content":"the secret word"}]}"#;
         let session = Loaded::read(body.to_vec(), Some("openai-chat")).expect("a body");
         let kind = |text: &str| {
-            let finder = Finder::new(Rules::parse(&rule(text)).expect("a rule")).expect("a finder");
+            let rules = Rules::parse(&rule(&[text])).expect("a rule");
+            let finder = Finder::new(rules).expect("a finder");
             let splices = Redactor::new(&finder).splices(&session.source, &[]);
             assert_eq!(splices.len(), 1, "{text}");
             check_structure(&session, splices).err().map(|err| err.kind())
