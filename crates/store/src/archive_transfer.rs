@@ -12,8 +12,8 @@ use crate::archive::check::{VerifyReport, verify_pack};
 use crate::archive::pack::{Kind, Pack};
 use crate::archive::pack_store::{NewPack, PackBytes, PackReader, PackStore};
 use crate::archive::{
-    Archive, Blobs, Generation, Hash, Numbers, PackWriter, SessionBlobs, SessionKey, number_of,
-    pack_name,
+    Archive, Blobs, GcMode, Generation, Hash, Numbers, PackWriter, SessionBlobs, SessionKey,
+    number_of, pack_name,
 };
 use crate::restore::walk;
 use crate::vault::{StagedVersions, VaultPack};
@@ -23,6 +23,8 @@ use epitome_error::{Error, ErrorKind, Result};
 const LONGEST_PACK: u64 = 8 << 30;
 /// The folder of packs of a vault in an export. No agent has this name.
 const VAULT: &str = "vault";
+/// The length of a block of a tar archive. At least one without content is behind the last entry.
+const BLOCK: u64 = 512;
 /// The maximum number of packs in one import.
 const MOST_PACKS: usize = 100_000;
 
@@ -109,17 +111,30 @@ impl Archive {
             return Err(Error::new(ErrorKind::NotFound, what).at(&place));
         }
         let mut tar = tar::Builder::new(out);
-        let packs = names.len() as u64;
+        if let Err(err) = self.append_all(&mut tar, &names, versions) {
+            // Dropping the builder would write the end mark, and the export would pass as whole.
+            std::mem::forget(tar);
+            return Err(err);
+        }
+        tar.into_inner().and_then(Write::flush).map_err(Error::from)?;
+        Ok(names.len() as u64)
+    }
+
+    fn append_all(
+        &self,
+        tar: &mut tar::Builder<&mut dyn Write>,
+        names: &[String],
+        versions: &[VaultPack],
+    ) -> Result<()> {
         for name in names {
-            let pack = self.store().open(&name)?;
-            append(&mut tar, name, &*pack)?;
+            let pack = self.store().open(name)?;
+            append(tar, name, &*pack)?;
         }
         for pack in versions {
             let name = pack_name(&format!("{VAULT}/{}", pack.machine), pack.number);
-            append(&mut tar, name, &*pack.bytes)?;
+            append(tar, &name, &*pack.bytes)?;
         }
-        tar.into_inner().and_then(Write::flush).map_err(Error::from)?;
-        Ok(packs)
+        Ok(())
     }
 
     /// The keys of a session and of everything that was compacted together with it: its sub-agents'
@@ -157,11 +172,11 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// `Unreadable` if `from` is not a tar archive. `Refused` if it is empty, or contains anything
-    /// but whole packs, packs that are too long or too many, a generation whose file after the
-    /// compaction is empty, or a generation that would change how a session here is restored.
-    /// `NewerFormat` if a newer version of epitome wrote a pack; `Disk` if a pack cannot be
-    /// written; the errors of reading the files that `files` returns.
+    /// `Unreadable` if `from` is not a tar archive. `Refused` if it is empty, has no end mark, or
+    /// contains anything but whole packs, packs that are too long or too many, a generation whose
+    /// file after the compaction is empty, or a generation that would change how a session here is
+    /// restored. `NewerFormat` if a newer version of epitome wrote a pack; `Disk` if a pack cannot
+    /// be written; the errors of reading the files that `files` returns.
     pub fn import(
         &self,
         from: &mut dyn Read,
@@ -187,11 +202,15 @@ impl Archive {
         is_wanted: &dyn Fn(&SessionKey) -> bool,
         mut versions: Option<&mut StagedVersions>,
     ) -> Result<ImportReport> {
-        let mut tar = tar::Archive::new(from);
+        self.store().sweep("", GcMode::Remove);
+        let mut counting = CountingReader { from, read: 0 };
+        let mut tar = tar::Archive::new(&mut counting as &mut dyn Read);
         let mut staged: BTreeMap<SessionKey, Vec<Staged>> = BTreeMap::new();
         let mut packs = 0;
+        let mut end = 0;
         for entry in tar.entries().map_err(unreadable)? {
             let mut entry = entry.map_err(unreadable)?;
+            end = entry.raw_file_position().saturating_add(entry.size());
             if packs == MOST_PACKS {
                 return Err(Error::new(ErrorKind::Refused, "it holds too many packs"));
             }
@@ -209,6 +228,10 @@ impl Archive {
         if packs == 0 {
             let what = "not an archive export: it is empty";
             return Err(Error::new(ErrorKind::Refused, what));
+        }
+        drop(tar);
+        if counting.read < end.saturating_add(BLOCK) {
+            return Err(refused("the export is cut off"));
         }
         let mut report = ImportReport::default();
         for (key, mut staged) in staged {
@@ -425,12 +448,22 @@ impl Archive {
     }
 }
 
+/// Counts the bytes that are read.
+struct CountingReader<'r> {
+    from: &'r mut dyn Read,
+    read: u64,
+}
+
+impl Read for CountingReader<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.from.read(into)?;
+        self.read += read as u64;
+        Ok(read)
+    }
+}
+
 /// Adds a pack to a tar archive. The same pack always gives the same bytes.
-fn append(
-    tar: &mut tar::Builder<&mut dyn Write>,
-    name: String,
-    pack: &dyn PackBytes,
-) -> Result<()> {
+fn append(tar: &mut tar::Builder<&mut dyn Write>, name: &str, pack: &dyn PackBytes) -> Result<()> {
     let mut head = tar::Header::new_ustar();
     head.set_size(pack.len());
     head.set_mode(0o600);

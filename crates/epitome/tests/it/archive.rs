@@ -464,6 +464,32 @@ fn a_hostile_import_puts_nothing_in_place() {
 }
 
 #[test]
+fn an_export_that_is_cut_off_puts_nothing_in_place() {
+    let (home, archive) = home();
+    let key = SessionKey::new("claude", "s");
+    add(&archive, &key, b"one");
+    add(&archive, &key, b"two");
+    let mut tar = Vec::new();
+    archive.export(&key, &mut tar).expect("exported");
+    // Every end of a block: between two packs as well, and before the end mark.
+    for len in (0..=tar.len() - 1024).step_by(512) {
+        let (there, theirs) = self::home();
+        assert!(import(&theirs, &tar[..len]).is_err(), "{len} of {}", tar.len());
+        assert_eq!(files(there.path()), BTreeMap::new(), "{len} of {}", tar.len());
+    }
+    let err = import(&self::home().1, &tar[..tar.len() - 1024]).expect_err("cut off");
+    assert_eq!((err.kind(), err.to_string()), (ErrorKind::Refused, "the export is cut off".into()));
+    // An export that fails has no end mark.
+    let second = home.path().join("archive/claude/s/000002.pack");
+    fs::remove_file(&second).expect("removed");
+    fs::create_dir(&second).expect("a folder");
+    let mut half = Vec::new();
+    archive.export(&key, &mut half).expect_err("no pack");
+    assert_eq!(half, tar[..half.len()]);
+    assert!(import(&self::home().1, &half).is_err());
+}
+
+#[test]
 fn what_joins_nothing_here_is_not_imported() {
     let (_home, archive) = home();
     let key = SessionKey::new("claude", "s");
