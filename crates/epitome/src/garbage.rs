@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
-use epitome_model::{Ref, Source};
+use epitome_model::{Bytes, Ref, Source};
 use jiff::SignedDuration;
 use memchr::memmem;
 
@@ -65,9 +65,11 @@ pub fn collect_garbage(config: &Config, grace: SignedDuration, mode: GcMode) -> 
     let judge = Judge { config, archive, census, vault, mode, held: RefCell::default() };
     let grace = Grace { now: config.now(), period: grace };
     let mut report = judge.archive.gc(|generations| judge.needs(generations), grace, mode)?;
-    let left = judge.vault.sweep(mode);
+    let mut left = judge.vault.sweep(mode);
+    let in_caches = store::disk::sweep(&config.home.join("cache"), mode);
+    left.extend(in_caches.into_iter().map(|left| Bytes(left.len)));
     report.leftovers += left.len() as u64;
-    report.leftover_bytes += left.iter().copied().sum();
+    report.leftover_bytes += left.into_iter().sum();
     report.unread.extend(judge.census.unread);
     report.unread.extend(judge.vault.damaged().cloned());
     Ok(report)

@@ -452,7 +452,8 @@ impl PreparedReplacement<'_> {
     }
 }
 
-/// Writes a new file at `path` atomically. Only its owner can read it.
+/// Writes a new file at `path` atomically. Only its owner can read it. Temporary files that killed
+/// processes left in its folder are removed.
 ///
 /// # Errors
 ///
@@ -465,6 +466,7 @@ pub fn write_new(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) 
     if path.symlink_metadata().is_ok() {
         return Err(name_is_taken(path));
     }
+    disk::sweep(folder, GcMode::Remove);
     let temp = written(folder, path, write)?;
     temp.flush_to_disk().map_err(failed)?;
     match temp.place_new(path) {

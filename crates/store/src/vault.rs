@@ -54,7 +54,7 @@ pub use usage::VaultUsage;
 pub use verify::VaultReport;
 pub use version::{Cause, Change, FileKey, Version};
 
-use crate::archive::pack_store::PackStore;
+use crate::archive::pack_store::{FolderName, PackStore};
 use crate::archive::{FolderStore, GcMode};
 use crate::regular;
 use crate::store::{disk, lock_for_writing, write_over};
@@ -131,14 +131,17 @@ impl Vault {
         Ok(vault)
     }
 
-    /// Finds the temporary files that killed processes left in the folder of this machine, and with
+    /// Finds the temporary files that killed keepers, imports and exports left, and with
     /// [`GcMode::Remove`] removes them. Returns their lengths. The files of processes that run are
     /// left alone.
     pub fn sweep(&self, mode: GcMode) -> Vec<Bytes> {
-        match self.machine.is_empty() {
-            true => Vec::new(),
-            false => self.store.sweep(&self.machine, mode),
-        }
+        let listed = self.store.list("").unwrap_or_default().into_iter();
+        let machines = listed.filter_map(|name| match name {
+            FolderName::Folder(name) if is_machine(&name) => Some(name),
+            FolderName::Folder(_) | FolderName::File(_) => None,
+        });
+        let folders = machines.chain([String::new()]);
+        folders.flat_map(|folder| self.store.sweep(&folder, mode)).collect()
     }
 
     /// Opens the vault whose packs are in `store`. `machine` is the folder of this machine's packs,

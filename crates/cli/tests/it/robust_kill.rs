@@ -131,8 +131,8 @@ fn what_a_killed_process_left_is_collected() {
     let world = World::new();
     let path = world.claude(CLAUDE, trouble::turns(3));
     compacted(&world, &path);
-    // Temporary files of a killed process: next to the session, in the archive, at its root, and in
-    // the cache folder.
+    // Temporary files of a killed process: next to the session, in the archive, at its root, in the
+    // cache folder, at the root of the vault, and in the folder of another machine there.
     let name = ".epitome-Ab12Cd.tmp";
     let home = ".local/share/epitome";
     let folders = [
@@ -140,14 +140,40 @@ fn what_a_killed_process_left_is_collected() {
         format!("{home}/archive"),
         format!("{home}/archive/claude/{CLAUDE}"),
         format!("{home}/cache"),
+        format!("{home}/vault"),
+        format!("{home}/vault/0123456789abcdef"),
     ];
     for folder in &folders {
         world.write(&format!("{folder}/{name}"), "half a");
     }
     let output = world.run(&["archive", "gc"]);
-    assert!(output.contains("4 files of killed processes"), "{output}");
-    assert_eq!(leftovers(&world).len(), 4, "it was only asked");
+    assert!(output.contains("6 files of killed processes"), "{output}");
+    assert_eq!(leftovers(&world).len(), 6, "it was only asked");
     let output = world.run(&["archive", "gc", "--yes"]);
-    assert!(output.contains("deleted 4 files of killed processes"), "{output}");
+    assert!(output.contains("deleted 6 files of killed processes"), "{output}");
+    assert_eq!(leftovers(&world), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn what_a_killed_export_or_import_left_is_removed_by_the_next_one() {
+    let world = World::new();
+    crate::vault::kept(&world);
+    let tars = world.home.join("tars");
+    let vault = world.home.join(".local/share/epitome/vault");
+    let machine = fs::read_to_string(vault.join("machine")).expect("a name");
+    let leave = |folder: &str| {
+        world.write(&format!("{folder}/.epitome-Ab12Cd.tmp"), "half a");
+    };
+    leave("tars");
+    leave(&format!(".local/share/epitome/vault/{machine}"));
+    let tar = tars.join("versions.tar");
+    let tar = tar.to_str().expect("text");
+    let export = ["archive", "export", crate::world::sessions::PI, "--vault", "--out", tar];
+    assert_eq!(world.status(&export), 0);
+    assert_eq!(leftovers(&world), Vec::<std::path::PathBuf>::new());
+    leave(".local/share/epitome/archive");
+    leave(".local/share/epitome/vault");
+    leave(&format!(".local/share/epitome/vault/{machine}"));
+    assert_eq!(world.status(&["archive", "import", tar]), 0);
     assert_eq!(leftovers(&world), Vec::<std::path::PathBuf>::new());
 }

@@ -123,13 +123,7 @@ impl PackStore for FolderStore {
     }
 
     fn sweep(&self, folder: &str, mode: GcMode) -> Vec<Bytes> {
-        let mut left = disk::sweep(&self.path(folder), mode);
-        if folder.is_empty() {
-            // The folder `cache`, next to the archive, may also contain temporary files of killed
-            // processes.
-            left.extend(disk::sweep(&self.root.with_file_name("cache"), mode));
-        }
-        left.into_iter().map(|it| Bytes(it.len)).collect()
+        disk::sweep(&self.path(folder), mode).into_iter().map(|it| Bytes(it.len)).collect()
     }
 
     fn location(&self, name: &str) -> PathBuf {

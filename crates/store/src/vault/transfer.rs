@@ -106,6 +106,7 @@ impl Vault {
     /// `Disk` or `NoPermission` if a temporary file cannot be written; the errors of opening a
     /// pack.
     pub fn packs_of_files(&self, files: &BTreeSet<FileKey>) -> Result<(Vec<VaultPack>, u64)> {
+        self.sweep(GcMode::Remove);
         let mut packs = Vec::new();
         let mut missing = 0;
         let machines: BTreeSet<&String> = files.iter().map(|file| &file.machine).collect();
