@@ -37,6 +37,7 @@ mod search;
 mod stamp;
 mod transfer;
 mod usage;
+mod trial;
 mod verify;
 mod version;
 

@@ -64,7 +64,8 @@ pub struct PruneReport {
     pub sessions: u64,
     /// The length of the vault on disk before the removal.
     pub bytes_before: Bytes,
-    /// The length of the vault on disk after the removal. In a dry run it is an estimate.
+    /// The length of the vault on disk after the removal. In a dry run without a rule for the size,
+    /// it is an estimate.
     pub bytes_after: Bytes,
     /// Whether this is only what would be removed.
     pub dry_run: bool,
@@ -114,7 +115,9 @@ impl RetentionRules {
         RetentionRules { age: self.age, size: self.size, projects, keeps_last: true }
     }
 
-    /// Removes from the vault what these rules do not keep, or only reports it, as `mode` says.
+    /// Removes from the vault what these rules do not keep, or only reports it, as `mode` says. To
+    /// report what a rule for the size removes, as much is written to temporary files as the removal
+    /// itself writes.
     ///
     /// The newest version of a file always stays, unless its project is not kept. Bytes of a
     /// removed version that other versions contain stay in the vault.
@@ -129,20 +132,30 @@ impl RetentionRules {
         let mut report = PruneReport { bytes_before, ..PruneReport::default() };
         report.dry_run = mode == GcMode::Show;
         report.bytes_after = bytes_before;
+        match (mode, self.size) {
+            (GcMode::Remove, _) => self.remove(config, vault, &mut report)?,
+            // How much a removal gives back is known only when it was done.
+            (GcMode::Show, Some(_)) => self.remove(config, &mut vault.trial()?, &mut report)?,
+            (GcMode::Show, None) => {
+                let plan = self.plan(config, vault)?;
+                report.add(vault, &plan.versions);
+                report.bytes_after = Bytes(bytes_before.0.saturating_sub(plan.given_back));
+            }
+        }
+        Ok(report)
+    }
+
+    /// Removes what these rules do not keep.
+    fn remove(&self, config: &Config, vault: &mut Vault, report: &mut PruneReport) -> Result<()> {
         for _ in 0..ATTEMPTS {
             let plan = self.plan(config, vault)?;
             if plan.versions.is_empty() {
                 break;
             }
             report.add(vault, &plan.versions);
-            if mode == GcMode::Show {
-                report.bytes_after = Bytes(bytes_before.0.saturating_sub(plan.given_back));
-                break;
-            }
-            let removed = vault.remove(&plan.versions)?;
-            report.bytes_after = Bytes(removed.after);
+            report.bytes_after = Bytes(vault.remove(&plan.versions)?.after);
         }
-        Ok(report)
+        Ok(())
     }
 
     /// The versions that these rules do not keep.
