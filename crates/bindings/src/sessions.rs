@@ -174,7 +174,8 @@ impl Machine {
         let restore = Restore { force: request.force, damage, ..Restore::default() };
         let session = self.open(&request.named, &path);
         let mut report = match (&request.out, request.dry_run) {
-            (_, true) => restore.plan(&session)?,
+            (Some(_), true) => restore.plan_copy(&session)?,
+            (None, true) => restore.plan(&session)?,
             (Some(out), false) => restore.write_copy(&session, out, |_| Ok::<(), Error>(()))?,
             (None, false) => restore.run(&session)?,
         };

@@ -60,7 +60,7 @@ pub use open::{OpenSession, is_run_in};
 pub(crate) use open::{SessionPart, is_no_part};
 pub(crate) use quote::timestamp;
 pub use quote::{CompactionPrice, PROMPT, RecordedRequest, compaction_prices};
-pub(crate) use replace::{LockedFile, replace_all};
+pub(crate) use replace::{LockedFile, check_replaceable, replace_all};
 pub use report::{
     BillingFit, CompactReport, CompactedFile, FaultFound, KeptBecause, Outcome, RuleCount,
     UserFound, WrittenWay,

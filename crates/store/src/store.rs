@@ -192,6 +192,31 @@ impl Store {
     }
 }
 
+/// Returns the error with which a session at a place could not be replaced, as far as it does not
+/// depend on other processes. Nothing is created, locked or changed.
+///
+/// # Errors
+///
+/// The errors of [`Store::open_for_edit`], except `Locked` and `Disk`.
+pub fn check_replaceable(place: &Place) -> Result<()> {
+    place.check_writable()?;
+    if let Place::Rows(_) = place {
+        return Ok(());
+    }
+    let real = place.real()?;
+    check_file(&FileSource::open(&real)?, &real)
+}
+
+/// Refuses a file that is marked read-only or has other names.
+fn check_file(file: &FileSource, real: &Path) -> Result<()> {
+    let meta = file.metadata().map_err(|err| Error::reading(err, "the session", real))?;
+    if meta.permissions().readonly() {
+        let what = "the session is marked read-only";
+        return Err(Error::new(ErrorKind::NoPermission, what).at(real));
+    }
+    one_name(&meta, real, SEVERAL_NAMES)
+}
+
 /// The error for a session that cannot be locked.
 fn cannot_lock(err: Error, real: &Path) -> Error {
     let hint = "EPITOME_HOME says where locks and archive are; nothing was changed";
@@ -200,12 +225,7 @@ fn cannot_lock(err: Error, real: &Path) -> Error {
 
 impl LockedSession {
     fn of_file(real: PathBuf, file: FileSource, lock: Arc<FileLock>) -> Result<LockedSession> {
-        let meta = file.metadata().map_err(|err| Error::reading(err, "the session", &real))?;
-        if meta.permissions().readonly() {
-            let what = "the session is marked read-only";
-            return Err(Error::new(ErrorKind::NoPermission, what).at(&real));
-        }
-        one_name(&meta, &real, SEVERAL_NAMES)?;
+        check_file(&file, &real)?;
         // Bytes that were appended after the file was opened are not part of the session.
         let stamp = Stamp { len: file.len(), ..stamp_of_open(&file)? };
         let (source, storage) = if compressed::is_compressed(&file)? {

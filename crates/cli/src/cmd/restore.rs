@@ -198,8 +198,9 @@ fn restore_file(app: &App, args: &Args, path: &Path) -> Result<()> {
     app.warn_of_no_parts(&session);
     let done = match &args.out {
         Some(out) if !args.dry_run => restore.write_copy(&session, out, asked),
-        Some(_) | None if args.dry_run => restore.plan(&session).map_err(Failure::from),
-        Some(_) | None => {
+        Some(_) => restore.plan_copy(&session).map_err(Failure::from),
+        None if args.dry_run => restore.plan(&session).map_err(Failure::from),
+        None => {
             if args.force {
                 app.warn_of_writers(&session);
             }

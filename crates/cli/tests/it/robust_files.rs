@@ -121,7 +121,10 @@ fn a_session_that_may_not_be_read_or_written_is_refused() {
     assert_eq!(fs::metadata(&path).expect("a file").mode() & 0o777, 0o640);
     mode(&path, 0o400);
     plain.says(&["restore", "session.jsonl"], 3, &["marked read-only"]);
-    plain.says(&["restore", "session.jsonl", "--out", "whole.jsonl"], 0, &[]);
+    plain.says(&["restore", "session.jsonl", "--dry-run"], 3, &["marked read-only"]);
+    let copy = ["restore", "session.jsonl", "--out", "whole.jsonl"];
+    plain.says(&[&copy[..], &["--dry-run"]].concat(), 0, &[]);
+    plain.says(&copy, 0, &[]);
     same(&fs::read(plain.world.home.join("whole.jsonl")).expect("a copy"), &original, "a copy");
 }
 

@@ -95,6 +95,13 @@ pub(super) fn check_writable(part: &SessionPart, agent: Option<&str>) -> Result<
     }
 }
 
+/// Returns the error with which a file could not be changed from the offset `from` on, as far as it
+/// does not depend on other processes. Nothing is written or locked.
+pub(crate) fn check_replaceable(part: &SessionPart, from: Option<u64>) -> Result<()> {
+    store::check_replaceable(&part.place)?;
+    from.map_or(Ok(()), |from| agents::check_places(&part.path, from))
+}
+
 /// Replaces all files, or none.
 ///
 /// All new files are written next to the old ones first. If a file cannot be replaced after that,

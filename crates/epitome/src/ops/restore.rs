@@ -6,7 +6,7 @@ use epitome_model::{Bytes, Ref, Source, Splice, Tokens};
 
 use super::archived::{Known, key_in_archive};
 use super::open::{OpenSession, SessionPart, is_no_file, is_no_part};
-use super::replace::{FileReplacement, LockedFile, check_writable, replace_all};
+use super::replace::{FileReplacement, LockedFile, check_replaceable, check_writable, replace_all};
 use super::restored::{FileRestore, RestoreReport};
 use crate::archive::{About, Digest, Draft, Generation, Part, SessionKey, UndoData};
 use crate::config::Config;
@@ -106,6 +106,29 @@ impl Restore<'_> {
     ///
     /// The errors of [`run_after`](Restore::run_after), but a session in use is not an error.
     pub fn plan(&self, session: &OpenSession<'_>) -> Result<RestoreReport> {
+        let mut done = Vec::new();
+        let mut places = Vec::new();
+        for (part, source, known) in self.open_archived(session)? {
+            let (back, splices) = self.plan_file(session.config, &part.path, &source, known)?;
+            done.push(back);
+            places.push((part, splices.first().map(|splice| splice.span.start)));
+        }
+        // All files of the session are locked if one is changed.
+        if places.iter().any(|(_, first)| first.is_some()) {
+            for (part, first) in &places {
+                check_replaceable(part, *first)?;
+            }
+        }
+        RestoreReport::planned(session, done)
+    }
+
+    /// As [`plan`](Restore::plan), for [`write_copy`](Restore::write_copy): the session itself may be
+    /// one that cannot be written.
+    ///
+    /// # Errors
+    ///
+    /// The errors of reading and of the archive.
+    pub fn plan_copy(&self, session: &OpenSession<'_>) -> Result<RestoreReport> {
         let mut done = Vec::new();
         for (part, source, known) in self.open_archived(session)? {
             done.push(self.plan_file(session.config, &part.path, &source, known)?.0);
