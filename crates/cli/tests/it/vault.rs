@@ -62,6 +62,46 @@ fn a_deleted_session_is_listed_with_its_versions_and_comes_back() {
     assert_eq!(fs::read(&path).expect("a session"), versions[1]);
 }
 
+/// What changed in each version of the session of pi.
+fn described(world: &World) -> Vec<String> {
+    let terminal = without_runs(&world.run(&["history", PI]));
+    let lines = terminal.lines().filter_map(|line| line.split_once(" KB  "));
+    lines.map(|(_, what)| what.to_owned()).collect()
+}
+
+/// It was compacted before it was first kept, or at a time that says nothing.
+#[test]
+fn a_version_that_the_archive_explains_was_compacted_by_epitome() {
+    let small = ["compact", PI, "--keep-turns=1", "--count=estimate", "--recipe", "transcript"];
+    let keep = ["keep", "--all", "--once"];
+    let append = |path: &Path, line: &str| {
+        let before = fs::read_to_string(path).expect("a session");
+        fs::write(path, format!("{before}{line}\n")).expect("a session");
+    };
+    let world = World::new();
+    let path = world.pi(PI, sessions::pi(PI));
+    at(&world, "09:00", &small);
+    append(&path, "{}");
+    at(&world, "10:00", &keep);
+    assert_eq!(described(&world), ["compacted by epitome (run [id]), first seen, 1.5 KB"]);
+
+    let world = World::new();
+    let path = world.pi(PI, sessions::pi(PI));
+    at(&world, "10:00", &keep);
+    // The clock is set back.
+    at(&world, "09:00", &small);
+    let compacted = fs::read_to_string(&path).expect("a session");
+    append(&path, "{}");
+    at(&world, "10:30", &keep);
+    // Then the agent writes another last line.
+    fs::write(&path, format!("{compacted}[]\n")).expect("a session");
+    at(&world, "10:40", &keep);
+    assert_eq!(
+        described(&world),
+        ["first seen, 7.7 KB", "compacted by epitome (run [id]), -6.2 KB", "rewritten, +0 B"]
+    );
+}
+
 /// The clock is set back, and so is the time of a file whose length stays.
 #[test]
 fn a_clock_that_is_set_back_loses_no_version() {

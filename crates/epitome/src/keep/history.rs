@@ -118,11 +118,11 @@ impl HistoryVersion {
         let difference = ChangeName::Appended.describe(self.bytes, Bytes(before));
         let what = match &self.reason {
             None => changed,
-            Some(VersionReason::Compacted { run: Some(run), .. }) => {
-                format!("compacted by epitome (run {run}), {difference}")
-            }
-            Some(VersionReason::Compacted { run: None, .. }) => {
-                format!("compacted by epitome, {difference}")
+            Some(VersionReason::Compacted { run, .. }) => {
+                let run = run.as_ref().map(|run| format!(" (run {run})")).unwrap_or_default();
+                let is_first = self.change == ChangeName::First;
+                let changed = if is_first { changed } else { difference };
+                format!("compacted by epitome{run}, {changed}")
             }
             Some(VersionReason::CompactedByAgent) => {
                 format!("compacted by the agent, {difference}")
@@ -180,6 +180,10 @@ impl VersionHistory {
         let compacted = compacted_versions(vault, file);
         for version in vault.versions(file) {
             let mut listed = history_version(version, before, &generations);
+            if listed.reason.is_none() {
+                let before = before.map(|before| (file, before));
+                listed.reason = left_by(vault, (file, version), before, &generations);
+            }
             if listed.reason.is_none() && compacted.contains(&version.number) {
                 listed.reason = Some(VersionReason::CompactedByAgent);
             }
@@ -240,6 +244,41 @@ fn history_version(
     }
 }
 
+/// The compaction by epitome that left the bytes with which a version begins, if the version is the
+/// first one or was rewritten: the archive explains it, whenever it was seen.
+fn left_by(
+    vault: &Vault,
+    (file, version): (&FileKey, &Version),
+    before: Option<(&FileKey, &Version)>,
+    generations: &[Generation],
+) -> Option<VersionReason> {
+    match version.change {
+        Change::First | Change::Rewritten => {}
+        Change::Appended | Change::Cut | Change::Back(_) | Change::Deleted => return None,
+    }
+    let digests: Vec<Digest> = generations.iter().flat_map(|it| [it.before, it.after]).collect();
+    let begins_with = vault.beginnings_among(file, version, &digests);
+    let made = generations.iter().rfind(|it| {
+        let is_compacted = it.before != it.after && it.after.len > 0;
+        // What a compaction removed from the end is still there.
+        let is_whole = it.before.len > it.after.len && begins_with.contains(&it.before);
+        is_compacted && begins_with.contains(&it.after) && !is_whole
+    })?;
+    // It was compacted in the version before as well: something else was done since.
+    let is_old = before.is_some_and(|(file, before)| {
+        !vault.beginnings_among(file, before, &[made.after]).is_empty()
+    });
+    (!is_old).then(|| compacted_by(made))
+}
+
+fn compacted_by(made: &Generation) -> VersionReason {
+    VersionReason::Compacted {
+        generation: made.number,
+        run: made.run.as_ref().map(|run| run.id.clone()),
+        recipe: made.recipe.clone(),
+    }
+}
+
 /// What epitome did to a file, if the archive or the vault says that epitome changed it.
 fn reason(
     version: &Version,
@@ -268,11 +307,7 @@ fn reason(
         })
     });
     if let Some(made) = made {
-        return Some(VersionReason::Compacted {
-            generation: made.number,
-            run: made.run.as_ref().map(|run| run.id.clone()),
-            recipe: made.recipe.clone(),
-        });
+        return Some(compacted_by(made));
     }
     let is_undone = |it: &Generation| it.before == version.digest && it.after == before.digest;
     generations.iter().any(is_undone).then_some(VersionReason::Restored)

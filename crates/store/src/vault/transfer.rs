@@ -342,6 +342,24 @@ impl Vault {
         found
     }
 
+    /// Those of some digests that are of the first bytes of a version. Its content is read once. What
+    /// cannot be read is left out.
+    pub fn beginnings_among(
+        &self,
+        file: &FileKey,
+        version: &Version,
+        digests: &[Digest],
+    ) -> Vec<Digest> {
+        let lens = digests.iter().map(|digest| digest.len);
+        let lens: BTreeSet<u64> = lens.filter(|len| *len <= version.digest.len).collect();
+        let mut found = match lens.is_empty() {
+            true => Vec::new(),
+            false => self.digests(file, version, &lens),
+        };
+        found.retain(|(_, digest)| digests.contains(digest));
+        found.into_iter().map(|(_, digest)| digest).collect()
+    }
+
     /// The digests of the first bytes of a version, for each of `lens`. If a chunk cannot be read,
     /// the greater lengths are left out.
     fn digests(
