@@ -31,6 +31,7 @@ mod deleted;
 mod find;
 mod forgotten;
 mod history;
+mod moved;
 mod prune;
 mod restore;
 mod transfer;
@@ -51,6 +52,7 @@ pub use epitome_store::vault::{Cause, Change, FileKey, FileStamp, Vault, VaultRe
 pub use find::{VaultMatch, find};
 pub use forgotten::Forgotten;
 pub use history::{HistoryVersion, VersionHistory, VersionReason};
+pub use moved::{file_with_version, files_at_place, versions_at_place};
 pub use prune::{ProjectRules, PruneReport, PrunedFile, RetentionRules};
 pub use restore::{RestoreVersion, RestoredVersion, VersionFolder};
 pub use transfer::{
@@ -500,9 +502,13 @@ impl<'a> Keeper<'a> {
         let file = candidate.key(&self.vault);
         let Some(change) = self.vault.difference(&file, &source)? else { return Ok(None) };
         let last = self.vault.versions(&file).next_back();
+        let number = match last {
+            Some(last) => last.number,
+            None => moved::number_before(self.config, &self.vault, &file),
+        };
         Ok(Some(KeptVersion {
             file: KeptFile::from(&file),
-            version: last.map_or(0, |last| last.number) + 1,
+            version: number + 1,
             change: change.into(),
             bytes_before: Bytes(last.map_or(0, |last| last.digest.len)),
             bytes: Bytes(source.len()),
@@ -520,8 +526,10 @@ impl<'a> Keeper<'a> {
         // Sessions that were forgotten after they were listed are also left out.
         let forgotten = Forgotten::read(self.config)?;
         let keys: Vec<FileKey> = candidates.iter().map(|it| it.key(&self.vault)).collect();
+        let counted = moved::numbers_before(self.config, &self.vault, &keys);
         let mut proved = Vec::new();
         let mut batch = self.vault.begin(self.config.now());
+        batch.count_from(counted);
         for (candidate, key) in candidates.iter().zip(&keys) {
             let is_forgotten = forgotten.has(&candidate.agent, &candidate.session);
             if is_forgotten || candidate.is_known(&self.known) {
@@ -643,8 +651,16 @@ impl<'a> Keeper<'a> {
                 && !here.contains(file.path.as_path())
                 && unread.iter().all(|err| err.path().is_none_or(|at| !file.path.starts_with(at)))
                 && self.is_gone(file)
+                && !self.is_moved(file, &here)
         });
         gone.cloned().collect()
+    }
+
+    /// Whether a kept file that is gone is at its place in the present home, or was kept there:
+    /// then its deletion is a version of the file there. `here` are the paths that exist.
+    fn is_moved(&self, file: &FileKey, here: &BTreeSet<&Path>) -> bool {
+        moved::moved_to(self.config, &self.vault, file).is_some_and(|to| here.contains(&*to))
+            || moved::is_superseded(self.config, &self.vault, file)
     }
 
     /// Whether a kept file certainly does not exist any more. If the folder of its agent does not

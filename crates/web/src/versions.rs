@@ -9,7 +9,7 @@ use axum::response::{IntoResponse as _, Response};
 use epitome::agents::shell_word;
 use epitome::keep::{
     DeletedSession, FileKey, HistoryVersion, RestoreVersion, Vault, VersionHistory,
-    deleted_sessions,
+    deleted_sessions, file_with_version,
 };
 use epitome_render::minute;
 use maud::{Markup, html};
@@ -64,6 +64,7 @@ pub(crate) async fn session(
             let file = kept_file(viewer, vault, key).ok_or_else(not_kept)?;
             let history = VersionHistory::read(&options.config, vault, &file)?;
             let listed = history.versions.into_iter().find(|version| version.version == number);
+            let file = file_with_version(&options.config, vault, &file, number).unwrap_or(file);
             let content = vault.version(&file, number)?.digest.blake3;
             Ok((file, listed.ok_or_else(not_kept)?, content))
         })?;
@@ -72,7 +73,9 @@ pub(crate) async fn session(
             viewer.key_of_version(&file, number, content),
             |laid_out| laid_out.sheet(part, page),
             || {
-                let folder = viewer.vault.with(options, |vault| Ok(restore.to_folder(vault)?))?;
+                let config = &options.config;
+                let folder =
+                    viewer.vault.with(options, |vault| Ok(restore.to_folder(config, vault)?))?;
                 let made = viewer.with_pages_at(folder.session(), &file.session, |_, pages| {
                     LaidOut::from_pages(pages, (part, page), OF_ONE)
                 });

@@ -483,6 +483,7 @@ fn history() -> VersionHistory {
         version: number,
         seen: format!("2026-11-2{number}T12:00:00Z").parse().expect("a time"),
         modified: None,
+        earlier_path: None,
         bytes: Bytes(bytes),
         blake3: epitome::archive::Hash::compute(b""),
         change,

@@ -104,3 +104,57 @@ fn what_was_forgotten_is_not_imported_again() {
     assert!(again.contains("5 versions of sessions that were forgotten here"), "{again}");
     assert_eq!(second.status(&["history", PI]), 3);
 }
+
+/// The packs were lost, and the home is another one now: what is imported is of this machine, under
+/// paths of the old home.
+#[test]
+fn versions_of_a_moved_home_are_imported_as_those_of_its_sessions() {
+    let (first, second) = (World::new(), World::new());
+    let versions = kept(&first);
+    let tar = export(&first, "versions.tar", &["--vault"]);
+    let name = ".local/share/epitome/vault/machine";
+    second.write(name, fs::read(first.home.join(name)).expect("a name"));
+    let imported = import(&second, &tar);
+    assert!(imported.contains("imported 5 versions, 0 were here already"), "{imported}");
+    let numbers = |history: &serde_json::Value| -> Vec<u64> {
+        let versions = history["versions"].as_array().expect("versions").iter();
+        versions.filter_map(|it| it["version"].as_u64()).collect()
+    };
+    let history = second.json(&["history", PI, "--json"]);
+    crate::world::check("history.schema.json", &history);
+    assert_eq!(
+        (numbers(&history[0]), &history[0]["other_machine"]),
+        (vec![1, 2, 3, 4, 5], &serde_json::Value::Null)
+    );
+    let deleted = second.json(&["list", "--deleted", "--json"]);
+    assert_eq!((deleted.len(), &deleted[0]["version"]), (1, &4.into()));
+    check(&second, &versions);
+    at(&second, "11:00", &["keep", "--all", "--once"]);
+    assert_eq!(second.json(&["list", "--deleted", "--json"]), Vec::<serde_json::Value>::new());
+    let history = second.json(&["history", PI, "--json"]);
+    crate::world::check("history.schema.json", &history);
+    assert_eq!(numbers(&history[0]), [1, 2, 3, 4, 5, 6]);
+    let last = &history[0]["versions"][5];
+    assert_eq!(last["reason"], serde_json::json!({"restored_version": {"version": 2}}));
+    let path = first.home.join(place(&first).strip_prefix(&first.home).expect("below it"));
+    assert_eq!(history[0]["versions"][4]["earlier_path"], path.to_str().expect("text"));
+    // The full old path and the new one name the same session.
+    for name in [path.to_str(), place(&second).to_str()] {
+        let again = second.json(&["history", name.expect("text"), "--json"]);
+        assert_eq!(again, history, "{name:?}");
+    }
+}
+
+#[test]
+fn an_export_without_its_end_is_refused() {
+    let (first, second) = (World::new(), World::new());
+    kept(&first);
+    let tar = export(&first, "versions.tar", &["--vault"]);
+    let bytes = fs::read(&tar).expect("an export");
+    // All packs are whole, but there may have been more.
+    fs::write(&tar, &bytes[..bytes.len() - 1024]).expect("written");
+    let refused = import(&second, &tar);
+    assert!(refused.contains("the export is cut off"), "{refused}");
+    assert_eq!(second.status(&["history", PI]), 3);
+    assert_eq!(crate::world::trouble::leftovers(&second), Vec::<PathBuf>::new());
+}

@@ -6,7 +6,8 @@ use epitome_model::Bytes;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{FileKey, Vault, Version, place_here};
+use super::moved::{is_superseded, versions_at_place};
+use super::{FileKey, Vault, place_here};
 use crate::config::Config;
 use crate::place;
 
@@ -57,7 +58,11 @@ pub fn deleted_sessions(
 fn deleted(config: &Config, vault: &Vault, file: &FileKey) -> Option<DeletedSession> {
     let is_other = file.machine != vault.machine();
     let last = vault.versions(file).next_back().filter(|last| is_other || last.is_deleted())?;
-    let content: &Version = vault.versions(file).rev().find(|version| !version.is_deleted())?;
+    if is_superseded(config, vault, file) {
+        return None;
+    }
+    let versions = versions_at_place(config, vault, file);
+    let content = versions.iter().map(|(_, version)| *version).rfind(|it| !it.is_deleted())?;
     let is_elsewhere = vault.files().any(|other| {
         (&other.agent, &other.session, &other.part) == (&file.agent, &file.session, &None)
             && other.machine == vault.machine()
@@ -65,6 +70,7 @@ fn deleted(config: &Config, vault: &Vault, file: &FileKey) -> Option<DeletedSess
                 .versions(other)
                 .next_back()
                 .is_some_and(|last| !last.is_deleted() && last.digest.len >= content.digest.len)
+            && !is_superseded(config, vault, other)
     });
     let is_here =
         is_other && place_here(config, vault, file).is_ok_and(|path| place::exists(&path));

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use epitome_agents::{self as agents, SessionMatch, find_agent};
 
+use super::moved::moved_to;
 use super::{FileKey, Vault};
 use crate::config::Config;
 use crate::place::Place;
@@ -43,6 +44,12 @@ pub fn find(config: &Config, vault: &Vault, text: &str, agent: Option<&str>) -> 
     }
     let path = std::path::absolute(text).unwrap_or_default();
     let at = newest_places(vault, all.iter().copied().filter(|it| it.path == path).collect());
+    if !at.is_empty() {
+        return choice(at);
+    }
+    // Nothing was kept at this path since the home was moved.
+    let is_moved_to = |file: &&FileKey| moved_to(config, vault, file).as_ref() == Some(&path);
+    let at = newest_places(vault, all.iter().copied().filter(is_moved_to).collect());
     if !at.is_empty() {
         return choice(at);
     }

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::compacted::compacted_versions;
+use super::moved::{files_at_place, is_apart};
 use super::{Cause, Change, ChangeName, FileKey, Vault, Version, place_here};
 use crate::archive::{Digest, Generation, Hash, SessionKey};
 use crate::config::Config;
@@ -55,6 +56,13 @@ pub struct HistoryVersion {
     pub seen: Timestamp,
     /// When the file was last modified, if that is known.
     pub modified: Option<Timestamp>,
+    /// The path under which the version was kept, if that is not the path of the file: its home was
+    /// moved since.
+    #[serde(
+        serialize_with = "epitome_model::lossy_path_option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub earlier_path: Option<PathBuf>,
     /// The length of the content.
     pub bytes: Bytes,
     /// The hash of the content.
@@ -153,42 +161,49 @@ impl VersionHistory {
     /// `Archive` if the archive of compactions cannot be listed.
     pub fn read(config: &Config, vault: &Vault, file: &FileKey) -> Result<VersionHistory> {
         let mut history = VersionHistory::read_file(config, vault, file)?;
-        if file.part.is_none() {
-            let parts = vault.files().filter(|it| {
-                it.part.is_some()
-                    && (&it.machine, &it.agent, &it.session)
-                        == (&file.machine, &file.agent, &file.session)
-            });
-            for part in parts {
-                history.parts.push(VersionHistory::read_file(config, vault, part)?);
-            }
-            let elsewhere = vault.files().filter(|it| {
-                it.machine != file.machine
-                    && (&it.agent, &it.session, &it.part) == (&file.agent, &file.session, &None)
-            });
-            for other in elsewhere {
-                history.elsewhere.push(VersionHistory::read_file(config, vault, other)?);
-            }
+        if file.part.is_some() {
+            return Ok(history);
+        }
+        // What is joined with a newer file is in the history of that file.
+        let is_listed = |it: &&FileKey| files_at_place(config, vault, it).last() == Some(*it);
+        let parts = vault.files().filter(|it| {
+            it.part.is_some()
+                && (&it.machine, &it.agent, &it.session)
+                    == (&file.machine, &file.agent, &file.session)
+        });
+        for part in parts.filter(is_listed) {
+            history.parts.push(VersionHistory::read_file(config, vault, part)?);
+        }
+        let elsewhere = vault.files().filter(|it| {
+            (&it.agent, &it.session, &it.part) == (&file.agent, &file.session, &None)
+                && (it.machine != file.machine || is_apart(config, vault, file, it))
+        });
+        for other in elsewhere.filter(is_listed) {
+            history.elsewhere.push(VersionHistory::read_file(config, vault, other)?);
         }
         Ok(history)
     }
 
     fn read_file(config: &Config, vault: &Vault, file: &FileKey) -> Result<VersionHistory> {
+        let files = files_at_place(config, vault, file);
+        let file = files.last().unwrap_or(file);
         let generations = config.archive().generations(&archive_key(file))?.whole;
-        let mut versions = Vec::new();
-        let mut before: Option<&Version> = None;
-        let compacted = compacted_versions(vault, file);
-        for version in vault.versions(file) {
-            let mut listed = history_version(version, before, &generations);
-            if listed.reason.is_none() {
-                let before = before.map(|before| (file, before));
-                listed.reason = left_by(vault, (file, version), before, &generations);
+        let mut versions: Vec<HistoryVersion> = Vec::new();
+        let mut before: Option<(&FileKey, &Version)> = None;
+        for kept in &files {
+            let compacted = compacted_versions(vault, kept);
+            for version in vault.versions(kept) {
+                let mut listed = history_version(version, before.map(|(_, it)| it), &generations);
+                listed.earlier_path = (kept != file).then(|| kept.path.clone());
+                if listed.reason.is_none() {
+                    listed.reason = left_by(vault, (kept, version), before, &generations);
+                }
+                if listed.reason.is_none() && compacted.contains(&version.number) {
+                    listed.reason = Some(VersionReason::CompactedByAgent);
+                }
+                versions.push(listed);
+                before = Some((kept, version));
             }
-            if listed.reason.is_none() && compacted.contains(&version.number) {
-                listed.reason = Some(VersionReason::CompactedByAgent);
-            }
-            versions.push(listed);
-            before = Some(version);
         }
         Ok(VersionHistory {
             agent: file.agent.clone(),
@@ -220,13 +235,22 @@ fn history_version(
     before: Option<&Version>,
     generations: &[Generation],
 ) -> HistoryVersion {
-    let Version { number, seen, modified, digest: Digest { len, blake3 }, change, .. } = *version;
+    let Version { number, seen, modified, digest: Digest { len, blake3 }, .. } = *version;
     let was = before.map_or(0, |before| before.digest.len);
     let signed = |len: u64| i64::try_from(len).unwrap_or(i64::MAX);
+    let change = match (version.change, before) {
+        // The first version after the home was moved.
+        (Change::First, Some(before)) if before.digest == version.digest => {
+            Change::Back(before.number)
+        }
+        (Change::First, Some(_)) => Change::Rewritten,
+        (change, _) => change,
+    };
     HistoryVersion {
         version: number,
         seen,
         modified,
+        earlier_path: None,
         bytes: Bytes(len),
         blake3,
         change: change.into(),

@@ -10,11 +10,12 @@ use epitome_store::compressed;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{Cause, FileKey, Vault, place_here};
+use super::moved::{is_superseded, numbers_before, present_path, versions_at_place};
+use super::{Cause, FileKey, Vault, files_at_place, place_here};
 use crate::archive::Hash;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
-use crate::ops::{LockedFile, SessionPart, replace_all};
+use crate::ops::{LockedFile, SessionPart, check_replaceable, replace_all};
 use crate::place::Place;
 use crate::regular;
 use crate::rows;
@@ -87,6 +88,8 @@ struct Target {
     /// The file on this machine to which the content is written. The same as `from`, unless another
     /// machine kept that one or the agent's folder was moved.
     file: FileKey,
+    /// Whether the numbers of their versions belong together.
+    is_joined: bool,
     number: u64,
     content: FileSource,
     place: Place,
@@ -98,23 +101,30 @@ impl RestoreVersion<'_> {
     ///
     /// # Errors
     ///
-    /// `NotArchived` if there is no such version; `NotFound` if the version records a deletion;
-    /// `Archive` if its content is missing or damaged; `Unsupported` if another machine kept the
-    /// session at a place that this one does not have, or if the agent would not read the file as
-    /// part of the session.
+    /// The errors of [`run`](RestoreVersion::run), except that the session may be in use.
     pub fn plan(&self, config: &Config, vault: &Vault) -> Result<RestoredVersion> {
-        let mut targets = self.targets(vault)?;
-        for target in &mut targets {
-            target.move_here(config, vault)?;
-        }
-        self.check_listed(config, vault, &targets)?;
+        let mut targets = self.targets_here(config, vault)?;
         for target in &mut targets {
             target.report.dry_run = true;
             if let Ok(present) = target.present() {
                 target.report.unchanged = is_same(&present, &target.content)?;
+                if !target.report.unchanged {
+                    target.check_replaceable(&present)?;
+                }
             }
         }
         Ok(joined(targets))
+    }
+
+    /// As [`plan`](RestoreVersion::plan), for [`write_copy`](RestoreVersion::write_copy): the session
+    /// itself may be one that cannot be written.
+    ///
+    /// # Errors
+    ///
+    /// `NotArchived`, `NotFound` or `Archive`, as [`run`](RestoreVersion::run).
+    pub fn plan_copy(&self, vault: &Vault, out: &Path) -> Result<RestoredVersion> {
+        let target = Target::open(vault, self.file, self.number)?;
+        Ok(RestoredVersion { path: out.to_owned(), dry_run: true, ..target.report })
     }
 
     /// Writes the version of `file` to a new file, without the files that belong to the session.
@@ -122,8 +132,8 @@ impl RestoreVersion<'_> {
     ///
     /// # Errors
     ///
-    /// The errors of reading the version, as for [`plan`](RestoreVersion::plan); `Exists` if `out`
-    /// exists; `Disk` or `NoPermission` if it cannot be written.
+    /// The errors of [`plan_copy`](RestoreVersion::plan_copy); `Exists` if there is such a file; `Disk` or
+    /// `NoPermission`.
     pub fn write_copy(&self, vault: &Vault, out: &Path) -> Result<RestoredVersion> {
         let target = Target::open(vault, self.file, self.number)?;
         write_new(out, |to| copy(&target.content, 0..target.content.len(), to))?;
@@ -136,15 +146,16 @@ impl RestoreVersion<'_> {
     ///
     /// # Errors
     ///
-    /// The errors of reading the versions, as for [`plan`](RestoreVersion::plan); `Disk` or
-    /// `NoPermission` if the folder cannot be written.
-    pub fn to_folder(&self, vault: &Vault) -> Result<VersionFolder> {
+    /// The errors of [`plan_copy`](RestoreVersion::plan_copy); `Disk` if the folder cannot be written.
+    pub fn to_folder(&self, config: &Config, vault: &Vault) -> Result<VersionFolder> {
         let failed = |err| Error::writing(err, "the version", &std::env::temp_dir());
         let folder = tempfile::Builder::new().prefix("epitome-").tempdir().map_err(failed)?;
-        let own = self.file.path.parent().unwrap_or(Path::new(""));
+        let own = present_path(config, vault, self.file);
+        let own = own.parent().unwrap_or(Path::new(""));
         let mut session = None;
-        for target in self.targets(vault)? {
-            let name = match target.from.path.strip_prefix(own) {
+        for target in self.targets(config, vault)? {
+            let path = present_path(config, vault, &target.from);
+            let name = match path.strip_prefix(own) {
                 _ if rows::split(&target.from.path).is_some() => None,
                 Ok(name) => Some(name.to_owned()),
                 Err(_) => None,
@@ -172,21 +183,19 @@ impl RestoreVersion<'_> {
     ///
     /// # Errors
     ///
-    /// The errors of [`plan`](RestoreVersion::plan); `InUse`, `HeldByAgent` or `Locked`, with the
+    /// `NotArchived` if there is no such version; `NotFound` if the file was deleted in it;
+    /// `Archive` if a part of it is missing or damaged; `InUse`, `HeldByAgent` or `Locked`, with the
     /// process that has the session; `Changed` if it is written to all the time; `Unsupported` if
-    /// sessions at this place cannot be written in this way; the errors of replacing. The session
-    /// is unchanged then. `Disk` or `NoPermission` also if, after the files were replaced, a
-    /// deleted file cannot be created again or the vault cannot be written.
+    /// sessions at this place cannot be written in this way, if another machine kept the session at
+    /// a place that this one does not have, or if the agent would not read the file as part of the
+    /// session; the errors of replacing. The session is unchanged then. `Disk` or `NoPermission`
+    /// also if, after the files were replaced, a deleted file cannot be created again or the vault
+    /// cannot be written.
     pub fn run(&self, config: &Config, vault: &mut Vault) -> Result<RestoredVersion> {
         if vault.machine().is_empty() {
             *vault = config.create_vault()?;
         }
-        let mut targets = self.targets(vault)?;
-        for target in &mut targets {
-            target.move_here(config, vault)?;
-            target.check_place()?;
-        }
-        self.check_listed(config, vault, &targets)?;
+        let mut targets = self.targets_here(config, vault)?;
         keep_present(config, vault, &mut targets)?;
         let changed: Vec<&Target> = targets.iter().filter(|it| !it.report.unchanged).collect();
         let (here, gone): (Vec<&Target>, Vec<&Target>) =
@@ -199,8 +208,19 @@ impl RestoreVersion<'_> {
         Ok(joined(targets))
     }
 
+    /// The files to restore, at their places on this machine.
+    fn targets_here(&self, config: &Config, vault: &Vault) -> Result<Vec<Target>> {
+        let mut targets = self.targets(config, vault)?;
+        for target in &mut targets {
+            target.move_here(config, vault)?;
+            target.check_place()?;
+        }
+        self.check_listed(config, vault, &targets)?;
+        Ok(targets)
+    }
+
     /// The files to restore, the session's own first.
-    fn targets(&self, vault: &Vault) -> Result<Vec<Target>> {
+    fn targets(&self, config: &Config, vault: &Vault) -> Result<Vec<Target>> {
         let mut targets = vec![Target::open(vault, self.file, self.number)?];
         if self.file.part.is_some() {
             return Ok(targets);
@@ -212,10 +232,11 @@ impl RestoreVersion<'_> {
                 && (&it.machine, &it.agent, &it.session)
                     == (&file.machine, &file.agent, &file.session)
         });
-        for part in parts {
-            let then = vault.versions(part).rev().find(|version| version.seen <= seen);
-            if let Some(version) = then.filter(|version| !version.is_deleted()) {
-                targets.push(Target::open(vault, part, version.number)?);
+        for part in parts.filter(|part| !is_superseded(config, vault, part)) {
+            let versions = versions_at_place(config, vault, part).into_iter();
+            let then = versions.rev().find(|(_, version)| version.seen <= seen);
+            if let Some((part, version)) = then.filter(|(_, version)| !version.is_deleted()) {
+                targets.push(Target::open(vault, &part, version.number)?);
             }
         }
         Ok(targets)
@@ -284,20 +305,19 @@ impl RestoreVersion<'_> {
             file.part.is_none()
                 && (&file.machine, &file.agent, &file.session)
                     == (&part.machine, &part.agent, &part.session)
+                && !is_superseded(config, vault, file)
         });
-        let newest = own.and_then(|own| {
-            let kept = vault.versions(own).rev().find(|version| !version.is_deleted())?;
-            Some((own, kept.number))
-        });
-        let Some((own, number)) = newest else {
+        let versions = own.map(|own| versions_at_place(config, vault, own)).unwrap_or_default();
+        let newest = versions.into_iter().rfind(|(_, version)| !version.is_deleted());
+        let Some((own, version)) = newest else {
             let what = "the session that it belongs to is not kept";
             return Err(Error::new(ErrorKind::Unsupported, what)
                 .at(&part.path)
                 .with_hint("`--out FILE` writes the version to a file; nothing was changed"));
         };
-        let path = place_here(config, vault, own)?;
+        let path = place_here(config, vault, &own)?;
         let rest = path.strip_prefix(here).unwrap_or(&path).to_owned();
-        Ok((rest, vault.open_version(own, number)?))
+        Ok((rest, vault.open_version(&own, version.number)?))
     }
 
     /// Replaces the present contents of all targets. If one cannot be replaced, none is.
@@ -306,12 +326,7 @@ impl RestoreVersion<'_> {
         for target in targets {
             let part = SessionPart::at(&target.file.path);
             let file = LockedFile::lock(config, &part, None, self.force)?;
-            if file.file.is_compressed() || compressed::is_compressed(&target.content)? {
-                let what = "a compressed session cannot be replaced by one of its versions";
-                return Err(Error::new(ErrorKind::Unsupported, what)
-                    .at(&target.file.path)
-                    .with_hint("`--out FILE` writes it to a new file; nothing was changed"));
-            }
+            target.check_uncompressed(file.file.is_compressed())?;
             locked.push(file);
         }
         let mut changes = Vec::new();
@@ -341,7 +356,8 @@ impl Target {
             parts: Vec::new(),
         };
         let place = Place::parse(&file.path);
-        Ok(Target { from: file.clone(), file: file.clone(), number, content, place, report })
+        let (from, file) = (file.clone(), file.clone());
+        Ok(Target { from, file, is_joined: true, number, content, place, report })
     }
 
     /// Sets the file and the place on this machine to which the content is written.
@@ -350,6 +366,9 @@ impl Target {
         self.place = Place::parse(&path);
         self.report.path.clone_from(&path);
         self.file = FileKey { machine: vault.machine().to_owned(), path, ..self.from.clone() };
+        self.is_joined = self.from.machine == self.file.machine
+            && (vault.versions(&self.file).next().is_none()
+                || files_at_place(config, vault, &self.from).contains(&self.file));
         Ok(())
     }
 
@@ -381,6 +400,25 @@ impl Target {
             ));
         }
         Ok(())
+    }
+
+    /// Refuses a file whose present content cannot be replaced, as far as that does not depend on
+    /// other processes.
+    fn check_replaceable(&self, present: &FileSource) -> Result<()> {
+        let from = first_difference(present, &self.content)?;
+        check_replaceable(&SessionPart::at(&self.file.path), Some(from))?;
+        self.check_uncompressed(compressed::is_compressed(present)?)
+    }
+
+    /// Refuses to replace a compressed file, which `is_compressed` says, or to make one.
+    fn check_uncompressed(&self, is_compressed: bool) -> Result<()> {
+        if !is_compressed && !compressed::is_compressed(&self.content)? {
+            return Ok(());
+        }
+        let what = "a compressed session cannot be replaced by one of its versions";
+        Err(Error::new(ErrorKind::Unsupported, what)
+            .at(&self.file.path)
+            .with_hint("`--out FILE` writes it to a new file; nothing was changed"))
     }
 
     /// Creates a deleted file again, with the time of modification that it had.
@@ -428,7 +466,9 @@ fn joined(targets: Vec<Target>) -> RestoredVersion {
 /// be restored.
 fn keep_present(config: &Config, vault: &mut Vault, targets: &mut [Target]) -> Result<()> {
     for _ in 0..super::ATTEMPTS {
+        let counted = numbers_before(config, vault, targets.iter().map(|target| &target.file));
         let mut batch = vault.begin(config.now());
+        batch.count_from(counted);
         let mut is_changing = false;
         for target in targets.iter().filter(|target| target.is_there()) {
             let put = match &target.place {
@@ -479,7 +519,10 @@ fn record<'t>(
     vault: &mut Vault,
     targets: impl Iterator<Item = &'t Target>,
 ) -> Result<()> {
+    let targets: Vec<&Target> = targets.collect();
+    let counted = numbers_before(config, vault, targets.iter().map(|target| &target.file));
     let mut batch = vault.begin(config.now());
+    batch.count_from(counted);
     for target in targets {
         let place = Place::parse(&target.file.path);
         match &place {
@@ -489,7 +532,7 @@ fn record<'t>(
             }
         };
         // A version number of another machine means nothing on this one.
-        if target.from == target.file {
+        if target.is_joined {
             batch.set_cause(&target.file, Cause::Restored(target.number));
         }
     }
@@ -497,15 +540,18 @@ fn record<'t>(
 }
 
 fn is_same(one: &FileSource, other: &FileSource) -> Result<bool> {
-    if one.len() != other.len() {
-        return Ok(false);
-    }
-    let Splice { span, with } = difference(one, other)?;
-    Ok(span.start == span.end && with.is_empty())
+    Ok(one.len() == other.len() && first_difference(one, other)? == one.len())
 }
 
 /// The splice that turns `before` into `after`.
 fn difference(before: &FileSource, after: &FileSource) -> Result<Splice> {
+    let start = first_difference(before, after)?;
+    let with = exactly(after, start..after.len())?.into_owned().into_boxed_slice();
+    Ok(Splice { span: Span { start, end: before.len() }, with })
+}
+
+/// How many bytes are equal at the beginning of both.
+fn first_difference(before: &FileSource, after: &FileSource) -> Result<u64> {
     let shorter = before.len().min(after.len());
     let mut start = 0;
     while start < shorter {
@@ -518,72 +564,8 @@ fn difference(before: &FileSource, after: &FileSource) -> Result<Splice> {
             break;
         }
     }
-    let with = exactly(after, start..after.len())?.into_owned().into_boxed_slice();
-    Ok(Splice { span: Span { start, end: before.len() }, with })
+    Ok(start)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const ID: &str = "01a1fb3b-31f2-7601-bb99-e47e04b7ff1d";
-
-    /// Writes `content` to `path`, and keeps it as a version of a session of Codex or of its file
-    /// `part`.
-    fn keep(config: &Config, part: Option<&str>, path: &Path, content: &str) -> FileKey {
-        let mut vault = config.create_vault().expect("a vault");
-        let file = FileKey {
-            machine: vault.machine().to_owned(),
-            agent: "codex".to_owned(),
-            session: ID.to_owned(),
-            part: part.map(str::to_owned),
-            path: path.to_owned(),
-        };
-        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-        fs::write(path, content).expect("written");
-        let mut batch = vault.begin(config.now());
-        batch.put_file(&file, path).expect("put");
-        batch.commit().expect("kept");
-        file
-    }
-
-    #[test]
-    fn a_version_never_replaces_a_file_that_is_no_session_of_its_agent() {
-        let dir = tempfile::tempdir().expect("a folder");
-        let config = Config::from_home(dir.path());
-        let codex = dir.path().join(".codex");
-        let day = codex.join("sessions/2026/11/20");
-        let session = fixtures::get("codex", "pricing").bytes();
-        let session = String::from_utf8(session).expect("text");
-        let own = day.join(format!("rollout-2026-11-20T23-12-03-{ID}.jsonl"));
-        let own = keep(&config, None, &own, &session);
-        let restore = |file: &FileKey| {
-            let mut vault = config.vault().expect("a vault");
-            let number = vault.versions(file).next_back().expect("a version").number;
-            let restore = RestoreVersion { file, number, force: false };
-            let planned = restore.plan(&config, &vault).map(drop).map_err(|err| err.kind());
-            let done = restore.run(&config, &mut vault).map(drop).map_err(|err| err.kind());
-            assert_eq!(planned, done);
-            done
-        };
-        fs::remove_file(&own.path).expect("deleted");
-        assert_eq!(restore(&own), Ok(()));
-        assert_eq!(fs::read_to_string(&own.path).expect("made again"), session);
-        // Settings and another session, kept as the session's own file and as a file that belongs
-        // to it.
-        let other =
-            day.join("rollout-2026-11-20T10-00-00-01a1fb3b-0000-7601-bb99-e47e04b7ff1d.jsonl");
-        for path in [codex.join("config.toml"), codex.join("hooks.json"), other] {
-            for part in [None, Some("part")] {
-                let file = keep(&config, part, &path, "theirs");
-                fs::write(&path, "mine").expect("written");
-                assert_eq!(restore(&file), Err(ErrorKind::Unsupported), "{part:?} {path:?}");
-                assert_eq!(fs::read_to_string(&path).expect("a file"), "mine");
-            }
-        }
-        // A restore of the whole session would also write the files that belong to it.
-        let own = keep(&config, None, &own.path, &format!("{session}\n"));
-        fs::write(&own.path, &session).expect("written");
-        assert_eq!(restore(&own), Err(ErrorKind::Unsupported));
-    }
-}
+mod tests;

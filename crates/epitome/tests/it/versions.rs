@@ -4,10 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use epitome::Config;
+use epitome::archive::{GcMode, Hash};
 use epitome::keep::{
-    FileKey, Keeper, RestoreVersion, VaultMatch, VersionHistory, VersionReason, deleted_sessions,
-    find,
+    FileKey, Keeper, PruneReport, RestoreVersion, RetentionRules, VaultMatch, VersionHistory,
+    VersionReason, deleted_sessions, file_with_version, find,
 };
+use epitome_model::Bytes;
 
 /// Where an agent has a session with this id, below the home.
 fn place(agent: &str, id: &str) -> PathBuf {
@@ -113,7 +115,7 @@ fn a_version_is_read_like_a_session_with_its_sub_agents() {
     fs::remove_dir_all(home.path().join(".claude/projects/-p")).expect("a folder");
     let file = kept(&config, &path);
     let restore = RestoreVersion { file: &file, number: 1, force: false };
-    let folder = restore.to_folder(keeper.vault()).expect("a folder");
+    let folder = restore.to_folder(&config, keeper.vault()).expect("a folder");
     let session = folder.session().to_owned();
     assert_eq!(fs::read(&session).expect("a session"), fixture.bytes());
     assert_eq!(epitome::agents::companions(&session).len(), fixture.sub_agents().len());
@@ -145,4 +147,128 @@ fn a_deleted_session_is_listed_also_if_a_shorter_file_has_its_id() {
     write(&other, &[&bytes, b"{}\n"]);
     keeper.scan().expect("a scan");
     assert_eq!(paths(&keeper), Vec::<PathBuf>::new());
+}
+
+/// The versions of a history: number, what changed, and whether it was kept under an older path.
+fn listed(history: &VersionHistory) -> Vec<(u64, String, bool)> {
+    let versions = history.versions.iter();
+    versions.map(|it| (it.version, it.description(), it.earlier_path.is_some())).collect()
+}
+
+#[test]
+fn versions_that_were_kept_before_a_home_was_moved_belong_to_the_same_session() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let dir = dir.path().canonicalize().expect("a folder");
+    let (before, after) = (dir.join("before"), dir.join("after"));
+    let id = "01a1fbbd-1a90-75a1-9b38-7d1e8576fdb5";
+    let place = place("claude", id);
+    let agent = place.with_extension("").join("subagents/agent-abc.jsonl");
+    let fixture = fixtures::get("claude", "pricing");
+    let bytes = fixture.bytes();
+    let side = fs::read(&fixture.sub_agents()[0]).expect("a sub-agent");
+    let contents = [bytes.clone(), [&bytes[..], b"{}\n"].concat()];
+    let config = Config::from_home(&before);
+    let mut keeper = Keeper::open(&config).expect("a vault");
+    write(&before.join(&agent), &[&side]);
+    for content in &contents {
+        write(&before.join(&place), &[content]);
+        keeper.scan().expect("a scan");
+    }
+    fs::rename(&before, &after).expect("moved");
+    let config = Config::from_home(&after);
+    let path = after.join(&place);
+    let history = |name: &str| {
+        let vault = config.vault().expect("a vault");
+        let VaultMatch::Session(file) = find(&config, &vault, name, None) else { panic!("{name}") };
+        VersionHistory::read(&config, &vault, &file).expect("a history")
+    };
+    let old_path = before.join(&place).to_str().expect("text").to_owned();
+    let new_path = path.to_str().expect("text").to_owned();
+    let mut expect = vec![
+        (1, format!("first seen, {}", Bytes(bytes.len() as u64)), false),
+        (2, "+3 B".to_owned(), false),
+    ];
+    for name in [id, &old_path, &new_path] {
+        assert_eq!(listed(&history(name)), expect, "{name}");
+    }
+    let mut keeper = Keeper::open(&config).expect("a vault");
+    let numbers = |report: &epitome::keep::ScanReport| -> Vec<u64> {
+        report.kept.iter().map(|it| it.version).collect()
+    };
+    assert_eq!(numbers(&keeper.plan()), [3, 2]);
+    assert_eq!(numbers(&keeper.scan().expect("a scan")), [3, 2]);
+    assert_eq!(numbers(&keeper.scan().expect("a scan")), [] as [u64; 0]);
+    expect.iter_mut().for_each(|version| version.2 = true);
+    expect.push((3, "as version 2".to_owned(), false));
+    for name in [id, &old_path, &new_path] {
+        let history = history(name);
+        assert_eq!(listed(&history), expect, "{name}");
+        assert_eq!((&history.path, history.exists, history.elsewhere.len()), (&path, true, 0));
+        let parts: Vec<_> = history.parts.iter().map(listed).collect();
+        let first = format!("first seen, {}", Bytes(side.len() as u64));
+        let same = "as version 1".to_owned();
+        assert_eq!(parts, [[(1, first, true), (2, same, false)]], "{name}");
+    }
+    let deleted = |keeper: &Keeper<'_>| -> Vec<(PathBuf, u64)> {
+        let found = deleted_sessions(&config, keeper.vault(), None);
+        found.into_iter().map(|it| (it.path, it.version)).collect()
+    };
+    // A compaction makes it shorter.
+    write(&path, &[&bytes[..bytes.len() / 2]]);
+    keeper.scan().expect("a scan");
+    assert_eq!(deleted(&keeper), [] as [(PathBuf, u64); 0]);
+    fs::remove_dir_all(path.parent().expect("a folder")).expect("deleted");
+    keeper.scan().expect("a scan");
+    assert_eq!(deleted(&keeper), [(path.clone(), 4)]);
+    // A version that was kept before the move is restored to the new place.
+    let mut vault = config.vault().expect("a vault");
+    let file = kept(&config, &path);
+    let file = file_with_version(&config, &vault, &file, 1).expect("version 1");
+    let restore = RestoreVersion { file: &file, number: 1, force: false };
+    restore.run(&config, &mut vault).expect("restored");
+    assert_eq!(fs::read(&path).expect("a session"), contents[0]);
+    assert_eq!(fs::read(after.join(&agent)).expect("a sub-agent"), side);
+    assert_eq!(
+        listed(&history(id))[4..],
+        [(5, "deleted".to_owned(), false), (6, "restored from version 1".to_owned(), false),]
+    );
+}
+
+/// Lines that have nothing in common with those of another seed.
+fn noise(seed: u64, lines: u64) -> Vec<u8> {
+    let line = |n: u64| {
+        let hash = Hash::compute(&(seed * 1000 + n).to_le_bytes());
+        format!("{{\"type\":\"custom\",\"data\":\"{hash}\"}}\n").into_bytes()
+    };
+    (0..lines).flat_map(line).collect()
+}
+
+#[test]
+fn a_dry_run_of_keep_size_removes_what_the_real_one_removes() {
+    let home = tempfile::tempdir().expect("a folder");
+    let config = Config::from_home(home.path());
+    let path = home.path().join(place("pi", "0001"));
+    let head = fixtures::get("pi", "pricing").bytes();
+    let mut keeper = Keeper::open(&config).expect("a vault");
+    // Each version shares lines with the one before, at another offset.
+    for n in 1..16 {
+        write(&path, &[&head, &noise(n, 40 * n), &noise(n - 1, 40 * n)]);
+        keeper.scan().expect("a scan");
+    }
+    drop(keeper);
+    let mut vault = config.vault().expect("a vault");
+    let whole = vault.size().1;
+    let mut removed = Vec::new();
+    for percent in [95, 80, 60, 40, 1] {
+        let size = Some(Bytes(whole * percent / 100));
+        let rules = RetentionRules { size, ..RetentionRules::default() };
+        let before = vault.pack_numbers(vault.machine());
+        let planned = rules.prune(&config, &mut vault, GcMode::Show).expect("a plan");
+        vault.refresh().expect("the same vault");
+        assert_eq!(vault.pack_numbers(vault.machine()), before, "{percent}");
+        let done = rules.prune(&config, &mut vault, GcMode::Remove).expect("removed");
+        removed.push(done.versions);
+        assert_eq!(PruneReport { dry_run: false, ..planned }, done, "{percent}");
+    }
+    assert!(removed.iter().filter(|versions| **versions > 0).count() > 2, "{removed:?}");
 }

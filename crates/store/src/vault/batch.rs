@@ -35,6 +35,10 @@ pub struct Batch<'v> {
     /// For each file whose version in this batch refers to a version in a pack: the digest of the
     /// version in the pack.
     bases: BTreeMap<FileKey, Digest>,
+    /// For files without versions: the number after which their versions are counted.
+    counted_from: BTreeMap<FileKey, u64>,
+    /// The number of the last version that each file had when it was added to this batch.
+    last: BTreeMap<FileKey, u64>,
     /// Whether the last version of the file that is being read is lost or damaged. If so, the file
     /// is kept as a whole, and a chunk that is in a pack is used only if it can be read.
     is_damaged: bool,
@@ -75,6 +79,8 @@ impl Vault {
             relied_on: HashSet::new(),
             versions: BTreeMap::new(),
             bases: BTreeMap::new(),
+            counted_from: BTreeMap::new(),
+            last: BTreeMap::new(),
             is_damaged: false,
         }
     }
@@ -139,6 +145,12 @@ impl Batch<'_> {
         }
     }
 
+    /// Counts the versions of files that have none yet after these numbers, instead of after 0: the
+    /// file had versions under another key.
+    pub fn count_from(&mut self, numbers: BTreeMap<FileKey, u64>) {
+        self.counted_from = numbers;
+    }
+
     /// The versions that were added to this batch.
     pub fn versions(&self) -> impl Iterator<Item = (&FileKey, &Version)> {
         self.versions.iter()
@@ -196,6 +208,7 @@ impl Batch<'_> {
             return false;
         }
         let number = last.number + 1;
+        self.last.insert(file.clone(), last.number);
         let draft = Draft {
             digest: Digest::from_bytes(b""),
             change: Change::Deleted,
@@ -341,7 +354,11 @@ impl Batch<'_> {
         if let Some(base) = base {
             self.bases.insert(file.clone(), base.digest);
         }
-        let number = last.map_or(0, |last| last.number) + 1;
+        let last = last.map_or(0, |last| last.number);
+        self.last.insert(file.clone(), last);
+        let before =
+            if last > 0 { last } else { self.counted_from.get(file).copied().unwrap_or(0) };
+        let number = before + 1;
         let version = draft.into_version(number, self.now, stamp, modified);
         self.versions.insert(file.clone(), version);
         Put::New(change)
@@ -363,14 +380,9 @@ impl Batch<'_> {
             .map_err(|err| Error::new(ErrorKind::Broken, "no list of versions").because(err))?;
         let keep = pieces.len();
         let _lock = self.vault.lock()?;
-        let known: BTreeMap<FileKey, u64> = self
-            .versions
-            .iter()
-            .map(|(file, version)| (file.clone(), version.number - 1))
-            .collect();
         loop {
             self.vault.refresh()?;
-            if !self.is_current(&known) {
+            if !self.is_current() {
                 return Ok(Committed::Stale);
             }
             pieces.put(Kind::Versions, Hash::compute(&raw), &raw, &[])?;
@@ -388,9 +400,10 @@ impl Batch<'_> {
 
     /// Whether the last versions of the files are still those that this batch was made for, and the
     /// vault still has the versions and chunks that the batch relies on.
-    fn is_current(&self, known: &BTreeMap<FileKey, u64>) -> bool {
+    fn is_current(&self) -> bool {
         let vault = &self.vault;
-        let last = |file| vault.versions(file).next_back().map_or(0, |version| version.number);
+        let last =
+            |file: &FileKey| vault.versions(file).next_back().map_or(0, |version| version.number);
         let is_base_here = |(file, version): (&FileKey, &Version)| match version.content.base() {
             Some(of) => vault
                 .index
@@ -398,7 +411,7 @@ impl Batch<'_> {
                 .is_some_and(|base| Some(base.digest) == self.bases.get(file).copied()),
             None => true,
         };
-        known.iter().all(|(file, number)| last(file) == *number)
+        self.versions.keys().all(|file| self.last.get(file) == Some(&last(file)))
             && self.versions.iter().all(is_base_here)
             && self.relied_on.iter().all(|hash| vault.index.has_chunk(&vault.machine, hash))
     }

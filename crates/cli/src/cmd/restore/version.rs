@@ -2,7 +2,10 @@
 
 use std::ffi::OsStr;
 
-use epitome::keep::{FileKey, RestoreVersion, RestoredVersion, Vault, files_of_session};
+use epitome::keep::{
+    FileKey, RestoreVersion, RestoredVersion, Vault, file_with_version, files_at_place,
+    files_of_session, versions_at_place,
+};
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{SpanRelativeTo, Timestamp};
@@ -20,13 +23,14 @@ pub fn run(app: &App, args: &Args, session: &OsStr, at: &str) -> Result<()> {
     let mut vault = app.config.vault()?;
     warn_of_damage(app, &vault);
     let file = kept_file(&vault, &app.config, session, app.agent())?;
-    let (file, at) = file_and_version(&vault, file, at)?;
-    let number = number_at(app, &vault, &file, at)?;
+    let (file, at) = file_and_version(app, &vault, file, at)?;
+    let (file, number) = version_at(app, &vault, &file, at)?;
     let restore = RestoreVersion { file: &file, number, force: args.force };
     app.check_output_has_reader()?;
     let report = match &args.out {
-        _ if args.dry_run => restore.plan(&app.config, &vault)?,
+        Some(out) if args.dry_run => restore.plan_copy(&vault, out)?,
         Some(out) => restore.write_copy(&vault, out)?,
+        None if args.dry_run => restore.plan(&app.config, &vault)?,
         None => {
             // If the version cannot be restored, this fails before the user is asked.
             let plan = restore.plan(&app.config, &vault)?;
@@ -44,10 +48,17 @@ pub fn run(app: &App, args: &Args, session: &OsStr, at: &str) -> Result<()> {
 /// Returns the file whose version is meant, and `at` without the name of a machine. `00aa/3` is
 /// version 3 of the machine whose name begins with `00aa`. If `at` names no machine, the file is
 /// `file`.
-fn file_and_version<'a>(vault: &Vault, file: FileKey, at: &'a str) -> Result<(FileKey, &'a str)> {
+fn file_and_version<'a>(
+    app: &App,
+    vault: &Vault,
+    file: FileKey,
+    at: &'a str,
+) -> Result<(FileKey, &'a str)> {
     let Some((machine, at)) = at.split_once('/') else { return Ok((file, at)) };
+    let is_newest = |it: &FileKey| files_at_place(&app.config, vault, it).last() == Some(it);
     let same = files_of_session(vault, &file).into_iter().filter(|it| it.part == file.part);
-    let found: Vec<FileKey> = same.filter(|it| it.machine.starts_with(machine)).collect();
+    let found: Vec<FileKey> =
+        same.filter(|it| it.machine.starts_with(machine) && is_newest(it)).collect();
     match &found[..] {
         [one] => Ok((one.clone(), at)),
         _ => {
@@ -61,13 +72,14 @@ fn file_and_version<'a>(vault: &Vault, file: FileKey, at: &'a str) -> Result<(Fi
     }
 }
 
-/// The number of the version that `at` means. `at` is that number, or a time: then it is the last
-/// version that was seen by this time.
-fn number_at(app: &App, vault: &Vault, file: &FileKey, at: &str) -> Result<u64> {
+/// The number of the version that `at` means, and the file that has it: `file`, or the same one in a
+/// home that was moved since. `at` is that number, or a time: then it is the last version that was
+/// seen by this time.
+fn version_at(app: &App, vault: &Vault, file: &FileKey, at: &str) -> Result<(FileKey, u64)> {
     if let Ok(number) = at.parse() {
-        return match vault.version(file, number) {
-            Ok(_) => Ok(number),
-            Err(_) => Err(Failure::usage(format!("no version {number} of this session was kept"))
+        return match file_with_version(&app.config, vault, file, number) {
+            Some(file) => Ok((file, number)),
+            None => Err(Failure::usage(format!("no version {number} of this session was kept"))
                 .hint("`epitome history SESSION` lists the versions")),
         };
     }
@@ -75,9 +87,10 @@ fn number_at(app: &App, vault: &Vault, file: &FileKey, at: &str) -> Result<u64> 
         let what = format!("`{at}` is neither a version nor a time");
         return Err(Failure::usage(what).hint("write it like 7, 2h, 2026-01-31, 2026-01-31T14:00"));
     };
-    let seen = vault.versions(file).rev().find(|version| version.seen <= time);
+    let versions = versions_at_place(&app.config, vault, file);
+    let seen = versions.into_iter().rev().find(|(_, version)| version.seen <= time);
     match seen {
-        Some(version) => Ok(version.number),
+        Some((file, version)) => Ok((file, version.number)),
         None => Err(Failure::usage(format!("no version was seen by {time}"))
             .hint("`epitome history SESSION` lists the versions")),
     }
