@@ -35,6 +35,7 @@ mod moved;
 mod prune;
 mod restore;
 mod transfer;
+mod unfinished;
 mod watch;
 
 use std::collections::{BTreeSet, HashMap};
@@ -314,8 +315,10 @@ impl<'a> Keeper<'a> {
 
     /// As [`scan`](Keeper::scan), without merging packs.
     fn scan_all(&mut self) -> Result<ScanReport> {
+        let unfinished = unfinished::finish_restores(self.config, &mut self.vault);
         for _ in 0..ATTEMPTS {
             let (candidates, mut report) = self.candidates(self.agent);
+            report.unread.extend(unfinished.iter().cloned());
             let deleted = self.deleted(&candidates, &report.unread);
             let is_kept = self.keep(&candidates, &deleted, &mut report)?;
             self.listed = candidates.into_iter().map(|it| (it.path.clone(), it)).collect();

@@ -14,6 +14,7 @@
 //! <home>/vault/machine                 the name of this machine: 16 hexadecimal digits
 //! <home>/vault/lock                    locked while a pack is written; empty
 //! <home>/vault/keeping                 locked, shared, by processes that wait for changes; empty
+//! <home>/vault/restoring/<hash>        the files that a restore replaces, as long as it runs
 //! ```
 //!
 //! Packs have the layout of the [archive](crate::archive), with pieces of their own: `c` is a chunk
@@ -36,8 +37,8 @@ mod removal;
 mod search;
 mod stamp;
 mod transfer;
-mod usage;
 mod trial;
+mod usage;
 mod verify;
 mod version;
 

@@ -11,8 +11,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::moved::{is_superseded, numbers_before, present_path, versions_at_place};
+use super::unfinished::{IntendedFile, Unfinished, finish_restores};
 use super::{Cause, FileKey, Vault, files_at_place, place_here};
-use crate::archive::Hash;
+use crate::archive::{Digest, Hash};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::{LockedFile, SessionPart, check_replaceable, replace_all};
@@ -179,7 +180,8 @@ impl RestoreVersion<'_> {
 
     /// Restores the version to the place where its agent keeps the session. The present content is
     /// kept as a version first. A deleted session is created again. If one file cannot be replaced,
-    /// none is.
+    /// none is. If the process is killed in between, the next restore of a version, or the next scan of a
+    /// [`Keeper`](super::Keeper), completes it.
     ///
     /// # Errors
     ///
@@ -195,17 +197,51 @@ impl RestoreVersion<'_> {
         if vault.machine().is_empty() {
             *vault = config.create_vault()?;
         }
+        // A restore that cannot be completed now says nothing about this one.
+        finish_restores(config, vault);
         let mut targets = self.targets_here(config, vault)?;
         keep_present(config, vault, &mut targets)?;
-        let changed: Vec<&Target> = targets.iter().filter(|it| !it.report.unchanged).collect();
+        let intended = intended(&targets)?;
+        // One file is replaced at one moment.
+        let unfinished = match intended.len() {
+            0 | 1 => None,
+            _ => Some(Unfinished::begin(config, self, intended)?),
+        };
+        let done = self.write(config, vault, &targets);
+        if let Some(unfinished) = unfinished {
+            unfinished.end();
+        }
+        done.map(|()| joined(targets))
+    }
+
+    /// Completes a restore that was interrupted: restores those of `files` that are as they were
+    /// before it.
+    pub(super) fn finish(
+        &self,
+        config: &Config,
+        vault: &mut Vault,
+        files: &[IntendedFile],
+    ) -> Result<()> {
+        let mut targets = Vec::new();
+        for target in self.targets_here(config, vault)? {
+            if files.contains(&target.intended()?) {
+                targets.push(target);
+            }
+        }
+        keep_present(config, vault, &mut targets)?;
+        self.write(config, vault, &targets)
+    }
+
+    /// Replaces the present contents, which were kept, and records the new ones.
+    fn write(&self, config: &Config, vault: &mut Vault, targets: &[Target]) -> Result<()> {
+        let changed = targets.iter().filter(|target| !target.report.unchanged);
         let (here, gone): (Vec<&Target>, Vec<&Target>) =
-            changed.into_iter().partition(|target| target.is_there());
+            changed.partition(|target| target.is_there());
         self.replace(config, &here)?;
         for target in &gone {
             target.make_again(vault)?;
         }
-        record(config, vault, here.into_iter().chain(gone))?;
-        Ok(joined(targets))
+        record(config, vault, here.into_iter().chain(gone))
     }
 
     /// The files to restore, at their places on this machine.
@@ -388,6 +424,16 @@ impl Target {
         }
     }
 
+    /// What is at the place now.
+    fn intended(&self) -> Result<IntendedFile> {
+        let before = match self.is_there() {
+            true => Some(Digest::from_source(&self.present()?)?),
+            false => None,
+        };
+        let file = FileKey { machine: String::new(), ..self.file.clone() };
+        Ok(IntendedFile { file, before })
+    }
+
     /// Returns an error if the place cannot be written.
     fn check_place(&self) -> Result<()> {
         self.place.check_writable()?;
@@ -450,6 +496,12 @@ fn write_below(folder: &Path, rest: &Path, content: &FileSource) -> Result<()> {
         Err(err) if err.kind() != ErrorKind::Exists => Err(err),
         Ok(_) | Err(_) => Ok(()),
     }
+}
+
+/// What is at the places of those targets whose content is another one.
+fn intended(targets: &[Target]) -> Result<Vec<IntendedFile>> {
+    let changed = targets.iter().filter(|target| !target.report.unchanged);
+    changed.map(Target::intended).collect()
 }
 
 /// The report of the first target. The reports of the others are its parts, except those whose

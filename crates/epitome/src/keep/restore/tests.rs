@@ -102,3 +102,70 @@ fn a_file_that_cannot_be_replaced_is_refused_by_the_plan() {
     let vault = config.vault().expect("a vault");
     assert!(restore.plan(&config, &vault).expect("a plan").unchanged);
 }
+
+/// The process ends at each step that writes, and the next command completes what it began.
+#[test]
+fn a_restore_of_several_files_that_is_interrupted_is_completed() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let dir = dir.path().canonicalize().expect("a folder");
+    let config = Config::from_home(&dir);
+    let own = dir.join(".claude/projects/-p").join(format!("{ID}.jsonl"));
+    let agents = own.with_extension("").join("subagents");
+    let fixture = fixtures::get("claude", "pricing");
+    let agent = fs::read(&fixture.sub_agents()[0]).expect("a sub-agent");
+    let files = [own.clone(), agents.join("agent-a.jsonl"), agents.join("agent-b.jsonl")];
+    let first = [fixture.bytes(), agent.clone(), agent];
+    let later: Vec<Vec<u8>> = first.iter().map(|it| [&it[..], b"{}\n"].concat()).collect();
+    fs::create_dir_all(&agents).expect("a folder");
+    let write = |contents: &[Vec<u8>]| {
+        for (path, bytes) in files.iter().zip(contents) {
+            fs::write(path, bytes).expect("written");
+        }
+    };
+    let now = || files.clone().map(|path| fs::read(path).unwrap_or_default());
+    let mut keeper = super::super::Keeper::open(&config).expect("a vault");
+    write(&first);
+    keeper.scan().expect("a scan");
+    let vault = config.vault().expect("a vault");
+    let file = vault.files().find(|file| file.part.is_none()).expect("a session").clone();
+    let mut partly = 0;
+    for step in 0.. {
+        write(&later);
+        if step % 2 == 0 {
+            fs::remove_file(&files[2]).expect("deleted");
+        }
+        let before = now();
+        keeper.scan().expect("a scan");
+        let (config_there, file) = (config.clone(), file.clone());
+        // A thread that panics holds no locks any more, and its record stays.
+        let ended = std::thread::spawn(move || {
+            let mut left = step;
+            let die = move |at: crate::step::DiskStep| {
+                assert!(at.is_reading() || left > 0, "the process is killed here");
+                left -= usize::from(!at.is_reading());
+                Ok(())
+            };
+            crate::step::fault::with(die, || {
+                let mut vault = config_there.vault().expect("a vault");
+                let restore = RestoreVersion { file: &file, number: 1, force: false };
+                restore.run(&config_there, &mut vault).map(drop)
+            })
+        });
+        match ended.join() {
+            Ok(done) => {
+                done.expect("it was let alone");
+                break;
+            }
+            Err(_) => {
+                let is_partly = now() != before && now()[..] != first[..];
+                partly += usize::from(is_partly);
+                keeper.scan().expect("a scan");
+                assert!(now() == before || now()[..] == first[..], "step {step}");
+            }
+        }
+    }
+    assert!(partly > 2, "{partly}");
+    assert_eq!(now()[..], first[..]);
+    let left = fs::read_dir(Vault::folder_in(&config.home).join("restoring"));
+    assert_eq!(left.expect("a folder").count(), 0);
+}
