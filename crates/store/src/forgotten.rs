@@ -359,7 +359,7 @@ mod tests {
         let text = ForgottenText::new(&secret).expect("a text");
         for before in 0..6 {
             let whole = format!("{}{secret}\n", "k".repeat(before));
-            let line = super::base64::spellings(whole.as_bytes()).swap_remove(0);
+            let line = base64::spellings(whole.as_bytes()).swap_remove(0);
             let mut masked = line.clone();
             assert_eq!(text.mask(&mut masked), 1, "{before}");
             for (width, end) in [
