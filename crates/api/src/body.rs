@@ -25,7 +25,7 @@ pub fn read(
             let what = format!("not valid JSON: {} at byte {}", bad.what, bad.offset);
             faults.report(Fault { line: 1, what });
             let span = Span { start: 0, end: bytes.len() as u64 };
-            let kept = HiddenRecord { record: Record { line: 1, span }, copies: Vec::new() };
+            let kept = HiddenRecord { record: Record { line: 1, span }, hidden_fields: Vec::new() };
             return Transcript { items: vec![Item::Hidden(kept)], ..Transcript::default() };
         }
     };
@@ -123,9 +123,9 @@ impl<'d> Body<'d> {
     }
 
     /// Adds a record that is not sent to a model, with its hidden fields.
-    pub fn keep(&mut self, record: &Value<'_>, copies: Vec<HiddenField>) {
+    pub fn keep(&mut self, record: &Value<'_>, hidden_fields: Vec<HiddenField>) {
         let record = self.record(record);
-        self.items.push(Item::Hidden(HiddenRecord { record, copies }));
+        self.items.push(Item::Hidden(HiddenRecord { record, hidden_fields }));
     }
 
     /// Adds a message, and returns its entry.

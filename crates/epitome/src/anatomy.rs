@@ -176,8 +176,8 @@ pub fn anatomy(transcript: &Transcript, source: &dyn Source, counter: &dyn Count
             amount.add(tokens, it.bytes);
         }
     }
-    for copy in transcript.items.iter().flat_map(|item| item.copies()) {
-        let bytes = Bytes(copy.value.len());
+    for field in transcript.items.iter().flat_map(|item| item.hidden_fields()) {
+        let bytes = Bytes(field.value.len());
         of_blocks += bytes;
         anatomy.kinds.entry(PartKind::Copies).or_default().add(Tokens(0), bytes);
     }

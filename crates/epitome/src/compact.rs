@@ -248,7 +248,7 @@ fn describe(view: &View<'_>, at: At, span: Span) -> About {
                 spans.push(image.data);
             }
         }
-        At::Items { .. } | At::Copy { .. } => {}
+        At::Items { .. } | At::HiddenField { .. } => {}
     }
     let texts = spans
         .into_iter()

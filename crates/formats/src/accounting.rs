@@ -2,7 +2,7 @@
 //!
 //! A format lists these values as paths of keys. No edit may change them. This is enforced in two
 //! places. Readers report no part of a record that contains such a value as a hidden field, which
-//! may be removed ([`copies`]). And a compaction that would change one of the values is refused
+//! may be removed ([`hidden_fields`]). And a compaction that would change one of the values is refused
 //! (`Invariant::Accounting`).
 
 use std::ops::Range;
@@ -87,7 +87,7 @@ fn path_after(path: Path, key: &[u8]) -> Option<Path> {
 /// the result is the whole value, in place of which `left` remains. Otherwise the result is all
 /// large strings, arrays and objects in the value that contain no accounting value. Each of them is
 /// replaced by an empty value of its type, so that programs can still parse the value.
-pub fn copies(
+pub fn hidden_fields(
     at: &RecordBytes<'_>,
     (name, place, left): (&'static str, &Range<usize>, FieldRemainder),
     paths: &[Path],
@@ -157,8 +157,8 @@ mod tests {
     fn check(value: &str, expected: &[(&str, FieldRemainder)]) {
         let at = RecordBytes { line: value.as_bytes(), base: 0 };
         let whole = 0..value.len();
-        let copies = copies(&at, ("details", &whole, FieldRemainder::Nothing), PATHS);
-        let found: Vec<(String, FieldRemainder)> = copies
+        let hidden_fields = hidden_fields(&at, ("details", &whole, FieldRemainder::Nothing), PATHS);
+        let found: Vec<(String, FieldRemainder)> = hidden_fields
             .iter()
             .map(|copy| {
                 let bytes = Source::at(&value.as_bytes(), copy.value).into_owned();

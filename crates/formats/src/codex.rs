@@ -35,7 +35,7 @@ pub const FORMAT: Format = Format {
         passed_over: |_| None,
         reaches: |_, _| true,
         cuts: false,
-        copies: AppendedHiddenFields::Omitted,
+        hidden_fields: AppendedHiddenFields::Omitted,
         originals: None,
         // Appending is the default: Codex keeps an index of offsets into the file, which stay
         // valid.

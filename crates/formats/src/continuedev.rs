@@ -42,7 +42,7 @@ fn session(body: &mut Body<'_>, root: &Value<'_>) {
     let summary = history.iter().position(|item| item.get("conversationSummary").is_some());
     for (idx, item) in history.iter().enumerate() {
         match summary {
-            Some(summary) if idx < summary => body.keep(item, copies(item)),
+            Some(summary) if idx < summary => body.keep(item, hidden_fields(item)),
             Some(_) | None => read_item(body, item, summary == Some(idx)),
         }
     }
@@ -51,7 +51,7 @@ fn session(body: &mut Body<'_>, root: &Value<'_>) {
 /// Reads a message and the results of its calls.
 fn read_item(body: &mut Body<'_>, item: &Value<'_>, is_summary: bool) {
     let Some(message) = item.get("message") else {
-        body.keep(item, copies(item));
+        body.keep(item, hidden_fields(item));
         return;
     };
     let content_blocks = message.get("content").map(trajectory::content).unwrap_or_default();
@@ -74,12 +74,12 @@ fn read_item(body: &mut Body<'_>, item: &Value<'_>, is_summary: bool) {
         }
         // A stored system prompt is not sent, because Continue sends its current one.
         Some(_) | None => {
-            body.keep(item, copies(item));
+            body.keep(item, hidden_fields(item));
             return;
         }
     };
     let entry = body.say(item, role, blocks);
-    entry.copies = copies(item);
+    entry.hidden_fields = hidden_fields(item);
     entry.usage = message.get("usage").and_then(usage);
 }
 
@@ -121,14 +121,16 @@ fn result(state: &Value<'_>) -> Block {
 
 /// Values of an item that are only displayed: the prompt as the user typed it, and a second copy of
 /// the arguments of calls.
-fn copies(item: &Value<'_>) -> Vec<HiddenField> {
+fn hidden_fields(item: &Value<'_>) -> Vec<HiddenField> {
     let states = item.list_of("toolCallStates").iter();
     let repeated = states.flat_map(|state| {
         ["toolCall", "parsedArgs"].into_iter().filter_map(|name| Some((name, state.get(name)?)))
     });
     let typed = item.get("editorState").map(|value| ("editorState", value));
-    let copies = typed.into_iter().chain(repeated);
-    copies.map(|(name, value)| accounting::hidden(name, value, FieldRemainder::Nothing)).collect()
+    let hidden_fields = typed.into_iter().chain(repeated);
+    hidden_fields
+        .map(|(name, value)| accounting::hidden(name, value, FieldRemainder::Nothing))
+        .collect()
 }
 
 fn usage(usage: &Value<'_>) -> Option<RecordedUsage> {

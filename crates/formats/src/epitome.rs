@@ -27,7 +27,7 @@ pub const FORMAT: Format = Format {
         passed_over: |_| None,
         reaches: append::reaches,
         cuts: true,
-        copies: AppendedHiddenFields::Omitted,
+        hidden_fields: AppendedHiddenFields::Omitted,
         originals: Some(originals::originals_before),
         // Appending is the default: a compaction changes no existing line of a log.
         by_default: true,

@@ -27,7 +27,7 @@ pub const FORMAT: Format = Format {
         passed_over: |_| None,
         reaches: |_, _| true,
         cuts: false,
-        copies: AppendedHiddenFields::Included,
+        hidden_fields: AppendedHiddenFields::Included,
         originals: None,
         // Rewriting is the default: no other file contains offsets into this file, a resume sends
         // the same in both ways, and the rewritten file is much smaller.

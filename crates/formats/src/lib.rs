@@ -284,7 +284,7 @@ pub struct Append {
     /// Whether such records can remove entries from the middle of the context.
     pub cuts: bool,
     /// What happens to the hidden fields of a record that is appended again.
-    pub copies: AppendedHiddenFields,
+    pub hidden_fields: AppendedHiddenFields,
     /// Finds the original entries of a history; `None` if epitome does not look for them in
     /// sessions of this format.
     pub originals: Option<FindOriginals>,

@@ -27,7 +27,7 @@ pub const FORMAT: Format = Format {
         passed_over: append::passed_over,
         reaches: append::reaches,
         cuts: false,
-        copies: AppendedHiddenFields::Omitted,
+        hidden_fields: AppendedHiddenFields::Omitted,
         originals: None,
         // Rewriting is the default: versions of pi before 1.0 ignore appended records and would
         // send everything again.

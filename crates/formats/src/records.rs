@@ -3,7 +3,7 @@
 //! [`read`] parses the lines, on all cores, and maintains the transcript: positions of records,
 //! faults, the title, ids that repeat, and which entries a resume sends. An agent's reader, a type
 //! parameter `A` here, implements [`Records`]: it receives one parsed record after the other and
-//! returns the content of each. [`SessionReader`] is the part of the session that has been read so
+//! returns the content of each. [`TranscriptBuilder`] is the part of the session that has been read so
 //! far.
 
 use std::collections::HashSet;
@@ -29,7 +29,7 @@ pub trait Records: Default {
     /// Interprets one record.
     fn record(
         &mut self,
-        session: &mut SessionReader<'_>,
+        session: &mut TranscriptBuilder<'_>,
         at: &RecordBytes<'_>,
         record: Self::Record<'_>,
     ) -> RecordContent;
@@ -41,18 +41,18 @@ pub trait Records: Default {
     }
 
     /// Called after the last record. An agent whose records form a tree sets the context here; the
-    /// effect of each of its records is [`ContextEffect::Nowhere`].
-    fn finish(self, _session: &mut SessionReader<'_>) {}
+    /// effect of each of its records is [`ContextEffect::Unchanged`].
+    fn finish(self, _session: &mut TranscriptBuilder<'_>) {}
 }
 
 /// The content of one record.
 #[derive(Default)]
 pub struct RecordContent {
     /// The entries of the record, in the order in which they are sent; none for a record that no
-    /// model sees. [`SessionReader::add`] sets the `record` of each.
+    /// model sees. [`TranscriptBuilder::add`] sets the `record` of each.
     pub entries: Vec<Entry>,
     /// Parts of the record that no model sees.
-    pub copies: Vec<HiddenField>,
+    pub hidden_fields: Vec<HiddenField>,
     /// The effect of the record on the context, unless the agent sets the context at the end.
     pub effect: ContextEffect,
 }
@@ -62,7 +62,7 @@ pub struct RecordContent {
 pub enum ContextEffect {
     /// The record has no effect, or none that is known before the last record.
     #[default]
-    Nowhere,
+    Unchanged,
     /// The entries are added at the end of the context.
     Adds,
     /// The entry, which must be the only one of the record, is the system prompt. It replaces an
@@ -75,18 +75,18 @@ pub enum ContextEffect {
 
 impl RecordContent {
     /// The content of a record that no model sees.
-    pub fn nothing(copies: Vec<HiddenField>) -> RecordContent {
-        RecordContent { copies, ..RecordContent::default() }
+    pub fn nothing(hidden_fields: Vec<HiddenField>) -> RecordContent {
+        RecordContent { hidden_fields, ..RecordContent::default() }
     }
 }
 
 /// A session that is being read: its transcript so far, and what must be known to read the next
 /// records. [`read`] adds the records; an agent's reader sets the title and the head, reports
 /// faults, and builds the tree.
-pub struct SessionReader<'f> {
+pub struct TranscriptBuilder<'f> {
     /// The transcript so far.
     pub transcript: Transcript,
-    /// The tree of records: those that the agent's reader passed to [`SessionReader::node`], in the
+    /// The tree of records: those that the agent's reader passed to [`TranscriptBuilder::node`], in the
     /// order of the file.
     pub nodes: Vec<Node>,
     /// The number of the current line, from 1.
@@ -94,7 +94,7 @@ pub struct SessionReader<'f> {
     faults: &'f mut dyn Faults,
     /// Whether the title was set by a record, and not derived from a message.
     is_named: bool,
-    /// The ids that [`SessionReader::check_id`] was given.
+    /// The ids that [`TranscriptBuilder::check_id`] was given.
     ids: HashSet<Box<str>>,
     unknown: Unknown,
     /// The index of the system prompt in the context.
@@ -107,7 +107,7 @@ pub fn read<A: Records>(source: &dyn Source, faults: &mut dyn Faults) -> Transcr
     /// parsed before another core could start.
     const ENOUGH: u64 = 64 << 10;
     let mut agent = A::default();
-    let mut session = SessionReader::new(faults);
+    let mut session = TranscriptBuilder::new(faults);
     batches(source, |batch| {
         let parsed: Vec<_> =
             if batch.iter().map(|line| line.record.span.len()).sum::<u64>() < ENOUGH {
@@ -144,10 +144,10 @@ pub fn sniff(head: &[u8], is_of: fn(&Value<'_>) -> bool) -> bool {
     found
 }
 
-impl<'f> SessionReader<'f> {
+impl<'f> TranscriptBuilder<'f> {
     /// A session without records.
-    pub fn new(faults: &'f mut dyn Faults) -> SessionReader<'f> {
-        SessionReader {
+    pub fn new(faults: &'f mut dyn Faults) -> TranscriptBuilder<'f> {
+        TranscriptBuilder {
             transcript: Transcript::default(),
             nodes: Vec::new(),
             faults,
@@ -166,18 +166,18 @@ impl<'f> SessionReader<'f> {
         record: Record,
         content: RecordContent,
     ) {
-        let RecordContent { entries, mut copies, effect } = content;
+        let RecordContent { entries, mut hidden_fields, effect } = content;
         if entries.is_empty() {
-            self.transcript.items.push(Item::Hidden(HiddenRecord { record, copies }));
+            self.transcript.items.push(Item::Hidden(HiddenRecord { record, hidden_fields }));
             return;
         }
         for mut entry in entries {
             entry.record = record;
             // Hidden fields belong to the record: the first entry of the record gets them.
-            if entry.copies.is_empty() {
-                entry.copies = std::mem::take(&mut copies);
+            if entry.hidden_fields.is_empty() {
+                entry.hidden_fields = std::mem::take(&mut hidden_fields);
             } else {
-                entry.copies.append(&mut copies);
+                entry.hidden_fields.append(&mut hidden_fields);
             }
             self.title_from::<A>(&entry, at);
             self.send(effect);
@@ -291,7 +291,7 @@ impl<'f> SessionReader<'f> {
     fn send(&mut self, effect: ContextEffect) {
         let item = self.next();
         match effect {
-            ContextEffect::Nowhere => {}
+            ContextEffect::Unchanged => {}
             ContextEffect::Adds => self.transcript.context.push(item),
             ContextEffect::Prompt => match self.prompt {
                 Some(place) => self.transcript.context[place] = item,

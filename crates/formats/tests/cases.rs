@@ -64,9 +64,11 @@ fn listing(transcript: &Transcript, source: &dyn Source, faults: &[Fault]) -> St
             Item::Entry(entry) => describe(entry, source),
             Item::Hidden(HiddenRecord { .. }) => "kept".to_owned(),
         };
-        let copies: Vec<&str> = item.copies().iter().map(|copy| copy.name).collect();
-        let copies = if copies.is_empty() { String::new() } else { format!(" {copies:?}") };
-        writeln!(shown, "{sent} {} {words}{copies}", item.record().line).expect("a string");
+        let hidden_fields: Vec<&str> =
+            item.hidden_fields().iter().map(|field| field.name).collect();
+        let hidden_fields =
+            if hidden_fields.is_empty() { String::new() } else { format!(" {hidden_fields:?}") };
+        writeln!(shown, "{sent} {} {words}{hidden_fields}", item.record().line).expect("a string");
     }
     if !transcript.context.is_sorted() {
         writeln!(shown, "sent in the order {:?}", transcript.context).expect("a string");

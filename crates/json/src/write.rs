@@ -242,13 +242,13 @@ enum Place {
 /// edited.
 fn place(items: &[Item], at: At, shapes: &Shapes) -> Result<Place, &'static str> {
     let item = items.get(at.item()).ok_or("there is no such record")?;
-    if let At::Copy { copy, .. } = at {
-        let copy = item.copies().get(copy).ok_or("there is no such copy")?;
-        return Ok(match copy.left {
-            FieldRemainder::Nothing => Place::Child(copy.value),
-            FieldRemainder::EmptyObject => Place::Fixed(copy.value, "{}"),
-            FieldRemainder::EmptyText => Place::Fixed(copy.value, "\"\""),
-            FieldRemainder::EmptyArray => Place::Fixed(copy.value, "[]"),
+    if let At::HiddenField { field, .. } = at {
+        let field = item.hidden_fields().get(field).ok_or("there is no such hidden field")?;
+        return Ok(match field.left {
+            FieldRemainder::Nothing => Place::Child(field.value),
+            FieldRemainder::EmptyObject => Place::Fixed(field.value, "{}"),
+            FieldRemainder::EmptyText => Place::Fixed(field.value, "\"\""),
+            FieldRemainder::EmptyArray => Place::Fixed(field.value, "[]"),
         });
     }
     let entry = item.entry().ok_or("the record says nothing")?;
@@ -285,7 +285,7 @@ fn place(items: &[Item], at: At, shapes: &Shapes) -> Result<Place, &'static str>
             _ => Err("only results have parts"),
         },
         At::Items { .. } => Err("whole items are not edited in their records"),
-        At::Copy { .. } => Err("a copy is not a block"),
+        At::HiddenField { .. } => Err("a hidden field is not a block"),
     }
 }
 

@@ -59,9 +59,9 @@ impl<'a> EditedTranscript<'a> {
             match applied.transcript.items.get_mut(item) {
                 Some(Item::Entry(entry)) => {
                     applied.source.edit_entry(entry, &edits);
-                    drop_copies(&mut entry.copies, &edits);
+                    drop_hidden_fields(&mut entry.hidden_fields, &edits);
                 }
-                Some(Item::Hidden(hidden)) => drop_copies(&mut hidden.copies, &edits),
+                Some(Item::Hidden(hidden)) => drop_hidden_fields(&mut hidden.hidden_fields, &edits),
                 None => {}
             }
         }
@@ -254,11 +254,11 @@ impl ExtendedSource<'_> {
     }
 }
 
-fn drop_copies(copies: &mut Vec<crate::HiddenField>, edits: &[&Edit]) {
+fn drop_hidden_fields(hidden_fields: &mut Vec<crate::HiddenField>, edits: &[&Edit]) {
     let mut idx = 0;
-    copies.retain(|_| {
+    hidden_fields.retain(|_| {
         let dropped = edits.iter().any(|edit| {
-            matches!((edit.at, &edit.verb), (At::Copy { copy, .. }, Verb::Drop) if copy == idx)
+            matches!((edit.at, &edit.verb), (At::HiddenField { field, .. }, Verb::Drop) if field == idx)
         });
         idx += 1;
         !dropped
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_result_and_copies_are_edited_one_by_one() {
+    fn parts_of_a_result_and_hidden_fields_are_edited_one_by_one() {
         let mut transcript = transcript();
         let part = |json| Part::Text(Text::Source(span(json)));
         let copy =
@@ -371,19 +371,19 @@ mod tests {
             && let Block::Output(output) = &mut entry.blocks[2]
         {
             output.parts = vec![part("\"result\""), part("\"three\""), part("\"a.rs\"")];
-            entry.copies = vec![copy("first"), copy("second"), copy("third")];
+            entry.hidden_fields = vec![hidden("first"), hidden("second"), hidden("third")];
         }
         let edits = [
             edit(At::Part { item: 0, block: 2, part: 0 }, None),
             edit(At::Part { item: 0, block: 2, part: 1 }, Some("less")),
-            edit(At::Copy { item: 0, copy: 1 }, None),
+            edit(At::HiddenField { item: 0, field: 1 }, None),
         ];
         let source = SOURCE;
         let applied = EditedTranscript::new(&transcript, &source, &edits);
         let entry = applied.transcript.items[0].entry().expect("an entry");
         let Block::Output(output) = &entry.blocks[2] else { panic!("a result") };
         assert_eq!(output.text(&applied.source), "less\na.rs");
-        assert_eq!(entry.copies, [copy("first"), copy("third")]);
+        assert_eq!(entry.hidden_fields, [hidden("first"), hidden("third")]);
     }
 
     /// A session of four messages, of which the first is the system prompt.

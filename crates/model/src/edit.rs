@@ -38,11 +38,11 @@ pub enum At {
         item: usize,
     },
     /// A hidden field of an item.
-    Copy {
+    HiddenField {
         /// Index into `Transcript::items`.
         item: usize,
-        /// Index into `Item::copies`.
-        copy: usize,
+        /// Index into `Item::hidden_fields`.
+        field: usize,
     },
 }
 
@@ -54,7 +54,7 @@ impl At {
             | At::Field { item, .. }
             | At::Part { item, .. }
             | At::Items { item }
-            | At::Copy { item, .. } => item,
+            | At::HiddenField { item, .. } => item,
         }
     }
 
@@ -64,7 +64,7 @@ impl At {
             At::Block { block, .. } | At::Field { block, .. } | At::Part { block, .. } => {
                 Some(block)
             }
-            At::Items { .. } | At::Copy { .. } => None,
+            At::Items { .. } | At::HiddenField { .. } => None,
         }
     }
 
@@ -76,7 +76,7 @@ impl At {
             At::Field { block, field, .. } => At::Field { item, block, field },
             At::Part { block, part, .. } => At::Part { item, block, part },
             At::Items { .. } => At::Items { item },
-            At::Copy { copy, .. } => At::Copy { item, copy },
+            At::HiddenField { field, .. } => At::HiddenField { item, field },
         }
     }
 }

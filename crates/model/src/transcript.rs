@@ -73,12 +73,11 @@ impl Item {
         }
     }
 
-    /// The hidden fields of the record: parts that no model ever sees. They are called `copies`
-    /// because most of them repeat what an entry holds: see [`HiddenField`].
-    pub fn copies(&self) -> &[HiddenField] {
+    /// The hidden fields of the record: parts that no model ever sees.
+    pub fn hidden_fields(&self) -> &[HiddenField] {
         match self {
-            Item::Entry(entry) => &entry.copies,
-            Item::Hidden(hidden) => &hidden.copies,
+            Item::Entry(entry) => &entry.hidden_fields,
+            Item::Hidden(hidden) => &hidden.hidden_fields,
         }
     }
 }
@@ -98,13 +97,13 @@ pub struct HiddenRecord {
     /// The position of the record.
     pub record: Record,
     /// The hidden fields of the record.
-    pub copies: Vec<HiddenField>,
+    pub hidden_fields: Vec<HiddenField>,
 }
 
 /// A bulky part of a record that no model ever sees.
 ///
-/// Most hidden fields repeat what an entry holds, and lists of them are called `copies`. Some hold
-/// what is stored nowhere else, such as output that a tool showed while it ran.
+/// Most hidden fields repeat what an entry holds. Some hold what is stored nowhere else, such as
+/// output that a tool showed while it ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HiddenField {
     /// The agent's name for the field.
@@ -145,7 +144,7 @@ pub struct Entry {
     /// Whether the entry is a copy of earlier entries: some agents record a compaction together
     /// with the history that is sent after it, and a log of epitome holds the edited versions of
     /// entries. Such entries begin no turns, and their calls are not counted twice. The hidden
-    /// fields in `copies` are something else: no model sees them.
+    /// fields are something else: no model sees them.
     pub repeated: bool,
     /// The time of the entry, as written in the session.
     pub time: Option<Box<str>>,
@@ -157,7 +156,7 @@ pub struct Entry {
     pub blocks: Vec<Block>,
     /// The hidden fields of the record. If several entries are read from one record, the first of
     /// them has the fields.
-    pub copies: Vec<HiddenField>,
+    pub hidden_fields: Vec<HiddenField>,
 }
 
 /// The speaker of an entry.

@@ -392,7 +392,7 @@ impl EditedCalls {
                 self.saving_of_field(view, (item, block, field), text)
             }
             (At::Field { .. }, Verb::Drop | Verb::Cut(_) | Verb::Summarise(_))
-            | (At::Block { .. } | At::Part { .. } | At::Items { .. } | At::Copy { .. }, _) => {
+            | (At::Block { .. } | At::Part { .. } | At::Items { .. } | At::HiddenField { .. }, _) => {
                 saving(view, edit)
             }
         }
@@ -466,7 +466,7 @@ fn saving(view: &View<'_>, edit: &Edit) -> Tokens {
         Verb::Drop | Verb::Cut(_) | Verb::Summarise(_) => Tokens(0),
     };
     match edit.at {
-        At::Items { .. } | At::Copy { .. } => Tokens(0),
+        At::Items { .. } | At::HiddenField { .. } => Tokens(0),
         At::Block { block, .. } => view.tokens(item, block) - left,
         // The savings of fields are computed by `EditedCalls`.
         At::Field { .. } => Tokens(0),
@@ -496,7 +496,7 @@ fn chars_saved(view: &View<'_>, edit: &Edit) -> u64 {
         Verb::Drop | Verb::Cut(_) | Verb::Summarise(_) => 0,
     };
     let old = match edit.at {
-        At::Items { .. } | At::Copy { .. } => 0,
+        At::Items { .. } | At::HiddenField { .. } => 0,
         At::Part { .. } => 4 * epitome_model::IMAGE_TOKENS.0,
         At::Block { block, .. } => {
             let around = if edit.verb == Verb::Drop { CHARS_AROUND } else { 0 };
@@ -574,7 +574,7 @@ fn bound_thinking(
 ) -> Vec<PlannedEdit> {
     let edited: HashSet<usize> = planned
         .iter()
-        .filter(|planned| !matches!(planned.edit.at, At::Copy { .. }))
+        .filter(|planned| !matches!(planned.edit.at, At::HiddenField { .. }))
         .map(|planned| planned.edit.at.item())
         .collect();
     let dropped: HashSet<At> = planned.iter().map(|planned| planned.edit.at).collect();

@@ -40,7 +40,7 @@ impl Pass for Copies {
             .flat_map(|(item, record)| {
                 let said_again =
                     record.entry().into_iter().flat_map(move |it| repeated_content_edits(item, it));
-                self.unseen(item, record.copies()).chain(said_again)
+                self.unseen(item, record.hidden_fields()).chain(said_again)
             })
             .collect()
     }
@@ -50,17 +50,17 @@ impl Copies {
     fn unseen<'a>(
         &'a self,
         item: usize,
-        copies: &'a [HiddenField],
+        fields: &'a [HiddenField],
     ) -> impl Iterator<Item = Edit> + 'a {
-        copies.iter().enumerate().filter_map(move |(copy, part)| {
-            let least = match part.left {
+        fields.iter().enumerate().filter_map(move |(field, hidden)| {
+            let least = match hidden.left {
                 FieldRemainder::Nothing => self.min_bytes,
                 // The empty value that remains has two bytes.
                 FieldRemainder::EmptyObject
                 | FieldRemainder::EmptyText
                 | FieldRemainder::EmptyArray => self.min_bytes.max(2),
             };
-            (part.value.len() > least).then_some(drop(At::Copy { item, copy }))
+            (hidden.value.len() > least).then_some(drop(At::HiddenField { item, field }))
         })
     }
 }

@@ -30,7 +30,7 @@ fn short_fields_stay_and_so_do_those_that_leave_as_much() {
         let empty = Vec::new();
         let mut transcript = sample("{}").transcript().clone();
         let Some(Item::Hidden(kept)) = transcript.items.first_mut() else { panic!("it is hidden") };
-        kept.copies[0].left = left;
+        kept.hidden_fields[0].left = left;
         let view = View::new(&transcript, &empty, &samples::Quarters);
         assert_eq!(pass(0).plan(&view).len(), expect, "{left:?}");
     }

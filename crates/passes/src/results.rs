@@ -165,7 +165,7 @@ impl Pass for Results {
         if self.first == First::Largest {
             edits.sort_by_cached_key(|edit| match edit.at {
                 At::Block { item, block } => Reverse(view.chars(item, block)),
-                At::Field { .. } | At::Part { .. } | At::Items { .. } | At::Copy { .. } => {
+                At::Field { .. } | At::Part { .. } | At::Items { .. } | At::HiddenField { .. } => {
                     Reverse(0)
                 }
             });
@@ -354,7 +354,7 @@ impl Results {
     fn is_cheap(&self, view: &View<'_>, at: At) -> bool {
         match at {
             At::Block { item, block } => view.tokens(item, block) <= Tokens(self.min_tokens),
-            At::Field { .. } | At::Part { .. } | At::Items { .. } | At::Copy { .. } => false,
+            At::Field { .. } | At::Part { .. } | At::Items { .. } | At::HiddenField { .. } => false,
         }
     }
 }

@@ -17,7 +17,7 @@ pub(crate) fn check(pass: &dyn Pass, sample: &Sample, kept: &[usize], expect: &[
 }
 
 /// Edits as lines: `ITEM = TEXT` for a block, `ITEM.fFIELD` for an argument, `ITEM.pPART` for a
-/// part of a result, `ITEM.cCOPY` for a hidden field; `gone` for removed content. References are
+/// part of a result, `ITEM.cFIELD` for a hidden field; `gone` for removed content. References are
 /// written as `k#`, line feeds as ` / `.
 pub(crate) fn describe(edits: &[Edit]) -> Vec<String> {
     static REFERENCE: LazyLock<Regex> =
@@ -28,7 +28,7 @@ pub(crate) fn describe(edits: &[Edit]) -> Vec<String> {
             At::Field { item, field, .. } => format!("{item}.f{field}"),
             At::Part { item, part, .. } => format!("{item}.p{part}"),
             At::Items { item } => format!("{item}.."),
-            At::Copy { item, copy } => format!("{item}.c{copy}"),
+            At::HiddenField { item, field } => format!("{item}.c{field}"),
         };
         match &edit.verb {
             Verb::Replace(text) => {

@@ -34,7 +34,7 @@ pub struct View<'a> {
     /// call without a result.
     answered: HashMap<&'a str, bool>,
     /// The positions that earlier passes edit.
-    taken: HashSet<At>,
+    edited: HashSet<At>,
     /// The blocks that no pass may edit because they set rules, by item and block index.
     pinned: HashSet<(usize, usize)>,
     rule_files: &'a RuleFiles,
@@ -84,7 +84,7 @@ impl<'a> View<'a> {
             in_context,
             calls,
             answered,
-            taken: HashSet::new(),
+            edited: HashSet::new(),
             pinned: HashSet::new(),
             rule_files: RuleFiles::built_in(),
             reading: None,
@@ -144,7 +144,7 @@ impl<'a> View<'a> {
             At::Block { item, block }
             | At::Field { item, block, .. }
             | At::Part { item, block, .. } => self.pinned.contains(&(item, block)),
-            At::Items { .. } | At::Copy { .. } => false,
+            At::Items { .. } | At::HiddenField { .. } => false,
         }
     }
 
@@ -328,17 +328,17 @@ impl<'a> View<'a> {
 
     /// Marks the positions of edits, so that later passes do not edit them.
     pub fn mark_edited(&mut self, edits: &[Edit]) {
-        self.taken.extend(edits.iter().map(|edit| edit.at));
+        self.edited.extend(edits.iter().map(|edit| edit.at));
     }
 
     /// Whether an earlier pass edits this position or the block around it.
     pub fn is_edited(&self, at: At) -> bool {
-        self.taken.contains(&at)
+        self.edited.contains(&at)
             || match at {
                 At::Field { item, block, .. } | At::Part { item, block, .. } => {
-                    self.taken.contains(&At::Block { item, block })
+                    self.edited.contains(&At::Block { item, block })
                 }
-                At::Block { .. } | At::Items { .. } | At::Copy { .. } => false,
+                At::Block { .. } | At::Items { .. } | At::HiddenField { .. } => false,
             }
     }
 
@@ -452,7 +452,7 @@ impl<'a> View<'a> {
     pub fn call_at(&self, at: At) -> Option<&'a Call> {
         let block = match at {
             At::Block { block, .. } | At::Field { block, .. } | At::Part { block, .. } => block,
-            At::Items { .. } | At::Copy { .. } => return None,
+            At::Items { .. } | At::HiddenField { .. } => return None,
         };
         match self.transcript.items[at.item()].entry()?.blocks.get(block)? {
             Block::Call(call) => Some(call),
@@ -475,7 +475,9 @@ impl<'a> View<'a> {
         let item = &self.transcript.items[at.item()];
         let block = |block: usize| item.entry().and_then(|entry| entry.blocks.get(block));
         match at {
-            At::Copy { copy, .. } => item.copies().get(copy).map_or("copy", |c| c.name).to_owned(),
+            At::HiddenField { field, .. } => {
+                item.hidden_fields().get(field).map_or("copy", |field| field.name).to_owned()
+            }
             At::Part { .. } => "image".into(),
             At::Items { .. } => "messages".into(),
             At::Field { block: idx, field, .. } => match block(idx) {

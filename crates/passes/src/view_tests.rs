@@ -40,8 +40,8 @@ fn every_place_has_a_description_of_a_few_words() {
         (block(1), "thinking"),
         (block(2), "block"),
         (block(3), "Read src/a.rs"),
-        (At::Copy { item: 4, copy: 0 }, "toolUseResult"),
-        (At::Copy { item: 4, copy: 9 }, "copy"),
+        (At::HiddenField { item: 4, field: 0 }, "toolUseResult"),
+        (At::HiddenField { item: 4, field: 9 }, "copy"),
         (field(5), "content of Write /q/b.rs"),
         (At::Field { item: 5, block: 0, field: 9 }, "argument of Write /q/b.rs"),
         (block(6), "image/png"),
@@ -74,7 +74,7 @@ fn the_text_of_a_file_is_known_where_it_was_read_and_written() {
     assert_eq!(of(block(1)), found("/p/a", "one\ntwo\n"));
     assert_eq!(of(block(3)), found("/p/b", "1→one"));
     assert_eq!(of(field(4)), found("/p/c", "text"));
-    for at in [block(4), block(5), block(7), field(8), At::Copy { item: 1, copy: 0 }] {
+    for at in [block(4), block(5), block(7), field(8), At::HiddenField { item: 1, field: 0 }] {
         assert_eq!(of(at), None, "{at:?}");
     }
 }

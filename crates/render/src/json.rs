@@ -371,7 +371,7 @@ impl Document {
                 cost: told.micro_dollars,
             }),
             blocks: written.blocks.into_iter().map(|it| self.block(it)).collect(),
-            copies: Vec::new(),
+            hidden_fields: Vec::new(),
         }
     }
 

@@ -130,7 +130,7 @@ pub(crate) fn stand_inside(transcript: &Transcript, bytes: &[u8]) {
 }
 
 fn spans(item: &Item) -> Vec<Span> {
-    let mut spans: Vec<Span> = item.copies().iter().map(|copy| copy.value).collect();
+    let mut spans: Vec<Span> = item.hidden_fields().iter().map(|field| field.value).collect();
     for block in item.entry().into_iter().flat_map(|entry| &entry.blocks) {
         match block {
             Block::Text(text) | Block::Summary(text) => spans.extend(text.span()),

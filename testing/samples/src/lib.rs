@@ -147,8 +147,8 @@ impl Sample {
         let start = self.put("[");
         let value = Span { start: self.put(json), end: self.bytes.len() as u64 };
         let record = self.record(start);
-        let copies = vec![HiddenField { name, value, left: FieldRemainder::Nothing }];
-        self.transcript.items.push(Item::Hidden(HiddenRecord { record, copies }));
+        let hidden_fields = vec![HiddenField { name, value, left: FieldRemainder::Nothing }];
+        self.transcript.items.push(Item::Hidden(HiddenRecord { record, hidden_fields }));
         self
     }
 

@@ -151,7 +151,7 @@ impl Context {
     pub(super) fn write_shortened(&mut self, edits: Vec<Edit>) -> Result<bool> {
         let edits = edits.into_iter().map(|edit| PlannedEdit { edit, tokens: Tokens(0) });
         let mut plan = Plan { edits: edits.collect(), ..Plan::default() };
-        let line = self.line_of(&plan, Batch::Birth);
+        let line = self.line_of(&plan, Batch::Ingest);
         match line.and_then(|line| self.add_line(&line, &mut plan)) {
             Ok(()) => {
                 self.count_shortened(&plan);

@@ -102,7 +102,7 @@ impl Context {
         let mut plan = compact(transcript, source, recipe, &options);
         let sent: Vec<bool> = self.counts.sent_flags(transcript);
         plan.edits.retain(|PlannedEdit { edit, .. }| {
-            sent[edit.at.item()] && !matches!(edit.at, At::Copy { .. })
+            sent[edit.at.item()] && !matches!(edit.at, At::HiddenField { .. })
         });
         // Edits that save nothing would only invalidate the prompt cache.
         if plan.edits.iter().all(|it| it.tokens == Tokens(0)) {

@@ -92,18 +92,18 @@ fn only_what_is_written<S>(append: &Append, session: &Loaded<S>, plan: &mut Plan
     let sent: HashSet<usize> = reached.filter(|&it| (append.reaches)(transcript, it)).collect();
     let record = |at: At| transcript.items[at.item()].record().span;
     let is_written = |at: At| match at {
-        At::Copy { .. } => false,
+        At::HiddenField { .. } => false,
         // Cuts of items have a record of their own.
         At::Items { .. } => true,
         At::Block { .. } | At::Field { .. } | At::Part { .. } => sent.contains(&at.item()),
     };
     let edits = plan.edits.iter().map(|planned| planned.edit.at);
-    let again: HashSet<Span> = match append.copies {
+    let again: HashSet<Span> = match append.hidden_fields {
         AppendedHiddenFields::Included => edits.filter(|&at| is_written(at)).map(record).collect(),
         AppendedHiddenFields::Omitted => HashSet::new(),
     };
     plan.edits.retain(|planned| match planned.edit.at {
-        at @ At::Copy { .. } => again.contains(&record(at)),
+        at @ At::HiddenField { .. } => again.contains(&record(at)),
         at @ (At::Block { .. } | At::Field { .. } | At::Part { .. } | At::Items { .. }) => {
             is_written(at)
         }
@@ -195,7 +195,7 @@ mod tests {
             At::Part { item: second, block: 0, part: 0 },
             At::Items { item: second },
             block(unsent),
-            At::Copy { item: unsent, copy: 0 },
+            At::HiddenField { item: unsent, field: 0 },
         ];
         let mut plan = Plan::default();
         plan.edits.extend(

@@ -83,8 +83,8 @@ fn text_at<S: Source>(session: &Loaded<S>, at: At) -> String {
     let image = |media: &str, len: u64| format!("{media}, {len} characters of base64");
     match at {
         At::Items { .. } => String::new(),
-        At::Copy { copy, .. } => {
-            item.copies().get(copy).map_or_else(String::new, |copy| raw(copy.value))
+        At::HiddenField { field, .. } => {
+            item.hidden_fields().get(field).map_or_else(String::new, |field| raw(field.value))
         }
         At::Field { block: idx, field, .. } => match block(idx) {
             Some(Block::Call(call)) => call

@@ -31,8 +31,8 @@ pub(crate) struct LockedFile {
 
 /// A locked file and its new content.
 pub(crate) struct FileReplacement<'a> {
-    pub of: &'a LockedFile,
-    pub becomes: Spliced<'a>,
+    pub locked: &'a LockedFile,
+    pub content: Spliced<'a>,
     /// Whether bytes that are kept get another offset in the file.
     pub moves: bool,
 }
@@ -72,7 +72,7 @@ impl LockedFile {
         if let (Some(first), true) = (splices.first(), moves) {
             agents::check_places(&self.path, first.span.start)?;
         }
-        Ok(FileReplacement { of: self, becomes: Spliced::new(self.source(), splices)?, moves })
+        Ok(FileReplacement { locked: self, content: Spliced::new(self.source(), splices)?, moves })
     }
 }
 
@@ -110,12 +110,12 @@ pub(crate) fn check_replaceable(part: &SessionPart, from: Option<u64>) -> Result
 pub(crate) fn replace_all(config: &Config, changes: &[FileReplacement<'_>]) -> Result<()> {
     let mut prepared = Vec::new();
     for change in changes {
-        let bytes = change.becomes.len();
+        let bytes = change.content.len();
         let _span = info_span!("session.replace", bytes).entered();
-        prepared.push((change, change.of.file.prepare(|out| change.becomes.copy_to(out))?));
+        prepared.push((change, change.locked.file.prepare(|out| change.content.copy_to(out))?));
     }
     for (done, (change, prepared)) in prepared.into_iter().enumerate() {
-        let path = &change.of.path;
+        let path = &change.locked.path;
         // Offsets that the agent keeps of the old file would be wrong for the new one.
         let forgotten = if change.moves { agents::forget(&config.agents, path) } else { Ok(()) };
         if let Err(err) = forgotten.and_then(|()| prepared.place()) {
@@ -130,8 +130,8 @@ pub(crate) fn replace_all(config: &Config, changes: &[FileReplacement<'_>]) -> R
 fn take_back(done: &[FileReplacement<'_>], why: Error) -> Error {
     let mut left = Vec::new();
     for change in done.iter().rev() {
-        if change.of.file.undo_replace(&change.becomes).is_err() {
-            left.push(change.of.path.display().to_string());
+        if change.locked.file.undo_replace(&change.content).is_err() {
+            left.push(change.locked.path.display().to_string());
         }
     }
     if left.is_empty() {

@@ -211,11 +211,12 @@ impl Restore<'_> {
         // for an error.
         let report = RestoreReport::planned(session, done)?;
         let mut ways_back = Vec::new();
-        for (n, FileReplacement { of, becomes, .. }) in &changes {
+        for (n, FileReplacement { locked, content, .. }) in &changes {
             let back = &report.done[*n];
             if let RestoreOutcome::ByRecord { .. } = back.outcome {
-                let path = of.file.path();
-                let generation = archive_way_back(config, &back.key, path, of.source(), becomes);
+                let path = locked.file.path();
+                let source = locked.source();
+                let generation = archive_way_back(config, &back.key, path, source, content);
                 ways_back.push((*n, generation.map_err(Error::while_writing)?.number));
             }
         }

@@ -56,9 +56,9 @@ fn read_message(body: &mut Body<'_>, message: &Value<'_>) {
             return;
         }
     };
-    let copies = copies(message);
+    let hidden_fields = hidden_fields(message);
     let entry = body.say(message, role, blocks);
-    entry.copies = copies;
+    entry.hidden_fields = hidden_fields;
     entry.usage = message.get("usage").and_then(usage);
 }
 
@@ -132,7 +132,7 @@ fn usage(usage: &Value<'_>) -> Option<RecordedUsage> {
 }
 
 /// Values of a message that only the editor displays: open files and the like.
-fn copies(message: &Value<'_>) -> Vec<HiddenField> {
+fn hidden_fields(message: &Value<'_>) -> Vec<HiddenField> {
     let state = message.get("userState").filter(|state| state.is_object());
     let copy = state.map(|value| HiddenField {
         name: "userState",

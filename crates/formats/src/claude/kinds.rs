@@ -2,7 +2,7 @@
 
 use super::raw;
 use crate::place::RecordBytes;
-use crate::records::SessionReader;
+use crate::records::TranscriptBuilder;
 
 /// Types of records. Models see only a few of them.
 const RECORDS: &[&str] = &[
@@ -64,7 +64,7 @@ const BLOCKS: &[&str] = &[
 
 /// Reports the kinds of a record and its blocks that are not listed here: a newer Claude Code may
 /// have written them.
-pub fn report(session: &mut SessionReader<'_>, at: &RecordBytes<'_>, raw: &raw::Record) {
+pub fn report(session: &mut TranscriptBuilder<'_>, at: &RecordBytes<'_>, raw: &raw::Record) {
     let kind = at.maybe(raw.kind.as_ref()).unwrap_or_default();
     session.unknown("a record of a kind", &kind, RECORDS);
     if !matches!(&*kind, "user" | "assistant") {

@@ -22,7 +22,7 @@ use super::{kinds, raw};
 use crate::accounting;
 use crate::lines::ParseLine;
 use crate::place::RecordBytes;
-use crate::records::{self, RecordContent, Records, SessionReader};
+use crate::records::{self, RecordContent, Records, TranscriptBuilder};
 use crate::tree::{self, Orphan};
 use crate::{Line, lines};
 
@@ -87,7 +87,7 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
 struct Parsed {
     raw: raw::Record,
     entry: Option<Entry>,
-    copies: Vec<HiddenField>,
+    hidden_fields: Vec<HiddenField>,
 }
 
 impl ParseLine<'_> for Parsed {
@@ -102,8 +102,8 @@ impl ParseLine<'_> for Parsed {
             Some(_) | None => None,
         };
         let entry = entry.map(without_spare_room);
-        let copies = copies(&at, &raw, kind);
-        Ok(Parsed { raw, entry, copies })
+        let hidden_fields = hidden_fields(&at, &raw, kind);
+        Ok(Parsed { raw, entry, hidden_fields })
     }
 }
 
@@ -123,7 +123,7 @@ fn without_spare_room(mut entry: Entry) -> Entry {
 }
 
 /// Collects what is needed to find the context in the tree of records. `side` and `is_reminder` are
-/// as long as [`SessionReader::nodes`].
+/// as long as [`TranscriptBuilder::nodes`].
 #[derive(Default)]
 struct Reader {
     /// Whether each node is in a side chain: a conversation with a sub-agent.
@@ -152,11 +152,11 @@ impl Records for Reader {
 
     fn record(
         &mut self,
-        session: &mut SessionReader<'_>,
+        session: &mut TranscriptBuilder<'_>,
         at: &RecordBytes<'_>,
         record: Parsed,
     ) -> RecordContent {
-        let Parsed { raw, entry, copies } = record;
+        let Parsed { raw, entry, hidden_fields } = record;
         kinds::report(session, at, &raw);
         session.head(
             || at.maybe(raw.session.as_ref()),
@@ -172,7 +172,7 @@ impl Records for Reader {
             let ids = kept.uuids.iter().map(|id| at.text(id)).collect();
             self.preserved = Some(Preserved { anchor: at.maybe(kept.anchor.as_ref()), ids });
         }
-        let Some(mut entry) = entry else { return RecordContent::nothing(copies) };
+        let Some(mut entry) = entry else { return RecordContent::nothing(hidden_fields) };
         let usage = raw.message.as_ref().and_then(raw::Message::usage);
         self.usages.extend(usage.map(|usage| (session.next(), usage)));
         // No resume reaches an entry without an id. It is still an entry, because its text may be
@@ -180,7 +180,7 @@ impl Records for Reader {
         entry.id = at.maybe(raw.uuid.as_ref());
         entry.parent = at.maybe(raw.parent.as_ref());
         entry.time = at.maybe(raw.timestamp.as_ref());
-        RecordContent { entries: vec![entry], copies, ..RecordContent::default() }
+        RecordContent { entries: vec![entry], hidden_fields, ..RecordContent::default() }
     }
 
     fn title(current: Option<&str>, message: &dyn Fn() -> Option<Box<str>>) -> Option<String> {
@@ -194,7 +194,7 @@ impl Records for Reader {
         }
     }
 
-    fn finish(mut self, session: &mut SessionReader<'_>) {
+    fn finish(mut self, session: &mut TranscriptBuilder<'_>) {
         let nodes = &session.nodes;
         let items = &session.transcript.items;
         if self.possible_leaves.is_empty() {
@@ -217,7 +217,7 @@ impl Reader {
     /// Adds a record that has an id to the tree.
     fn node(
         &mut self,
-        session: &mut SessionReader<'_>,
+        session: &mut TranscriptBuilder<'_>,
         at: &RecordBytes<'_>,
         raw: &raw::Record,
         has_entry: bool,
@@ -235,7 +235,7 @@ impl Reader {
     /// The last of the reminders that follow `leaf`, where each is a child of the previous one;
     /// `leaf` itself if no reminder follows. The leaf is chosen by its time, and a reminder of a
     /// compaction has an earlier time than the message before it.
-    fn last_reminder(&self, session: &SessionReader<'_>, leaf: usize) -> usize {
+    fn last_reminder(&self, session: &TranscriptBuilder<'_>, leaf: usize) -> usize {
         let mut last = leaf;
         for (idx, node) in session.nodes.iter().enumerate().skip(leaf + 1) {
             let below = node.parent.as_ref() == Some(&session.nodes[last].id);
@@ -252,7 +252,7 @@ impl Reader {
     /// calls were parallel; and the messages that the newest compaction kept. Records in side
     /// chains are not added to the path. In a sub-agent's file all records are in a side chain, so
     /// only the path is sent.
-    fn context(&self, session: &SessionReader<'_>, leaf: usize) -> Vec<usize> {
+    fn context(&self, session: &TranscriptBuilder<'_>, leaf: usize) -> Vec<usize> {
         let nodes = &session.nodes;
         let path = tree::path(nodes, leaf, Orphan::ContinuesAbove);
         let mut sent: HashSet<usize> = path.iter().map(|&node| nodes[node].item).collect();
@@ -279,7 +279,7 @@ impl Reader {
 
     /// The context with the messages that the newest compaction kept: they are sent after the entry
     /// that the compaction names, which is its summary.
-    fn with_preserved(&self, session: &SessionReader<'_>, context: Vec<usize>) -> Vec<usize> {
+    fn with_preserved(&self, session: &TranscriptBuilder<'_>, context: Vec<usize>) -> Vec<usize> {
         let Some(Preserved { anchor: Some(anchor), ids }) = &self.preserved else {
             return context;
         };
@@ -304,7 +304,7 @@ impl Reader {
 
 /// Adds to `sent` each candidate that holds the result of a call in `sent`, unless `sent` holds a
 /// result of that call already.
-fn add_results(session: &SessionReader<'_>, sent: &mut HashSet<usize>, candidates: &[usize]) {
+fn add_results(session: &TranscriptBuilder<'_>, sent: &mut HashSet<usize>, candidates: &[usize]) {
     let items = &session.transcript.items;
     let mut open: HashMap<&str, bool> = HashMap::new();
     for &idx in sent.iter() {
@@ -453,7 +453,7 @@ fn image(at: &RecordBytes<'_>, raw: &raw::Block) -> Option<Image> {
 }
 
 /// The hidden fields of a record: parts that the agent never sends.
-fn copies(at: &RecordBytes<'_>, raw: &raw::Record, kind: Option<&[u8]>) -> Vec<HiddenField> {
+fn hidden_fields(at: &RecordBytes<'_>, raw: &raw::Record, kind: Option<&[u8]>) -> Vec<HiddenField> {
     // The body of a logged request is its `shape` or `params`, or else its `message`.
     let request = raw.request.as_ref().or(raw.message.as_ref().map(|message| &message.whole));
     let (name, place, left) = match kind {
@@ -469,7 +469,7 @@ fn copies(at: &RecordBytes<'_>, raw: &raw::Record, kind: Option<&[u8]>) -> Vec<H
     };
     let inside = accounting::inside(ACCOUNTING, &[name]);
     match place {
-        Some(place) => accounting::copies(at, (name, place, left), &inside),
+        Some(place) => accounting::hidden_fields(at, (name, place, left), &inside),
         None => Vec::new(),
     }
 }

@@ -12,7 +12,7 @@ use epitome_model::{
 use super::{items, raw};
 use crate::lines;
 use crate::place::RecordBytes;
-use crate::records::{self, ContextEffect, RecordContent, Records, SessionReader};
+use crate::records::{self, ContextEffect, RecordContent, Records, TranscriptBuilder};
 
 /// Types of records that no model sees, that this reader does not read, and that it does not report
 /// as unknown.
@@ -58,7 +58,7 @@ impl Records for Reader {
 
     fn record(
         &mut self,
-        session: &mut SessionReader<'_>,
+        session: &mut TranscriptBuilder<'_>,
         at: &RecordBytes<'_>,
         record: raw::Record,
     ) -> RecordContent {
@@ -66,7 +66,7 @@ impl Records for Reader {
         self.content(session, at, &record).unwrap_or_default()
     }
 
-    fn finish(self, session: &mut SessionReader<'_>) {
+    fn finish(self, session: &mut TranscriptBuilder<'_>) {
         let transcript = &mut session.transcript;
         // Reasoning of the current turn cannot be removed, because the service requires it.
         let turn =
@@ -96,7 +96,7 @@ impl Records for Reader {
 impl Reader {
     fn content(
         &mut self,
-        session: &mut SessionReader<'_>,
+        session: &mut TranscriptBuilder<'_>,
         at: &RecordBytes<'_>,
         record: &raw::Record,
     ) -> Result<RecordContent, MalformedJson> {
@@ -166,7 +166,7 @@ impl Reader {
     /// response that each is part of. The entries are added at the end of the context.
     fn entries(
         &mut self,
-        session: &SessionReader<'_>,
+        session: &TranscriptBuilder<'_>,
         at: &RecordBytes<'_>,
         record: &raw::Record,
         mut entries: Vec<Entry>,
@@ -193,7 +193,7 @@ impl Reader {
                 }
             }
         }
-        RecordContent { entries, copies: Vec::new(), effect: ContextEffect::Adds }
+        RecordContent { entries, hidden_fields: Vec::new(), effect: ContextEffect::Adds }
     }
 
     /// Reads a compaction. Its replacement history takes the place of the whole context. A
@@ -201,7 +201,7 @@ impl Reader {
     /// summary follows.
     fn compacted(
         &mut self,
-        session: &mut SessionReader<'_>,
+        session: &mut TranscriptBuilder<'_>,
         at: &RecordBytes<'_>,
         record: &raw::Record,
         payload: &Range<usize>,
@@ -233,7 +233,7 @@ impl Reader {
     /// user has taken back the last turns. Returns the values that the event repeats for display.
     fn event(
         &mut self,
-        session: &mut SessionReader<'_>,
+        session: &mut TranscriptBuilder<'_>,
         at: &RecordBytes<'_>,
         event: &raw::Event,
     ) -> Vec<HiddenField> {
@@ -252,7 +252,7 @@ impl Reader {
         if !self.usage_recorded {
             self.usage(session, event.usage());
         }
-        copies(at, what)
+        hidden_fields(at, what)
     }
 
     /// Removes the last `turns` turns from the context, or all turns if there are fewer. The
@@ -271,7 +271,7 @@ impl Reader {
         self.in_response = false;
     }
 
-    fn usage(&self, session: &mut SessionReader<'_>, usage: Option<RecordedUsage>) {
+    fn usage(&self, session: &mut TranscriptBuilder<'_>, usage: Option<RecordedUsage>) {
         let (Some(usage), Some(said)) = (usage, self.last_said) else { return };
         if let Item::Entry(entry) = &mut session.transcript.items[said] {
             entry.usage = Some(usage);
@@ -283,22 +283,26 @@ fn is_user(item: &Item) -> bool {
     item.entry().is_some_and(|entry| entry.role == Role::User)
 }
 
-fn report_unknown(session: &mut SessionReader<'_>, kind: &str) {
+fn report_unknown(session: &mut TranscriptBuilder<'_>, kind: &str) {
     if !KNOWN.contains(&kind) {
         session.fault("a record of a kind that is not known");
     }
 }
 
 /// The values that an event repeats for display.
-fn copies(at: &RecordBytes<'_>, event: &raw::EventItem) -> Vec<HiddenField> {
+fn hidden_fields(at: &RecordBytes<'_>, event: &raw::EventItem) -> Vec<HiddenField> {
     let printed = event.printed.iter().map(|(name, place)| HiddenField {
         name,
         value: at.span(place),
         left: FieldRemainder::EmptyText,
     });
-    let mut copies: Vec<HiddenField> = printed.collect();
+    let mut hidden_fields: Vec<HiddenField> = printed.collect();
     let changes = event.changes.clone().filter(|place| at.line[place.start] == b'{');
-    copies.extend(at.hidden("changes", &changes, FieldRemainder::EmptyObject));
-    copies.extend(at.hidden("structuredContent", &event.structured, FieldRemainder::Nothing));
-    copies
+    hidden_fields.extend(at.hidden("changes", &changes, FieldRemainder::EmptyObject));
+    hidden_fields.extend(at.hidden(
+        "structuredContent",
+        &event.structured,
+        FieldRemainder::Nothing,
+    ));
+    hidden_fields
 }

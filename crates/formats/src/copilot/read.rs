@@ -11,7 +11,7 @@ use epitome_model::{
 
 use super::tools::TOOLS;
 use crate::place::RecordBytes;
-use crate::records::{self, ContextEffect, RecordContent, Records, SessionReader};
+use crate::records::{self, ContextEffect, RecordContent, Records, TranscriptBuilder};
 use crate::{accounting, lines};
 
 /// Whether the first event is `session.start`, as in every log.
@@ -49,7 +49,7 @@ impl Records for Reader {
 
     fn record(
         &mut self,
-        session: &mut SessionReader<'_>,
+        session: &mut TranscriptBuilder<'_>,
         at: &RecordBytes<'_>,
         record: Document<'_>,
     ) -> RecordContent {
@@ -63,9 +63,9 @@ impl Records for Reader {
         if kind == "session.context_cleared" {
             session.forget();
         }
-        let copies = data.map(copies).unwrap_or_default();
+        let hidden_fields = data.map(hidden_fields).unwrap_or_default();
         let Some((entry, effect)) = entry(at, &kind, data) else {
-            return RecordContent::nothing(copies);
+            return RecordContent::nothing(hidden_fields);
         };
         let is_aside = event.string("agentId").is_some()
             || data.is_some_and(|data| data.string("parentToolCallId").is_some());
@@ -80,12 +80,12 @@ impl Records for Reader {
             time: event.boxed_text_of("timestamp"),
             ..entry
         };
-        let effect = if is_aside { ContextEffect::Nowhere } else { effect };
-        RecordContent { entries: vec![entry], copies, effect }
+        let effect = if is_aside { ContextEffect::Unchanged } else { effect };
+        RecordContent { entries: vec![entry], hidden_fields, effect }
     }
 }
 
-fn read_head(session: &mut SessionReader<'_>, kind: &str, data: Option<&Value<'_>>) {
+fn read_head(session: &mut TranscriptBuilder<'_>, kind: &str, data: Option<&Value<'_>>) {
     let Some(data) = data else { return };
     match kind {
         "session.start" | "session.resume" | "session.context_changed" => {
@@ -206,7 +206,7 @@ fn output(data: Option<&Value<'_>>) -> Output {
 }
 
 /// Values that the log contains twice, or that were only displayed.
-fn copies(data: &Value<'_>) -> Vec<HiddenField> {
+fn hidden_fields(data: &Value<'_>) -> Vec<HiddenField> {
     const UNSEEN: [(&str, &[&str]); 5] = [
         ("arguments", &["arguments"]),
         ("input", &["input"]),
@@ -217,13 +217,13 @@ fn copies(data: &Value<'_>) -> Vec<HiddenField> {
     let found = UNSEEN.iter().filter_map(|(name, path)| {
         Some(accounting::hidden(name, data.get_path(path)?, FieldRemainder::Nothing))
     });
-    let mut copies: Vec<HiddenField> = found.collect();
-    copies.sort_by_key(|copy| copy.value);
+    let mut hidden_fields: Vec<HiddenField> = found.collect();
+    hidden_fields.sort_by_key(|field| field.value);
     if data.string("transformedContent").is_some() {
         let typed = data.string("content");
-        copies.extend(
+        hidden_fields.extend(
             typed.map(|typed| accounting::hidden("content", typed, FieldRemainder::Nothing)),
         );
     }
-    copies
+    hidden_fields
 }

@@ -11,7 +11,7 @@ use super::state;
 use super::transcript::first_words;
 use crate::database::folder;
 use crate::place::RecordBytes;
-use crate::records::{self, RecordContent, Records, SessionReader};
+use crate::records::{self, RecordContent, Records, TranscriptBuilder};
 
 /// A message of at most this many bytes is sent as often as the state lists it.
 ///
@@ -43,7 +43,7 @@ impl Records for Reader {
 
     fn record(
         &mut self,
-        session: &mut SessionReader<'_>,
+        session: &mut TranscriptBuilder<'_>,
         _: &RecordBytes<'_>,
         record: Document<'_>,
     ) -> RecordContent {
@@ -71,7 +71,7 @@ impl Records for Reader {
         None
     }
 
-    fn finish(self, session: &mut SessionReader<'_>) {
+    fn finish(self, session: &mut TranscriptBuilder<'_>) {
         let transcript = &mut session.transcript;
         let mut seen = HashSet::new();
         for id in &self.sent {
@@ -97,7 +97,7 @@ impl Records for Reader {
 }
 
 impl Reader {
-    fn meta(&mut self, session: &mut SessionReader<'_>, data: &Value<'_>) {
+    fn meta(&mut self, session: &mut TranscriptBuilder<'_>, data: &Value<'_>) {
         let head = &mut session.transcript.head;
         head.id = data.boxed_text_of("agentId");
         let name = data.text_of("name").and_then(|name| title(&name));
@@ -105,7 +105,7 @@ impl Reader {
         self.model = data.boxed_text_of("lastUsedModel");
     }
 
-    fn state(&mut self, session: &mut SessionReader<'_>, digits: &str) {
+    fn state(&mut self, session: &mut TranscriptBuilder<'_>, digits: &str) {
         let state = state::read(digits);
         self.sent = state.messages;
         session.transcript.head.cwd = state.folders.last().map(|url| folder(url).into());

@@ -143,28 +143,28 @@ impl Reader {
             let folders = data.list_of("workspaceUris").iter();
             head.cwd = folders.filter_map(Value::text).next().map(|url| folder(&url).into());
         }
-        let mut copies = vec![("richText", data.get("richText"))];
+        let mut hidden_fields = vec![("richText", data.get("richText"))];
         if let Some(former) = data.get("toolFormerData")
             && former.get("rawArgs").is_some_and(|written| !is_blank(written))
         {
-            copies.push(("params", former.get("params")));
+            hidden_fields.push(("params", former.get("params")));
         }
-        let copies = copies.into_iter().filter_map(|(name, value)| {
+        let hidden_fields = hidden_fields.into_iter().filter_map(|(name, value)| {
             let value = value.filter(|value| !is_blank(value))?;
             Some(accounting::hidden(name, value, FieldRemainder::Nothing))
         });
-        let copies: Vec<HiddenField> = copies.collect();
+        let hidden_fields: Vec<HiddenField> = hidden_fields.collect();
         let role = match data.get("type").map(Value::raw) {
             Some(b"1") => Role::User,
             Some(b"2") => Role::Assistant,
-            Some(_) | None => return Item::Hidden(HiddenRecord { record, copies }),
+            Some(_) | None => return Item::Hidden(HiddenRecord { record, hidden_fields }),
         };
         let blocks = match role {
             Role::Assistant => self.response(data, id),
             Role::User | Role::System | Role::Tool => request(data),
         };
         if blocks.is_empty() {
-            return Item::Hidden(HiddenRecord { record, copies });
+            return Item::Hidden(HiddenRecord { record, hidden_fields });
         }
         let spoke = data.get("modelInfo").and_then(|info| model(info, "modelName"));
         Item::Entry(Box::new(Entry {
@@ -174,7 +174,7 @@ impl Reader {
             time: data.any(&["createdAt"]).map(|it| decode(it.raw()).into()),
             model: spoke.or_else(|| self.model.clone()).filter(|_| role == Role::Assistant),
             blocks,
-            copies,
+            hidden_fields,
             ..Entry::default()
         }))
     }

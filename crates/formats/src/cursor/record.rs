@@ -28,7 +28,7 @@ pub fn line(
 
 /// A record that no model sees.
 pub fn hidden_item(record: Record) -> Item {
-    Item::Hidden(HiddenRecord { record, copies: Vec::new() })
+    Item::Hidden(HiddenRecord { record, hidden_fields: Vec::new() })
 }
 
 /// A title from a text; `None` if the text is blank.

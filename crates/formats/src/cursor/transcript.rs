@@ -7,7 +7,7 @@ use super::message::{self, Calls};
 use super::record::{title, user_query};
 use crate::lines;
 use crate::place::RecordBytes;
-use crate::records::{self, ContextEffect, RecordContent, Records, SessionReader};
+use crate::records::{self, ContextEffect, RecordContent, Records, TranscriptBuilder};
 
 /// Whether the first line is a message in the form that transcripts have.
 pub fn begins(head: &[u8]) -> bool {
@@ -43,7 +43,7 @@ impl Records for Reader {
 
     fn record(
         &mut self,
-        _: &mut SessionReader<'_>,
+        _: &mut TranscriptBuilder<'_>,
         _: &RecordBytes<'_>,
         record: Document<'_>,
     ) -> RecordContent {

@@ -12,7 +12,7 @@ use super::{Log, SHAPES};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Batch<'a> {
     /// Results are truncated on ingest, before they are first sent. This cannot be undone.
-    Birth,
+    Ingest,
     /// A compaction with this recipe; `None` if the recipe is not recorded.
     Compaction(Option<&'a str>),
 }
@@ -105,7 +105,7 @@ fn edits_line(
         edits_made.push(format!(r#"{{"of":{},"blocks":{blocks}}}"#, encode(id)));
     }
     let (kind, recipe) = match what {
-        Batch::Birth => ("birth", None),
+        Batch::Ingest => ("birth", None),
         Batch::Compaction(recipe) => ("compaction", recipe),
     };
     let recipe = recipe.map(|name| format!(r#""recipe":{},"#, encode(name))).unwrap_or_default();

@@ -224,7 +224,7 @@ impl Log {
             }
         }
         if self.transcript.items.len() == before {
-            let kept = HiddenRecord { record: line.record, copies: Vec::new() };
+            let kept = HiddenRecord { record: line.record, hidden_fields: Vec::new() };
             self.transcript.items.push(Item::Hidden(kept));
         }
     }
@@ -430,7 +430,7 @@ impl Log {
         for item in 0..self.transcript.items.len() {
             if gone.contains(&self.original_of(item)) {
                 let record = self.transcript.items[item].record();
-                let hidden = HiddenRecord { record, copies: Vec::new() };
+                let hidden = HiddenRecord { record, hidden_fields: Vec::new() };
                 self.transcript.items[item] = Item::Hidden(hidden);
             }
         }

@@ -110,7 +110,7 @@ pub fn convert(at: &RecordBytes<'_>, record: Record, raw: &raw::Message) -> Mess
     let mut items: Vec<Item> =
         entries.into_iter().map(|entry| Item::Entry(Box::new(entry))).collect();
     if items.is_empty() {
-        items.push(Item::Hidden(HiddenRecord { record, copies: Vec::new() }));
+        items.push(Item::Hidden(HiddenRecord { record, hidden_fields: Vec::new() }));
     }
     Message { id, record, items, outdated: outdated(at, raw), sent }
 }
@@ -174,7 +174,7 @@ fn model(at: &RecordBytes<'_>, raw: &raw::Message) -> Entry {
             // contains calls.
             if calls_inside || calls.is_empty() {
                 let value = at.span(&part.whole);
-                entry.copies.push(HiddenField {
+                entry.hidden_fields.push(HiddenField {
                     name: "thought",
                     value,
                     left: FieldRemainder::Nothing,
@@ -194,9 +194,9 @@ fn model(at: &RecordBytes<'_>, raw: &raw::Message) -> Entry {
         if calls_are_sent && let Some(block) = self::call(at, [&call.id, &call.name, &call.args]) {
             entry.blocks.push(block);
         }
-        entry.copies.extend(unseen(at, call, calls_inside));
+        entry.hidden_fields.extend(unseen(at, call, calls_inside));
     }
-    entry.copies.extend(at.hidden("thoughts", &raw.thoughts, FieldRemainder::Nothing));
+    entry.hidden_fields.extend(at.hidden("thoughts", &raw.thoughts, FieldRemainder::Nothing));
     entry.model = at.maybe(raw.model.as_ref());
     entry.usage = raw.tokens.as_ref().map(raw::Tokens::usage);
     entry
@@ -207,12 +207,12 @@ fn model(at: &RecordBytes<'_>, raw: &raw::Message) -> Entry {
 fn unseen(at: &RecordBytes<'_>, call: &raw::ToolCall, said_elsewhere: bool) -> Vec<HiddenField> {
     let description = call.description.clone().filter(|place| place.len() as u64 > DESCRIPTION);
     let args = call.args.clone().filter(|args| said_elsewhere && at.line[args.start] == b'{');
-    let copies = [
+    let hidden_fields = [
         at.hidden("resultDisplay", &call.display, FieldRemainder::Nothing),
         at.hidden("description", &description, FieldRemainder::Nothing),
         at.hidden("args", &args, FieldRemainder::EmptyObject),
     ];
-    copies.into_iter().flatten().collect()
+    hidden_fields.into_iter().flatten().collect()
 }
 
 fn results(at: &RecordBytes<'_>, calls: &[raw::ToolCall]) -> Entry {
@@ -334,21 +334,25 @@ fn output(at: &RecordBytes<'_>, raw: &raw::Response, call: Option<&Range<usize>>
 /// The fields that can be removed from a message that a later record repeats. The id of the message
 /// is kept, because it determines the position.
 fn outdated(at: &RecordBytes<'_>, raw: &raw::Message) -> Vec<HiddenField> {
-    let mut copies = Vec::new();
+    let mut hidden_fields = Vec::new();
     if let Some(content) = &raw.content {
         let left = match content.kind {
             Kind::Array => FieldRemainder::EmptyArray,
             Kind::String => FieldRemainder::EmptyText,
             Kind::Object | Kind::Other => FieldRemainder::Nothing,
         };
-        copies.push(HiddenField { name: "content", value: at.span(&content.whole), left });
+        hidden_fields.push(HiddenField { name: "content", value: at.span(&content.whole), left });
     }
     if let Some(calls) = raw.calls.whole.as_ref().filter(|place| at.line[place.start] == b'[') {
         // The list is kept: it determines how many items share the record.
         let value = at.span(calls);
-        copies.push(HiddenField { name: "toolCalls", value, left: FieldRemainder::EmptyArray });
+        hidden_fields.push(HiddenField {
+            name: "toolCalls",
+            value,
+            left: FieldRemainder::EmptyArray,
+        });
     }
-    copies.extend(at.hidden("thoughts", &raw.thoughts, FieldRemainder::Nothing));
-    copies.extend(at.hidden("displayContent", &raw.display, FieldRemainder::Nothing));
-    copies
+    hidden_fields.extend(at.hidden("thoughts", &raw.thoughts, FieldRemainder::Nothing));
+    hidden_fields.extend(at.hidden("displayContent", &raw.display, FieldRemainder::Nothing));
+    hidden_fields
 }

@@ -229,8 +229,8 @@ impl Reader {
                 Slot::HiddenRecord(kept) => transcript.items.push(Item::Hidden(kept)),
                 Slot::List { record, messages } if is_repeated(&log, &all, &messages) => {
                     let outdated = all[messages].iter_mut().map(|it| &mut it.outdated);
-                    let copies = outdated.flat_map(std::mem::take).collect();
-                    transcript.items.push(Item::Hidden(HiddenRecord { record, copies }));
+                    let hidden_fields = outdated.flat_map(std::mem::take).collect();
+                    transcript.items.push(Item::Hidden(HiddenRecord { record, hidden_fields }));
                 }
                 Slot::Messages(messages) | Slot::List { messages, .. } => {
                     for message in messages {
@@ -253,7 +253,7 @@ impl Reader {
 }
 
 fn kept(line: &Line<'_>) -> HiddenRecord {
-    HiddenRecord { record: line.record, copies: Vec::new() }
+    HiddenRecord { record: line.record, hidden_fields: Vec::new() }
 }
 
 /// The items of a message. If a later record repeats the message, they are the same number of
@@ -263,10 +263,10 @@ fn items(log: &Log, message: &mut Message, number: usize) -> Vec<Item> {
     if log.is_outdated(&message.id, number) {
         let record = message.record;
         let mut items: Vec<Item> = (message.items.iter())
-            .map(|_| Item::Hidden(HiddenRecord { record, copies: Vec::new() }))
+            .map(|_| Item::Hidden(HiddenRecord { record, hidden_fields: Vec::new() }))
             .collect();
         if let Some(Item::Hidden(first)) = items.first_mut() {
-            first.copies = std::mem::take(&mut message.outdated);
+            first.hidden_fields = std::mem::take(&mut message.outdated);
         }
         return items;
     }

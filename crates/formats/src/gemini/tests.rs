@@ -112,9 +112,10 @@ fn a_message_written_again_stands_where_it_stood_and_counts_once() {
     check(&records, &["Assistant: whole", "User: and"]);
     let (transcript, bytes) = read_log(&records);
     let Item::Hidden(kept) = &transcript.items[1] else { panic!("it is a copy") };
-    let [HiddenField { name: "content", value, left: FieldRemainder::EmptyText }] = kept.copies[..]
+    let [HiddenField { name: "content", value, left: FieldRemainder::EmptyText }] =
+        kept.hidden_fields[..]
     else {
-        panic!("{:?}", kept.copies)
+        panic!("{:?}", kept.hidden_fields)
     };
     assert_eq!(*bytes.at(value), *b"\"half\"");
 }
@@ -158,9 +159,12 @@ fn a_list_that_another_repeats_is_a_copy_but_for_its_accounting() {
     check(&records, &["User: one", "Assistant: two", "User: three"]);
     let (transcript, bytes) = read_log(&records);
     let Item::Hidden(kept) = &transcript.items[1] else { panic!("it is a copy") };
-    let copies: Vec<_> =
-        kept.copies.iter().map(|copy| (copy.name, bytes.at(copy.value).into_owned())).collect();
-    assert_eq!(copies, [("content", b"\"one\"".to_vec()), ("content", b"\"two\"".to_vec())]);
+    let hidden_fields: Vec<_> = kept
+        .hidden_fields
+        .iter()
+        .map(|field| (field.name, bytes.at(field.value).into_owned()))
+        .collect();
+    assert_eq!(hidden_fields, [("content", b"\"one\"".to_vec()), ("content", b"\"two\"".to_vec())]);
 }
 
 #[test]
@@ -195,7 +199,7 @@ fn calls_in_the_content_count_before_those_beside_it() {
     let records = [called("2", inside, json!([response("a", "x")]))];
     check(&records, &["Assistant: I look. + call a", "Tool: a x"]);
     let names: Vec<&str> =
-        read_log(&records).0.items[1].copies().iter().map(|copy| copy.name).collect();
+        read_log(&records).0.items[1].hidden_fields().iter().map(|field| field.name).collect();
     assert_eq!(names, ["thought", "resultDisplay", "args", "thoughts"]);
 }
 
@@ -205,7 +209,8 @@ fn calls_beside_a_thought_are_not_sent_and_the_thought_stays() {
         [called("2", json!([{"text": "t", "thought": true}]), json!([response("a", "x")]))];
     check(&records, &["Assistant: ", "Tool: a x"]);
     let (transcript, bytes) = read_log(&records);
-    let names: Vec<&str> = transcript.items[1].copies().iter().map(|copy| copy.name).collect();
+    let names: Vec<&str> =
+        transcript.items[1].hidden_fields().iter().map(|field| field.name).collect();
     assert_eq!(names, ["resultDisplay", "thoughts"]);
     let violations = FORMAT.invariants.check(&transcript, &bytes);
     assert_eq!(violations.len(), 1, "{violations:?}");
@@ -395,7 +400,7 @@ fn a_shortened_message_is_written_again_whole() {
         message("3", "user", json!([response("a", "x.rs")])),
     ]);
     let again = edit(At::Block { item: 4, block: 0 }, Verb::Drop);
-    let display = edit(At::Copy { item: 2, copy: 0 }, Verb::Drop);
+    let display = edit(At::HiddenField { item: 2, field: 0 }, Verb::Drop);
     let append = own_records();
     let written = append(&transcript, &bytes, &[display, shortened(3), again]).unwrap();
     let mut short = called("2", json!("I look."), json!([response("a", "short")]));

@@ -51,7 +51,7 @@ fn own(transcript: &Transcript, edit: &Edit) -> Option<Vec<OwnReplacement>> {
             let inner = literal[1..literal.len() - 1].to_owned();
             Some(vec![OwnReplacement::Value(Span { start: end, end }, inner), remove(image)])
         }
-        At::Field { .. } | At::Items { .. } | At::Copy { .. } => None,
+        At::Field { .. } | At::Items { .. } | At::HiddenField { .. } => None,
     }
 }
 

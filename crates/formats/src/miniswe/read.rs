@@ -51,7 +51,7 @@ impl Reader {
         let failed =
             message.get_path(&["extra", "returncode"]).is_some_and(|code| code.raw() != b"0");
         let extra = message.get("extra").filter(|extra| extra.range().len() > 2);
-        let copies: Vec<HiddenField> = extra
+        let hidden_fields: Vec<HiddenField> = extra
             .map(|extra| accounting::hidden("extra", extra, FieldRemainder::EmptyObject))
             .into_iter()
             .collect();
@@ -81,11 +81,11 @@ impl Reader {
             },
             // A message that says how the run ended is not sent.
             Some(_) | None => {
-                body.keep(message, copies);
+                body.keep(message, hidden_fields);
                 return;
             }
         };
-        entry.copies = copies;
+        entry.hidden_fields = hidden_fields;
         entry.usage = extra.and_then(|extra| usage(extra.get("response")?.get("usage")?));
     }
 

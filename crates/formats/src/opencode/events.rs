@@ -13,33 +13,33 @@ use crate::place::RecordBytes;
 /// The bulky values that can be removed from a logged version. What remains must be a valid
 /// version: OpenCode reads the log again when another machine asks for it, and refuses events that
 /// it does not know.
-pub fn copies(
+pub fn hidden_fields(
     at: &RecordBytes<'_>,
     data: &Range<usize>,
 ) -> Result<Vec<HiddenField>, MalformedJson> {
     let raw::Event { part, info, .. } = raw::Event::at(at.line, data)?;
-    let mut copies = Vec::new();
+    let mut hidden_fields = Vec::new();
     if let Some(part) = part {
-        copies.extend(at.hidden("text", &part.text, FieldRemainder::EmptyText));
-        copies.extend(at.hidden("url", &part.url, FieldRemainder::EmptyText));
+        hidden_fields.extend(at.hidden("text", &part.text, FieldRemainder::EmptyText));
+        hidden_fields.extend(at.hidden("url", &part.url, FieldRemainder::EmptyText));
         if let Some(state) = part.state {
-            copies.extend(at.hidden("input", &state.input, FieldRemainder::EmptyObject));
-            copies.extend(at.hidden("output", &state.output, FieldRemainder::EmptyText));
-            copies.extend(at.hidden("error", &state.error, FieldRemainder::EmptyText));
-            copies.extend(at.hidden(
+            hidden_fields.extend(at.hidden("input", &state.input, FieldRemainder::EmptyObject));
+            hidden_fields.extend(at.hidden("output", &state.output, FieldRemainder::EmptyText));
+            hidden_fields.extend(at.hidden("error", &state.error, FieldRemainder::EmptyText));
+            hidden_fields.extend(at.hidden(
                 "attachments",
                 &state.attachments.whole,
                 FieldRemainder::Nothing,
             ));
             if let Some(metadata) = state.metadata {
                 let metadata = ("metadata", &metadata.whole, FieldRemainder::EmptyObject);
-                copies.extend(accounting::copies(at, metadata, IN_METADATA));
+                hidden_fields.extend(accounting::hidden_fields(at, metadata, IN_METADATA));
             }
         }
     }
     let changed = info.and_then(|info| info.summary).filter(|it| at.line[it.start] == b'{');
-    copies.extend(at.hidden("summary", &changed, FieldRemainder::Nothing));
-    Ok(copies)
+    hidden_fields.extend(at.hidden("summary", &changed, FieldRemainder::Nothing));
+    Ok(hidden_fields)
 }
 
 #[cfg(test)]
@@ -57,8 +57,8 @@ mod tests {
         );
         let record = format!(r#"{{"part":{{"type":"tool","state":{state}}}}}"#);
         let at = RecordBytes { line: record.as_bytes(), base: 0 };
-        let copies = copies(&at, &(0..record.len())).expect("a version");
-        let gone: Vec<&str> = copies
+        let hidden_fields = hidden_fields(&at, &(0..record.len())).expect("a version");
+        let gone: Vec<&str> = hidden_fields
             .iter()
             .map(|copy| &record[copy.value.start as usize..copy.value.end as usize])
             .collect();

@@ -10,7 +10,7 @@ use epitome_model::{Fault, Faults, Record, Source, Span, Transcript};
 use super::raw;
 use super::read::Reader;
 use crate::place::RecordBytes;
-use crate::records::{RecordContent, SessionReader};
+use crate::records::{RecordContent, TranscriptBuilder};
 
 /// Whether a source begins like an export.
 pub fn sniff(head: &[u8]) -> bool {
@@ -25,7 +25,7 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
         Ok(export) => export,
         Err(bad) => {
             faults.report(bad.fault(1, true));
-            let mut session = SessionReader::new(faults);
+            let mut session = TranscriptBuilder::new(faults);
             let record = record(1, &(0..bytes.len()));
             session.add::<Reader>(&at, record, RecordContent::default());
             return session.finish(Reader::default());
@@ -47,7 +47,7 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
     }
     records.sort_by_key(|(place, _)| place.start);
     let mut reader = Reader::default();
-    let mut session = SessionReader::new(faults);
+    let mut session = TranscriptBuilder::new(faults);
     for (number, (place, kind)) in (1..).zip(records) {
         session.line = number;
         let content = match kind {

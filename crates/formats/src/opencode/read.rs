@@ -13,7 +13,7 @@ use epitome_model::{Entry, FieldRemainder, RecordedUsage, Role};
 
 use super::{events, raw};
 use crate::place::RecordBytes;
-use crate::records::{RecordContent, Records, SessionReader};
+use crate::records::{RecordContent, Records, TranscriptBuilder};
 
 const ROLES: [&str; 2] = ["user", "assistant"];
 /// Types of parts.
@@ -89,7 +89,7 @@ impl Records for Reader {
 
     fn record(
         &mut self,
-        session: &mut SessionReader<'_>,
+        session: &mut TranscriptBuilder<'_>,
         at: &RecordBytes<'_>,
         row: raw::Row,
     ) -> RecordContent {
@@ -107,7 +107,7 @@ impl Records for Reader {
             ("event", Some(data)) => {
                 let id = at.maybe(row.session.as_ref()).unwrap_or_default();
                 session.head(|| Some(format!("{id}.events").into()), || None, || None);
-                events::copies(at, data).map(RecordContent::nothing)
+                events::hidden_fields(at, data).map(RecordContent::nothing)
             }
             _ => Ok(RecordContent::default()),
         };
@@ -120,7 +120,7 @@ impl Records for Reader {
         None
     }
 
-    fn finish(mut self, session: &mut SessionReader<'_>) {
+    fn finish(mut self, session: &mut TranscriptBuilder<'_>) {
         self.taken_back();
         let order = compacted(&self.messages);
         let sent = order.into_iter().map(|idx| &self.messages[idx]);
@@ -135,7 +135,7 @@ impl Reader {
     /// Reads the id, folder, title and version of a session, and to which message it was reverted.
     pub fn session(
         &mut self,
-        session: &mut SessionReader<'_>,
+        session: &mut TranscriptBuilder<'_>,
         at: &RecordBytes<'_>,
         row: &raw::Row,
         revert: Option<&Range<usize>>,
@@ -153,7 +153,7 @@ impl Reader {
     /// Reads a message. Its parts follow.
     pub fn message(
         &mut self,
-        session: &mut SessionReader<'_>,
+        session: &mut TranscriptBuilder<'_>,
         at: &RecordBytes<'_>,
         (data, id): (&Range<usize>, Option<&Range<usize>>),
     ) -> Result<RecordContent, MalformedJson> {
@@ -165,7 +165,8 @@ impl Reader {
         let is_summary = summary == b"true";
         // The files that changed while the user's message was answered: they are only displayed.
         let changed = raw.summary.clone().filter(|_| summary.starts_with(b"{"));
-        let copies = at.hidden("summary", &changed, FieldRemainder::Nothing).into_iter().collect();
+        let hidden_fields =
+            at.hidden("summary", &changed, FieldRemainder::Nothing).into_iter().collect();
         let error = raw.error.as_ref().filter(|error| at.line[error.whole.clone()] != *b"null");
         let error_name = error.and_then(|error| at.maybe(error.name.as_ref()));
         self.by_id.insert(id.clone(), self.messages.len());
@@ -186,13 +187,13 @@ impl Reader {
             was_aborted: error_name.as_deref() == Some("MessageAbortedError"),
             ..Message::default()
         });
-        Ok(RecordContent::nothing(copies))
+        Ok(RecordContent::nothing(hidden_fields))
     }
 
     /// Reads a part of a message.
     pub fn part(
         &mut self,
-        session: &mut SessionReader<'_>,
+        session: &mut TranscriptBuilder<'_>,
         at: &RecordBytes<'_>,
         (data, (id, message)): (&Range<usize>, Ids<'_>),
     ) -> Result<RecordContent, MalformedJson> {

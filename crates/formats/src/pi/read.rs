@@ -14,7 +14,7 @@ use crate::accounting;
 use crate::fields::{Found, List};
 use crate::lines;
 use crate::place::RecordBytes;
-use crate::records::{self, RecordContent, Records, SessionReader};
+use crate::records::{self, RecordContent, Records, TranscriptBuilder};
 use crate::tree::{self, Orphan};
 
 const VERSIONS: [&str; 3] = ["1", "2", "3"];
@@ -98,7 +98,7 @@ impl Records for Reader {
 
     fn record(
         &mut self,
-        session: &mut SessionReader<'_>,
+        session: &mut TranscriptBuilder<'_>,
         at: &RecordBytes<'_>,
         raw: raw::Record,
     ) -> RecordContent {
@@ -124,7 +124,7 @@ impl Records for Reader {
         RecordContent { entries: vec![entry], ..RecordContent::default() }
     }
 
-    fn finish(mut self, session: &mut SessionReader<'_>) {
+    fn finish(mut self, session: &mut TranscriptBuilder<'_>) {
         if !session.nodes.is_empty() {
             session.transcript.context = self.context(session);
         }
@@ -134,7 +134,7 @@ impl Records for Reader {
 /// Reports versions, kinds and roles that this reader does not know: a newer pi may have written
 /// them.
 fn report_unknown(
-    session: &mut SessionReader<'_>,
+    session: &mut TranscriptBuilder<'_>,
     at: &RecordBytes<'_>,
     kind: &str,
     raw: &raw::Record,
@@ -159,7 +159,12 @@ fn text(at: &RecordBytes<'_>, found: &Found) -> Box<str> {
 }
 
 impl Reader {
-    fn header(&mut self, session: &mut SessionReader<'_>, at: &RecordBytes<'_>, raw: &raw::Record) {
+    fn header(
+        &mut self,
+        session: &mut TranscriptBuilder<'_>,
+        at: &RecordBytes<'_>,
+        raw: &raw::Record,
+    ) {
         let version = at.maybe(raw.version.as_ref()).unwrap_or_else(|| "1".into());
         self.linear = &*version == "1";
         session.head(|| at.maybe(raw.id.as_ref()), || at.maybe(raw.cwd.as_ref()), || Some(version));
@@ -167,7 +172,7 @@ impl Reader {
 
     fn node(
         &mut self,
-        session: &mut SessionReader<'_>,
+        session: &mut TranscriptBuilder<'_>,
         at: &RecordBytes<'_>,
         raw: &raw::Record,
         turn: Turn,
@@ -185,7 +190,7 @@ impl Reader {
         self.numbers.push(number);
     }
 
-    fn context(&mut self, session: &mut SessionReader<'_>) -> Vec<usize> {
+    fn context(&mut self, session: &mut TranscriptBuilder<'_>) -> Vec<usize> {
         let nodes = &session.nodes;
         let mut path = tree::path(nodes, nodes.len() - 1, Orphan::Ends);
         let compaction =
@@ -213,8 +218,8 @@ impl Reader {
 
     /// The items that are sent for a path: each entry, or in its position its newest edit, which
     /// gets the role of the entry. An entry that an edit omits is not sent.
-    fn edited(&self, session: &mut SessionReader<'_>, path: &[usize]) -> Vec<usize> {
-        let SessionReader { nodes, transcript, .. } = session;
+    fn edited(&self, session: &mut TranscriptBuilder<'_>, path: &[usize]) -> Vec<usize> {
+        let TranscriptBuilder { nodes, transcript, .. } = session;
         let mut edits: HashMap<&str, (usize, Option<Span>)> = HashMap::new();
         for &node in path {
             if let Turn::Replaces { target, with } = &self.turns[node] {
@@ -313,9 +318,9 @@ fn entry_of(at: &RecordBytes<'_>, raw: &raw::Message, number: u64) -> Entry {
             entry.blocks = vec![Block::Output(output(at, raw))];
             let inside = accounting::inside(ACCOUNTING, &["message", "details"]);
             let details = raw.details.iter().filter(|place| &at.line[(*place).clone()] != b"null");
-            entry.copies = details
+            entry.hidden_fields = details
                 .flat_map(|it| {
-                    accounting::copies(at, ("details", it, FieldRemainder::Nothing), &inside)
+                    accounting::hidden_fields(at, ("details", it, FieldRemainder::Nothing), &inside)
                 })
                 .collect();
         }

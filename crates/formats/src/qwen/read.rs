@@ -12,7 +12,7 @@ use epitome_model::{
 
 use crate::accounting;
 use crate::place::RecordBytes;
-use crate::records::{self, RecordContent, Records, SessionReader};
+use crate::records::{self, RecordContent, Records, TranscriptBuilder};
 use crate::tree::Orphan;
 
 /// Kinds of records.
@@ -50,7 +50,7 @@ impl Records for Reader {
 
     fn record(
         &mut self,
-        session: &mut SessionReader<'_>,
+        session: &mut TranscriptBuilder<'_>,
         _: &RecordBytes<'_>,
         record: Document<'_>,
     ) -> RecordContent {
@@ -69,9 +69,9 @@ impl Records for Reader {
         if kind == "system" {
             return self.system(session, record);
         }
-        let copies = copies(record);
+        let hidden_fields = hidden_fields(record);
         let Some(message) = record.get("message").filter(|it| it.is_object()) else {
-            return RecordContent::nothing(copies);
+            return RecordContent::nothing(hidden_fields);
         };
         let mut entry = entry_of(message, false);
         entry.role = role(record, message, &entry);
@@ -81,10 +81,10 @@ impl Records for Reader {
         entry.model = record.boxed_text_of("model");
         entry.usage = record.get("usageMetadata").and_then(usage);
         self.messages.push(item);
-        RecordContent { entries: vec![entry], copies, ..RecordContent::default() }
+        RecordContent { entries: vec![entry], hidden_fields, ..RecordContent::default() }
     }
 
-    fn finish(self, session: &mut SessionReader<'_>) {
+    fn finish(self, session: &mut TranscriptBuilder<'_>) {
         let path = session.path(Orphan::Ends);
         let last = self.compactions.iter().rfind(|items| path.binary_search(&items.start).is_ok());
         let from = last.map_or(0, |items| items.end);
@@ -96,14 +96,14 @@ impl Records for Reader {
 
 impl Reader {
     /// Reads a record of the agent's own: a compaction, a title, or a value that is only displayed.
-    fn system(&mut self, session: &mut SessionReader<'_>, record: &Value<'_>) -> RecordContent {
+    fn system(&mut self, session: &mut TranscriptBuilder<'_>, record: &Value<'_>) -> RecordContent {
         let payload = record.get("systemPayload");
         if let Some(title) = payload.and_then(|payload| payload.text_of("customTitle")) {
             session.name(&title);
         }
         let history = payload.map_or(&[][..], |payload| payload.list_of("compressedHistory"));
         if !record.is("subtype", "chat_compression") || history.is_empty() {
-            return RecordContent::nothing(copies(record));
+            return RecordContent::nothing(hidden_fields(record));
         }
         let start = session.next();
         self.compactions.push(start..start + history.len());
@@ -230,7 +230,7 @@ fn usage(usage: &Value<'_>) -> Option<RecordedUsage> {
 
 /// Parts of a record that no request contains: the displayed form of a result, and telemetry that
 /// repeats calls and answers.
-fn copies(record: &Value<'_>) -> Vec<HiddenField> {
+fn hidden_fields(record: &Value<'_>) -> Vec<HiddenField> {
     const UNSEEN: [(&str, &[&str], FieldRemainder); 3] = [
         ("resultDisplay", &["toolCallResult", "resultDisplay"], FieldRemainder::Nothing),
         (
@@ -244,7 +244,7 @@ fn copies(record: &Value<'_>) -> Vec<HiddenField> {
             FieldRemainder::EmptyText,
         ),
     ];
-    let copies = UNSEEN.into_iter().filter_map(|(name, path, left)| {
+    let hidden_fields = UNSEEN.into_iter().filter_map(|(name, path, left)| {
         let value = record.get_path(path)?;
         let is_as_left = match left {
             FieldRemainder::EmptyObject => value.is_object(),
@@ -254,5 +254,5 @@ fn copies(record: &Value<'_>) -> Vec<HiddenField> {
         };
         is_as_left.then(|| accounting::hidden(name, value, left))
     });
-    copies.collect()
+    hidden_fields.collect()
 }

@@ -88,7 +88,7 @@ impl Reader {
             let value = message.get(key).filter(|value| value.range().len() > 2)?;
             Some(copy(if *key == "thought" { "thought" } else { "action" }, value))
         });
-        entry.copies = said_again.collect();
+        entry.hidden_fields = said_again.collect();
     }
 
     fn reply(&mut self, message: &Value<'_>, mut blocks: Vec<Block>) -> Vec<Block> {

@@ -64,7 +64,7 @@ fn transcript() -> Transcript {
             Block::Output(Output::default()),
             Block::Opaque(span(r#"{"of": 1}"#)),
         ],
-        copies: vec![
+        hidden_fields: vec![
             copy("\"x\"", FieldRemainder::Nothing),
             copy("\"x\"", FieldRemainder::EmptyText),
             copy(r#"{"of": 1}"#, FieldRemainder::EmptyObject),
@@ -87,8 +87,8 @@ fn part(block: usize, part: usize) -> At {
     At::Part { item: 0, block, part }
 }
 
-fn copy(copy: usize) -> At {
-    At::Copy { item: 0, copy }
+fn hidden_field(field: usize) -> At {
+    At::HiddenField { item: 0, field }
 }
 
 /// The edit that replaces what is at a position by a text; without a text, the edit that removes
@@ -117,10 +117,10 @@ fn an_edit_changes_the_value_that_it_is_for() {
         (field(4, 1), Some("l\"s"), r#"\"a\""#, r#"\"l\\\"s\""#),
         (part(2, 0), Some("less"), r#""one""#, r#""less""#),
         (part(2, 1), Some("less"), r#"{"image": "AA"}"#, r#"{"text":"less"}"#),
-        (copy(0), None, r#""copy": "x", "#, ""),
-        (copy(1), None, r#""x""#, r#""""#),
-        (copy(2), None, r#"{"of": 1}"#, "{}"),
-        (copy(3), None, "[1, 2]", "[]"),
+        (hidden_field(0), None, r#""copy": "x", "#, ""),
+        (hidden_field(1), None, r#""x""#, r#""""#),
+        (hidden_field(2), None, r#"{"of": 1}"#, "{}"),
+        (hidden_field(3), None, "[1, 2]", "[]"),
     ];
     let source = SOURCE.as_bytes();
     for (at, verb, before, after) in cases {
@@ -143,7 +143,7 @@ fn an_edit_without_a_place_is_refused() {
         (vec![(field(4, 2), Some("less"))], "there is no such argument"),
         (vec![(part(0, 0), Some("less"))], "only results have parts"),
         (vec![(part(2, 2), Some("less"))], "this part is never edited"),
-        (vec![(copy(4), None)], "there is no such copy"),
+        (vec![(hidden_field(4), None)], "there is no such hidden field"),
         (vec![(At::Items { item: 0 }, None)], "whole items are not edited in their records"),
         (vec![(block(2), Some("less")), (part(2, 0), Some("less"))], same_bytes),
     ];
@@ -173,7 +173,7 @@ fn a_format_writes_some_edits_in_its_own_way() {
     let source = SOURCE.as_bytes();
     let write = |piece: fn() -> OwnReplacement| {
         let own = |edit: &Edit| (edit.at == block(0)).then(|| vec![piece()]);
-        let edits = [edit(block(0), None), edit(copy(1), None)];
+        let edits = [edit(block(0), None), edit(hidden_field(1), None)];
         splices_with(&transcript(), &source, &edits, &SHAPES, &own)
     };
     let member = write(|| OwnReplacement::Member(span("\"ls\""), r#""cmd": 1"#.to_owned()));

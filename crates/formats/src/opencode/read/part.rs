@@ -82,7 +82,7 @@ pub fn part(
             // Some models number their calls from zero in each response.
             let id = if calls.insert(own.clone()) { own } else { id.into() };
             let (call, output) = tool(at, raw, state, &id);
-            entry.copies = copies(at, state, &output);
+            entry.hidden_fields = hidden_fields(at, state, &output);
             entry.blocks = vec![Block::Call(call), Block::Output(output)];
         }
         _ => return None,
@@ -187,12 +187,12 @@ fn attached(at: &RecordBytes<'_>, file: &raw::File) -> Part {
 }
 
 /// Metadata that a tool recorded for display, and pruned results: no model sees them.
-fn copies(at: &RecordBytes<'_>, state: &State, output: &Output) -> Vec<HiddenField> {
-    let mut copies = Vec::new();
+fn hidden_fields(at: &RecordBytes<'_>, state: &State, output: &Output) -> Vec<HiddenField> {
+    let mut hidden_fields = Vec::new();
     for (key, place) in state.metadata.iter().flat_map(|metadata| &metadata.all) {
         let is_output = output.whole == at.span(place);
         if !LOOKED_UP.contains(&&**key) && !is_output {
-            copies.push(HiddenField {
+            hidden_fields.push(HiddenField {
                 name: "metadata",
                 value: at.span(place),
                 left: FieldRemainder::Nothing,
@@ -200,8 +200,12 @@ fn copies(at: &RecordBytes<'_>, state: &State, output: &Output) -> Vec<HiddenFie
         }
     }
     if state.is_compacted(at.line) {
-        copies.extend(at.hidden("output", &state.output, FieldRemainder::EmptyText));
-        copies.extend(at.hidden("attachments", &state.attachments.whole, FieldRemainder::Nothing));
+        hidden_fields.extend(at.hidden("output", &state.output, FieldRemainder::EmptyText));
+        hidden_fields.extend(at.hidden(
+            "attachments",
+            &state.attachments.whole,
+            FieldRemainder::Nothing,
+        ));
     }
-    copies
+    hidden_fields
 }
