@@ -184,7 +184,7 @@ impl RenderSource {
     /// Redacts and then compacts the sessions in memory, as `how` says, and calls `show` once with
     /// all stories: that of the session first, then those of its sub-agents in their order.
     /// `address` returns the address of a sub-agent's page by its number, from 0. Returns the
-    /// result of `show`, and what was redacted.
+    /// result of `show`, and what was redacted in all sessions.
     ///
     /// # Errors
     ///
