@@ -219,7 +219,7 @@ fn message_text(answer: &mut String, message: &Message, sub_agent: Option<usize>
 fn touches(answer: &mut String, session: &TouchedBy) {
     let hidden = session.touches.len().saturating_sub(TOUCHES);
     if hidden > 0 {
-        let _ = writeln!(answer, "  [{hidden} earlier calls]");
+        let _ = writeln!(answer, "  [{hidden} more calls]");
     }
     for Touch { kind, sub_agent, item, time } in &session.touches[hidden..] {
         let kind = match kind {
@@ -253,6 +253,23 @@ fn minute(time: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_calls_of_a_session_are_listed() {
+        let touch = |sub_agent, item| Touch { kind: TouchKind::Read, sub_agent, item, time: None };
+        let own = (0..3).map(|item| touch(None, item));
+        let session = TouchedBy {
+            session: "s.jsonl".into(),
+            agent: "claude".into(),
+            id: "s".into(),
+            title: String::new(),
+            touches: own.chain((0..11).map(|item| touch(Some(0), item))).collect(),
+        };
+        let mut answer = String::new();
+        touches(&mut answer, &session);
+        let of_sub_agent: String = (0..11).map(|item| format!("  at 0:{item} · read\n")).collect();
+        assert_eq!(answer, format!("  [2 more calls]\n  at 2 · read\n{of_sub_agent}"));
+    }
 
     #[test]
     fn a_place_is_read_as_it_is_written() {
