@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use epitome::Config;
 use epitome::agents::SessionFile;
@@ -70,19 +70,20 @@ impl SessionIndex {
         Ok(Arc::clone(self.search.get_or_init(|| search)))
     }
 
-    /// Waits until an update has ended, but no longer than [`WAIT`]. If an earlier call stopped
-    /// waiting for its update, this is that update; otherwise a new one is started.
+    /// Starts an update, and waits until it has ended, but no longer than [`WAIT`]. If an earlier
+    /// call stopped waiting for its update, that update must end first. It has not read what
+    /// changed after it began, so its result is ignored.
     fn update(&self, search: &Arc<Search>, files: &[SessionFile]) -> Result<Coverage> {
         let mut running = self.update.lock().unwrap_or_else(PoisonError::into_inner);
-        let done = running.take().unwrap_or_else(|| {
-            let (done, update) = channel();
-            let search = Arc::clone(search);
-            let files = files.to_vec();
-            // Nothing receives the result if the server ends first.
-            std::thread::spawn(move || done.send(search.update(&files, &|_| {})).ok());
-            update
-        });
-        match done.recv_timeout(WAIT) {
+        let deadline = Instant::now() + WAIT;
+        if let Some(earlier) = running.take()
+            && matches!(wait(&earlier, deadline), Err(RecvTimeoutError::Timeout))
+        {
+            *running = Some(earlier);
+            return Ok(Coverage::Part);
+        }
+        let done = start(search, files);
+        match wait(&done, deadline) {
             Ok(updated) => match updated? {
                 Update::Done(_) => Ok(Coverage::All),
                 Update::Elsewhere => Ok(Coverage::Part),
@@ -94,5 +95,57 @@ impl SessionIndex {
             // The thread panicked.
             Err(RecvTimeoutError::Disconnected) => Ok(Coverage::Part),
         }
+    }
+}
+
+/// Starts an update on a thread of its own. Its result is sent to the returned receiver.
+fn start(search: &Arc<Search>, files: &[SessionFile]) -> Receiver<Result<Update>> {
+    let (done, update) = channel();
+    let search = Arc::clone(search);
+    let files = files.to_vec();
+    // Nothing receives the result if the server ends first.
+    std::thread::spawn(move || done.send(search.update(&files, &|_| {})).ok());
+    update
+}
+
+/// Waits until an update has ended, but no longer than until `deadline`.
+fn wait(
+    update: &Receiver<Result<Update>>,
+    deadline: Instant,
+) -> std::result::Result<Result<Update>, RecvTimeoutError> {
+    update.recv_timeout(deadline.saturating_duration_since(Instant::now()))
+}
+
+#[cfg(test)]
+mod tests {
+    use epitome::agents;
+    use epitome_search::{Query, UpdateCounts};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_session_that_is_newer_than_an_unfinished_update_is_found() {
+        let home = tempfile::tempdir().expect("a folder");
+        let config = Config::from_home(&home.path().canonicalize().expect("a folder"));
+        let folder = config.user.join(".claude/projects/-p");
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let id = "0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4";
+        let record = json!({
+            "type": "user", "uuid": "u0", "parentUuid": null, "sessionId": id, "cwd": "/p",
+            "version": "2.1.329", "timestamp": "2026-11-20T10:00:00Z",
+            "message": {"role": "user", "content": "Draw a zebra."},
+        });
+        std::fs::write(folder.join(format!("{id}.jsonl")), format!("{record}\n")).expect("a file");
+        let files = agents::sessions(&config.agents, None);
+        let index = SessionIndex::new(config);
+        // The update of an earlier call ended after the call stopped waiting.
+        let (done, update) = channel();
+        done.send(Ok(Update::Done(UpdateCounts::default()))).expect("a receiver");
+        *index.update.lock().expect("a lock") = Some(update);
+        let query = Query::parse("zebra").expect("a query");
+        let found = index.look(&files, |search| search.find_or_relax(&query, 10));
+        let ((hits, _), coverage) = found.expect("an index");
+        assert_eq!((hits.all, coverage), (1, Coverage::All));
     }
 }
