@@ -22,10 +22,10 @@ pub(crate) fn placeholder_of_id(rule: &str, number: u32) -> String {
     format!("{WORD}-{rule}-{number}")
 }
 
-/// A rule's id as it is written in a placeholder.
+/// A rule's id as it is written in a placeholder: with the characters that APIs permit in an id.
 pub(crate) fn name(id: &str) -> String {
     let name = id.chars().map(|c| match c {
-        'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.' => c,
+        'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' => c,
         _ => '-',
     });
     name.collect()
@@ -56,7 +56,7 @@ pub(crate) fn all<'t>(
                 (word - 1, len, from + len + 1)
             }
             b'-' => {
-                let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
+                let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
                 let len = inner.iter().take_while(|byte| is_name(byte)).count();
                 (word, len, from + len)
             }
@@ -82,6 +82,6 @@ mod tests {
         assert_eq!(found, [placed(2..19, 12), placed(130..144, 3)]);
         assert_eq!(&text[2..19], placeholder("x-y", 12));
         assert_eq!(&text[130..144], placeholder_of_id("x-y", 3));
-        assert_eq!(name("it's (mine)"), "it-s--mine-");
+        assert_eq!(name("it's (mine).v2"), "it-s--mine--v2");
     }
 }

@@ -205,7 +205,8 @@ impl Rules {
         }
         let known = rules.iter().map(|rule| rule.id.clone()).collect();
         let allowed = file.allowlist.into_iter().chain(file.allowlists).collect();
-        Ok(Rules { rules, allowed, known, disabled: file.extend.disabled })
+        let disabled = file.extend.disabled.iter().map(|id| placeholder::name(id)).collect();
+        Ok(Rules { rules, allowed, known, disabled })
     }
 
     /// Adds the rules and allowlists of `later`. Rules of `self` are removed if `later` disables
@@ -230,14 +231,13 @@ impl Rules {
     pub fn only<S: AsRef<str>>(mut self, names: &[S]) -> Result<Rules, RuleFault> {
         for name in names.iter().map(AsRef::as_ref) {
             let is_kind = [Kind::Secrets, Kind::Personal].iter().any(|kind| kind.name() == name);
-            if !is_kind && !self.rules.iter().any(|rule| rule.id == name) {
+            let id = placeholder::name(name);
+            if !is_kind && !self.rules.iter().any(|rule| rule.id == id) {
                 return Err(RuleFault::Unknown(name.to_owned()));
             }
         }
-        self.rules.retain(|rule| {
-            let mut names = names.iter().map(AsRef::as_ref);
-            names.any(|name| rule.id == name || rule.kind().name() == name)
-        });
+        let ids: Vec<String> = names.iter().map(|name| placeholder::name(name.as_ref())).collect();
+        self.rules.retain(|rule| ids.iter().any(|id| rule.id == *id || rule.kind().name() == id));
         Ok(self)
     }
 
@@ -263,4 +263,22 @@ fn one_or_many<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<Allowlis
         Either::Many(many) => many,
         Either::One(one) => vec![one],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_is_named_as_in_its_file() {
+        let rules = || {
+            let text = "[[rules]]\nid = 'a.b'\nregex = 'x'\n[[rules]]\nid = 'c'\nregex = 'y'";
+            Rules::parse(text).expect("rules")
+        };
+        let ids = |rules: &Rules| rules.ids().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(ids(&rules()), ["a-b", "c"]);
+        assert_eq!(ids(&rules().only(&["a.b"]).expect("a rule")), ["a-b"]);
+        let without = Rules::parse("[extend]\ndisabledRules = ['a.b']").expect("rules");
+        assert_eq!(ids(&rules().merge(without)), ["c"]);
+    }
 }
