@@ -225,6 +225,7 @@ impl MemoFile {
         if !self.path.exists() {
             // Another proxy may have removed the file, because it was old.
             self.file = None;
+            self.known = 0;
         }
         if let Some(folder) = self.path.parent().filter(|_| self.file.is_none()) {
             private_folder(folder)?;
@@ -401,6 +402,21 @@ mod tests {
         old.append(&line(2)).expect("a disk");
         let (_, lines) = MemoFile::open(folder.path(), Chain::from_bytes([1; 16])).expect("a memo");
         assert_eq!(lines, [line(2)]);
+    }
+
+    #[test]
+    fn a_memo_that_was_removed_is_read_from_its_beginning() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Chain::from_bytes([1; 16]);
+        let (mut memo, _) = MemoFile::open(folder.path(), root).expect("a memo");
+        memo.append(&line(1)).expect("a disk");
+        memo.append(&line(2)).expect("a disk");
+        fs::remove_file(&memo.path).expect("it exists");
+        memo.append(&line(3)).expect("a disk");
+        let (mut other, lines) = MemoFile::open(folder.path(), root).expect("a memo");
+        assert_eq!(lines, [line(3)]);
+        other.append(&line(4)).expect("a disk");
+        assert_eq!(memo.new_lines().expect("a memo"), [line(4)]);
     }
 
     #[test]
