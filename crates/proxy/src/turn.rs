@@ -5,10 +5,10 @@ use epitome_model::{Block, Entry, Role};
 
 use crate::body::Messages;
 
-/// Looks at the last messages of the list, as far back as they have the role of a user or of
+/// Looks at the messages after the last response: results of calls, messages of the user and
 /// instructions. Returns whether one of them is of the user, and none has the result of a call.
 pub(crate) fn begins_turn(api: &Api, body: &[u8], messages: &Messages) -> bool {
-    let new = messages.all.iter().rev().take_while(|message| message.is_input).count();
+    let new = messages.all.iter().rev().take_while(|message| !message.is_model).count();
     let first = messages.all.len() - new;
     let Some(first) = messages.all.get(first) else { return false };
     let head = format!(r#"{{"{}":["#, api.list);
@@ -51,9 +51,11 @@ mod tests {
         check("anthropic", &json!([hi, message]), false);
         let tool = json!({"role": "tool", "tool_call_id": "c", "content": "a"});
         check("openai-chat", &json!([hi, message, tool]), false);
+        check("openai-chat", &json!([hi, message, tool, hi]), false);
         check("openai-chat", &json!([hi, message, hi]), true);
         let output = json!({"type": "function_call_output", "call_id": "c", "output": "a"});
         check("openai-responses", &json!([hi, output]), false);
+        check("openai-responses", &json!([hi, message, output, hi]), false);
         let parts = json!({"role": "user", "parts": [{"text": "Hi"}]});
         check("gemini-api", &json!([parts]), true);
         let response = json!({"name": "Bash", "response": {"output": "a"}});
