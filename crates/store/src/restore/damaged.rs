@@ -98,14 +98,23 @@ fn goes_on_behind(found: &Generations, undone: &[u64], current: &dyn Source) -> 
 
 /// The texts of a block that may be stubs.
 fn texts_of(block: &Block, source: &dyn Source) -> Vec<String> {
-    // Texts of messages are not searched, because a user may have pasted a stub into one.
     if let Block::Output(it) | Block::Repeated(RepeatedOutput { output: it, .. }) = block {
         output_texts(it, source)
     } else if let Block::Call(call) = block {
         call.fields.iter().map(|field| field.text.read(source).into_owned()).collect()
+    } else if let Block::Text(text) = block {
+        // A user may have pasted a stub into a message. Only stubs of pictures are searched for: a
+        // compaction leaves no other stubs in messages of the user.
+        let text = text.read(source);
+        if is_stub_of_picture(&text) { vec![text.into_owned()] } else { Vec::new() }
     } else {
         Vec::new()
     }
+}
+
+fn is_stub_of_picture(text: &str) -> bool {
+    Stub::parse(text)
+        .is_some_and(|stub| stub.body().is_empty() && stub.description().starts_with("image/"))
 }
 
 fn output_texts(output: &Output, source: &dyn Source) -> Vec<String> {
@@ -192,4 +201,26 @@ pub fn check_stubs(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use epitome_model::{Bytes, Entry, Item, Lines, Text};
+
+    use super::*;
+
+    #[test]
+    fn of_messages_only_stubs_of_pictures_are_found() {
+        let picture = Ref::from_bytes(b"picture");
+        let stubs = [
+            Stub::new(picture.clone()).with_what("image/png").with_size(Bytes(4_000)),
+            Stub::new(Ref::from_bytes(b"pasted")).with_lines(Lines(40)),
+        ];
+        let blocks = stubs.iter().map(|stub| Block::Text(Text::Owned(stub.to_string().into())));
+        let entry = Entry { blocks: blocks.collect(), ..Entry::default() };
+        let items = vec![Item::Entry(Box::new(entry))];
+        let transcript = Transcript { items, ..Transcript::default() };
+        let source: &[u8] = b"";
+        assert_eq!(stubs_in(&transcript, &source), [picture]);
+    }
 }
