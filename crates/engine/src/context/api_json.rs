@@ -330,7 +330,7 @@ impl Context {
                 Speaker { role: entry.role, prompt: *prompt, model, usage, group: None, message };
             // The log gets a copy of the text, and does not refer to the parsed message.
             let item = self.log_entry(&speaker, &blocks_of(entry, &parsed.source()))?;
-            self.take_entry(item, &speaker)?;
+            self.take_entry(item, &speaker);
         }
         Ok(())
     }

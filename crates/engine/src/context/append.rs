@@ -102,8 +102,8 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// `Disk` if the log cannot be written. Then nothing was added, unless only the line that
-    /// shortens a result could not be written: in this case the whole result was added.
+    /// `Disk` if the log cannot be written; then nothing was added. If only the line that shortens a
+    /// result cannot be written, the whole result is added, and an event reports why.
     pub fn tool(&mut self, parts: &[MessagePart<'_>]) -> Result<()> {
         self.push(&Speaker { role: Role::Tool, ..Speaker::default() }, parts)
     }
@@ -128,11 +128,12 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// `Disk` if the log cannot be written. Then nothing was added, unless only the line that
-    /// shortens a result could not be written: in this case the whole result was added.
+    /// `Disk` if the log cannot be written; then nothing was added. If only the line that shortens a
+    /// result cannot be written, the whole result is added, and an event reports why.
     pub fn push(&mut self, speaker: &Speaker<'_>, said: &[MessagePart<'_>]) -> Result<()> {
         let item = self.log_entry(speaker, said)?;
-        self.take_entry(item, speaker)
+        self.take_entry(item, speaker);
+        Ok(())
     }
 
     /// Writes an entry to the log and returns its item. The caller must pass the item to
@@ -153,7 +154,7 @@ impl Context {
     }
 
     /// Counts an entry that is in the log, and runs the ingest stage on its results.
-    pub(super) fn take_entry(&mut self, item: usize, speaker: &Speaker<'_>) -> Result<()> {
+    pub(super) fn take_entry(&mut self, item: usize, speaker: &Speaker<'_>) {
         self.count(item);
         self.learn_for_digest(item);
         if speaker.role == Role::Assistant {
@@ -163,6 +164,6 @@ impl Context {
         if let Some(RecordedUsage { input, output, .. }) = speaker.usage {
             self.report_billed_tokens(Tokens(input + output));
         }
-        self.truncate_on_ingest(item)
+        self.truncate_on_ingest(item);
     }
 }

@@ -10,19 +10,21 @@ use epitome_passes::{
 
 use super::Context;
 use super::excerpt::{Excerpt, calls_of, from_first};
-use epitome_error::{ErrorKind, Result};
+use epitome_error::{Error, ErrorKind, Result};
 
 /// The maximum number of bytes of an entry that is indexed for digests when it is added. A larger
 /// entry is indexed only when a digest is made.
 const LEARNED: u64 = 1 << 20;
 
 impl Context {
-    /// Truncates the results in an entry before the entry is first sent.
-    pub(super) fn truncate_on_ingest(&mut self, item: usize) -> Result<()> {
-        let Some(rule) = self.setup.recipe.stages.live.ingest else { return Ok(()) };
+    /// Truncates the results in an entry before the entry is first sent. If this cannot be written,
+    /// they are sent whole: the entry is in the log, and after an error the caller would add it
+    /// again.
+    pub(super) fn truncate_on_ingest(&mut self, item: usize) {
+        let Some(rule) = self.setup.recipe.stages.live.ingest else { return };
         let transcript = self.log.parsed().transcript();
         let source = self.log.bytes();
-        let Some(entry) = transcript.items[item].entry() else { return Ok(()) };
+        let Some(entry) = transcript.items[item].entry() else { return };
         let mut edits = Vec::new();
         for (block, said) in entry.blocks.iter().enumerate() {
             let Block::Output(output) = said else { continue };
@@ -41,10 +43,11 @@ impl Context {
         }
         let edits = self.without_pinned(edits);
         if edits.is_empty() {
-            return Ok(());
+            return;
         }
-        self.write_shortened(edits)?;
-        Ok(())
+        if let Err(err) = self.write_shortened(edits) {
+            self.report_whole(&err);
+        }
     }
 
     /// Truncates the largest results after the model's last response, if these results are too
@@ -158,12 +161,17 @@ impl Context {
                 Ok(true)
             }
             Err(err) if err.kind() == ErrorKind::Refused => {
-                let reason = format!("a result is not shortened before it is sent: {err}");
-                self.machine.skip(EventReason::Request, reason);
+                self.report_whole(&err);
                 Ok(false)
             }
             Err(err) => Err(err),
         }
+    }
+
+    /// Reports that a result is sent whole, and why.
+    fn report_whole(&mut self, why: &Error) {
+        let reason = format!("a result is not shortened before it is sent: {why}");
+        self.machine.skip(EventReason::Request, reason);
     }
 
     /// Counts the edited entries again. Their edited versions are the last items of the transcript,
@@ -217,10 +225,27 @@ impl Context {
 #[cfg(test)]
 mod tests {
     use epitome_model::Tokens;
-    use epitome_passes::{Recipe, built_in};
+    use epitome_passes::{Event, IngestRule, Recipe, built_in};
 
     use super::super::{MessagePart, Setup};
     use super::*;
+    use crate::Journal;
+
+    /// A journal that cannot take the lines that shorten results.
+    struct WholeResults;
+
+    impl Journal for WholeResults {
+        fn append(&mut self, lines: &[u8]) -> Result<()> {
+            if String::from_utf8_lossy(lines).contains("\"birth\"") {
+                return Err(Error::new(ErrorKind::Disk, "no storage space"));
+            }
+            Ok(())
+        }
+
+        fn flush(&self) -> Result<()> {
+            Ok(())
+        }
+    }
 
     /// A recipe that replaces the largest results of a response by previews if all its results
     /// together have more than 3,000 characters, and that leaves out repeated lines.
@@ -260,5 +285,20 @@ mod tests {
         }
         let stubs = String::from_utf8_lossy(context.log()).matches("\"birth\"").count();
         assert!(stubs > 12, "{stubs}");
+    }
+
+    #[test]
+    fn a_result_whose_shortening_cannot_be_written_is_added_whole() {
+        let mut recipe = recipe();
+        recipe.stages.live.ingest = Some(IngestRule { cap: Some(100), ..IngestRule::default() });
+        let setup = Setup::new(recipe).with_window(Tokens(90_000));
+        let mut context = Context::create(Box::new(WholeResults), setup).expect("a journal");
+        context.user("List all.").expect("a journal");
+        let call = MessagePart::call("c1", "Bash", r#"{"command":"ls"}"#);
+        context.assistant(&[call]).expect("a journal");
+        context.tool(&[MessagePart::output("c1", lines(0, 0..200))]).expect("the result is added");
+        assert_eq!((context.report().entries, context.open_calls()), (3, Vec::new()));
+        let events = context.events();
+        assert!(events.iter().any(|event| matches!(event, Event::Skipped { .. })), "{events:?}");
     }
 }
