@@ -29,7 +29,7 @@ pub use commands::OutsideChange;
 pub use event::{Cost, Event, LoadedFile, LoadedKind, Retrying, TurnEnd};
 
 use background::Background;
-use calls::OpenCall;
+use calls::{OpenCall, close_open_calls};
 
 /// The maximum number of requests in a row to continue an answer that was cut off.
 const CONTINUATIONS: u32 = 3;
@@ -182,8 +182,9 @@ impl Machine {
     /// # Errors
     ///
     /// `Disk` if the log cannot be written.
-    pub fn new(context: Context, permissions: Permissions, limits: Limits) -> Result<Machine> {
-        let mut machine = Machine {
+    pub fn new(mut context: Context, permissions: Permissions, limits: Limits) -> Result<Machine> {
+        close_open_calls(&mut context)?;
+        Ok(Machine {
             context,
             permissions,
             limits,
@@ -201,9 +202,7 @@ impl Machine {
             background: None,
             has_left: false,
             is_task: false,
-        };
-        machine.close_left_open()?;
-        Ok(machine)
+        })
     }
 
     /// Sets the prompt of every request: what the agent is and where it works. Must be called
@@ -227,14 +226,16 @@ impl Machine {
     ///
     /// # Errors
     ///
-    /// `InUse` if something is in progress, `Disk` if the log cannot be written.
-    pub fn replace_context(&mut self, context: Context) -> Result<()> {
+    /// `InUse` if something is in progress, `Disk` if the log cannot be written. The old context
+    /// stays then.
+    pub fn replace_context(&mut self, mut context: Context) -> Result<()> {
         if !self.is_idle() {
             return Err(Error::new(ErrorKind::InUse, "the model works: press Esc first"));
         }
+        close_open_calls(&mut context)?;
         self.context = context;
         self.background = None;
-        self.close_left_open()
+        Ok(())
     }
 
     /// Whether no turn and no command of the user is in progress. A background compaction may be.

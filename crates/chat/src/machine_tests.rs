@@ -640,3 +640,31 @@ fn calls_that_were_open_when_the_program_was_killed_are_closed() {
     play.user("go on");
     play.answers(says("yes"));
 }
+
+#[test]
+fn a_context_whose_open_calls_cannot_be_closed_replaces_nothing() {
+    /// A disk that is full when the call is closed.
+    struct FullDisk;
+    impl epitome_engine::Journal for FullDisk {
+        fn append(&mut self, lines: &[u8]) -> Result<()> {
+            if String::from_utf8_lossy(lines).contains("the program ended while this ran") {
+                return Err(Error::new(ErrorKind::Disk, "no storage space"));
+            }
+            Ok(())
+        }
+
+        fn flush(&self) -> Result<()> {
+            Ok(())
+        }
+    }
+    let setup = Setup::new(built_in("epitome").unwrap());
+    let mut context = Context::create(Box::new(FullDisk), setup).unwrap();
+    context.user("go").unwrap();
+    let call = epitome_engine::MessagePart::call("a", "shell", "{}");
+    context.assistant(&[call]).unwrap();
+    let mut play = Play::new("epitome", 200_000);
+    let before = play.machine.context().log().to_vec();
+    let replaced = play.machine.replace_context(context);
+    assert_eq!(replaced.map_err(|err| err.kind()), Err(ErrorKind::Disk));
+    assert_eq!(play.machine.context().log(), before);
+}

@@ -1,6 +1,6 @@
 //! The calls of one answer: checking, permitting, running and closing them.
 
-use epitome_engine::{MessagePart, ResponseCall};
+use epitome_engine::{Context, MessagePart, ResponseCall};
 use epitome_error::Result;
 use epitome_model::ToolKind;
 
@@ -50,14 +50,15 @@ enum CallState {
     Done,
 }
 
-impl Machine {
-    pub(super) fn close_left_open(&mut self) -> Result<()> {
-        for (id, _) in self.context.open_calls() {
-            self.context.tool(&[MessagePart::failure(&*id, KILLED)])?;
-        }
-        Ok(())
+/// Adds results to the calls that were running when the program was killed.
+pub(super) fn close_open_calls(context: &mut Context) -> Result<()> {
+    for (id, _) in context.open_calls() {
+        context.tool(&[MessagePart::failure(&*id, KILLED)])?;
     }
+    Ok(())
+}
 
+impl Machine {
     pub(super) fn call(&mut self, called: Vec<ResponseCall>) -> Result<()> {
         let mut open = Vec::new();
         let mut at_once = Vec::new();
