@@ -23,9 +23,9 @@ pub(super) enum Incoming {
 pub struct Stopper(Sender<Incoming>);
 
 impl Stopper {
-    /// Ends the connection. Returns false if [`serve`](super::serve) has returned already.
-    pub fn stop(&self) -> bool {
-        self.0.send(Incoming::End).is_ok()
+    /// Ends the connection. Does nothing if [`serve`](super::serve) has returned already.
+    pub fn stop(&self) {
+        self.0.send(Incoming::End).ok();
     }
 }
 

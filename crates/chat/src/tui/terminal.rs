@@ -45,9 +45,9 @@ const SPIN: Duration = Duration::from_millis(100);
 pub struct Stopper(Sender<Happening>);
 
 impl Stopper {
-    /// Ends the interface. Returns whether it was still running.
-    pub fn stop(&self) -> bool {
-        self.0.send(Happening::Terminated).is_ok()
+    /// Ends the interface. Does nothing if it has ended already.
+    pub fn stop(&self) {
+        self.0.send(Happening::Terminated).ok();
     }
 }
 

@@ -164,9 +164,12 @@ fn waits(app: &App) -> impl Fn(Wait<'_>) {
 
 /// Calls `stop` after a signal, to end an interface that has to restore the terminal or close a
 /// connection. A second signal kills the program.
-fn stop_on_signal(stop: impl Fn() -> bool + Send + 'static) {
+fn stop_on_signal(stop: impl FnOnce() + Send + 'static) {
     let interrupt = Interrupt::new();
-    std::thread::spawn(move || while !interrupt.wait(LOOK) || stop() {});
+    std::thread::spawn(move || {
+        while !interrupt.wait(LOOK) {}
+        stop();
+    });
 }
 
 /// Runs the demo in a temporary folder, which is deleted at the end.
