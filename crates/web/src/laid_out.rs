@@ -54,6 +54,10 @@ impl LaidOut {
         let mut sheets = HashMap::new();
         let mut len = 0;
         for (part, page) in of_part.map(|page| (part, page)).chain(of_others) {
+            // A page that cannot fit is not rendered.
+            if len >= most && !sheets.is_empty() {
+                break;
+            }
             let html = &pages[part];
             let sheet = html.sheet(page);
             len += sheet.len();
