@@ -9,8 +9,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use epitome_model::{
-    Block, CLEARED, Counter, PRUNED, Source, Tokens, Transcript, block_tokens, is_left_by_recipe,
+    Block, CLEARED, Counter, Output, PRUNED, Part, Source, Stub, Tokens, Transcript, block_tokens,
+    is_left_by_recipe,
 };
+use epitome_passes::SHORTENED;
 use epitome_tokens::{Calibration, calibrate};
 use rayon::prelude::*;
 
@@ -125,19 +127,35 @@ fn calibration_before<S: Source>(
     calibrate(&requests(&transcript, &before, &BTreeMap::new(), counter, len))
 }
 
-/// Whether a short result that a resume sends is a stub of a recipe. Results that the agent itself
+/// Whether a result that a resume sends is a stub of a recipe. Results that the agent itself
 /// cleared do not count: many sessions have such results, and the error that they cause is part of
 /// [`Calibration::error`].
 fn has_stubs(transcript: &Transcript, source: &dyn Source) -> bool {
-    /// The maximum length of a result that is read, in bytes. Longer results are not counted as
-    /// stubs.
-    const LONGEST: u64 = 400;
-    let blocks = transcript.context().flat_map(|(_, entry)| &entry.blocks);
-    let outputs = blocks.filter_map(|block| match block {
-        Block::Output(output) if output.size() <= LONGEST => Some(output.text(source)),
-        _ => None,
+    /// Of longer results, in bytes, only the beginning is read.
+    const SHORT: u64 = 400;
+    let mut blocks = transcript.context().flat_map(|(_, entry)| &entry.blocks);
+    blocks.any(|block| match block {
+        Block::Output(output) if output.size() <= SHORT => {
+            let text = output.text(source);
+            ![CLEARED, PRUNED].contains(&&*text) && is_left_by_recipe(&text)
+        }
+        Block::Output(output) => begins_with_stub(output, source),
+        _ => false,
+    })
+}
+
+/// Whether a result begins with a stub, which has kept lines below it. A result that was shortened
+/// before it was sent does not count: the requests contained the short text.
+fn begins_with_stub(output: &Output, source: &dyn Source) -> bool {
+    /// The length of the beginning that is read, in bytes: a quote, and some bytes of a stub.
+    const BEGINNING: u64 = 16;
+    let Some(Part::Text(text)) = output.parts.first() else { return false };
+    let may_be_stub = text.span().is_none_or(|span| {
+        let beginning = source.read(span.start..span.end.min(span.start + BEGINNING));
+        memchr::memmem::find(&beginning, b"[epitome k").is_some()
     });
-    outputs.into_iter().any(|text| ![CLEARED, PRUNED].contains(&&*text) && is_left_by_recipe(&text))
+    may_be_stub
+        && Stub::parse(&output.text(source)).is_some_and(|stub| stub.description() != SHORTENED)
 }
 
 /// For every request in the context that is recorded in the first `len` bytes: the tokens counted
@@ -187,7 +205,7 @@ fn requests(
 
 #[cfg(test)]
 mod tests {
-    use epitome_model::{Block, Entry, Item, RecordedUsage, Role, Text};
+    use epitome_model::{Entry, Item, RecordedUsage, Ref, Role, Span, Text, encode};
     use epitome_tokens::Estimate;
 
     use super::*;
@@ -235,6 +253,30 @@ mod tests {
                 requests(&transcript, &source, &BTreeMap::new(), &counter, u64::MAX),
                 expect
             );
+        }
+    }
+
+    #[test]
+    fn a_stub_with_kept_lines_below_it_is_a_stub() {
+        let kept = "let value = compute(input)?;\n".repeat(40);
+        let stub = |what: &str| {
+            let stub = Stub::new(Ref::from_bytes(b"x")).with_what(what);
+            stub.with_body(kept.clone()).to_string()
+        };
+        for (text, expect) in [
+            (stub("Read a.rs"), true),
+            (stub(SHORTENED), false),
+            (format!("above\n{}", stub("Read a.rs")), false),
+            (kept.clone(), false),
+        ] {
+            let literal = encode(&text);
+            let whole = Span { start: 0, end: literal.len() as u64 };
+            let parts = vec![Part::Text(Text::Source(whole))];
+            let output = Output { parts, whole, ..Output::default() };
+            let entry = Entry { blocks: vec![Block::Output(output)], ..Entry::default() };
+            let items = vec![Item::Entry(Box::new(entry))];
+            let transcript = Transcript { items, context: vec![0], ..Transcript::default() };
+            assert_eq!(has_stubs(&transcript, &literal.as_bytes()), expect, "{text}");
         }
     }
 }

@@ -96,7 +96,7 @@ pub use digest::{
 };
 pub use evidence::is_error_line;
 pub use history::history;
-pub use ingest::{BatchRule, INGEST, IngestRule, SeenLines, SeenMark, only_text};
+pub use ingest::{BatchRule, INGEST, IngestRule, SHORTENED, SeenLines, SeenMark, only_text};
 pub use keep::{All, Keep, KeepRule, KeptParts};
 pub use kind::{ContextKind, PerKind};
 pub use level::{ContextSize, Level, NoTarget, Target};
