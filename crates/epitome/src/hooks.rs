@@ -50,8 +50,8 @@ pub struct HookRequest {
     pub out: Option<PathBuf>,
     /// The branch of the project's repository to commit to. `None`: nothing is committed.
     pub branch: Option<String>,
-    /// The name of the built-in recipe with which transcripts are shortened before they are
-    /// written. `None`: they are written whole.
+    /// The name of the recipe with which transcripts are shortened before they are written. `None`:
+    /// they are written whole.
     pub compact: Option<String>,
     /// Whether the session itself is compacted when it has ended.
     pub shrink: bool,

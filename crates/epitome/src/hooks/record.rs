@@ -25,8 +25,8 @@ pub struct Rule {
     pub formats: Vec<RenderForm>,
     /// The folder to write to.
     pub out: PathBuf,
-    /// The name of the built-in recipe with which transcripts are shortened before they are
-    /// written. `None`: they are written whole.
+    /// The name of the recipe with which transcripts are shortened before they are written. `None`:
+    /// they are written whole.
     pub compact: Option<String>,
     /// Whether the session itself is compacted when it has ended.
     pub shrink: bool,

@@ -5,7 +5,6 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use epitome_passes::built_in;
 use epitome_redact::Finder;
 use epitome_render::{Detail, Listing};
 use serde::{Deserialize, Serialize};
@@ -17,6 +16,7 @@ use super::record::{Record, Rule, lock};
 use crate::archive::Hash;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
+use crate::recipes;
 use crate::regular;
 use crate::render::{ListPrices, RenderOptions, RenderSource, render_into, update_index};
 use crate::store::{disk, write_over};
@@ -83,12 +83,13 @@ pub fn rules_of(config: &Config, agent: &str, cwd: Option<&str>) -> Result<Vec<R
 ///
 /// # Errors
 ///
-/// The errors of reading the session and the list prices, of writing the transcript, and of git.
+/// `Recipe` if the rule names a recipe that does not exist; the errors of reading the session and
+/// the list prices, of writing the transcript, and of git.
 pub fn keep(config: &Config, rule: &Rule, session: &Path, redact: &Finder) -> Result<Listing> {
     // Only one process at a time may write to a folder.
     let name = Hash::compute(rule.out.as_os_str().as_encoded_bytes()).to_string();
     let _lock = lock(config, &format!("{}.lock", &name[..16]))?;
-    let recipe = rule.compact.as_deref().and_then(built_in);
+    let recipe = rule.compact.as_deref().map(|name| recipes::find(config, name)).transpose()?;
     let archive = config.archive();
     let prices = ListPrices::from_config(config)?;
     let how = RenderOptions {
@@ -192,4 +193,32 @@ fn folder(config: &Config) -> PathBuf {
 fn place(config: &Config, session: &Path) -> PathBuf {
     let name = Hash::compute(session.as_os_str().as_encoded_bytes()).to_string();
     folder(config).join(&name[..32])
+}
+
+#[cfg(test)]
+mod tests {
+    use epitome_redact::Rules;
+
+    use super::*;
+
+    #[test]
+    fn a_session_is_not_kept_whole_if_the_recipe_of_the_rule_is_unknown() {
+        let home = tempfile::tempdir().expect("a folder");
+        let config = Config::from_home(home.path());
+        let rule = Rule {
+            agent: "claude".to_owned(),
+            project: None,
+            formats: Vec::new(),
+            out: home.path().join("out"),
+            compact: Some("unknown".to_owned()),
+            shrink: false,
+            branch: None,
+            settings: home.path().to_owned(),
+            left_out: None,
+            made: Vec::new(),
+        };
+        let finder = Finder::new(Rules::built_in()).expect("rules");
+        let kept = keep(&config, &rule, &home.path().join("s.jsonl"), &finder);
+        assert_eq!(kept.err().map(|err| err.kind()), Some(ErrorKind::Recipe));
+    }
 }
