@@ -235,7 +235,7 @@ impl App {
         let shown = self.styled(text);
         // Leaving the pager before the end is not an error.
         child.stdin.take().map(|mut stdin| stdin.write_all(&shown).ok());
-        child.wait()?;
+        child.wait().map_err(|err| Failure::disk("cannot wait for the pager", &err))?;
         Ok(())
     }
 

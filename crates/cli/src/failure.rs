@@ -66,6 +66,11 @@ impl Failure {
         Failure::new(Status::Usage, "usage", message)
     }
 
+    /// An error of the operating system while something other than the output was read or written.
+    pub fn disk(message: impl Into<String>, err: &io::Error) -> Failure {
+        Failure::new(Status::Disk, "disk", message).because(err)
+    }
+
     /// The warning that `--force` prints before it replaces a session that other programs can write
     /// to; `None` if there are no such programs.
     pub fn force_warning(users: &[User]) -> Option<String> {
@@ -185,8 +190,8 @@ impl From<Error> for Failure {
     }
 }
 
-/// Meant for errors of writing to standard output or standard error: the message says that the
-/// output cannot be written.
+/// Only for errors of writing to standard output or standard error, because the message says that
+/// the output cannot be written. For others there is [`Failure::disk`].
 impl From<io::Error> for Failure {
     fn from(err: io::Error) -> Failure {
         if err.kind() == io::ErrorKind::BrokenPipe {

@@ -128,10 +128,13 @@ fn check_written(agent: &str) -> Result<()> {
 /// All of standard input.
 pub fn read_stdin() -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    std::io::stdin().lock().read_to_end(&mut bytes).map_err(|err| {
-        Failure::new(Status::Unreadable, "unreadable", "cannot read standard input").because(&err)
-    })?;
+    std::io::stdin().lock().read_to_end(&mut bytes).map_err(|err| unread_input(&err))?;
     Ok(bytes)
+}
+
+/// The failure if standard input cannot be read.
+pub fn unread_input(err: &std::io::Error) -> Failure {
+    Failure::new(Status::Unreadable, "unreadable", "cannot read standard input").because(err)
 }
 
 /// The state in which a compacted session is read.

@@ -174,7 +174,8 @@ fn stop_on_signal(stop: impl FnOnce() + Send + 'static) {
 
 /// Runs the demo in a temporary folder, which is deleted at the end.
 fn demo(app: &App, as_text: bool) -> Result<()> {
-    let folder = tempfile::Builder::new().prefix("epitome-chat-").tempdir()?;
+    let folder = tempfile::Builder::new().prefix("epitome-chat-").tempdir();
+    let folder = folder.map_err(|err| Failure::disk("cannot create a temporary folder", &err))?;
     if !as_text && !app.global.json && stdin().is_terminal() && stdout().is_terminal() {
         return interactive::demo(app, folder.path());
     }

@@ -31,11 +31,13 @@ Examples:
 pub struct Args {}
 
 pub fn run(app: &App, _: &Args) -> Result<()> {
-    let folder = tempfile::Builder::new().prefix("epitome-demo-").tempdir()?;
+    let folder = tempfile::Builder::new().prefix("epitome-demo-").tempdir();
+    let folder = folder.map_err(|err| Failure::disk("cannot create a temporary folder", &err))?;
     let session = folder.path().join(NAME);
-    fs::write(&session, SESSION)?;
+    fs::write(&session, SESSION).map_err(|err| Failure::disk("cannot write the sample", &err))?;
     // The commands below name the session relative to the folder that it is in.
-    env::set_current_dir(folder.path())?;
+    env::set_current_dir(folder.path())
+        .map_err(|err| Failure::disk("cannot enter the temporary folder", &err))?;
     let size = Bytes(SESSION.len() as u64);
     app.print(&lines(&format!(
         "This demo compacts and restores a recorded session of the coding agent pi ({size}). It \
@@ -47,7 +49,7 @@ pub fn run(app: &App, _: &Args) -> Result<()> {
 
     explain(app, 2, "Compact it. What is removed is stored in an archive first.")?;
     epitome(app, folder.path(), &["compact", NAME])?;
-    let compacted = fs::read(&session)?;
+    let compacted = read(&session)?;
 
     let Some(reference) = first_reference(&compacted) else {
         return Err(broken("the compacted sample contains no stub"));
@@ -59,7 +61,7 @@ pub fn run(app: &App, _: &Args) -> Result<()> {
 
     explain(app, 4, "Restore the session: put everything back.")?;
     epitome(app, folder.path(), &["restore", NAME])?;
-    if fs::read(&session)? != SESSION {
+    if read(&session)? != SESSION {
         return Err(broken("the restored sample differs from the original"));
     }
     let small = bytes_change(size, Bytes(compacted.len() as u64));
@@ -74,6 +76,11 @@ pub fn run(app: &App, _: &Args) -> Result<()> {
          epitome list\n\n\
          Now yours: epitome\n"
     ))
+}
+
+/// The content of the sample in the temporary folder.
+fn read(session: &Path) -> Result<Vec<u8>> {
+    fs::read(session).map_err(|err| Failure::disk("cannot read the sample", &err))
 }
 
 /// Prints the headline of a step.

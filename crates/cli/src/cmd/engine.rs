@@ -21,7 +21,7 @@ use epitome_tokens::{Estimate, O200k};
 use crate::app::{App, Count};
 use crate::confirm::can_ask;
 use crate::failure::{Failure, Result};
-use crate::session::parse_tokens;
+use crate::session::{parse_tokens, unread_input};
 use crate::text::DIM;
 
 const EXAMPLES: &str = "\
@@ -126,7 +126,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let stdin = std::io::stdin().lock();
     let mut out = std::io::stdout().lock();
     for line in stdin.split(b'\n') {
-        let line = line?;
+        let line = line.map_err(|err| unread_input(&err))?;
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
         }

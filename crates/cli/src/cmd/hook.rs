@@ -48,7 +48,12 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let mut input = Vec::new();
     // If reading fails, what was read until then is treated as the event.
     std::io::stdin().lock().take(TOLD).read_to_end(&mut input).ok();
-    let done = if args.now { keep(&app, &args.caller, &input) } else { leave(args, &input) };
+    let done = if args.now {
+        keep(&app, &args.caller, &input)
+    } else {
+        leave(args, &input)
+            .map_err(|err| Failure::disk("cannot start the background process", &err))
+    };
     if let Err(failure) = done {
         hooks::log(&app.config, &format!("{}: {}", args.caller, failure.one_line()));
     }
@@ -57,7 +62,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
 
 /// Starts a background process for the work, which continues when the agent and its terminal are
 /// gone.
-fn leave(args: &Args, told: &[u8]) -> Result<()> {
+fn leave(args: &Args, told: &[u8]) -> std::io::Result<()> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["hook", &args.caller, "--now"]);
     if let Some(home) = &args.home {

@@ -208,7 +208,11 @@ fn install_hook(app: &App, args: &Args) -> Result<()> {
 /// The path by which agents call this program: the path by which the user called it, if that leads
 /// to the program's own file, and otherwise the path of that file. A link like
 /// `~/.local/bin/epitome` stays valid when an upgrade moves its target.
-fn program() -> std::io::Result<PathBuf> {
+fn program() -> Result<PathBuf> {
+    find_program().map_err(|err| Failure::disk("cannot find the file of this program", &err))
+}
+
+fn find_program() -> std::io::Result<PathBuf> {
     let own = std::env::current_exe()?;
     let called = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
     let path = std::env::var_os("PATH").filter(|_| called.components().count() == 1);
@@ -252,7 +256,8 @@ fn wish(args: &Args) -> Result<HookRequest> {
             Err(Failure::usage("the format of a kept transcript is html, markdown, json or jsonl"))
         }
     });
-    let here = std::env::current_dir()?;
+    let here = std::env::current_dir()
+        .map_err(|err| Failure::disk("cannot determine the current folder", &err))?;
     let project = match (args.all, &args.project) {
         (true, _) => None,
         (false, Some(project)) => Some(project.clone()),

@@ -6,7 +6,7 @@ use epitome_passes::Recipe;
 use serde::Serialize;
 
 use crate::app::App;
-use crate::failure::Result;
+use crate::failure::{Failure, Result, Status};
 use crate::report::Lines;
 use crate::text::{self, BOLD, DIM, one_line};
 
@@ -57,7 +57,10 @@ fn print(app: &App, known: &[KnownRecipe], name: &str) -> Result<()> {
     }
     // Fails if the name is unknown, or if it is the path of a file that is not a valid recipe.
     epitome::recipes::find(&app.config, name)?;
-    let text = std::fs::read(name)?;
+    let text = std::fs::read(name).map_err(|err| {
+        let what = format!("cannot read the recipe: {name}");
+        Failure::new(Status::Unreadable, "unreadable", what).because(&err)
+    })?;
     app.print_bytes(&text)
 }
 

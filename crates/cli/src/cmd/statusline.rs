@@ -12,6 +12,7 @@ use epitome_model::Tokens;
 
 use crate::app::App;
 use crate::failure::{Failure, Result};
+use crate::session::unread_input;
 use crate::text::{DIM, RED, YELLOW};
 
 const EXAMPLES: &str = "\
@@ -51,7 +52,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         return Ok(refresh(&app.config, app.settings()?, session)?);
     }
     let mut input = Vec::new();
-    std::io::stdin().lock().take(INPUT).read_to_end(&mut input)?;
+    let stdin = std::io::stdin().lock();
+    stdin.take(INPUT).read_to_end(&mut input).map_err(|err| unread_input(&err))?;
     let Some(status) = status(&input) else {
         return Err(Failure::usage("standard input is not the JSON of a status line")
             .hint("Claude Code runs this command: epitome install --statusline --agent claude"));

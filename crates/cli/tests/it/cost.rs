@@ -48,6 +48,17 @@ fn the_status_line_is_one_line() {
     assert_snapshot!(world.run_with(&["statusline"], b"no JSON"));
 }
 
+#[cfg(unix)]
+#[test]
+fn input_that_cannot_be_read_is_not_reported_as_output() {
+    let world = World::new();
+    let folder = std::fs::File::open(&world.home).expect("a folder");
+    let out = world.command(&["statusline"]).stdin(folder).output().expect("the program runs");
+    let error = String::from_utf8(out.stderr).expect("text");
+    let first = error.lines().next().unwrap_or_default();
+    assert_eq!((first, out.status.code()), ("error: cannot read standard input", Some(3)));
+}
+
 #[test]
 fn a_checkup_says_what_to_mend() {
     let world = world();
