@@ -103,7 +103,8 @@ impl Updates {
             Event::Call { id, tool, arguments } => self.call(None, id, tool, arguments, true),
             Event::Task { id: task, inner } => self.in_task(task, inner),
             Event::Permitted { id, allowed: true } => self.runs(None, id),
-            Event::Restart => self.note("(The answer is requested again.)"),
+            // The request may have failed for good: nothing is said about a further one.
+            Event::Restart => self.note("(The answer so far is void.)"),
             event => self.updates(event),
         }
     }

@@ -124,3 +124,11 @@ fn messages_have_ids_and_what_the_user_typed_is_told_only_when_it_is_replayed() 
     ];
     assert_eq!(updates_sent, expect);
 }
+
+#[test]
+fn an_answer_that_broke_off_is_void_whether_it_is_requested_again_or_not() {
+    let abilities = Abilities { notices: true, ..Abilities::default() };
+    let title = "(The answer so far is void.)";
+    let expect = json!({"sessionUpdate": "notice", "severity": "info", "title": title});
+    assert_eq!(updates(abilities).live(&Event::Restart), [expect]);
+}
