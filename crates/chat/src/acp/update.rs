@@ -114,6 +114,8 @@ impl Updates {
     pub(super) fn replayed(&mut self, event: &Event) -> Vec<Value> {
         match event {
             Event::User { text } => {
+                // The event is a whole message, also if the message before it is the user's.
+                self.speaks = None;
                 vec![self.chunk(Speaker::User, text)]
             }
             Event::Call { id, tool, arguments } => self.call(None, id, tool, arguments, false),
@@ -162,8 +164,8 @@ impl Updates {
     }
 
     /// The next chunk of a message. It begins a new message if the previous chunk is of another
-    /// speaker, or if `speaks` was reset after it: by a message that the user has just sent, a
-    /// call, a result, or a notice in the form of a message.
+    /// speaker, or if `speaks` was reset after it: by a message of the user, a call, a result, or a
+    /// notice in the form of a message.
     fn chunk(&mut self, speaker: Speaker, text: &str) -> Value {
         if self.speaks != Some(speaker) {
             self.messages += 1;

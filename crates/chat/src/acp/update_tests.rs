@@ -132,3 +132,15 @@ fn an_answer_that_broke_off_is_void_whether_it_is_requested_again_or_not() {
     let expect = json!({"sessionUpdate": "notice", "severity": "info", "title": title});
     assert_eq!(updates(abilities).live(&Event::Restart), [expect]);
 }
+
+#[test]
+fn each_replayed_message_of_the_user_has_an_id_of_its_own() {
+    let mut updates = updates(Abilities::default());
+    let mut replayed = |text: &str| updates.replayed(&Event::User { text: text.to_owned() });
+    let message = |text: &str, id: &str| {
+        let content = json!({"type": "text", "text": text});
+        json!({"sessionUpdate": "user_message_chunk", "content": content, "messageId": id})
+    };
+    assert_eq!(replayed("One."), [message("One.", "m1")]);
+    assert_eq!(replayed("Two."), [message("Two.", "m2")]);
+}
