@@ -39,7 +39,7 @@ pub struct Checkup {
 /// Whether versions of sessions are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct KeepState {
-    /// Whether `epitome keep` runs now, and waits for changes.
+    /// Whether `epitome keep` or `epitome watch --keep` runs now, and waits for changes.
     pub is_running: bool,
     /// Whether there are versions.
     pub has_versions: bool,
@@ -132,7 +132,7 @@ pub enum FindingKind {
     /// The agent is installed, and its settings can hold epitome's MCP server, with which it
     /// searches past sessions, but epitome did not add that.
     NoMcp,
-    /// The service that keeps versions is installed, but `epitome keep` does not run.
+    /// The service that keeps versions is installed, but no process keeps versions.
     NotRunning,
 }
 

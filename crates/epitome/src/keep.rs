@@ -727,14 +727,15 @@ impl Candidate {
     }
 }
 
-/// The file that keepers lock while they watch.
+/// The file that keepers lock while they keep versions continually.
 fn running_file(config: &Config) -> PathBuf {
     Vault::folder_in(&config.home).join("keeping")
 }
 
-/// Marks this process as one that is in [`Keeper::watch`], until the returned file is dropped.
-/// Returns `None` if that is impossible; this process keeps versions nevertheless.
-fn hold_running(config: &Config) -> Option<fs::File> {
+/// Marks this process as one that keeps versions continually, until the returned file is dropped:
+/// [`is_running`] is then true. [`Keeper::watch`] does this itself. Returns `None` if the mark
+/// cannot be set; this process keeps versions nevertheless.
+pub fn hold_running(config: &Config) -> Option<fs::File> {
     let mut options = fs::File::options();
     let options = options.read(true).write(true).create(true).truncate(false);
     let file = regular::open_with(options, &running_file(config)).ok()?;
@@ -742,8 +743,8 @@ fn hold_running(config: &Config) -> Option<fs::File> {
     Some(file)
 }
 
-/// Whether a process of this machine is in [`Keeper::watch`] at the moment, as `epitome keep`
-/// without `--once` is. False where the file system has no locks.
+/// Whether a process of this machine keeps versions continually at the moment, as `epitome keep`
+/// and `epitome watch --keep` without `--once` do. False where the file system has no locks.
 pub fn is_running(config: &Config) -> bool {
     let file =
         regular::open_with(fs::File::options().read(true).write(true), &running_file(config));

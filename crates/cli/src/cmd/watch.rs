@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args as ClapArgs;
 use epitome::archive::Run;
-use epitome::keep::{Keeper, RetentionRules};
+use epitome::keep::{Keeper, RetentionRules, hold_running};
 use epitome::ops::CompactReport;
 use epitome::watch::{Share, Trigger, Watch};
 use epitome_model::{Bytes, Turns};
@@ -142,6 +142,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         watch.look(true, |_, _| Ok::<(), Failure>(()))?;
     }
     reports.ask(&watch)?;
+    // Until this function ends, `epitome doctor` sees that versions are kept.
+    let _running = args.keep.then(|| hold_running(&app.config));
     let interrupt = Interrupt::new();
     let sessions = count(watch.sessions().len() as u64, "session");
     app.note(&format!("watching {sessions} every {} (Ctrl-C to stop)", seconds(args.every)));

@@ -98,3 +98,14 @@ fn settings_in_toml_are_read() {
     let setting = "model_provider".to_owned();
     assert_eq!(overriding_setting(&config, codex), Some(OverridingSetting { setting, file }));
 }
+
+#[test]
+fn every_process_that_keeps_versions_counts_as_running() {
+    let (_dir, config) = machine("2026-01-02T00:00:00Z");
+    config.create_vault().expect("a vault");
+    let state = || KeepState::read(&config).expect("a state");
+    let running = keep::hold_running(&config);
+    assert_eq!(state(), KeepState { is_running: true, ..KeepState::default() });
+    drop(running);
+    assert_eq!(state(), KeepState::default());
+}
