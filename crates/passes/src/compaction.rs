@@ -367,15 +367,12 @@ fn plan_passes(
     planned
 }
 
-/// Whether a position belongs to a call of an exempt tool, or to the result of such a call.
+/// Whether a position belongs to a call of an exempt tool, or to a result of such a call, be it the
+/// first or a repeated one.
 fn is_exempt(view: &View<'_>, recipe: &Recipe, at: At) -> bool {
-    let call = match block_at(view, at) {
-        Some(Block::Call(call)) => Some(call),
-        Some(Block::Output(output)) => view.call_of(output),
-        Some(_) | None => None,
-    };
     let names = &recipe.exempt_tools;
-    call.is_some_and(|call| names.iter().any(|name| name.eq_ignore_ascii_case(&call.name)))
+    view.call_at(at)
+        .is_some_and(|call| names.iter().any(|name| name.eq_ignore_ascii_case(&call.name)))
 }
 
 /// The new texts of edited arguments. The outer keys are the item and the block of a call, and the

@@ -89,6 +89,21 @@ fn what_is_kept_and_what_is_exempt_stays() {
 }
 
 #[test]
+fn a_repeated_result_of_an_exempt_tool_stays() {
+    let sample = Sample::new().call(Shell, "a").output("x").output("x").with(|entry| {
+        let Some(Block::Output(output)) = entry.blocks.pop() else { panic!("it is a result") };
+        let whole = output.whole;
+        entry.blocks.push(Block::Repeated(RepeatedOutput { output, whole }));
+    });
+    let edits = |exempt: &str| {
+        let text = format!("name = 'x'\nabout = ''\n{exempt}\n[[passes]]\npass = 'copies'\n");
+        describe(&run(&sample, &Recipe::parse(&text).expect("a recipe")).edits())
+    };
+    assert_eq!(edits(""), ["2 gone"]);
+    assert_eq!(edits("exempt_tools = ['Shell']"), [""; 0]);
+}
+
+#[test]
 fn reasoning_that_is_bound_to_what_comes_before_goes_after_an_edit() {
     let think = |sample: Sample, model: &str| {
         sample.thinking("Hm.").with(|entry| entry.model = Some(model.into())).reply("So.")
