@@ -86,24 +86,27 @@ fn path_after(path: Path, key: &[u8]) -> Option<Path> {
 /// If the value contains no accounting value (none at `paths`, which are relative to the value),
 /// the result is the whole value, in place of which `left` remains. Otherwise the result is all
 /// large strings, arrays and objects in the value that contain no accounting value. Each of them is
-/// replaced by an empty value of its type, so that programs can still parse the value.
+/// replaced by an empty value of its type, so that programs can still parse the value. Nothing of
+/// malformed JSON may be removed, because an accounting value may be in it.
 pub fn hidden_fields(
     at: &RecordBytes<'_>,
     (name, place, left): (&'static str, &Range<usize>, FieldRemainder),
     paths: &[Path],
 ) -> Vec<HiddenField> {
-    let whole = HiddenField { name, value: at.span(place), left };
-    if values(&at.line[place.clone()], paths).is_empty() {
-        return vec![whole];
+    let mut kept = Vec::new();
+    if find_values(&mut Cursor::at(at.line, place), paths, &mut kept).is_err() {
+        return Vec::new();
+    }
+    if kept.is_empty() {
+        return vec![HiddenField { name, value: at.span(place), left }];
     }
     let mut bulk = Vec::new();
-    match find_bulk(&mut Cursor::at(at.line, place), paths, &mut bulk) {
-        Ok(()) => bulk
-            .into_iter()
-            .map(|(value, left)| HiddenField { name, value: at.span(&value), left })
-            .collect(),
-        Err(_) => vec![whole],
+    if find_bulk(&mut Cursor::at(at.line, place), paths, &mut bulk).is_err() {
+        return Vec::new();
     }
+    bulk.into_iter()
+        .map(|(value, left)| HiddenField { name, value: at.span(&value), left })
+        .collect()
 }
 
 /// A value that no model sees, as a hidden field.
@@ -182,6 +185,12 @@ mod tests {
     fn a_value_without_accounting_goes_whole() {
         let value = r#"{"diff":"short","usage_note":1}"#;
         check(value, &[(value, FieldRemainder::Nothing)]);
+    }
+
+    #[test]
+    fn nothing_of_malformed_json_goes() {
+        check(r#"{"usage":{"input":1},"out" "text"}"#, &[]);
+        check(r#"{"out" "text","usage":{"input":1}}"#, &[]);
     }
 
     #[test]
