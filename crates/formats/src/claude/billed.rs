@@ -42,7 +42,7 @@ fn request(record: &Value, outer: &Value) -> Option<BilledRequest> {
         read: count("cache_read_input_tokens"),
         written: count("cache_creation_input_tokens"),
     };
-    let input = count("input_tokens") + cache.read + cache.written;
+    let input = count("input_tokens").saturating_add(cache.read).saturating_add(cache.written);
     let usage =
         RecordedUsage { input, output: count("output_tokens"), cache: Some(cache), cost: None };
     let usage = match record["costUSD"].as_f64() {
@@ -104,5 +104,20 @@ mod tests {
         let expect = BilledRequests { cwd: Some("/p".to_owned()), requests };
         assert_eq!(read_billed(session.as_bytes()), expect);
         assert_eq!(read_billed(b""), BilledRequests::default());
+    }
+
+    #[test]
+    fn counts_that_are_too_large_for_a_sum_are_read() {
+        let usage = json!({ "input_tokens": u64::MAX, "cache_read_input_tokens": 1 });
+        let record = json!({ "message": { "usage": usage } });
+        let usage = RecordedUsage {
+            input: u64::MAX,
+            output: 0,
+            cache: Some(CacheUse { read: 1, written: 0 }),
+            cost: None,
+        };
+        let request = BilledRequest { key: None, time: None, model: None, usage };
+        let expect = BilledRequests { cwd: None, requests: vec![request] };
+        assert_eq!(read_billed(record.to_string().as_bytes()), expect);
     }
 }
