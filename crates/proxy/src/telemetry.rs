@@ -200,7 +200,7 @@ impl Exporter {
     async fn run(mut self) {
         let client = match Client::new(Route::One(self.settings.upstream.clone()).proxies()) {
             Ok(client) => client,
-            Err(err) => return self.dropped.add(0, &err.to_string()),
+            Err(err) => return self.drop_all(&err.to_string()).await,
         };
         loop {
             let Some(first) = self.waiting.recv().await else { return };
@@ -220,6 +220,13 @@ impl Exporter {
             if is_end {
                 return;
             }
+        }
+    }
+
+    /// Drops every span until the proxy ends, because none can be sent.
+    async fn drop_all(mut self, why: &str) {
+        while let Some(Message::Span(_)) = self.waiting.recv().await {
+            self.dropped.add(1, why);
         }
     }
 
@@ -274,7 +281,10 @@ impl TelemetrySettings {
 
 #[cfg(test)]
 mod tests {
+    use epitome::wire::ledger::LedgerLine;
+
     use super::*;
+    use crate::span::RequestHead;
 
     /// The address and the headers that variables lead to, or the sentence about a wrong one.
     fn read(variables: &[(&str, &str)]) -> Result<Option<(String, Vec<String>)>, String> {
@@ -325,5 +335,21 @@ mod tests {
         ] {
             assert_eq!(read(&variables), Err(expect.to_owned()));
         }
+    }
+
+    #[test]
+    fn without_a_client_every_span_is_taken_and_dropped() {
+        let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
+        let variables = [endpoint].map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let settings = TelemetrySettings::from_variables(&variables).expect("settings");
+        let (telemetry, exporter) = Telemetry::new(settings.expect("a collector"));
+        let head = RequestHead::new(&HeaderMap::new(), &Uri::default());
+        for _ in 0..2 {
+            telemetry.add(Span::of_request(&LedgerLine::default(), &head).expect("a span"));
+        }
+        telemetry.end();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        runtime.block_on(exporter.drop_all("there are no certificates"));
+        assert_eq!(telemetry.dropped(), 2);
     }
 }
