@@ -638,8 +638,10 @@ impl Counter for Nothing {
 /// the first line without a number.
 pub(crate) fn without_numbers(text: &str) -> String {
     let lines = text.lines().map_while(|line| {
-        let rest = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
-        rest.strip_prefix('→').or_else(|| rest.strip_prefix('\t'))
+        let line = line.trim_start();
+        let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
+        let has_number = rest.len() < line.len();
+        rest.strip_prefix(['→', '\t']).filter(|_| has_number)
     });
     lines.flat_map(|line| [line, "\n"]).collect()
 }

@@ -80,6 +80,12 @@ fn the_text_of_a_file_is_known_where_it_was_read_and_written() {
 }
 
 #[test]
+fn numbered_lines_end_before_one_that_begins_with_a_separator() {
+    assert_eq!(without_numbers("1→one\n→two\n3→three\n"), "one\n");
+    assert_eq!(without_numbers("1\tone\n\ttwo\n3\tthree\n"), "one\n");
+}
+
+#[test]
 fn the_newest_results_are_counted_from_the_end() {
     let run = |sample: Sample, n: &str| sample.call(Shell, n).output(n);
     let sample = ["a", "b", "c"].into_iter().fold(Sample::new(), run);
