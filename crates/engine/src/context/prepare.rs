@@ -73,10 +73,10 @@ impl Preparation {
         self.question.as_ref()
     }
 
-    /// Whether a question for a model is open, or was asked for a summary that has ended, written
-    /// or not.
+    /// Whether a question for a model was asked, for a summary that is being written or for one
+    /// that has ended, written or not.
     pub fn has_asked(&self) -> bool {
-        self.question.is_some() || self.copy.ask.spent.asks > 0
+        self.copy.ask.pending.is_some() || self.copy.ask.spent.asks > 0
     }
 
     /// Whether the work is finished.

@@ -170,6 +170,16 @@ fn what_was_prepared_of_another_context_is_dropped_without_harm() {
     assert_eq!(context.log(), log);
 }
 
+#[test]
+fn a_question_was_asked_also_between_an_answer_and_the_next_question() {
+    let mut prepared = near(summary()).prepare().expect("it is time");
+    assert!(!prepared.has_asked());
+    prepared.work();
+    // A shorter question follows.
+    prepared.answer(Err(NoReply::TooLong));
+    assert_eq!((prepared.question(), prepared.has_asked()), (None, true));
+}
+
 /// If the provider has counted a context, then after a swap the context counts the same tokens as a
 /// context that is resumed from its log.
 #[test]
