@@ -104,7 +104,7 @@ impl Context {
     ///
     /// The errors of [`push_messages`](Context::push_messages), and `Refused` if the context has to
     /// go back to an earlier message but the ids of entries in the log are missing or repeat. The
-    /// log is then unchanged.
+    /// log and an open question are then unchanged.
     pub fn sync(
         &mut self,
         api: &str,
@@ -126,6 +126,10 @@ impl Context {
             context.tie_all(&mut new, known, messages.len())?;
             context.push_all(&new, billed)
         })?;
+        if known < before {
+            // The question is about messages of which some are gone.
+            self.drop_question();
+        }
         Ok(ListChange {
             known: known as u64,
             left: (before - known) as u64,
@@ -204,7 +208,6 @@ impl Context {
     /// Goes back to the state after the first `messages` messages: later ones are no longer part of
     /// the conversation, and compactions of them are undone.
     fn go_back(&mut self, messages: usize) -> Result<()> {
-        self.drop_question();
         let gone = self.said_behind(messages);
         for _ in 0..self.log.parsed().steps_about(&gone) {
             self.log.append(undo(UndoReason::NoGain).as_bytes())?;

@@ -1,9 +1,9 @@
 use epitome_formats::find_format;
 use epitome_model::Tokens;
-use epitome_passes::built_in;
+use epitome_passes::{EventReason, built_in};
 use proptest::prelude::*;
 
-use super::super::{Next, Setup};
+use super::super::{Next, Pending, Setup};
 use super::*;
 use crate::Journal;
 
@@ -193,6 +193,26 @@ fn what_is_no_list_changes_nothing() {
         assert_eq!(state(&context), before, "{why}");
     }
     assert_eq!(sync(&mut context, &list), change(3, 0, 0));
+}
+
+#[test]
+fn an_open_question_is_dropped_only_if_the_context_goes_back() {
+    let mut recipe = built_in("ion").expect("a built-in recipe");
+    recipe.keep.messages = None;
+    let mut context = Context::in_memory(Setup::new(recipe).with_window(Tokens(200_000)));
+    let mut list = vec![user("Look.")];
+    list.extend((0..12).flat_map(|n| call(&format!("c{n}"), 40)));
+    list.push(r#"{"role":"assistant","content":"All is read."}"#.to_owned());
+    sync(&mut context, &list);
+    let pending = context.begin(EventReason::Manual).expect("a question");
+    let asked = Some(pending.question());
+    context.ask.pending = Some(pending);
+    let open = |context: &Context| context.ask.pending.as_ref().map(Pending::question);
+    // A result without its call.
+    context.sync("anthropic", &[&*list[0], &*list[2]], None).expect_err("it is no list");
+    assert_eq!(open(&context), asked);
+    assert_eq!(sync(&mut context, &list[..3]), change(3, 23, 0));
+    assert_eq!(open(&context), None);
 }
 
 #[test]
