@@ -1,9 +1,10 @@
 //! Examines the agents on this machine: which are installed, what epitome added to their settings,
 //! and which sessions they are about to delete.
 
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -349,15 +350,25 @@ fn deletions(
 /// characters. `None` if the agent's program is unknown, or if it cannot be started, fails, prints
 /// nothing, or takes longer than ten seconds.
 fn version(agent: &dyn Agent) -> Option<String> {
-    let program = agent.program()?;
-    let mut child = Command::new(program)
-        .arg("--version")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .ok()?;
+    first_line(Command::new(agent.program()?).arg("--version"))
+}
+
+/// The first line with text that a program prints, as [`version`] returns it.
+fn first_line(command: &mut Command) -> Option<String> {
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
     let begin = Instant::now();
+    let mut stdout = child.stdout.take()?;
+    let (sender, receiver) = mpsc::channel();
+    // The output is read while the program runs, and to its end: otherwise a program that prints
+    // more than a pipe holds would never exit.
+    thread::spawn(move || {
+        let mut printed = Vec::new();
+        if stdout.by_ref().take(PRINTED).read_to_end(&mut printed).is_ok() {
+            sender.send(printed).ok();
+        }
+        io::copy(&mut stdout, &mut io::sink()).ok();
+    });
     let is_done = loop {
         match child.try_wait() {
             Ok(Some(status)) => break status.success(),
@@ -370,8 +381,7 @@ fn version(agent: &dyn Agent) -> Option<String> {
         child.wait().ok();
         return None;
     }
-    let mut printed = Vec::new();
-    child.stdout.take()?.take(PRINTED).read_to_end(&mut printed).ok()?;
+    let printed = receiver.recv_timeout(PATIENCE.saturating_sub(begin.elapsed())).ok()?;
     let printed = String::from_utf8_lossy(&printed);
     let line = printed.lines().map(str::trim).find(|line| !line.is_empty())?;
     Some(epitome_model::short(line, 60))

@@ -109,3 +109,10 @@ fn every_process_that_keeps_versions_counts_as_running() {
     drop(running);
     assert_eq!(state(), KeepState::default());
 }
+
+#[cfg(unix)]
+#[test]
+fn a_program_that_prints_much_has_a_version() {
+    let printed = first_line(Command::new("sh").args(["-c", "echo 1.2; head -c 200000 /dev/zero"]));
+    assert_eq!(printed.as_deref(), Some("1.2"));
+}
