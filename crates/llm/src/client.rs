@@ -182,7 +182,7 @@ impl Client {
         let body = made.body.into_bytes();
         let mut http = HttpRequest { method: "POST", url: url.into(), headers, body };
         if let Some(auth) = &self.auth {
-            auth.authorize(&mut http).map_err(Failure::Auth)?;
+            auth.authorize(&mut http).map_err(Failure::Setup)?;
         }
         Ok(http)
     }

@@ -12,7 +12,7 @@ pub enum Failure {
     /// The provider with this name needs a key, and none is set.
     #[error("there is no key for {0}")]
     NoKey(String),
-    /// The model cannot be called with these settings.
+    /// The model cannot be called with these settings, or the request cannot be authenticated.
     #[error("{0}")]
     Setup(String),
     /// The key is rejected, or lacks a permission.
@@ -156,7 +156,8 @@ impl Failure {
     }
 
     /// Whether the failure counts as a call of the service, which may have billed something. False
-    /// for a missing key and for wrong settings, and if the caller stopped the request.
+    /// for a missing key and for wrong settings, and if the caller stopped the request. True for
+    /// every failure of the network: the connection may have ended after the request was sent.
     pub(crate) fn reached_service(&self) -> bool {
         !matches!(self, Failure::NoKey(_) | Failure::Setup(_) | Failure::Stopped)
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use epitome_api::{SummaryAs, anthropic};
 use epitome_llm::{
-    Auth, Catalogue, Client, ClientSetup, Clock, Delta, Endpoint, Failure, HttpRequest, Key, Model,
-    ModelName, Outgoing, Request, Response, RetryPolicy, RetryingModel, Stop, Tool,
+    Auth, CallTotals, Catalogue, Client, ClientSetup, Clock, Delta, Endpoint, Failure, HttpRequest,
+    Key, Model, ModelName, Outgoing, Request, Response, RetryPolicy, RetryingModel, Stop, Tool,
 };
 use epitome_model::{
     Block, Entry, Item, MicroDollars, Output, Part, Role, Source, Span, StopReason, Text,
@@ -544,4 +544,26 @@ fn a_request_is_signed_with_its_body_and_sent_to_another_endpoint() {
     assert_eq!(value("x-signature:"), expect);
     assert!(!headers.iter().any(|line| line.starts_with("x-api-key")), "{headers:?}");
     assert_eq!(server.exchanges()[0].body["anthropic_version"], "bedrock-2023-05-31");
+}
+
+/// Cannot authenticate a request.
+#[derive(Debug)]
+struct Expired;
+
+impl Auth for Expired {
+    fn authorize(&self, _: &mut HttpRequest) -> Result<(), String> {
+        Err("the token has expired".into())
+    }
+}
+
+#[test]
+fn a_request_that_cannot_be_authenticated_is_no_call_of_the_service() {
+    let server = server([]);
+    let name: ModelName = MODELS[0].parse().expect("a name");
+    let setup = ClientSetup::new(name, &Catalogue::built_in()).with_address(server.url());
+    let client = Client::new(setup.with_auth(Expired)).expect("a client");
+    let model = RetryingModel::new(client, Catalogue::built_in());
+    let failure = model.ask(&ask(), &Stop::default()).expect_err("it is not sent");
+    assert_eq!(failure, Failure::Setup("the token has expired".into()));
+    assert_eq!(model.spent(), CallTotals::default());
 }
