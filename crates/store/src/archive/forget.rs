@@ -73,8 +73,8 @@ impl Archive {
     }
 
     /// Returns an error if a text is in the archive's own records, where it cannot be masked: names
-    /// of folders, manifests (which contain the key of the session), and descriptions except their
-    /// member `what`.
+    /// of folders, manifests, and descriptions (one is the key of the session) except their member
+    /// `what`.
     ///
     /// # Errors
     ///
@@ -94,8 +94,7 @@ impl Archive {
                         let raw = pack.raw(entry)?;
                         text.is_in(&raw) || text.is_in(&with_forgotten(&pack, &raw, &[])?)
                     }
-                    Kind::Key => text.is_in(&pack.raw(entry)?),
-                    Kind::Blob | Kind::Chunk | Kind::Versions => {
+                    Kind::Key | Kind::Blob | Kind::Chunk | Kind::Versions => {
                         let about = pack.about_bytes(entry).unwrap_or_default();
                         !changes_only_what(&about, &text.masked(&about))
                     }
