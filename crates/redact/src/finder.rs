@@ -406,30 +406,34 @@ fn parse_as(expression: &str, unicode: bool) -> Result<regex_syntax::hir::Hir, S
 }
 
 impl Rules {
-    /// Returns the rules if the expression of each rule compiles. [`Finder::new`] accepts an
-    /// expression that is too large, and finds nothing with it. The built-in rules need no check: a
-    /// test compiles them.
+    /// Returns the rules if the expressions of all rules and allowlists compile. [`Finder::new`]
+    /// accepts the expression of a rule that is too large, and finds nothing with it. The built-in
+    /// rules need no check: a test compiles them.
     ///
     /// # Errors
     ///
-    /// [`RuleFault::Expression`] for the first rule whose expression does not compile.
+    /// [`RuleFault::Expression`] for the first expression that does not compile.
     pub fn into_checked(self) -> Result<Rules, RuleFault> {
         check(&self)?;
         Ok(self)
     }
 }
 
-/// Compiles the expression of every rule, to report faults now instead of on first use.
+/// Compiles the expressions of all rules and allowlists, as a [`Finder`] uses them, to report
+/// faults now instead of on first use.
 fn check(rules: &Rules) -> Result<(), RuleFault> {
-    let fault = rules.rules.par_iter().find_map_first(|rule| {
-        let expression = rule.regex.as_ref()?;
-        if let Err(fault) = parse(&rule.id, expression) {
-            return Some(fault);
-        }
-        let err = compile(expression).err()?;
-        Some(wrong_expression(&rule.id, short(&err.to_string())))
-    });
+    ready_allowlists("allowlist", rules.allowed.iter())?;
+    let fault = rules.rules.par_iter().find_map_first(|rule| check_rule(rule).err());
     fault.map_or(Ok(()), Err)
+}
+
+fn check_rule(rule: &Rule) -> Result<(), RuleFault> {
+    let Some(expression) = rule.regex.clone() else { return Ok(()) };
+    let expression = after_an_underscore(expression);
+    parse(&rule.id, &expression)?;
+    compile(&expression).map_err(|err| wrong_expression(&rule.id, short(&err.to_string())))?;
+    ready_allowlists(&rule.id, rule.allowed())?;
+    Ok(())
 }
 
 /// Compiles an expression without Unicode, because rules files are written for Go, where `\w`,

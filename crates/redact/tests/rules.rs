@@ -69,3 +69,19 @@ fn an_expression_that_is_too_large_is_refused() {
     let what = "Compiled regex exceeds size limit of 67108864 bytes.".to_owned();
     assert_eq!(refused, Err(RuleFault::Expression { rule: "huge".into(), what }));
 }
+
+#[test]
+fn an_expression_of_an_allowlist_that_is_too_large_is_refused() {
+    let text = r#"
+        [[rules]]
+        id = "badge"
+        regex = 'B-\d{6}'
+        keywords = ["b-"]
+
+        [[rules.allowlists]]
+        regexes = ['(?:[a-z]{1000}){1000}']
+    "#;
+    let refused = Rules::parse(text).expect("it can be parsed").into_checked().map(|_| ());
+    let what = "Compiled regex exceeds size limit of 67108864 bytes.".to_owned();
+    assert_eq!(refused, Err(RuleFault::Expression { rule: "badge".into(), what }));
+}
