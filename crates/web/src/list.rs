@@ -87,14 +87,19 @@ pub(crate) async fn page(
 }
 
 /// The indexes of the sessions that should be read before the page is shown. If the query depends
-/// on the content of sessions: all. Otherwise: those on the page, as if the newest came first.
+/// on the content of sessions: all. Otherwise: those on the page, as far as that is known of
+/// sessions that were not read yet.
 fn first(asked: &ListQuery, kept: &[CachedSession]) -> Vec<usize> {
     if asked.needs_all() {
         return (0..kept.len()).collect();
     }
     let of_agent = kept.iter().enumerate().filter(|(_, it)| asked.is_of_agent(it));
+    let mut listed: Vec<usize> = of_agent.map(|(at, _)| at).collect();
+    if let Some(sort) = asked.sort() {
+        sort.order(&mut listed, |&at| (&kept[at].file, kept[at].seen.as_deref()));
+    }
     let from = (asked.page.unwrap_or(1).max(1) - 1).saturating_mul(PAGE);
-    of_agent.map(|(at, _)| at).skip(from).take(PAGE).collect()
+    listed.into_iter().skip(from).take(PAGE).collect()
 }
 
 fn find(asked: &ListQuery, kept: Vec<CachedSession>, today: Date) -> Found {
@@ -378,5 +383,36 @@ fn saving(listed: &ListedSession) -> Markup {
                 "−" (percent) "%"
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use epitome::agents::SessionFile;
+
+    use super::*;
+
+    /// An unread session of this size, written this many seconds after the epoch.
+    fn session(size: u64, seconds: u64) -> CachedSession {
+        let file = SessionFile {
+            path: format!("/{size}").into(),
+            agent: "pi",
+            id: size.to_string(),
+            modified: SystemTime::UNIX_EPOCH + Duration::from_secs(seconds),
+            size: Bytes(size),
+            row: None,
+        };
+        CachedSession { key: size.to_string(), file, seen: None }
+    }
+
+    #[test]
+    fn the_sessions_on_the_page_are_waited_for() {
+        // The newest first, as the cache keeps them.
+        let kept = [session(10, 3), session(30, 2), session(20, 1)];
+        let order = |sort| first(&ListQuery { sort: Some(sort), ..ListQuery::default() }, &kept);
+        assert_eq!(order(Sort::Time), [0, 1, 2]);
+        assert_eq!(order(Sort::Size), [1, 2, 0]);
     }
 }
