@@ -14,8 +14,9 @@ use crate::text::{GREEN, PLAIN, RED, field};
 
 /// The name of the report, and the class name of the cases for sessions that were not replayed.
 const NAME: &str = "epitome simulate";
-/// The first bytes of a report. A new report replaces a file that begins with them.
-const XML: &[u8] = b"<?xml";
+/// The first bytes of a report, with [`NAME`]. A new report replaces a file that begins with them.
+const HEAD: &[u8] =
+    b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"epitome simulate\"";
 
 /// The conditions as a table, with an empty line before it. Empty if there is no gate.
 pub fn table(report: &SimulateReport) -> String {
@@ -66,7 +67,8 @@ pub fn write_junit(
 ) -> Result<()> {
     let text = junit(report, failed)?;
     if is_report(path) {
-        fs::remove_file(path)?;
+        fs::remove_file(path)
+            .map_err(|err| Failure::disk("cannot replace the report", &err).with_path(path))?;
     }
     write_new(path, |to| Spliced::new(&text.as_bytes(), Vec::new())?.copy_to(to))
         .map_err(Failure::writing)
@@ -122,9 +124,9 @@ fn measured(report: &SimulateReport) -> &str {
     report.recipes.get(1).map_or(NAME, |recipe| recipe.recipe.as_str())
 }
 
-/// Whether a file begins like a report, so that a new report may replace it.
+/// Whether a file is a report of this command, so that a new report may replace it.
 fn is_report(path: &Path) -> bool {
-    let mut head = [0; XML.len()];
+    let mut head = [0; HEAD.len()];
     let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut head));
-    read.is_ok() && head == XML
+    read.is_ok() && head == HEAD
 }
