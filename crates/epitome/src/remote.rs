@@ -333,31 +333,31 @@ pub fn make_key(config: &Config) -> Result<(SealKey, SealKeyPlace)> {
     }
 }
 
-/// Keeps the key of another machine as the key of this one. Returns the key that is kept: if
-/// another process makes a key at the same time, this is the key of that process.
+/// Keeps the key of another machine as the key of this one.
 ///
 /// # Errors
 ///
-/// `Exists` if this machine has another key; otherwise the errors of [`make_key`].
+/// `Exists` if this machine has another key, also if another process makes one at the same time;
+/// otherwise the errors of [`make_key`].
 pub fn import_key(config: &Config, key: &SealKey) -> Result<(SealKey, SealKeyPlace)> {
-    match find_key(config)? {
-        Some((here, place)) if here == *key => Ok((here, place)),
-        Some((here, _)) => {
-            let what = format!("this machine has another key: {}", here.recipient());
-            Err(Error::new(ErrorKind::Exists, what).with_hint(
-                "if nothing was pushed with it, remove it first: `epitome archive key remove`",
-            ))
-        }
-        None => keep_key(config, key),
+    let (here, place) = match find_key(config)? {
+        Some(found) => found,
+        None => keep_key(config, key)?,
+    };
+    if here == *key {
+        return Ok((here, place));
     }
+    let what = format!("this machine has another key: {}", here.recipient());
+    Err(Error::new(ErrorKind::Exists, what)
+        .with_hint("if nothing was pushed with it, remove it first: `epitome archive key remove`"))
 }
 
-/// Removes the key from this machine. Returns whether a key was removed. A keyring that cannot be
-/// used is treated like an empty one.
+/// Removes the key from this machine. Returns whether a key was removed.
 ///
 /// # Errors
 ///
-/// `Disk` or `NoPermission` if the key's file cannot be removed.
+/// `Disk` or `NoPermission` if the key's file cannot be removed; `Refused` if there is no such file
+/// and the keyring, where a key may be, cannot be used.
 pub fn remove_key(config: &Config) -> Result<bool> {
     let path = key_file(config);
     let in_file = match std::fs::remove_file(&path) {
@@ -365,11 +365,19 @@ pub fn remove_key(config: &Config) -> Result<bool> {
         Err(err) if err.kind() == std::io::ErrorKind::NotFound => false,
         Err(err) => return Err(Error::writing(err, "the key of the remote archive", &path)),
     };
-    let in_keyring = keyring::remove_secret(config, ACCOUNT).unwrap_or(false);
-    Ok(in_file || in_keyring)
+    match keyring::remove_secret(config, ACCOUNT) {
+        Ok(in_keyring) => Ok(in_file || in_keyring),
+        // The key is kept in a file where there is no keyring.
+        Err(_) if in_file => Ok(true),
+        Err(err) => {
+            let what = "the keyring cannot be used, and no file has a key";
+            Err(Error::new(ErrorKind::Refused, what).because(err))
+        }
+    }
 }
 
-/// Keeps a key in the keyring, or else in a file that only its owner can read.
+/// Keeps a key in the keyring, or else in a file that only its owner can read. Returns the key that
+/// is kept: if another process makes one at the same time, that one.
 fn keep_key(config: &Config, key: &SealKey) -> Result<(SealKey, SealKeyPlace)> {
     if keyring::set_secret(config, ACCOUNT, &key.reveal()).is_ok() {
         return Ok((key.clone(), SealKeyPlace::Keyring));

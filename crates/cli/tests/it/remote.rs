@@ -70,6 +70,10 @@ fn another_key_is_refused_and_does_not_stop_a_compaction() {
     let other = second.run_with(&["archive", "key", "import", "-"], &key);
     assert!(other.contains("this machine has another key"), "{other}");
     assert_eq!(second.status(&["archive", "key", "remove", "--yes"]), 0);
+    // No file has a key any more, and the keyring, which may have one, is switched off.
+    let removed = second.run(&["archive", "key", "remove", "--yes"]);
+    assert!(removed.contains("the keyring cannot be used, and no file has a key"), "{removed}");
+    assert!(removed.ends_with("--- status 4\n"), "{removed}");
     second.run_with(&["archive", "key", "import", "-"], &key);
     let pushed = second.run(&["archive", "push"]);
     assert!(pushed.contains("pushed 1 generation"), "{pushed}");
