@@ -5,11 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use epitome_passes::{BUILT_IN, Recipe, RuleFiles, built_in};
+use serde_json::{Value, json};
 
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::regular;
-use crate::settings::{Settings, Values};
+use crate::settings::{Settings, Values, schema_of};
 
 /// A recipe that can be selected by name, and its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +44,38 @@ pub fn all(config: &Config) -> Vec<KnownRecipe> {
         }
     }
     known
+}
+
+/// The JSON Schema of recipe files, with which editors complete and check them. It has no keys of
+/// earlier versions, although files may have them.
+///
+/// ```
+/// let schema = epitome::recipes::schema();
+/// assert_eq!(schema["required"], serde_json::json!(["name", "about", "stages"]));
+/// ```
+pub fn schema() -> Value {
+    let mut schema = schema_of::<Recipe>("A recipe of epitome");
+    let properties = &mut schema["properties"];
+    let rule_files = take(properties, "rule_files");
+    properties["keep"]["properties"]["pins"] = rule_files;
+    let mut target = take(&mut properties["target"]["properties"], "stored");
+    let about = take(&mut properties["target"], "description");
+    target =
+        json!({ "description": about, "anyOf": [{ "type": "integer", "minimum": 0 }, target] });
+    properties["live"]["properties"]["target"] = target.clone();
+    properties["target"] = target;
+    let mut stages = take(&mut properties["stages"]["properties"], "stored");
+    let mut live = stages.clone();
+    live["description"] = "What live contexts have instead of these stages.".into();
+    stages["properties"]["live"] = live;
+    stages["description"] = take(&mut properties["stages"], "description");
+    properties["stages"] = stages;
+    schema
+}
+
+/// Removes a member of an object and returns it.
+fn take(object: &mut Value, key: &str) -> Value {
+    object.as_object_mut().and_then(|object| object.remove(key)).unwrap_or_default()
 }
 
 /// The recipe with this name, without changes by settings: a built-in recipe, or else one of the

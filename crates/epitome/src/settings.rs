@@ -29,6 +29,7 @@ pub use file::import;
 pub use keys::{KEYS, Key, PathKind};
 use nearest::nearest;
 use trust::Ground;
+pub(crate) use values::schema_of;
 pub use values::{McpServer, Values, schema};
 
 /// The beginning of the names of variables that are settings.

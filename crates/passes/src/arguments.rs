@@ -15,6 +15,7 @@ use crate::{Pass, View};
 
 /// Settings of the pass that shortens arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Arguments {
     /// Texts of at most this many bytes are not shortened.
@@ -22,6 +23,7 @@ pub struct Arguments {
     /// Calls whose arguments have at most this many bytes in total are not shortened.
     pub min_call_bytes: u64,
     /// The roles of the fields that are shortened.
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub roles: Vec<FieldRole>,
     /// What replaces a shortened field.
     pub style: DigestStyle,
@@ -59,6 +61,7 @@ impl Default for Arguments {
 
 /// What replaces the text of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum DigestStyle {
     /// A stub, followed by the kept lines.

@@ -8,6 +8,7 @@ use crate::{Pass, View};
 
 /// Settings of the pass that removes hidden fields and repeated results.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Copies {
     /// Hidden fields of at most this many bytes are not removed. Results that repeat earlier ones
@@ -19,6 +20,7 @@ pub struct Copies {
 
 /// The items from which copies and repeated results are removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
     /// Items that are not kept whole.

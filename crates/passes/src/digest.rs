@@ -39,6 +39,7 @@ pub use write::{is_digest, named_calls};
 
 /// How a digest is made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct DigestRule {
     /// Tokens that the whole context should have with the digest, if no target in tokens is given.

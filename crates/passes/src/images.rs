@@ -7,6 +7,7 @@ use crate::{Pass, View};
 
 /// Settings of the pass that replaces images.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Images {
     /// Images with at most this many bytes of base64 are not replaced.

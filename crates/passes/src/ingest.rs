@@ -38,6 +38,7 @@ const BYTES: usize = 2;
 
 /// Settings of the ingest stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct IngestRule {
     /// Whether to leave out lines that the context already contains, with a note that says where.
@@ -104,6 +105,7 @@ impl IngestRule {
 /// The rule for results of one response that are too large together: the largest become previews,
 /// one after the other, until all results fit or those that are left are too small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct BatchRule {
     /// Maximum characters of all results of one response.

@@ -26,10 +26,9 @@ pub struct Keep {
     /// nearly all of a session that is hardly longer than `tokens` would stay otherwise. Results
     /// are counted because a compaction does not change their number, so that a second run keeps
     /// the same.
-    #[cfg_attr(feature = "schema", schemars(skip))]
+    #[cfg_attr(feature = "schema", schemars(range(max = 100)))]
     pub share: Option<u64>,
     /// Results that the model has not answered yet.
-    #[cfg_attr(feature = "schema", schemars(skip))]
     pub unanswered: bool,
     /// What is kept when `turns` and `results` cover the whole session.
     #[serde(skip)]

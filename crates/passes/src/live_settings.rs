@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The settings that apply only to live contexts: when the stages run, the reserve of the window,
 /// and the tool with which the model requests a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Live {
     /// When the stages run.
@@ -48,6 +49,7 @@ impl Default for Live {
 
 /// The rule of the tool `compact`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct ToolRule {
     /// The tool does nothing if the messages, without prompt and tools, have fewer tokens than
@@ -63,6 +65,7 @@ impl Default for ToolRule {
 
 /// When the stages of a recipe run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum StageTiming {
     /// When the trigger is reached, when the window is full, when a compaction is worth its price

@@ -32,6 +32,7 @@ use crate::{
 /// # Ok::<(), epitome_passes::RecipeError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Recipe {
     /// The name of the recipe.
@@ -69,6 +70,7 @@ pub struct Recipe {
 
 /// The stages of a recipe, in the order in which they run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Stages {
     /// How results are truncated before they are first sent. In a stored session they are truncated
@@ -89,6 +91,7 @@ pub struct Stages {
 
 /// Where a compaction may stop once its target is reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Stop {
     /// After any edit.

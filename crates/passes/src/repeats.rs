@@ -8,6 +8,7 @@ use crate::{Pass, View};
 
 /// Settings of the pass that removes texts which a later reply repeats.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Repeats {
     /// Texts of at most this many bytes are not removed.

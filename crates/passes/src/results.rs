@@ -18,6 +18,7 @@ use crate::{Pass, View, keep};
 
 /// Settings of the pass that replaces results.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Results {
     /// Results of at most this many bytes are not replaced.
@@ -56,6 +57,7 @@ pub struct Results {
     /// Results of failed calls with at most this many bytes stay whole.
     pub whole_errors: u64,
     /// Kinds of tools whose results stay.
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub exempt: Vec<ToolKind>,
     /// Names of tools whose results stay.
     pub exempt_tools: Vec<String>,
@@ -88,6 +90,7 @@ impl Default for Results {
 
 /// Which results are replaced first, if not all of them have to be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum First {
     /// The oldest results.
@@ -99,6 +102,7 @@ pub enum First {
 
 /// What replaces a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Style {
     /// A stub with error lines, an outline, first and last lines.

@@ -24,6 +24,7 @@ const FOREIGN: [&str; 4] = ["node_modules", "site-packages", "dist-packages", "b
 
 /// Patterns for the names of rule files: built-in ones, and those that recipes and settings add.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct RuleFiles {
     added: Vec<String>,

@@ -10,6 +10,7 @@ use crate::{Pass, View};
 
 /// Settings of the pass that replaces results of reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Stale {
     /// Results of at most this many bytes are not replaced.

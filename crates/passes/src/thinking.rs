@@ -13,6 +13,7 @@ use crate::{Pass, View};
 /// Settings of the pass that removes reasoning. It removes the reasoning of entries that are not
 /// kept whole, if the API accepts a response without it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Thinking {}
 

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 /// stay too, because they contain user messages. Responses are removed whole, with all their
 /// results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TrimRule {
     /// The number of messages above which some are removed.

@@ -1,7 +1,7 @@
 //! `epitome recipes`: the recipes, and the text of each.
 
 use clap::Args as ClapArgs;
-use epitome::recipes::{KnownRecipe, all};
+use epitome::recipes::{KnownRecipe, all, schema};
 use epitome_passes::Recipe;
 use serde::Serialize;
 
@@ -31,6 +31,9 @@ pub struct Args {
     /// Print the TOML of this recipe
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
+    /// Print the JSON Schema of recipe files, for editors
+    #[arg(long, conflicts_with = "name")]
+    pub schema: bool,
 }
 
 #[derive(Serialize)]
@@ -44,6 +47,10 @@ struct Row<'a> {
 }
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
+    if args.schema {
+        let schema = serde_json::to_string_pretty(&schema()).expect("a value is JSON");
+        return app.print_bytes(format!("{schema}\n").as_bytes());
+    }
     let known = all(&app.config);
     match &args.name {
         Some(name) => print(app, &known, name),

@@ -31,6 +31,7 @@ mod program;
 mod proxy;
 mod read_only;
 mod readme;
+mod recipes;
 mod redact;
 mod references;
 #[cfg(feature = "remote")]

@@ -403,11 +403,12 @@ pub fn accepted_values<T: JsonSchema>() -> Vec<(String, String)> {
 
 /// The JSON Schema of `epitome.toml`, including the tables with other programs' names.
 pub fn schema() -> Value {
-    let settings = SchemaSettings::draft2020_12().with(|it| it.inline_subschemas = true);
-    let schema = settings.into_generator().into_root_schema_for::<Values>();
-    let mut schema = Value::from(schema);
-    tidied(&mut schema);
-    schema["title"] = "epitome.toml".into();
+    let mut schema = schema_of::<Values>("epitome.toml");
+    let keep = schema.pointer_mut("/properties/compaction/properties/keep/properties");
+    if let Some(keep) = keep.and_then(Value::as_object_mut) {
+        // Only recipes set these.
+        keep.retain(|key, _| !["share", "unanswered"].contains(&key.as_str()));
+    }
     let tables = FOREIGN.iter().map(|foreign| (foreign.table.clone(), foreign.schema(&schema)));
     let tables: Vec<(String, Value)> = tables.collect();
     if let Some(properties) = schema["properties"].as_object_mut() {
@@ -416,6 +417,15 @@ pub fn schema() -> Value {
         let address = json!({ "type": "string", "description": about });
         properties.insert("$schema".to_owned(), address);
     }
+    schema
+}
+
+/// The JSON Schema of a TOML file with these values.
+pub(crate) fn schema_of<T: JsonSchema>(title: &str) -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|it| it.inline_subschemas = true);
+    let mut schema = Value::from(settings.into_generator().into_root_schema_for::<T>());
+    tidied(&mut schema);
+    schema["title"] = title.into();
     schema
 }
 
@@ -453,4 +463,7 @@ fn tidied(schema: &mut Value) {
     }
     let properties = object.get_mut("properties").and_then(Value::as_object_mut);
     properties.into_iter().flatten().for_each(|(_, property)| tidied(property));
+    let kinds = object.get_mut("oneOf").and_then(Value::as_array_mut);
+    kinds.into_iter().flatten().for_each(tidied);
+    object.get_mut("items").into_iter().for_each(tidied);
 }

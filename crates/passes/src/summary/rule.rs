@@ -7,6 +7,7 @@ use crate::level::Level;
 
 /// When a summary is made, what it contains, and in which role it is sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct SummaryRule {
     /// The size of the context, after the passes, above which a summary is made. The default is the
@@ -46,6 +47,7 @@ impl Default for SummaryRule {
 
 /// The role in which a summary is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum SummaryRole {
     /// As a user message, which every API accepts.

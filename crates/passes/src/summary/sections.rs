@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The sections of a summary: a named set, or a list of headings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(
     untagged,
     expecting = "a list of headings, or one of s06, jcli, s08, pi, ion, jcli-9, claude-code"
@@ -23,6 +24,7 @@ impl Default for Sections {
 
 /// A set of sections, named after the program that it comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SectionSet {
     /// Three: done, state, decisions.

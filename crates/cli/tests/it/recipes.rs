@@ -1,0 +1,71 @@
+//! The schema of recipe files: what editors accept is what the program accepts.
+
+use epitome_passes::{BUILT_IN, Recipe};
+use serde_json::Value;
+
+use crate::world::World;
+
+/// Whether a recipe with these lines is valid. Each text follows `name` and `about`.
+const LINES: &[(bool, &str)] = &[
+    (true, "target = 40_000\nstages = {}"),
+    (true, "target = { percent = 60, chars = 9 }\nstages = {}"),
+    (false, "target = { tokns = 1 }\nstages = {}"),
+    (false, "target = -1\nstages = {}"),
+    (false, "keep = {}"),
+    (true, "keep = { turns = 2, share = 25, unanswered = true, pins = ['RULES.md'] }\nstages = {}"),
+    (false, "keep = { turn = 2 }\nstages = {}"),
+    (true, "trigger = { stored = { bytes = 7 }, live = { percent = 80 } }\nstages = {}"),
+    (false, "trigger = { stored = { token = 7 } }\nstages = {}"),
+    (true, "stop = 'pass'\nat_least = 5\nexempt_tools = ['X']\nstages = {}"),
+    (false, "stop = 'never'\nstages = {}"),
+    (true, "live = { when = 'request', target = { percent = 60 } }\nstages = {}"),
+    (false, "live = { when = 'later' }\nstages = {}"),
+    (true, "stages = { passes = [{ pass = 'results', style = 'cleared', exempt = ['read'] }] }"),
+    (true, "stages = { passes = [{ pass = 'thinking' }, { pass = 'copies', scope = 'all' }] }"),
+    (false, "stages = { passes = [{ pass = 'results', mini = 3 }] }"),
+    (false, "stages = { passes = [{ pass = 'unheard-of' }] }"),
+    (false, "stages = { passes = [{ style = 'cleared' }] }"),
+    (true, "stages = { trim = { over = 5, keep = 4, head = 1 }, live = { ingest = { cap = 4 } } }"),
+    (false, "stages = { trim = { over = 5 } }"),
+    (false, "stages = { pases = [] }"),
+    (false, "stages = { live = { cut = [] } }"),
+    (true, "stages = { summary = { sections = 'pi' }, digest = { focus = 'the parser' } }"),
+    (true, "stages = { summary = { sections = ['Goal'], over = { tokens = 9 } } }"),
+    (false, "stages = { summary = { sections = 3 } }"),
+];
+
+fn validator(schema: &str) -> jsonschema::Validator {
+    let schema: Value = serde_json::from_str(schema).expect("JSON");
+    jsonschema::validator_for(&schema).expect("a schema")
+}
+
+fn document(recipe: &str) -> Value {
+    let table: toml::Table = recipe.parse().expect("TOML");
+    serde_json::to_value(table).expect("TOML is JSON")
+}
+
+#[test]
+fn the_schema_of_recipes_and_the_program_take_the_same() {
+    let printed = World::new().output(&["recipes", "--schema"]).stdout;
+    let printed = String::from_utf8(printed).expect("text");
+    let validator = validator(&printed);
+    for (is_valid, text) in LINES {
+        let recipe = format!("name = 'a'\nabout = 'b'\n{text}");
+        assert_eq!(validator.is_valid(&document(&recipe)), *is_valid, "the schema: {text}");
+        assert_eq!(Recipe::parse(&recipe).is_ok(), *is_valid, "the program: {text}");
+    }
+    let example = include_str!("../../../../docs/recipes.md").split("```toml\n").nth(1);
+    let example = example.and_then(|rest| rest.split("```").next()).expect("an example");
+    for (name, text) in BUILT_IN.iter().chain([&("the example of docs/recipes.md", example)]) {
+        let errors = validator.iter_errors(&document(text)).map(|err| err.to_string());
+        assert_eq!(errors.collect::<Vec<String>>(), Vec::<String>::new(), "{name}");
+    }
+}
+
+#[test]
+fn the_published_schema_of_recipes_is_the_printed_one() {
+    let printed = World::new().output(&["recipes", "--schema"]).stdout;
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schema/recipe.schema.json");
+    let published = std::fs::read(path).unwrap_or_default();
+    assert!(printed == published, "epitome recipes --schema > docs/schema/recipe.schema.json");
+}
