@@ -344,7 +344,8 @@ impl Output {
 pub struct RepeatedOutput {
     /// The result at this position, which an earlier result equals.
     pub output: Output,
-    /// What is removed with the result: the value that holds it, together with its id.
+    /// The bytes that are removed with the repetition: the value that contains the result, and the
+    /// id of the call if that is in the same value.
     pub whole: Span,
 }
 

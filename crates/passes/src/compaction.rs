@@ -514,8 +514,9 @@ fn chars_written(text: &str) -> u64 {
     encode(text).chars().count() as u64
 }
 
-/// Edits that remove every result that repeats a result which `planned` edits: the repetition still
-/// has the unedited text. A repetition that `planned` edits itself is left out.
+/// If an edit in `planned` changes a result, the repetitions of this result still contain the
+/// unedited text. Returns the edits that remove these repetitions, except those that an edit in
+/// `planned` changes already.
 fn edits_of_repetitions(view: &View<'_>, planned: &[PlannedEdit]) -> Vec<PlannedEdit> {
     let edited: HashSet<&str> = planned
         .iter()

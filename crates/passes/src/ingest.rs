@@ -194,7 +194,8 @@ impl SeenLines {
         self.sources.truncate(mark.sources);
     }
 
-    /// Whether the context contains a line.
+    /// Whether the context contains a line, apart from its line number and the white space around
+    /// it. Always false for a line that is too short to be recognised (see [`LINE`]).
     fn has(&self, line: &str) -> bool {
         key(line).is_some_and(|line| self.lines.contains_key(&line))
     }

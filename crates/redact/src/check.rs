@@ -176,7 +176,7 @@ fn is_email(text: &str) -> bool {
     let Some((local, domain)) = text.rsplit_once('@') else { return false };
     let domain = domain.to_ascii_lowercase();
     let last = domain.rsplit('.').next().unwrap_or_default();
-    // The reserved domains of RFC 2606, and placeholders that programs use.
+    // The reserved domains of RFC 2606, those of local networks, and common placeholders.
     let reserved = ["example", "test", "invalid", "localhost", "local", "internal", "lan"];
     let example =
         ["example.com", "example.org", "example.net", "email.com", "domain.com", "test.com"];

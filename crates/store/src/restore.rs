@@ -212,7 +212,7 @@ fn block_restored(
     Ok(Restoration { splices, outcome })
 }
 
-/// Why no further generation can be undone by the hash of the whole file.
+/// Why undoing generations by the hash of the whole file ended: see [`exact`].
 enum WayEnd {
     /// The file is the one right after the wanted generation.
     Wanted,

@@ -55,11 +55,15 @@ const PARAMETERS: [&str; 35] = [
 /// Keys under which vendors put the reasoning of a response.
 pub const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_details"];
 
-/// Whether the bytes are a request of this API, or the beginning of one: an object with `messages`,
-/// and nothing after it. It has no key, block or tool of Anthropic's Messages and no key of a
-/// trajectory. All roles are of this API; others are accepted if the object has a model, a message
-/// of the user, and only keys of a request. With `max_tokens` and a Claude model, which Anthropic's
-/// requests have as well, it must also have a role, a tool or a call that only this API has.
+/// Whether the bytes are a request of this API, or the beginning of one. All of this must hold:
+///
+/// - It is one object with `messages`, and nothing follows the object.
+/// - It has no key, block or tool of Anthropic's Messages, and no key of a file that records an
+///   agent's run (`TRAJECTORY`).
+/// - Each message has one of `ROLES`; or the object has a model, a message of the user, and no
+///   other keys than those of a request.
+/// - With `max_tokens` and a Claude model, which Anthropic's requests have as well, it has a role, a
+///   tool or a call that only this API has.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(seen) = crate::skim(head) else { return false };
     let foreign = seen.has_any(&FOREIGN)

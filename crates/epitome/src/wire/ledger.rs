@@ -195,7 +195,8 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// The ledger in the folder of the memo ([`Config::wire_memo`](crate::Config::wire_memo)).
+    /// The ledger, the list of all requests, in the subfolder `requests` of the proxy's folder
+    /// ([`Config::wire_memo`](crate::Config::wire_memo)).
     pub fn new(memo: &Path) -> Ledger {
         Ledger { folder: memo.join("requests") }
     }
