@@ -14,6 +14,7 @@ pub enum ContextKind {
 /// A value for each kind of context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(bound = "T: Default + Serialize + schemars::JsonSchema"))]
 #[serde(deny_unknown_fields, default)]
 pub struct PerKind<T> {
     /// The value for stored sessions.
