@@ -166,7 +166,7 @@ impl Building {
             let words: Vec<Block> = words.collect();
             if !words.is_empty() {
                 self.end_response();
-                self.entries.push(Entry { blocks: words, copies: Vec::new(), ..entry.clone() });
+                self.entries.push(Entry { blocks: words, hidden_fields: Vec::new(), ..entry.clone() });
             }
             return;
         }
@@ -195,7 +195,7 @@ impl Building {
             .or_else(|| self.entries.pop_if(|last| last.role == Role::Assistant));
         let mut open = open.unwrap_or_else(|| Entry {
             blocks: Vec::new(),
-            copies: Vec::new(),
+            hidden_fields: Vec::new(),
             ..entry.clone()
         });
         open.blocks.extend(content);

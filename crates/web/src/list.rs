@@ -93,13 +93,13 @@ fn first(asked: &ListQuery, kept: &[CachedSession]) -> Vec<usize> {
     if asked.needs_all() {
         return (0..kept.len()).collect();
     }
-    let of_agent = kept.iter().enumerate().filter(|(_, it)| asked.is_of_agent(it));
-    let mut listed: Vec<usize> = of_agent.map(|(at, _)| at).collect();
+    let mut listed: Vec<(usize, &CachedSession)> =
+        kept.iter().enumerate().filter(|(_, it)| asked.is_of_agent(it)).collect();
     if let Some(sort) = asked.sort() {
-        sort.order(&mut listed, |&at| (&kept[at].file, kept[at].seen.as_deref()));
+        sort.order(&mut listed, |(_, it)| (&it.file, it.seen.as_deref()));
     }
     let from = (asked.page.unwrap_or(1).max(1) - 1).saturating_mul(PAGE);
-    listed.into_iter().skip(from).take(PAGE).collect()
+    listed.into_iter().skip(from).take(PAGE).map(|(at, _)| at).collect()
 }
 
 fn find(asked: &ListQuery, kept: Vec<CachedSession>, today: Date) -> Found {
