@@ -57,7 +57,8 @@ fn the_schema_of_recipes_and_the_program_take_the_same() {
     let example = include_str!("../../../../docs/recipes.md").split("```toml\n").nth(1);
     let example = example.and_then(|rest| rest.split("```").next()).expect("an example");
     for (name, text) in BUILT_IN.iter().chain([&("the example of docs/recipes.md", example)]) {
-        let errors = validator.iter_errors(&document(text)).map(|err| err.to_string());
+        let recipe = document(text);
+        let errors = validator.iter_errors(&recipe).map(|err| err.to_string());
         assert_eq!(errors.collect::<Vec<String>>(), Vec::<String>::new(), "{name}");
     }
 }
