@@ -166,7 +166,11 @@ impl Building {
             let words: Vec<Block> = words.collect();
             if !words.is_empty() {
                 self.end_response();
-                self.entries.push(Entry { blocks: words, hidden_fields: Vec::new(), ..entry.clone() });
+                self.entries.push(Entry {
+                    blocks: words,
+                    hidden_fields: Vec::new(),
+                    ..entry.clone()
+                });
             }
             return;
         }

@@ -365,7 +365,7 @@ mod tests {
     fn parts_of_a_result_and_hidden_fields_are_edited_one_by_one() {
         let mut transcript = transcript();
         let part = |json| Part::Text(Text::Source(span(json)));
-        let copy =
+        let hidden =
             |name| HiddenField { name, value: span("\"result\""), left: FieldRemainder::Nothing };
         if let Item::Entry(entry) = &mut transcript.items[0]
             && let Block::Output(output) = &mut entry.blocks[2]
