@@ -156,8 +156,8 @@ pub struct Machine {
     /// A compaction that is being prepared, or is ready.
     background: Option<Background>,
     has_left: bool,
-    /// Whether another machine started this one for a call of the tool `task`. A task cannot ask the
-    /// user, and cannot start a task.
+    /// Whether another machine started this one for a call of the tool `task`. A task cannot ask
+    /// the user, and cannot start a task.
     is_task: bool,
 }
 

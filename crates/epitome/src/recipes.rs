@@ -55,6 +55,7 @@ pub fn all(config: &Config) -> Vec<KnownRecipe> {
 /// ```
 pub fn schema() -> Value {
     let mut schema = schema_of::<Recipe>("A recipe of epitome");
+    schema["description"] = "Which stages a compaction has, and when it starts and stops.".into();
     let properties = &mut schema["properties"];
     let rule_files = take(properties, "rule_files");
     properties["keep"]["properties"]["pins"] = rule_files;

@@ -2,8 +2,8 @@
 //!
 //! A format lists these values as paths of keys. No edit may change them. This is enforced in two
 //! places. Readers report no part of a record that contains such a value as a hidden field, which
-//! may be removed ([`hidden_fields`]). And a compaction that would change one of the values is refused
-//! (`Invariant::Accounting`).
+//! may be removed ([`hidden_fields`]). And a compaction that would change one of the values is
+//! refused (`Invariant::Accounting`).
 
 use std::ops::Range;
 

@@ -3,8 +3,8 @@
 //! [`read`] parses the lines, on all cores, and maintains the transcript: positions of records,
 //! faults, the title, ids that repeat, and which entries a resume sends. An agent's reader, a type
 //! parameter `A` here, implements [`Records`]: it receives one parsed record after the other and
-//! returns the content of each. [`TranscriptBuilder`] is the part of the session that has been read so
-//! far.
+//! returns the content of each. [`TranscriptBuilder`] is the part of the session that has been read
+//! so far.
 
 use std::collections::HashSet;
 
@@ -86,8 +86,8 @@ impl RecordContent {
 pub struct TranscriptBuilder<'f> {
     /// The transcript so far.
     pub transcript: Transcript,
-    /// The tree of records: those that the agent's reader passed to [`TranscriptBuilder::node`], in the
-    /// order of the file.
+    /// The tree of records: those that the agent's reader passed to [`TranscriptBuilder::node`], in
+    /// the order of the file.
     pub nodes: Vec<Node>,
     /// The number of the current line, from 1.
     pub line: u64,

@@ -257,8 +257,9 @@ impl ExtendedSource<'_> {
 fn drop_hidden_fields(hidden_fields: &mut Vec<crate::HiddenField>, edits: &[&Edit]) {
     let mut idx = 0;
     hidden_fields.retain(|_| {
-        let dropped = edits.iter().any(|edit| {
-            matches!((edit.at, &edit.verb), (At::HiddenField { field, .. }, Verb::Drop) if field == idx)
+        let dropped = edits.iter().any(|edit| match (edit.at, &edit.verb) {
+            (At::HiddenField { field, .. }, Verb::Drop) => field == idx,
+            _ => false,
         });
         idx += 1;
         !dropped

@@ -102,8 +102,8 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// `Disk` if the log cannot be written; then nothing was added. If only the line that shortens a
-    /// result cannot be written, the whole result is added, and an event reports why.
+    /// `Disk` if the log cannot be written; then nothing was added. If only the line that shortens
+    /// a result cannot be written, the whole result is added, and an event reports why.
     pub fn tool(&mut self, parts: &[MessagePart<'_>]) -> Result<()> {
         self.push(&Speaker { role: Role::Tool, ..Speaker::default() }, parts)
     }
@@ -128,8 +128,8 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// `Disk` if the log cannot be written; then nothing was added. If only the line that shortens a
-    /// result cannot be written, the whole result is added, and an event reports why.
+    /// `Disk` if the log cannot be written; then nothing was added. If only the line that shortens
+    /// a result cannot be written, the whole result is added, and an event reports why.
     pub fn push(&mut self, speaker: &Speaker<'_>, said: &[MessagePart<'_>]) -> Result<()> {
         let item = self.log_entry(speaker, said)?;
         self.take_entry(item, speaker);
