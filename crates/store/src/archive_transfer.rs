@@ -229,7 +229,6 @@ impl Archive {
             let what = "not an archive export: it is empty";
             return Err(Error::new(ErrorKind::Refused, what));
         }
-        drop(tar);
         if counting.read < end.saturating_add(BLOCK) {
             return Err(refused("the export is cut off"));
         }
