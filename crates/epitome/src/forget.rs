@@ -39,9 +39,18 @@ use epitome_model::Bytes;
 use serde::Serialize;
 
 use crate::archive::{Hash, SessionKey};
+use crate::keep::FileKey;
 
 pub use session::{ForgetSession, SessionChoice};
 pub use text::ForgetText;
+
+/// The name of a file in the vault, as reports show it.
+fn name_of(file: &FileKey) -> String {
+    match &file.part {
+        Some(part) => format!("{} {} / {part}", file.agent, file.session),
+        None => format!("{} {}", file.agent, file.session),
+    }
+}
 
 /// The places that contain what is to be forgotten, and what is done at each. Its serde form is the
 /// JSON of `epitome forget --json` (`docs/json.md`), to which members are only added.

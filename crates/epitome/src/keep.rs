@@ -315,7 +315,7 @@ impl<'a> Keeper<'a> {
 
     /// As [`scan`](Keeper::scan), without merging packs.
     fn scan_all(&mut self) -> Result<ScanReport> {
-        let unfinished = unfinished::finish_restores(self.config, &mut self.vault);
+        let unfinished = restore::finish_restores(self.config, &mut self.vault);
         for _ in 0..ATTEMPTS {
             let (candidates, mut report) = self.candidates(self.agent);
             report.unread.extend(unfinished.iter().cloned());

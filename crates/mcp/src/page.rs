@@ -47,8 +47,8 @@ impl Page {
     ///
     /// # Errors
     ///
-    /// [`BadCursor::Unknown`] if `cursor` is not the cursor of a page of this answer;
-    /// [`BadCursor::Changed`] if the answer has changed since the cursor was made.
+    /// `BadCursor::Unknown` if `cursor` is not the cursor of a page of this answer;
+    /// `BadCursor::Changed` if the answer has changed since the cursor was made.
     pub fn from_answer(answer: &str, cursor: Option<&str>) -> Result<Page, BadCursor> {
         let mark = blake3::hash(answer.as_bytes()).to_hex()[..12].to_owned();
         let start = match cursor {

@@ -389,9 +389,8 @@ impl EditedCalls {
                 self.saving_of_field(view, (item, block, field), text)
             }
             (At::Field { .. }, Verb::Drop | Verb::Cut(_) | Verb::Summarise(_))
-            | (At::Block { .. } | At::Part { .. } | At::Items { .. } | At::HiddenField { .. }, _) => {
-                saving(view, edit)
-            }
+            | (At::Block { .. } | At::Part { .. }, _)
+            | (At::Items { .. } | At::HiddenField { .. }, _) => saving(view, edit),
         }
     }
 

@@ -103,8 +103,8 @@ impl ForgottenText {
         Ok(ForgottenText::of_all([text]))
     }
 
-    /// All of these texts, in all spellings, without those that [`new`](ForgottenText::new) refuses.
-    /// `None` if none is left.
+    /// All of these texts, in all spellings, without those that [`new`](ForgottenText::new)
+    /// refuses. `None` if none is left.
     pub fn all<'t>(texts: impl IntoIterator<Item = &'t str>) -> Option<ForgottenText> {
         let all = ForgottenText::of_all(texts.into_iter().filter(|text| check(text).is_ok()));
         (!all.texts.is_empty()).then_some(all)

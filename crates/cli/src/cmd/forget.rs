@@ -50,10 +50,11 @@ pub struct Args {
     #[arg(long)]
     pub secret: bool,
 
-    /// Forget the secrets that the rules find in the versions of the session, not the session itself
+    /// Forget the secrets that the rules find in the versions of the session, not the session
+    /// itself
     ///
-    /// They are removed from everything, also from other sessions. `epitome redact` says what is found
-    /// in the session as it is.
+    /// They are removed from everything, also from other sessions. `epitome redact` says what is
+    /// found in the session as it is.
     #[arg(long, requires = "session")]
     pub found: bool,
 

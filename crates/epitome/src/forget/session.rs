@@ -7,7 +7,6 @@ use epitome_agents::{self as agents, SessionFile, SessionMatch};
 use epitome_redact::Redactor;
 use epitome_store::forgotten::ForgottenText;
 
-use super::text::name_of;
 use super::{ForgetAction, ForgetReport, ForgottenCopy, PlaceKind, home};
 use crate::archive::SessionKey;
 use crate::config::Config;
@@ -244,7 +243,7 @@ impl ForgetSession {
         let mut report = ForgetReport::default();
         for file in &self.files {
             let versions = vault.versions(file).count() as u64;
-            report.add(PlaceKind::Vault, name_of(file), versions, ForgetAction::Deleted);
+            report.add(PlaceKind::Vault, super::name_of(file), versions, ForgetAction::Deleted);
         }
         for key in &self.keys {
             let (packs, _) = config.archive().size_with_trash(key)?;

@@ -13,7 +13,6 @@ use super::session::ForgetSession;
 use super::{ForgetAction, ForgetReport, ForgottenCopy, PlaceKind, Proof, home};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result, sentence};
-use crate::keep::FileKey;
 use crate::ops::{LockedFile, SessionPart, replace_all};
 use crate::place;
 use crate::redact::sealed;
@@ -27,8 +26,8 @@ const RULE: &str = "forgotten";
 pub struct ForgetText {
     text: ForgottenText,
     finder: Finder,
-    /// For each rule that found texts in a session, how many of them are forgotten. Empty for a text
-    /// that was given.
+    /// For each rule that found texts in a session, how many of them are forgotten. Empty for a
+    /// text that was given.
     pub found: BTreeMap<String, u64>,
     /// Whether the text is also replaced in the sessions of agents. Otherwise the report names the
     /// sessions that have the text, and a compaction or a keeper may store the text again.
@@ -52,7 +51,7 @@ impl ForgetText {
     /// `Usage` if the text is too short or too long: see
     /// [`ForgottenText::new`](epitome_store::forgotten::ForgottenText::new).
     pub fn new(text: &str) -> Result<ForgetText> {
-        ForgetText::of(ForgottenText::new(text)?, &[text])
+        ForgetText::from_text(ForgottenText::new(text)?, &[text])
     }
 
     /// Forgets all that `finder` finds in the versions of a session that were kept, and in the
@@ -73,14 +72,14 @@ impl ForgetText {
         let secrets: Vec<(&str, &str)> = redactor.secrets().filter(is_taken).collect();
         let texts: Vec<&str> = secrets.iter().map(|(text, _)| *text).collect();
         let Some(forgotten) = ForgottenText::all(texts.iter().copied()) else { return Ok(None) };
-        let mut forget = ForgetText::of(forgotten, &texts)?;
+        let mut forget = ForgetText::from_text(forgotten, &texts)?;
         for (_, rule) in secrets {
             *forget.found.entry(rule.to_owned()).or_default() += 1;
         }
         Ok(Some(forget))
     }
 
-    fn of(text: ForgottenText, texts: &[&str]) -> Result<ForgetText> {
+    fn from_text(text: ForgottenText, texts: &[&str]) -> Result<ForgetText> {
         let failed = |err| Error::new(ErrorKind::Usage, "the text cannot be searched").because(err);
         let rules = Rules::parse(&rule(texts)).map_err(failed)?;
         let finder = Finder::new(rules).map_err(failed)?;
@@ -201,7 +200,7 @@ impl ForgetText {
         config.vault()?.check_records(&self.text)?;
         for (file, versions) in config.vault()?.versions_with(&self.text)? {
             let count = versions.len() as u64;
-            report.add(PlaceKind::Vault, name_of(&file), count, ForgetAction::Masked);
+            report.add(PlaceKind::Vault, super::name_of(&file), count, ForgetAction::Masked);
         }
         for pack in config.archive().packs_with(&self.text)? {
             let name = format!("{} {}", pack.key.agent, pack.key.id);
@@ -310,14 +309,6 @@ fn session_files(config: &Config) -> Vec<(&'static str, PathBuf)> {
         files.extend(parts.into_iter().map(|path| (session.agent, path)));
     }
     files
-}
-
-/// The name of a file in the vault, as reports show it.
-pub(super) fn name_of(file: &FileKey) -> String {
-    match &file.part {
-        Some(part) => format!("{} {} / {part}", file.agent, file.session),
-        None => format!("{} {}", file.agent, file.session),
-    }
 }
 
 /// A rule that finds exactly these texts, as TOML.

@@ -116,8 +116,8 @@ impl RetentionRules {
     }
 
     /// Removes from the vault what these rules do not keep, or only reports it, as `mode` says. To
-    /// report what a rule for the size removes, as much is written to temporary files as the removal
-    /// itself writes.
+    /// report what a rule for the size removes, as much is written to temporary files as the
+    /// removal itself writes.
     ///
     /// The newest version of a file always stays, unless its project is not kept. Bytes of a
     /// removed version that other versions contain stay in the vault.

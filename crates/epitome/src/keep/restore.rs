@@ -1,6 +1,7 @@
 //! Restores a version of a session to the place where its agent keeps the session.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -11,7 +12,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::moved::{is_superseded, numbers_before, present_path, versions_at_place};
-use super::unfinished::{IntendedFile, Unfinished, finish_restores};
+use super::unfinished::{IntendedFile, Intention, Unfinished, folder};
 use super::{Cause, FileKey, Vault, files_at_place, place_here};
 use crate::archive::{Digest, Hash};
 use crate::config::Config;
@@ -117,8 +118,8 @@ impl RestoreVersion<'_> {
         Ok(joined(targets))
     }
 
-    /// As [`plan`](RestoreVersion::plan), for [`write_copy`](RestoreVersion::write_copy): the session
-    /// itself may be one that cannot be written.
+    /// As [`plan`](RestoreVersion::plan), for [`write_copy`](RestoreVersion::write_copy): the
+    /// session itself may be one that cannot be written.
     ///
     /// # Errors
     ///
@@ -133,8 +134,8 @@ impl RestoreVersion<'_> {
     ///
     /// # Errors
     ///
-    /// The errors of [`plan_copy`](RestoreVersion::plan_copy); `Exists` if there is such a file; `Disk` or
-    /// `NoPermission`.
+    /// The errors of [`plan_copy`](RestoreVersion::plan_copy); `Exists` if there is such a file;
+    /// `Disk` or `NoPermission`.
     pub fn write_copy(&self, vault: &Vault, out: &Path) -> Result<RestoredVersion> {
         let target = Target::open(vault, self.file, self.number)?;
         write_new(out, |to| copy(&target.content, 0..target.content.len(), to))?;
@@ -147,7 +148,8 @@ impl RestoreVersion<'_> {
     ///
     /// # Errors
     ///
-    /// The errors of [`plan_copy`](RestoreVersion::plan_copy); `Disk` if the folder cannot be written.
+    /// The errors of [`plan_copy`](RestoreVersion::plan_copy); `Disk` if the folder cannot be
+    /// written.
     pub fn to_folder(&self, config: &Config, vault: &Vault) -> Result<VersionFolder> {
         let failed = |err| Error::writing(err, "the version", &std::env::temp_dir());
         let folder = tempfile::Builder::new().prefix("epitome-").tempdir().map_err(failed)?;
@@ -180,19 +182,19 @@ impl RestoreVersion<'_> {
 
     /// Restores the version to the place where its agent keeps the session. The present content is
     /// kept as a version first. A deleted session is created again. If one file cannot be replaced,
-    /// none is. If the process is killed in between, the next restore of a version, or the next scan of a
-    /// [`Keeper`](super::Keeper), completes it.
+    /// none is. If the process is killed in between, the next restore of a version, or the next
+    /// scan of a [`Keeper`](super::Keeper), completes it.
     ///
     /// # Errors
     ///
     /// `NotArchived` if there is no such version; `NotFound` if the file was deleted in it;
-    /// `Archive` if a part of it is missing or damaged; `InUse`, `HeldByAgent` or `Locked`, with the
-    /// process that has the session; `Changed` if it is written to all the time; `Unsupported` if
-    /// sessions at this place cannot be written in this way, if another machine kept the session at
-    /// a place that this one does not have, or if the agent would not read the file as part of the
-    /// session; the errors of replacing. The session is unchanged then. `Disk` or `NoPermission`
-    /// also if, after the files were replaced, a deleted file cannot be created again or the vault
-    /// cannot be written.
+    /// `Archive` if a part of it is missing or damaged; `InUse`, `HeldByAgent` or `Locked`, with
+    /// the process that has the session; `Changed` if it is written to all the time; `Unsupported`
+    /// if sessions at this place cannot be written in this way, if another machine kept the session
+    /// at a place that this one does not have, or if the agent would not read the file as part of
+    /// the session; the errors of replacing. The session is unchanged then. `Disk` or
+    /// `NoPermission` also if, after the files were replaced, a deleted file cannot be created
+    /// again or the vault cannot be written.
     pub fn run(&self, config: &Config, vault: &mut Vault) -> Result<RestoredVersion> {
         if vault.machine().is_empty() {
             *vault = config.create_vault()?;
@@ -205,7 +207,7 @@ impl RestoreVersion<'_> {
         // One file is replaced at one moment.
         let unfinished = match intended.len() {
             0 | 1 => None,
-            _ => Some(Unfinished::begin(config, self, intended)?),
+            _ => Some(Unfinished::begin(config, (self.file, self.number), intended)?),
         };
         let done = self.write(config, vault, &targets);
         if let Some(unfinished) = unfinished {
@@ -617,6 +619,46 @@ fn first_difference(before: &FileSource, after: &FileSource) -> Result<u64> {
         }
     }
     Ok(start)
+}
+
+/// Completes the restores that killed processes have begun. Files that were changed since are left
+/// as they are. Returns the errors of those that cannot be completed now, such as of sessions that
+/// are in use.
+pub(super) fn finish_restores(config: &Config, vault: &mut Vault) -> Vec<Error> {
+    let mut left = Vec::new();
+    for entry in fs::read_dir(folder(config)).into_iter().flatten().flatten() {
+        if let Err(err) = finish(config, vault, &entry.path()) {
+            left.push(err);
+        }
+    }
+    left
+}
+
+fn finish(config: &Config, vault: &mut Vault, path: &Path) -> Result<()> {
+    let Ok(mut file) = regular::open_with(File::options().read(true).write(true), path) else {
+        return Ok(());
+    };
+    if file.try_lock().is_err() {
+        return Ok(());
+    }
+    let mut raw = Vec::new();
+    file.read_to_end(&mut raw).map_err(|err| Error::reading(err, "the record", path))?;
+    // Of a record that was not completed, nothing was replaced yet.
+    if let Ok(Intention { machine, file, number, files }) = serde_json::from_slice(&raw) {
+        let file = FileKey { machine, ..file };
+        let restore = RestoreVersion { file: &file, number, force: false };
+        match restore.finish(config, vault, &files) {
+            Err(err) if may_succeed_later(&err) => return Err(err),
+            // What it needs was removed meanwhile.
+            Err(_) | Ok(()) => {}
+        }
+    }
+    fs::remove_file(path).map_err(|err| Error::writing(err, "the record", path))
+}
+
+fn may_succeed_later(err: &Error) -> bool {
+    use ErrorKind::{Changed, Disk, HeldByAgent, InUse, Locked, NoPermission};
+    matches!(err.kind(), Changed | Disk | HeldByAgent | InUse | Locked | NoPermission)
 }
 
 #[cfg(test)]

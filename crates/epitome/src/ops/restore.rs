@@ -122,8 +122,8 @@ impl Restore<'_> {
         RestoreReport::planned(session, done)
     }
 
-    /// As [`plan`](Restore::plan), for [`write_copy`](Restore::write_copy): the session itself may be
-    /// one that cannot be written.
+    /// As [`plan`](Restore::plan), for [`write_copy`](Restore::write_copy): the session itself may
+    /// be one that cannot be written.
     ///
     /// # Errors
     ///

@@ -155,6 +155,15 @@ fn listed(history: &VersionHistory) -> Vec<(u64, String, bool)> {
     versions.map(|it| (it.version, it.description(), it.earlier_path.is_some())).collect()
 }
 
+fn numbers(report: &epitome::keep::ScanReport) -> Vec<u64> {
+    report.kept.iter().map(|it| it.version).collect()
+}
+
+fn deleted(config: &Config, keeper: &Keeper<'_>) -> Vec<(PathBuf, u64)> {
+    let found = deleted_sessions(config, keeper.vault(), None);
+    found.into_iter().map(|it| (it.path, it.version)).collect()
+}
+
 #[test]
 fn versions_that_were_kept_before_a_home_was_moved_belong_to_the_same_session() {
     let dir = tempfile::tempdir().expect("a folder");
@@ -192,9 +201,6 @@ fn versions_that_were_kept_before_a_home_was_moved_belong_to_the_same_session() 
         assert_eq!(listed(&history(name)), expect, "{name}");
     }
     let mut keeper = Keeper::open(&config).expect("a vault");
-    let numbers = |report: &epitome::keep::ScanReport| -> Vec<u64> {
-        report.kept.iter().map(|it| it.version).collect()
-    };
     assert_eq!(numbers(&keeper.plan()), [3, 2]);
     assert_eq!(numbers(&keeper.scan().expect("a scan")), [3, 2]);
     assert_eq!(numbers(&keeper.scan().expect("a scan")), [] as [u64; 0]);
@@ -209,17 +215,13 @@ fn versions_that_were_kept_before_a_home_was_moved_belong_to_the_same_session() 
         let same = "as version 1".to_owned();
         assert_eq!(parts, [[(1, first, true), (2, same, false)]], "{name}");
     }
-    let deleted = |keeper: &Keeper<'_>| -> Vec<(PathBuf, u64)> {
-        let found = deleted_sessions(&config, keeper.vault(), None);
-        found.into_iter().map(|it| (it.path, it.version)).collect()
-    };
     // A compaction makes it shorter.
     write(&path, &[&bytes[..bytes.len() / 2]]);
     keeper.scan().expect("a scan");
-    assert_eq!(deleted(&keeper), [] as [(PathBuf, u64); 0]);
+    assert_eq!(deleted(&config, &keeper), [] as [(PathBuf, u64); 0]);
     fs::remove_dir_all(path.parent().expect("a folder")).expect("deleted");
     keeper.scan().expect("a scan");
-    assert_eq!(deleted(&keeper), [(path.clone(), 4)]);
+    assert_eq!(deleted(&config, &keeper), [(path.clone(), 4)]);
     // A version that was kept before the move is restored to the new place.
     let mut vault = config.vault().expect("a vault");
     let file = kept(&config, &path);

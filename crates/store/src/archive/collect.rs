@@ -109,8 +109,8 @@ impl Archive {
     ///   are at least as old as the grace period. `judge` receives all generations of a session,
     ///   and answers for each.
     /// - Packs that have been in the trash for at least the grace period are deleted.
-    /// - Temporary files of killed processes are deleted: in the archive, and next to the files of the
-    ///   sessions.
+    /// - Temporary files of killed processes are deleted: in the archive, and next to the files of
+    ///   the sessions.
     ///
     /// If a pack of a session cannot be read, all packs of that session are kept, because `judge`
     /// needs all of its generations.

@@ -342,8 +342,8 @@ impl Vault {
         found
     }
 
-    /// Those of some digests that are of the first bytes of a version. Its content is read once. What
-    /// cannot be read is left out.
+    /// Those of some digests that are of the first bytes of a version. Its content is read once.
+    /// What cannot be read is left out.
     pub fn beginnings_among(
         &self,
         file: &FileKey,

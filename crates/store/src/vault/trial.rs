@@ -1,5 +1,5 @@
-//! A vault that can be changed without a change on disk: what a removal would leave is known exactly
-//! only once it was done.
+//! A vault that can be changed without a change on disk: what a removal would leave is known
+//! exactly only once it was done.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};

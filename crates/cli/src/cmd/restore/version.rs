@@ -72,9 +72,9 @@ fn file_and_version<'a>(
     }
 }
 
-/// The number of the version that `at` means, and the file that has it: `file`, or the same one in a
-/// home that was moved since. `at` is that number, or a time: then it is the last version that was
-/// seen by this time.
+/// The number of the version that `at` means, and the file that has it: `file`, or the same one in
+/// a home that was moved since. `at` is that number, or a time: then it is the last version that
+/// was seen by this time.
 fn version_at(app: &App, vault: &Vault, file: &FileKey, at: &str) -> Result<(FileKey, u64)> {
     if let Ok(number) = at.parse() {
         return match file_with_version(&app.config, vault, file, number) {
