@@ -2,6 +2,7 @@
 
 mod base64;
 mod html;
+mod json;
 
 use std::borrow::Cow;
 
@@ -154,8 +155,8 @@ impl ForgottenText {
     pub fn longest(&self) -> usize {
         let plain = self.spellings.iter().map(|it| it.finder.needle().len());
         let broken = self.broken.iter().map(BrokenSpelling::longest);
-        let html = self.texts.iter().map(|text| html::longest(text));
-        plain.chain(broken).chain(html).max().unwrap_or(0)
+        let escaped = self.texts.iter().map(|text| html::longest(text).max(json::longest(text)));
+        plain.chain(broken).chain(escaped).max().unwrap_or(0)
     }
 
     /// Whether the text is in these bytes.
@@ -182,14 +183,14 @@ impl ForgottenText {
         found
     }
 
-    /// Where the text is in a spelling that has too many forms to list them: in HTML, and in base64
-    /// that is broken into lines.
+    /// Where the text is in a spelling that has too many forms to list them: in HTML, in JSON with
+    /// escapes such as `\u002B`, and in base64 that is broken into lines.
     fn find_variable(&self, bytes: &[u8]) -> Vec<Occurrence> {
         let mut found = Vec::new();
         for text in &self.texts {
-            html::find(text, bytes, |range| {
-                found.push(Occurrence { range, breaks: Vec::new(), mask: MASK });
-            });
+            let mut add = |range| found.push(Occurrence { range, breaks: Vec::new(), mask: MASK });
+            html::find(text, bytes, &mut add);
+            json::find(text, bytes, &mut add);
         }
         for spelling in &self.broken {
             spelling.find(bytes, |range, breaks| {
@@ -249,61 +250,12 @@ impl Spelling {
     }
 }
 
-/// The text as in a JSON string, without quotes, in the different ways in which programs write it:
-/// they may escape `/`, the characters `<`, `>` and `&`, and characters that are not ASCII.
-fn in_json(text: &str) -> Vec<String> {
+/// The text as in a JSON string, without quotes and without escapes that have digits: these are
+/// found by [`json::find`]. Some programs escape `/`.
+fn in_json(text: &str) -> [String; 2] {
     let literal = serde_json::to_string(text).unwrap_or_default();
     let inner = literal.get(1..literal.len().saturating_sub(1)).unwrap_or_default();
-    let mut spelled = Vec::new();
-    for has_slash in [false, true] {
-        for has_html in [false, true] {
-            for other in [Escape::No, Escape::Lower, Escape::Upper] {
-                spelled.push(escaped(inner, has_slash, has_html, other));
-            }
-        }
-    }
-    spelled.sort();
-    spelled.dedup();
-    spelled
-}
-
-/// How characters that are not ASCII are written.
-#[derive(Clone, Copy)]
-enum Escape {
-    No,
-    /// `\u00e7`
-    Lower,
-    /// `\u00E7`
-    Upper,
-}
-
-fn escaped(inner: &str, has_slash: bool, has_html: bool, other: Escape) -> String {
-    let mut out = String::new();
-    for char in inner.chars() {
-        let is_escaped = match char {
-            '/' if has_slash => {
-                out.push_str("\\/");
-                continue;
-            }
-            '<' | '>' | '&' => has_html,
-            char => !char.is_ascii(),
-        };
-        match other {
-            Escape::No if char.is_ascii() && is_escaped => push_units(&mut out, char, false),
-            Escape::Lower if is_escaped => push_units(&mut out, char, false),
-            Escape::Upper if is_escaped => push_units(&mut out, char, true),
-            Escape::No | Escape::Lower | Escape::Upper => out.push(char),
-        }
-    }
-    out
-}
-
-/// Adds a character as `\uXXXX`, or as two of these if it needs two units of UTF-16.
-fn push_units(out: &mut String, char: char, is_upper: bool) {
-    for unit in char.encode_utf16(&mut [0; 2]) {
-        let digits = if is_upper { format!("\\u{unit:04X}") } else { format!("\\u{unit:04x}") };
-        out.push_str(&digits);
-    }
+    [inner.to_owned(), inner.replace('/', "\\/")]
 }
 
 #[cfg(test)]
@@ -333,6 +285,21 @@ mod tests {
             let mut bytes = before.as_bytes().to_vec();
             text.mask(&mut bytes);
             assert_eq!(String::from_utf8_lossy(&bytes), after);
+        }
+    }
+
+    #[test]
+    fn escapes_with_digits_are_masked() {
+        let text = ForgottenText::new("secretAAAA+BBBB=9").expect("a text");
+        for spelled in [
+            r"secretAAAA\u002BBBBB=9",
+            r"secretAAAA\u002bBBBB\u003d9",
+            r"secretAAAA\\u002BBBBB\\u003D9",
+        ] {
+            let mut bytes = format!("<{spelled}>").into_bytes();
+            assert!(text.is_in(&bytes), "{spelled}");
+            assert_eq!(text.mask(&mut bytes), 1, "{spelled}");
+            assert_eq!(bytes, format!("<{}>", "*".repeat(spelled.len())).into_bytes());
         }
     }
 

@@ -70,7 +70,11 @@ impl BrokenSpelling {
     pub fn find(&self, bytes: &[u8], mut each: impl FnMut(Span, Vec<Span>)) {
         for (n, piece) in self.pieces.iter().enumerate() {
             let len = piece.needle().len();
-            for at in piece.find_iter(bytes) {
+            let mut from = 0;
+            while let Some(found) = piece.find(&bytes[from..]) {
+                let at = from + found;
+                // Occurrences may overlap.
+                from = at + 1;
                 let mut breaks = Vec::new();
                 let Some(start) = self.start(bytes, at, n * len, &mut breaks) else { continue };
                 breaks.reverse();

@@ -4,7 +4,7 @@
 use epitome_model::Span;
 
 /// The longest reference in bytes.
-const LONGEST: usize = 12;
+const LONGEST: usize = 16;
 
 /// The references by name to characters of ASCII, and to the space that does not break.
 const NAMES: [(&str, char); 44] = [
