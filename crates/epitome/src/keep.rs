@@ -130,6 +130,8 @@ pub struct ScanReport {
     pub changing: Vec<PathBuf>,
     /// The errors of sessions, folders and databases that could not be read.
     pub unread: Vec<Error>,
+    /// Restores that were interrupted, and cannot be completed.
+    pub unfinished: Vec<Error>,
     /// What the retention rules removed from the vault, if they were applied.
     pub pruned: Option<PruneReport>,
 }
@@ -315,10 +317,10 @@ impl<'a> Keeper<'a> {
 
     /// As [`scan`](Keeper::scan), without merging packs.
     fn scan_all(&mut self) -> Result<ScanReport> {
-        let unfinished = restore::finish_restores(self.config, &mut self.vault);
+        let unfinished = restore::complete_restores(self.config, &mut self.vault);
         for _ in 0..ATTEMPTS {
             let (candidates, mut report) = self.candidates(self.agent);
-            report.unread.extend(unfinished.iter().cloned());
+            report.unfinished.clone_from(&unfinished);
             let deleted = self.deleted(&candidates, &report.unread);
             let is_kept = self.keep(&candidates, &deleted, &mut report)?;
             self.listed = candidates.into_iter().map(|it| (it.path.clone(), it)).collect();

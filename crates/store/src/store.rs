@@ -550,13 +550,35 @@ fn written(
 /// Waits until no other process holds the lock on the file at `path`, and takes the lock. The lock
 /// ends when the result is dropped, or the process is killed. On a disk without locks nothing is
 /// locked.
-pub(crate) fn lock_for_writing(path: &Path) -> Result<File> {
+///
+/// # Errors
+///
+/// `Disk` or `NoPermission` if the file cannot be created or locked.
+pub fn lock_for_writing(path: &Path) -> Result<File> {
     let failed = |err| Error::writing(err, "the lock", path);
     let file = open_private(path).map_err(failed)?;
     match file.lock() {
         Ok(()) => Ok(file),
         Err(err) if err.kind() == std::io::ErrorKind::Unsupported => Ok(file),
         Err(err) => Err(failed(err)),
+    }
+}
+
+/// As [`lock_for_writing`], but does not wait: `None` if another process holds the lock.
+///
+/// # Errors
+///
+/// As for [`lock_for_writing`].
+pub fn try_lock_for_writing(path: &Path) -> Result<Option<File>> {
+    let failed = |err| Error::writing(err, "the lock", path);
+    let file = open_private(path).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(err)) if err.kind() == std::io::ErrorKind::Unsupported => {
+            Ok(Some(file))
+        }
+        Err(TryLockError::Error(err)) => Err(failed(err)),
     }
 }
 

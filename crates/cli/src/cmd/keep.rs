@@ -211,7 +211,8 @@ pub fn warn_of_damage(app: &App, vault: &Vault) {
     }
 }
 
-/// Reports what was not kept: files that are being written, and what could not be read.
+/// Reports what was not kept (files that are being written, and what could not be read), and
+/// restores that are not complete.
 pub fn note_unread(app: &App, report: &ScanReport) {
     for path in &report.changing {
         let path = text::path(path);
@@ -220,6 +221,9 @@ pub fn note_unread(app: &App, report: &ScanReport) {
     for err in &report.unread {
         let why = Failure::from(err.clone()).one_line();
         app.note(&format!("{DIM}not read: {}{DIM:#}", text::field(&why)));
+    }
+    for err in &report.unfinished {
+        app.warn(Some(&Failure::from(err.clone()).one_line()));
     }
 }
 

@@ -1,7 +1,6 @@
 //! Restores a version of a session to the place where its agent keeps the session.
 
-use std::fs::{self, File};
-use std::io::Read as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -12,7 +11,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::moved::{is_superseded, numbers_before, present_path, versions_at_place};
-use super::unfinished::{IntendedFile, Intention, Unfinished, folder};
+use super::unfinished::{IntendedFile, Intention, RestoreRecords};
 use super::{Cause, FileKey, Vault, files_at_place, place_here};
 use crate::archive::{Digest, Hash};
 use crate::config::Config;
@@ -182,8 +181,8 @@ impl RestoreVersion<'_> {
 
     /// Restores the version to the place where its agent keeps the session. The present content is
     /// kept as a version first. A deleted session is created again. If one file cannot be replaced,
-    /// none is. If the process is killed in between, the next restore of a version, or the next
-    /// scan of a [`Keeper`](super::Keeper), completes it.
+    /// none is. If the process is killed in between, or a deleted file cannot be created again, the
+    /// next restore of the session, or the next scan of a [`Keeper`](super::Keeper), completes it.
     ///
     /// # Errors
     ///
@@ -199,51 +198,61 @@ impl RestoreVersion<'_> {
         if vault.machine().is_empty() {
             *vault = config.create_vault()?;
         }
-        // A restore that cannot be completed now says nothing about this one.
-        finish_restores(config, vault);
+        let records = RestoreRecords::lock(config)?;
+        for (file, err) in complete_all(&records, config, vault) {
+            // A keeper reports the errors of other sessions.
+            if (&file.agent, &file.session) == (&self.file.agent, &self.file.session) {
+                return Err(err);
+            }
+        }
         let mut targets = self.targets_here(config, vault)?;
         keep_present(config, vault, &mut targets)?;
-        let intended = intended(&targets)?;
-        // One file is replaced at one moment.
-        let unfinished = match intended.len() {
+        let changed: Vec<&Target> =
+            targets.iter().filter(|target| !target.report.unchanged).collect();
+        let files: Vec<IntendedFile> =
+            changed.iter().map(|target| target.intended(vault)).collect::<Result<_>>()?;
+        // A single file is replaced at one moment.
+        let record = match files.len() {
             0 | 1 => None,
-            _ => Some(Unfinished::begin(config, (self.file, self.number), intended)?),
+            _ => Some(records.add(&Intention::new(self.file, self.number, files.clone()))?),
         };
-        let done = self.write(config, vault, &targets);
-        if let Some(unfinished) = unfinished {
-            unfinished.end();
+        let done = self
+            .write(config, vault, &changed)
+            .and_then(|()| keep_restored(config, vault, &changed));
+        // If only a part was replaced, the record stays.
+        let is_ended = done.is_ok() || changed.iter().zip(&files).all(|(it, file)| it.is_as(file));
+        if let Some(record) = record.filter(|_| is_ended) {
+            records.remove(&record);
         }
         done.map(|()| joined(targets))
     }
 
     /// Completes a restore that was interrupted: restores those of `files` that are as they were
-    /// before it.
-    pub(super) fn finish(
-        &self,
-        config: &Config,
-        vault: &mut Vault,
-        files: &[IntendedFile],
-    ) -> Result<()> {
-        let mut targets = Vec::new();
+    /// before it. Files that were changed since are left as they are.
+    fn complete(&self, config: &Config, vault: &mut Vault, files: &[IntendedFile]) -> Result<()> {
+        let mut waiting = Vec::new();
+        let mut replaced = Vec::new();
         for target in self.targets_here(config, vault)? {
-            if files.contains(&target.intended()?) {
-                targets.push(target);
+            let Some(file) = files.iter().find(|it| it.file == target.key()) else { continue };
+            if target.is_as(file) {
+                waiting.push(target);
+            } else if target.is_there() && is_same(&target.present()?, &target.content)? {
+                replaced.push(target);
             }
         }
-        keep_present(config, vault, &mut targets)?;
-        self.write(config, vault, &targets)
+        keep_present(config, vault, &mut waiting)?;
+        let waiting: Vec<&Target> = waiting.iter().collect();
+        self.write(config, vault, &waiting)?;
+        let restored: Vec<&Target> = replaced.iter().chain(waiting).collect();
+        keep_restored(config, vault, &restored)
     }
 
-    /// Replaces the present contents, which were kept, and records the new ones.
-    fn write(&self, config: &Config, vault: &mut Vault, targets: &[Target]) -> Result<()> {
-        let changed = targets.iter().filter(|target| !target.report.unchanged);
+    /// Replaces the present contents, which were kept, and creates deleted files again.
+    fn write(&self, config: &Config, vault: &Vault, targets: &[&Target]) -> Result<()> {
         let (here, gone): (Vec<&Target>, Vec<&Target>) =
-            changed.partition(|target| target.is_there());
+            targets.iter().partition(|target| target.is_there());
         self.replace(config, &here)?;
-        for target in &gone {
-            target.make_again(vault)?;
-        }
-        record(config, vault, here.into_iter().chain(gone))
+        gone.iter().try_for_each(|target| target.make_again(vault))
     }
 
     /// The files to restore, at their places on this machine.
@@ -426,14 +435,27 @@ impl Target {
         }
     }
 
-    /// What is at the place now.
-    fn intended(&self) -> Result<IntendedFile> {
-        let before = match self.is_there() {
-            true => Some(Digest::from_source(&self.present()?)?),
-            false => None,
+    /// The file at the place, without the machine.
+    fn key(&self) -> FileKey {
+        FileKey { machine: String::new(), ..self.file.clone() }
+    }
+
+    /// What is going to be replaced: the content that [`keep_present`] has kept.
+    fn intended(&self, vault: &Vault) -> Result<IntendedFile> {
+        let before = match self.report.replaced {
+            Some(number) => Some(vault.version(&self.file, number)?.digest),
+            None => None,
         };
-        let file = FileKey { machine: String::new(), ..self.file.clone() };
-        Ok(IntendedFile { file, before })
+        Ok(IntendedFile { file: self.key(), before })
+    }
+
+    /// Whether the file is as it was before the restore. False if it cannot be read.
+    fn is_as(&self, file: &IntendedFile) -> bool {
+        if !self.is_there() {
+            return file.before.is_none();
+        }
+        let now = self.present().and_then(|present| Digest::from_source(&present));
+        now.is_ok_and(|now| file.before == Some(now))
     }
 
     /// Returns an error if the place cannot be written.
@@ -500,12 +522,6 @@ fn write_below(folder: &Path, rest: &Path, content: &FileSource) -> Result<()> {
     }
 }
 
-/// What is at the places of those targets whose content is another one.
-fn intended(targets: &[Target]) -> Result<Vec<IntendedFile>> {
-    let changed = targets.iter().filter(|target| !target.report.unchanged);
-    changed.map(Target::intended).collect()
-}
-
 /// The report of the first target. The reports of the others are its parts, except those whose
 /// content is the same already.
 fn joined(targets: Vec<Target>) -> RestoredVersion {
@@ -568,12 +584,7 @@ fn prove_last(vault: &Vault, file: &FileKey) -> Result<()> {
 
 /// Records the restored contents as versions, with the reason. If another keeper was faster, it has
 /// recorded them without the reason.
-fn record<'t>(
-    config: &Config,
-    vault: &mut Vault,
-    targets: impl Iterator<Item = &'t Target>,
-) -> Result<()> {
-    let targets: Vec<&Target> = targets.collect();
+fn keep_restored(config: &Config, vault: &mut Vault, targets: &[&Target]) -> Result<()> {
     let counted = numbers_before(config, vault, targets.iter().map(|target| &target.file));
     let mut batch = vault.begin(config.now());
     batch.count_from(counted);
@@ -621,41 +632,44 @@ fn first_difference(before: &FileSource, after: &FileSource) -> Result<u64> {
     Ok(start)
 }
 
-/// Completes the restores that killed processes have begun. Files that were changed since are left
-/// as they are. Returns the errors of those that cannot be completed now, such as of sessions that
-/// are in use.
-pub(super) fn finish_restores(config: &Config, vault: &mut Vault) -> Vec<Error> {
+/// Completes the restores that killed processes have begun. Returns the errors of those that cannot
+/// be completed, such as of sessions that are in use. Does nothing while another process restores
+/// several files.
+pub(super) fn complete_restores(config: &Config, vault: &mut Vault) -> Vec<Error> {
+    match RestoreRecords::try_lock(config) {
+        Ok(Some(records)) => {
+            complete_all(&records, config, vault).into_iter().map(|(_, err)| err).collect()
+        }
+        Ok(None) => Vec::new(),
+        Err(err) => vec![err],
+    }
+}
+
+/// The errors, each with the file whose restore is not complete.
+fn complete_all(
+    records: &RestoreRecords,
+    config: &Config,
+    vault: &mut Vault,
+) -> Vec<(FileKey, Error)> {
     let mut left = Vec::new();
-    for entry in fs::read_dir(folder(config)).into_iter().flatten().flatten() {
-        if let Err(err) = finish(config, vault, &entry.path()) {
-            left.push(err);
+    for (path, intention) in records.all() {
+        let file = intention.file();
+        let restore = RestoreVersion { file: &file, number: intention.number, force: false };
+        let done = restore.complete(config, vault, &intention.files);
+        // A record that can never be carried out is reported once.
+        if !done.as_ref().is_err_and(may_succeed_later) {
+            records.remove(&path);
+        }
+        if let Err(err) = done {
+            let what = "a restore of this session was interrupted, and cannot be completed";
+            let err = Error::new(err.kind(), what).because(err).at(&file.path);
+            left.push((file, err));
         }
     }
     left
 }
 
-fn finish(config: &Config, vault: &mut Vault, path: &Path) -> Result<()> {
-    let Ok(mut file) = regular::open_with(File::options().read(true).write(true), path) else {
-        return Ok(());
-    };
-    if file.try_lock().is_err() {
-        return Ok(());
-    }
-    let mut raw = Vec::new();
-    file.read_to_end(&mut raw).map_err(|err| Error::reading(err, "the record", path))?;
-    // Of a record that was not completed, nothing was replaced yet.
-    if let Ok(Intention { machine, file, number, files }) = serde_json::from_slice(&raw) {
-        let file = FileKey { machine, ..file };
-        let restore = RestoreVersion { file: &file, number, force: false };
-        match restore.finish(config, vault, &files) {
-            Err(err) if may_succeed_later(&err) => return Err(err),
-            // What it needs was removed meanwhile.
-            Err(_) | Ok(()) => {}
-        }
-    }
-    fs::remove_file(path).map_err(|err| Error::writing(err, "the record", path))
-}
-
+/// Whether an error may be gone when the restore is tried again.
 fn may_succeed_later(err: &Error) -> bool {
     use ErrorKind::{Changed, Disk, HeldByAgent, InUse, Locked, NoPermission};
     matches!(err.kind(), Changed | Disk | HeldByAgent | InUse | Locked | NoPermission)

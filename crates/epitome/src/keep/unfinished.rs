@@ -1,12 +1,12 @@
-//! Restores of several files, which are completed if the process is killed between two of them.
+//! Records of restores of several files, with which a restore is completed if its process was
+//! killed between two of them.
 //!
 //! Before the first file is replaced, what is going to be replaced is written to
-//! `<home>/vault/restoring/<hash>`, and the file is removed when all is done. The process keeps a
-//! lock on it, so that others see whether it still runs.
+//! `<home>/vault/restoring/<hash of the path>`. One process at a time writes, completes and removes
+//! records: it holds the lock on `<home>/vault/restoring.lock`.
 
 use std::fs::{self, File};
-use std::io::{Seek as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -15,14 +15,15 @@ use crate::archive::{Digest, Hash};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::regular;
-use crate::store::disk;
+use crate::store::{disk, lock_for_writing, try_lock_for_writing, write_over};
 
 /// What a restore is going to do.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Intention {
     /// The machine that kept the restored file.
-    pub machine: String,
-    pub file: FileKey,
+    machine: String,
+    file: FileKey,
+    /// The version.
     pub number: u64,
     /// The files that are replaced.
     pub files: Vec<IntendedFile>,
@@ -34,60 +35,94 @@ pub(super) struct IntendedFile {
     /// The file, without the machine: it is this one.
     #[serde(flatten)]
     pub file: FileKey,
-    /// What it has before; `None` if it does not exist.
+    /// The content before the restore; `None` if the file does not exist.
     pub before: Option<Digest>,
 }
 
-/// The record of a restore that has begun.
-pub(super) struct Unfinished {
-    /// Locked as long as the restore runs.
-    _file: File,
-    path: PathBuf,
+impl Intention {
+    pub fn new(file: &FileKey, number: u64, files: Vec<IntendedFile>) -> Intention {
+        Intention { machine: file.machine.clone(), file: file.clone(), number, files }
+    }
+
+    /// The restored file.
+    pub fn file(&self) -> FileKey {
+        FileKey { machine: self.machine.clone(), ..self.file.clone() }
+    }
 }
 
-impl Unfinished {
-    /// Records what a restore is going to do.
+/// The records of restores that have begun, locked.
+pub(super) struct RestoreRecords {
+    folder: PathBuf,
+    _lock: File,
+}
+
+impl RestoreRecords {
+    /// Waits until no other process restores several files.
     ///
     /// # Errors
     ///
-    /// `Locked` if another process restores the same session; `Disk` or `NoPermission` if the
-    /// record cannot be written.
-    pub fn begin(
-        config: &Config,
-        (file, number): (&FileKey, u64),
-        files: Vec<IntendedFile>,
-    ) -> Result<Unfinished> {
-        let machine = file.machine.clone();
-        let intention = Intention { machine, file: file.clone(), number, files };
-        let raw = serde_json::to_vec(&intention).map_err(|err| {
-            Error::new(ErrorKind::Broken, "the record of a restore is no JSON").because(err)
-        })?;
-        let folder = folder(config);
-        disk::private_folder(&folder)?;
-        let name = Hash::compute(file.path.as_os_str().as_encoded_bytes()).to_string();
-        let path = folder.join(&name[..32]);
-        let failed = |err| Error::writing(err, "the record of the restore", &path);
-        let mut options = File::options();
-        let options = options.read(true).write(true).create(true).truncate(false);
-        let mut record = regular::open_with(options, &path).map_err(failed)?;
-        if let Err(fs::TryLockError::WouldBlock) = record.try_lock() {
-            let what = "another epitome is working on this session";
-            return Err(Error::new(ErrorKind::Locked, what).at(&file.path));
-        }
-        record.set_len(0).and_then(|()| record.rewind()).map_err(failed)?;
-        record.write_all(&raw).and_then(|()| record.sync_all()).map_err(failed)?;
-        disk::flush_folder(&folder).map_err(failed)?;
-        Ok(Unfinished { _file: record, path })
+    /// `Disk` or `NoPermission` if the lock cannot be created.
+    pub fn lock(config: &Config) -> Result<RestoreRecords> {
+        Ok(RestoreRecords { folder: folder(config), _lock: lock_for_writing(&lock(config))? })
     }
 
-    /// Removes the record: all files are replaced, or none is.
-    pub fn end(self) {
+    /// `None` if there is no record, or if another process is restoring several files.
+    ///
+    /// # Errors
+    ///
+    /// As for [`lock`](RestoreRecords::lock).
+    pub fn try_lock(config: &Config) -> Result<Option<RestoreRecords>> {
+        let folder = folder(config);
+        if fs::read_dir(&folder).map_or(true, |mut entries| entries.next().is_none()) {
+            return Ok(None);
+        }
+        let lock = try_lock_for_writing(&lock(config))?;
+        Ok(lock.map(|lock| RestoreRecords { folder, _lock: lock }))
+    }
+
+    /// The records, by the paths of their files. A file that has no record is removed.
+    pub fn all(&self) -> Vec<(PathBuf, Intention)> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            match regular::read(&path).ok().and_then(|raw| serde_json::from_slice(&raw).ok()) {
+                Some(intention) => found.push((path, intention)),
+                // Of another version of epitome, or a temporary file.
+                None => drop(fs::remove_file(path)),
+            }
+        }
+        found
+    }
+
+    /// Writes a record, and returns its path.
+    ///
+    /// # Errors
+    ///
+    /// `Disk` or `NoPermission`.
+    pub fn add(&self, intention: &Intention) -> Result<PathBuf> {
+        let raw = serde_json::to_vec(intention).map_err(|err| {
+            Error::new(ErrorKind::Broken, "the record of a restore is no JSON").because(err)
+        })?;
+        disk::private_folder(&self.folder)?;
+        let name = Hash::compute(intention.file.path.as_os_str().as_encoded_bytes()).to_string();
+        let path = self.folder.join(&name[..32]);
+        let failed = |err| Error::writing(err, "the record of the restore", &path);
+        write_over(&path, |out| out.write_all(&raw).map_err(failed))?;
+        disk::flush_folder(&self.folder).map_err(failed)?;
+        Ok(path)
+    }
+
+    /// Removes a record.
+    pub fn remove(&self, path: &Path) {
         // A record that stays is removed by the next command: it finds nothing to do.
-        fs::remove_file(&self.path).ok();
+        fs::remove_file(path).ok();
     }
 }
 
-/// The folder of the records.
-pub(super) fn folder(config: &Config) -> PathBuf {
+fn folder(config: &Config) -> PathBuf {
     Vault::folder_in(&config.home).join("restoring")
+}
+
+fn lock(config: &Config) -> PathBuf {
+    Vault::folder_in(&config.home).join("restoring.lock")
 }
