@@ -29,7 +29,7 @@ pub enum AdditionKind {
     Mcp,
     /// The command `epitome statusline`.
     StatusLine,
-    /// A command of the agent, such as `/epitome`, which is a file of its own.
+    /// A command that the user types in the agent, such as `/epitome`. It is a file of its own.
     Command,
 }
 
@@ -107,7 +107,7 @@ pub struct Remove {
     pub settings: FileChange,
 }
 
-/// What was added to an agent's settings.
+/// An addition to an agent's settings that epitome has recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstalledAddition {
     /// The agent.
@@ -116,8 +116,8 @@ pub struct InstalledAddition {
     pub kind: AdditionKind,
     /// The file that was changed or created.
     pub file: PathBuf,
-    /// Whether the file still contains the addition as it was added, so that it can be removed
-    /// exactly.
+    /// Whether the addition can still be removed exactly. False if the user changed or removed it,
+    /// for example.
     pub is_there: bool,
 }
 
@@ -226,9 +226,9 @@ impl Add {
 
 impl Remove {
     /// Plans to remove what was added to the settings of one agent (`None`: of all agents), of one
-    /// kind (`None`: of all kinds). The latest addition comes first: if they are removed in this
-    /// order, and nothing else has changed the settings, these become what they were before the
-    /// additions. A removal changes its file, so plan again before the next removal from the same
+    /// kind (`None`: of all kinds). The latest addition comes first. Removed in this order, the
+    /// additions leave the settings as they were before them, if nothing else has changed the
+    /// settings. A removal changes its file, so plan again before the next removal from the same
     /// file.
     ///
     /// # Errors
@@ -252,8 +252,8 @@ impl Remove {
         removed.collect()
     }
 
-    /// Removes the addition from the settings, if that is possible exactly, and from the record.
-    /// Does nothing if the record does not contain the addition any more.
+    /// Removes the addition from the record, and also from the settings if that is possible
+    /// exactly. Does nothing if the record does not contain the addition any more.
     ///
     /// # Errors
     ///
@@ -287,8 +287,8 @@ impl Remove {
     }
 }
 
-/// Returns the text of a new file, which contains only the addition, and 0, the number of JSON
-/// objects around it that were added.
+/// Returns `text` as the content of a new file, and 0: the number of JSON objects that were added
+/// around it, as the functions for other forms of additions return it.
 ///
 /// # Errors
 ///

@@ -121,7 +121,7 @@ pub struct LargeBlock {
     pub disk_bytes: Bytes,
 }
 
-/// Tokens and bytes by kind and by tool.
+/// The tokens and bytes of a session, by kind and by tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Anatomy {
     /// The size of each kind of part that the session has.

@@ -27,9 +27,8 @@ use crate::source::Spliced;
 /// few requests, if no conversion fits them well enough (see [`calibrate`]), or if the session
 /// before its compactions is not known exactly.
 ///
-/// Requests that were recorded before a compaction belong to the uncompacted session. So for a
-/// compacted session, the requests before the first compaction are compared with the messages in
-/// the archive.
+/// Of a compacted session, only the requests before the first compaction are used. They contained
+/// the uncompacted messages, which are taken from the archive.
 pub fn calibration<S: Source>(
     session: &Loaded<S>,
     config: &Config,
@@ -131,7 +130,7 @@ fn calibration_before<S: Source>(
 /// cleared do not count: many sessions have such results, and the error that they cause is part of
 /// [`Calibration::error`].
 fn has_stubs(transcript: &Transcript, source: &dyn Source) -> bool {
-    /// Of longer results, in bytes, only the beginning is read.
+    /// Of a result that is longer, in bytes, only the beginning is searched for a stub.
     const SHORT: u64 = 400;
     let mut blocks = transcript.context().flat_map(|(_, entry)| &entry.blocks);
     blocks.any(|block| match block {
@@ -147,7 +146,7 @@ fn has_stubs(transcript: &Transcript, source: &dyn Source) -> bool {
 /// Whether a result begins with a stub, which has kept lines below it. A result that was shortened
 /// before it was sent does not count: the requests contained the short text.
 fn begins_with_stub(output: &Output, source: &dyn Source) -> bool {
-    /// The length of the beginning that is read, in bytes: a quote, and some bytes of a stub.
+    /// How many bytes of the result are searched: enough for a quote and the beginning of a stub.
     const BEGINNING: u64 = 16;
     let Some(Part::Text(text)) = output.parts.first() else { return false };
     let may_be_stub = text.span().is_none_or(|span| {
@@ -180,8 +179,8 @@ fn requests(
             tokens.sum()
         })
         .collect();
-    // `before`: the tokens that precede the current response. `sent`: those that precede the next
-    // entry.
+    // `before`: the tokens of all entries before the current response. `sent`: the tokens of all
+    // entries so far.
     let mut before = Tokens(0);
     let mut sent = Tokens(0);
     let mut response = None;

@@ -175,9 +175,7 @@ fn draft<S>(
 }
 
 /// Calls `put` for each range of bytes that the pack must contain, with its span and a function
-/// that describes it. These are the bytes that are no longer sent, and the bytes that are replaced
-/// by a record at the end of the session or, if the compaction is written in the agent's own way,
-/// by marks.
+/// that describes it.
 fn put_all<S: Source>(
     planned: &PreparedCompaction<'_, S>,
     counter: &dyn Counter,
@@ -195,9 +193,9 @@ fn put_all<S: Source>(
             ..describe(&view, *at, *span)
         })?;
     }
-    // A compaction in the agent's own way, or with a summary, appends a record to the session or
-    // puts marks into records. The pack must also contain the bytes that these replace: a record at
-    // the end replaces an empty span; a mark replaces the old mark.
+    // A compaction in the agent's own way, or with a summary, also appends a record to the session
+    // or puts marks into records. The pack must contain the bytes that these replace: an empty span
+    // at the end of the session, or an old mark.
     let end = Source::len(source);
     let added = planned
         .splices

@@ -46,11 +46,12 @@ pub(crate) const OTHER_VARIABLES: [&str; 21] = [
     "EPITOME_WHOLE_CORPUS",
 ];
 
-/// The folders of the current user, the variables that were set, and the time if it is fixed.
+/// The folders of the current user, and what epitome takes from the environment: variables, API
+/// keys and, in tests, the time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// The folder of the archive, locks and caches: `EPITOME_HOME`, or `epitome` in the platform's
-    /// data folder.
+    /// The folder in which epitome stores its data, such as the archive: `EPITOME_HOME`, or
+    /// `epitome` in the platform's data folder.
     pub home: PathBuf,
     /// The folder of the user's own settings: `EPITOME_CONFIG`, or `epitome` in the platform's
     /// config folder.
@@ -400,7 +401,8 @@ fn below_home(path: PathBuf, user: &Path) -> PathBuf {
     }
 }
 
-/// A time of the system as a timestamp. Timestamps have no years before -9999 or after 9999.
+/// A time of the system as a timestamp; the first or the last possible timestamp if the year is
+/// before -9999 or after 9999.
 fn timestamp_of(time: SystemTime) -> Timestamp {
     match Timestamp::try_from(time) {
         Ok(time) => time,

@@ -105,8 +105,8 @@ pub struct CostRow {
 /// A sum of requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CostSum {
-    /// The number of session files that record the requests. The file of a sub-agent counts as one;
-    /// a file that has only copies of requests in other files is not counted.
+    /// The number of session files that record the requests. The file of a sub-agent counts, too. A
+    /// request that is in several files counts only for the first of them.
     pub sessions: u64,
     /// The number of requests.
     pub requests: u64,
@@ -184,7 +184,7 @@ pub fn cost(
     Ok(sums.report(prices.date().to_owned(), unreadable))
 }
 
-/// Requests that are being summed.
+/// The sums of the requests that were added so far.
 struct Sums<'s> {
     by: CostBy,
     /// The keys of the requests that were counted.
@@ -196,7 +196,7 @@ struct Sums<'s> {
 #[derive(Default)]
 struct Sum {
     sum: CostSum,
-    /// The numbers of the sessions that made the requests.
+    /// The indices of the sessions whose requests are in the sum.
     sessions: HashSet<usize>,
 }
 

@@ -122,7 +122,7 @@ pub struct Finding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingKind {
-    /// The agent deletes sessions within the next seven days.
+    /// The agent will delete sessions within the next seven days.
     DeletesSoon,
     /// The agent deletes sessions after less than a year without use, and no hook keeps a page of
     /// them. No session is deleted within the next seven days.
@@ -130,15 +130,16 @@ pub enum FindingKind {
     /// Something that epitome installed was later changed or removed by another program or the
     /// user.
     Changed,
-    /// The agent is installed, and its settings can hold epitome's MCP server, with which it
-    /// searches past sessions, but epitome did not add that.
+    /// The agent is installed, and could search past sessions with epitome's MCP server, but
+    /// epitome did not add the server to its settings.
     NoMcp,
     /// The service that keeps versions is installed, but no process keeps versions.
     NotRunning,
 }
 
 impl FindingKind {
-    /// Whether the finding is a problem to mend, and not only a possibility.
+    /// Whether the finding is a problem that should be mended. The others only say what could be
+    /// improved.
     pub fn is_problem(self) -> bool {
         match self {
             FindingKind::DeletesSoon | FindingKind::Changed | FindingKind::NotRunning => true,

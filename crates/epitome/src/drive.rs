@@ -22,8 +22,8 @@ pub use model_choice::{ModelSelection, catalogue, chosen_model, named_models};
 
 /// The window and the counter of a model that writes a summary.
 ///
-/// Tokens can be counted only as OpenAI's models count them. Other models have up to a third more
-/// tokens in the same text, so only three quarters of their window are used.
+/// Epitome counts tokens as OpenAI's models do. For other models, the same text may have up to a
+/// third more tokens, so only three quarters of their window are used.
 pub fn summary_writer(model: &dyn Model) -> Writer {
     summary_writer_of(model.name(), model.window())
 }
@@ -55,7 +55,7 @@ pub struct Forecast {
     pub output: Tokens,
 }
 
-/// The summary of a stored session, not yet written by a model.
+/// A summary of a stored session that a model is going to write.
 #[derive(Debug)]
 pub struct SummaryJob {
     writing: SummaryInProgress,

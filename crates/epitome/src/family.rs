@@ -9,8 +9,8 @@ use crate::place;
 use crate::session::format_of;
 use epitome_agents as agents;
 
-/// The size of a session with its sub-agents' sessions and other files that the agent keeps for it,
-/// such as a log of all versions.
+/// The size of a session with the other files that the agent keeps for it, such as the sessions of
+/// its sub-agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Family {
     /// The number of files, including the session's own. In a database, the rows of one session

@@ -28,7 +28,7 @@
 //!
 //! # Absent
 //!
-//! - Copies elsewhere: backups, snapshots, and blocks of a disk that no file uses any more. Those
+//! - Copies elsewhere: backups, snapshots, and blocks of a disk that no file uses any more. Copies
 //!   in object storage are named by [`ForgetReport::copies`], and `epitome::remote` deletes them.
 
 mod home;
@@ -59,7 +59,7 @@ pub struct ForgetReport {
     /// The places: first those in the vault, then those in the archive, then caches and other
     /// files, then sessions.
     pub places: Vec<ForgetPlace>,
-    /// What was read afterwards to prove that nothing is left. `None` in a dry run.
+    /// What was searched afterwards to prove that nothing is left. `None` in a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proof: Option<Proof>,
     /// Whether this is only what would be done.
@@ -86,7 +86,7 @@ pub struct ForgetPlace {
     pub kind: PlaceKind,
     /// The name of the place: a path, or an agent and a session.
     pub name: String,
-    /// How much there is at the place. The kind says what is counted.
+    /// A number that says how much is at the place: see [`PlaceKind`].
     pub count: u64,
     /// What is done at the place.
     pub action: ForgetAction,
@@ -121,13 +121,13 @@ pub enum PlaceKind {
 pub enum ForgetAction {
     /// The text, or the id of the session, is replaced by asterisks or by a placeholder.
     Masked,
-    /// All of it is deleted.
+    /// Everything at the place is deleted.
     Deleted,
     /// Nothing is done: what is at the place stays.
     Stays,
 }
 
-/// What was read to prove that nothing is left.
+/// What was searched to prove that nothing is left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Proof {
     /// The number of files.

@@ -80,8 +80,8 @@ struct Judge<'a> {
     config: &'a Config,
     archive: Archive,
     census: Census,
-    /// The vault of session versions. A version in it may still need bytes from the archive,
-    /// because the version can be restored.
+    /// The vault of session versions. A version in it may be compacted, and then needs the archive
+    /// when it is restored.
     vault: Vault,
     mode: GcMode,
     /// The files of the session that is being judged. If generations are going to be removed, these
@@ -100,8 +100,8 @@ impl Judge<'_> {
             Ok(files) => files,
             Err(err) => return vec![Need::Unknown(err); generations.len()],
         };
-        // A place that cannot be read (the report names it) may contain a session that needs any of
-        // the generations, and so may the vault.
+        // All generations are kept if something could not be read (the report names it), because it
+        // may be a session that needs them, or if the vault may have a version of this session.
         if !self.census.unread.is_empty() || self.may_be_in_vault(&key, generations) {
             return vec![Need::Needed; generations.len()];
         }
@@ -147,7 +147,7 @@ impl Judge<'_> {
         Ok(files)
     }
 
-    /// The numbers of the generations that are not needed by any of these files.
+    /// The numbers of the generations that none of these files needs.
     fn restored(
         &self,
         files: &BTreeSet<PathBuf>,
@@ -225,8 +225,8 @@ pub(crate) fn unneeded(
     let mut open = Vec::new();
     let (undone, others): (Vec<&Generation>, Vec<&Generation>) =
         compactions.iter().partition(|it| walked.undone.contains(&it.number));
-    // Undoing the compactions one by one may have skipped a generation. Such a generation is a
-    // duplicate if a generation that was used can restore the same bytes.
+    // Undoing the compactions one by one may have skipped a generation. Such a generation is not
+    // needed if one that was undone can restore the same bytes.
     let twins = others
         .into_iter()
         .filter(|other| undone.iter().any(|undone| restores_as_well(undone, other)));

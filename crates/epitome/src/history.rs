@@ -147,7 +147,7 @@ impl History {
         History::open_place(config, &Place::parse(path), path, agent, version)
     }
 
-    /// Opens and reads a session whose place is known already. `path` is its address.
+    /// Opens and reads a session at a place that was found already. `path` is its address.
     ///
     /// # Errors
     ///
@@ -259,13 +259,14 @@ impl History {
         redactor.learn(&self.session.source);
     }
 
-    /// Teaches a redactor the secrets in removed bytes, so that a secret which was hidden before a
-    /// compaction stays hidden after it.
+    /// Teaches a redactor the secrets in removed bytes. It then finds them in the session even if
+    /// the text that showed them to be secrets was removed.
     pub fn teach(&self, redactor: &mut Redactor<'_>) {
         self.removed.iter().for_each(|source| redactor.learn(source));
     }
 
-    /// A screen that hides secrets in texts of the session, including those in removed bytes.
+    /// A screen that hides secrets in texts of the session, also those that are known only from
+    /// removed bytes.
     pub fn screen<'s>(&self, screen: &'s Screen) -> SessionScreen<'s> {
         screen.of_learnt(|redactor| self.learn(redactor))
     }
@@ -355,10 +356,10 @@ fn sent_records(stored: &Transcript) -> HashSet<u64> {
     stored.context().map(|(_, entry)| entry.record.span.start).collect()
 }
 
-/// Repairs the context of the uncompacted session. A record that a compaction appended is the
-/// parent of the agent's next record, but is not in the uncompacted session. So the context of the
-/// uncompacted session would begin at that next record. The context before the compaction is put in
-/// front of it.
+/// Completes the context of the uncompacted session. In the stored session, the parent of the
+/// agent's next record after a compaction is the record that the compaction appended. The
+/// uncompacted session does not contain this record, so its context would begin only after it. The
+/// context before the compaction is put in front.
 fn continued(
     transcript: &mut Transcript,
     whole: &Spliced<'_>,

@@ -37,7 +37,8 @@ use record::{Installed, Record, difference, hash, lock, missing};
 use settings::put;
 use uninstall::back;
 
-/// Which sessions are kept when they end, and how: the options of the command line.
+/// Of which sessions transcripts are written when they end, and how: the options of the command
+/// line.
 #[derive(Clone, Debug, Default)]
 pub struct HookRequest {
     /// Only sessions that are run in this folder or below it. `None`: all sessions.
@@ -66,7 +67,7 @@ pub struct Install {
     pub before: Option<String>,
     /// The text of the file after the installation.
     pub after: String,
-    /// The rule that says which sessions are kept, and where.
+    /// The rule that is installed: of which sessions transcripts are written, and where.
     pub rule: Rule,
     /// What the user still has to do after the installation, as a sentence. `None`: nothing.
     pub afterwards: Option<&'static str>,
@@ -78,7 +79,7 @@ pub fn agents() -> impl Iterator<Item = &'static str> {
     agents_with_hooks().map(|(agent, _)| agent.name())
 }
 
-/// The rules that are installed, each of which says which sessions of an agent are kept, and where.
+/// The installed rules. Each says of which sessions of an agent transcripts are written, and where.
 ///
 /// # Errors
 ///
@@ -121,8 +122,9 @@ impl Install {
     ///
     /// `Refused` if the agent is unknown or has no such hook, if the branch cannot be used, or if
     /// the folder for the transcripts is a link that leads out of the project; `Unreadable` if the
-    /// agent's settings cannot be parsed; `Exists` if there is a file of another program where
-    /// epitome's would be; the errors of reading the settings or the record of installed hooks.
+    /// agent's settings cannot be parsed; `Exists` if the hook is a file of its own, and there is
+    /// another file of that name already; the errors of reading the settings or the record of
+    /// installed hooks.
     pub fn plan(
         config: &Config,
         agent: &str,

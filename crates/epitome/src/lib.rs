@@ -3,8 +3,8 @@
 //! [`ops`] compacts and restores stored sessions. An [`OpenSession`](ops::OpenSession) is a session
 //! with all files that belong to it; [`Compact`](ops::Compact) and [`Restore`](ops::Restore) change
 //! it as one transaction, and return reports. [`Loaded`] is a single session that was opened and
-//! read. [`live`] keeps the context of an agent that is running: [`live::Context`] with its log in
-//! a file.
+//! read. [`live`] manages the context of an agent that is running: it is [`live::Context`] with a
+//! log in a file.
 //!
 //! [`Config`] has the folders of a machine and reads the environment variables. [`Settings`] are
 //! what the user set in files, variables and options, and [`recipes`] finds the recipe that results
@@ -12,11 +12,11 @@
 //!
 //! The other modules each do one thing with sessions: [`history`] reads them as they were before
 //! compactions, [`list`](mod@list) lists them, [`render`] makes pages of them, [`redact`] hides
-//! secrets in them, [`port`] makes them readable by another agent, [`simulate`] replays them under
-//! recipes, [`runs`] lists past compactions, [`hooks`] writes a page of each session when it ends,
-//! [`watch`] compacts sessions that are no longer used, [`keep`] keeps every version of them,
-//! [`forget`] removes what epitome stored of them, and [`pipe`] serves the context of a running
-//! agent to a program in any language.
+//! secrets in them, [`port`] converts them for another agent, [`simulate`] computes what they would
+//! have cost with other recipes, [`runs`] lists past compactions, [`hooks`] writes a page of each
+//! session when it ends, [`watch`] compacts sessions that are no longer used, [`keep`] keeps every
+//! version of them, [`forget`] removes what epitome stored of them, and [`pipe`] manages the context
+//! of a running agent for a program in any language.
 //!
 //! ```
 //! use epitome::ops::{Compact, OpenSession, Restore};

@@ -57,10 +57,12 @@ pub(super) fn put(text: &str, keys: &[&str], added: &Value) -> Result<(String, u
     if is_so { Ok((after, made)) } else { Err(other(last)) }
 }
 
-/// Removes the member at the path `keys` if its value is `added`. The innermost `made` objects
-/// around the member were added together with it; those that are empty now are removed too. `moved`
-/// is the text with the recorded insertion undone, if that was possible. It is returned if its
-/// value differs from that of `text` only by the member and by empty objects around it.
+/// Removes the member at the path `keys` if its value is `added`. Then removes the innermost `made`
+/// objects around it, which were added together with it, as far as they are empty now.
+///
+/// `moved` is `text` with the recorded insertion undone, if that was possible. It is returned if
+/// the values in it are the intended ones: unlike an edit of the JSON, it also restores the white
+/// space.
 pub(super) fn take(
     text: &str,
     moved: Option<String>,

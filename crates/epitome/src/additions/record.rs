@@ -25,7 +25,7 @@ pub(super) struct FileSplice {
     after: String,
 }
 
-/// What was added to an agent's settings.
+/// One addition to an agent's settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Added {
     pub agent: String,
@@ -43,7 +43,7 @@ pub(super) struct Added {
     pub splice: FileSplice,
 }
 
-/// Everything that was added, in the order in which it was added.
+/// All additions, in the order in which they were made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     /// The version of this file's format: 1.
@@ -65,8 +65,8 @@ impl FileSplice {
         (hash(now) == self.after).then(|| self.without(now, self.at))?
     }
 
-    /// The text `now` with the change undone, at whatever offset the inserted text is now. `None`
-    /// unless the inserted text occurs exactly once.
+    /// The text `now` with the change undone, even if the inserted text is now at another offset.
+    /// `None` unless the inserted text occurs exactly once.
     pub fn moved_back(&self, now: &str) -> Option<String> {
         let at = now.find(&self.inserted).filter(|_| !self.inserted.is_empty())?;
         let is_once = now.rfind(&self.inserted) == Some(at);
@@ -129,9 +129,9 @@ impl Record {
         serde_json::from_value(value).map_err(unreadable)
     }
 
-    /// Passes on the folders that were made for an addition that is now removed. Each folder that
-    /// still exists is recorded with another addition whose file is in it, if there is one: the
-    /// folder is then removed together with that addition.
+    /// Takes the folders that were made for an addition which is now removed. Each folder that
+    /// still exists is recorded with another addition whose file is in it, if there is one, and is
+    /// later removed together with that addition.
     pub fn pass_on_folders(&mut self, folders: &[PathBuf]) {
         for folder in folders.iter().rev().filter(|folder| folder.exists()) {
             let other = self.added.iter_mut().find(|other| other.file.starts_with(folder));

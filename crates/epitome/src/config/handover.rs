@@ -1,4 +1,5 @@
-//! Removes API keys from the environment of this program, because it starts programs of others.
+//! Removes API keys from the environment of this program, so that the programs that it starts
+//! cannot read them.
 //!
 //! If a process removes a variable, the variable is still in `/proc/PID/environ`, which its
 //! children can read, and so can any tool that reads files for a model. So the program starts
@@ -60,7 +61,7 @@ pub fn take_from_environment(names: &[&str]) -> io::Result<()> {
     Err(again.exec())
 }
 
-/// Does nothing: only Unix has files from which other programs read the environment of a process.
+/// Does nothing: the keys are removed only on Unix.
 ///
 /// # Errors
 ///

@@ -96,9 +96,9 @@ impl RecordedRequest {
     }
 }
 
-/// The requests of a session of `agent`. A request whose key `billed` contains several times is
-/// returned once, with the largest of each count. Requests with neither tokens nor a cost are left
-/// out. `shown` converts a model's name to the displayed one.
+/// Converts the requests of a session of `agent`. Requests with the same key are records of one
+/// request: it is returned once, with the largest of each count. Requests with neither tokens nor a
+/// cost are left out. `shown` converts a model's name to the displayed one.
 pub(crate) fn billed_requests(
     agent: &str,
     billed: Vec<BilledRequest>,
@@ -125,7 +125,7 @@ pub(crate) fn billed_requests(
             }
         }
     }
-    // A request that has neither tokens nor a cost was never answered.
+    // A request that has neither tokens nor a cost was probably never answered.
     requests.retain(|request| request.input > 0 || request.output > 0 || request.cost.is_some());
     requests
 }

@@ -19,8 +19,8 @@ use crate::regular;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ModelSelection<'a> {
     /// The model: `provider/model`, or a name in the table of models. The name of a provider alone
-    /// selects its cheapest model that can write this summary. If it has no such model, and the
-    /// session's model is a model of this provider, the session's model is selected. `None` selects
+    /// selects its cheapest model that can write this summary. If the table has no such model, the
+    /// session's model is selected, unless that is known to be another provider's. `None` selects
     /// in the same way among the models of the session's provider.
     pub model: Option<&'a str>,
     /// The address of the API. `None`: the provider's own address.

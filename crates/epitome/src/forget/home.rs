@@ -19,8 +19,8 @@ const INDEX: &str = "index.db";
 /// The bytes with which every pack begins.
 const PACK: &[u8] = b"EPITPACK";
 
-/// The files below the home of epitome, except those of the archive, the vault and the locks:
-/// caches, logs, memos, pages.
+/// The files below the home of epitome, such as caches, logs and pages, except those of the
+/// archive, the vault and the locks.
 pub(super) fn loose_files(config: &Config) -> Result<Vec<PathBuf>> {
     let mut files = files_below(&config.home)?;
     let packed = ["archive", "vault", "locks"].map(|name| config.home.join(name));
@@ -36,8 +36,9 @@ pub(super) fn check_records(config: &Config, text: &ForgottenText) -> Result<()>
         for file in files_below(&config.home.join(folder))? {
             let name = file.strip_prefix(&config.home).unwrap_or(&file).to_string_lossy();
             let bytes = read(&file)?;
-            // Incomplete packs of killed processes begin like packs, too. They are deleted before
-            // anything is replaced.
+            // Packs are masked in another way, so they are not checked here. A file that begins
+            // like a pack but is incomplete, because its process was killed, is deleted before
+            // anything is masked.
             let is_note = !bytes.starts_with(PACK);
             if text.is_in(PACK) || text.is_in(name.as_bytes()) || is_note && text.is_in(&bytes) {
                 return Err(text.in_records(&name));
@@ -111,13 +112,12 @@ fn mask_in_place(path: &Path, text: &ForgottenText) -> std::io::Result<u64> {
     Ok(found.len() as u64)
 }
 
-/// Reads every file below the home of epitome again, except those in `skip`. Packs are also
-/// decompressed.
+/// Reads every file below the home of epitome, except those in `skip`, and passes its bytes to
+/// `is_left`. Of a pack, the decompressed texts are passed, too.
 ///
 /// # Errors
 ///
-/// `Archive` if `is_left` returns true for the bytes of a file or for a decompressed text of a
-/// pack: the error names the file. The errors of reading files.
+/// `Archive` if `is_left` returns true: the error names the file. The errors of reading files.
 pub(super) fn prove(
     config: &Config,
     skip: &[PathBuf],

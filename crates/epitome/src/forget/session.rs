@@ -26,7 +26,8 @@ pub struct ForgetSession {
     pub id: String,
     /// The files of the session in the vault.
     files: Vec<FileKey>,
-    /// The keys of the session and of the files that belong to it in the archive of compactions.
+    /// The keys under which the archive of compactions has the session and the files that belong to
+    /// it.
     keys: Vec<SessionKey>,
     /// The addresses of the session's files: where they were kept or compacted, and where the agent
     /// lists the session now.
@@ -39,7 +40,7 @@ pub enum SessionChoice {
     One(ForgetSession),
     /// The text may mean several sessions: their agents and ids.
     AnyOf(Vec<(String, String)>),
-    /// No session of this name was found.
+    /// No session was found.
     Nothing,
 }
 
@@ -95,8 +96,8 @@ impl ForgetSession {
         }
     }
 
-    /// Teaches a redactor what it finds in all versions of the session, and in the session as it is
-    /// now, with what compactions removed.
+    /// Teaches a redactor the secrets in all kept versions of the session, and in the present
+    /// session, including what compactions removed from it.
     ///
     /// # Errors
     ///
@@ -106,7 +107,7 @@ impl ForgetSession {
         for file in &self.files {
             let versions: Vec<&Version> =
                 vault.versions(file).filter(|version| !version.is_deleted()).collect();
-            // The others of such a chain are beginnings of its last version.
+            // If the agent only appended between versions, the last one contains the others.
             for chain in versions.chunk_by(|_, next| next.change == Change::Appended) {
                 if let Some(last) = chain.last() {
                     redactor.learn(&vault.open_version(file, last.number)?);
@@ -114,7 +115,7 @@ impl ForgetSession {
             }
         }
         for path in self.paths.iter().filter(|path| place::exists(path)) {
-            // A file that is no session has nothing that is kept.
+            // A file that cannot be read as a session is skipped.
             if let Ok(session) = History::open(config, path, Some(&self.agent), AsItWas) {
                 session.learn(redactor);
             }
@@ -156,9 +157,9 @@ impl ForgetSession {
         Ok(report)
     }
 
-    /// Removes what epitome stores of the session, and proves that it is gone. Only files whose
-    /// action in the report is [`ForgetAction::Stays`] are left. If the process is killed, call
-    /// this again to complete the removal.
+    /// Removes what epitome stores of the session, and proves that it is gone. Files whose action
+    /// in the report is [`ForgetAction::Stays`] are left. If the process is killed, call this again
+    /// to complete the removal.
     ///
     /// # Errors
     ///
@@ -202,9 +203,9 @@ impl ForgetSession {
         Ok(report)
     }
 
-    /// Removes the session from the archive and from the vault. The session's packs in the archive
-    /// are found by its paths, which are known from the vault. So the vault is changed after the
-    /// archive: an interrupted removal can then be repeated.
+    /// Removes the session from the archive, and then from the vault. In this order, an interrupted
+    /// removal can be repeated: the session's packs in the archive are found with paths from the
+    /// vault.
     fn remove_stored(&self, config: &Config) -> Result<()> {
         for key in &self.keys {
             config.archive().forget_session(key)?;
@@ -265,9 +266,9 @@ impl ForgetSession {
         Ok(report)
     }
 
-    /// The files outside of packs and search indexes that contain the id of the session, and what
-    /// is done with each: caches are deleted, the id is masked in the files of hooks, and others
-    /// stay.
+    /// The other files below the home of epitome that contain the id of the session, and what is
+    /// done with each: caches are deleted, the id is masked in the files of hooks, and others stay.
+    /// Files of the archive, the vault, the search indexes and the session itself are left out.
     fn loose_files(&self, config: &Config) -> Result<Vec<(PathBuf, ForgetAction)>> {
         let indexes = home::search_indexes(config)?;
         let present = self.present_files(config);

@@ -26,8 +26,8 @@ const RULE: &str = "forgotten";
 pub struct ForgetText {
     text: ForgottenText,
     finder: Finder,
-    /// For each rule that found texts in a session, how many of them are forgotten. Empty for a
-    /// text that was given.
+    /// For each rule that found texts in a session, the number of these texts. Empty if the caller
+    /// gave the text: see [`ForgetText::new`].
     pub found: BTreeMap<String, u64>,
     /// Whether the text is also replaced in the sessions of agents. Otherwise the report names the
     /// sessions that have the text, and a compaction or a keeper may store the text again.
@@ -44,7 +44,7 @@ struct SessionPlace {
 }
 
 impl ForgetText {
-    /// Prepares to forget `text`, which is neither stored nor printed.
+    /// Prepares to forget `text`. The text is neither written to disk nor printed.
     ///
     /// # Errors
     ///
@@ -54,9 +54,9 @@ impl ForgetText {
         ForgetText::from_text(ForgottenText::new(text)?, &[text])
     }
 
-    /// Forgets all that `finder` finds in the versions of a session that were kept, and in the
-    /// session as it is now with what compactions removed. Texts that are too short or too long are
-    /// left out. `None` if there are no others.
+    /// Prepares to forget all texts that `finder` finds in the kept versions of a session and in
+    /// the present session, including what compactions removed from it. Texts that are too short or
+    /// too long are left out. `None` if no other text is found.
     ///
     /// # Errors
     ///
@@ -147,8 +147,8 @@ impl ForgetText {
         Ok(report)
     }
 
-    /// Searches the vault and all files below the home of epitome, except `own`, for the text.
-    /// Returns an error if one of them still contains it. `own` are the files of sessions.
+    /// Searches the vault and all files below the home of epitome for the text, except `own`, the
+    /// files of sessions. Returns an error if the text is still in one of them.
     fn prove(&self, config: &Config, own: &[PathBuf]) -> Result<Proof> {
         let versions = config.vault()?.versions_with(&self.text)?;
         if let Some((file, _)) = versions.into_iter().next() {
@@ -173,8 +173,8 @@ impl ForgetText {
         }
     }
 
-    /// Removes the text from all that epitome stores. Returns the files of sessions, from which
-    /// nothing is removed.
+    /// Removes the text from all that epitome stores, except from the files of sessions. Returns
+    /// these files.
     fn remove_stored(&self, config: &Config) -> Result<Vec<PathBuf>> {
         config.vault()?.mask(&self.text)?;
         config.archive().forget_text(&self.text)?;
@@ -204,7 +204,7 @@ impl ForgetText {
         }
         for pack in config.archive().packs_with(&self.text)? {
             let name = format!("{} {}", pack.key.agent, pack.key.id);
-            // If the text is only in descriptions of archived texts, it is masked in them.
+            // If only descriptions of archived texts contain the text, it is masked in them.
             let is_deleted = pack.is_trash || pack.pieces > 0;
             let (session, blake3) = (pack.key.clone(), Some(pack.blake3));
             report.copies.push(ForgottenCopy { session, blake3 });
@@ -314,7 +314,7 @@ fn session_files(config: &Config) -> Vec<(&'static str, PathBuf)> {
 /// A rule that finds exactly these texts, as TOML.
 fn rule(texts: &[&str]) -> String {
     let mut texts = texts.to_vec();
-    // Of two that begin alike, the regular expression takes the first.
+    // The longest first: if several alternatives of a regular expression match, it takes the first.
     texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
     let mut regex = String::new();
     for text in texts {

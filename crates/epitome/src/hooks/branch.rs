@@ -46,8 +46,8 @@ pub(super) fn is_ignored(repository: &Path, path: &Path) -> bool {
 }
 
 impl Branch {
-    /// Looks a branch up by name. A branch that does not exist has `made` set, and is not created
-    /// yet.
+    /// Looks a branch up by name. If it does not exist, the result has `made` set:
+    /// [`check_out`](Branch::check_out) will create it.
     ///
     /// # Errors
     ///
@@ -153,8 +153,8 @@ fn full(name: &str) -> String {
     format!("refs/heads/{name}")
 }
 
-/// A git command in `folder`. Variables that git sets for its hooks are removed from its
-/// environment, because they would select another repository.
+/// A git command in `folder`. If a git hook started this process, its environment has variables
+/// that select another repository: they are removed.
 fn git(folder: &Path) -> Command {
     let mut git = Command::new("git");
     for name in [

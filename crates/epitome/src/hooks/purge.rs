@@ -22,7 +22,8 @@ pub struct Purge {
 
 impl Purge {
     /// Plans to remove the transcripts of `rules`. The folder of a rule is skipped if an installed
-    /// rule that is not in `rules` also writes to it. Each folder is planned once.
+    /// rule that is not in `rules` also writes to it. Of rules with the same folder, only the first
+    /// has a plan.
     ///
     /// # Errors
     ///
@@ -43,8 +44,8 @@ impl Purge {
         Ok(plans)
     }
 
-    /// Removes the files, or, if the rule has a branch, its working tree, and the branch if epitome
-    /// created it. Then removes those of the folders created for them that are empty.
+    /// Removes the files or, if the rule has a branch, its working tree, and the branch if epitome
+    /// created it. Then removes the folders that were created for them, as far as they are empty.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! The record of installed hooks: how each agent's settings were changed, and which of its sessions
-//! are kept.
+//! The record of installed hooks: how each agent's settings were changed, and of which of its
+//! sessions transcripts are written.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::regular;
 use crate::render::RenderForm;
 use crate::store::{disk, write_over};
 
-/// A rule: which sessions of an agent are kept, in which forms, and where.
+/// A rule: of which sessions of an agent transcripts are written, in which forms, and where.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rule {
     /// The name of the agent.
@@ -35,7 +35,7 @@ pub struct Rule {
     /// The settings folder of the user who installed the hook.
     pub settings: PathBuf,
     /// The line that was added to the repository's ignore patterns, so that git ignores the folder.
-    /// `None` if none was needed.
+    /// `None` if no line was added.
     pub left_out: Option<LeftOut>,
     /// The folders that were created for the output, the outermost first.
     pub made: Vec<PathBuf>,
@@ -97,8 +97,8 @@ impl Installed {
         self.without(now, self.at)
     }
 
-    /// The text `now` with the change undone, at whatever offset the inserted text is now. `None`
-    /// unless the inserted text occurs exactly once.
+    /// The text `now` with the change undone, even if the inserted text is now at another offset.
+    /// `None` unless the inserted text occurs exactly once.
     pub fn moved_back(&self, now: &str) -> Option<String> {
         let at = now.find(&self.inserted).filter(|_| !self.inserted.is_empty())?;
         if now[at + 1..].contains(&self.inserted) { None } else { self.without(now, at) }
@@ -208,7 +208,7 @@ fn path(config: &Config) -> PathBuf {
     config.hooks().join("installed.json")
 }
 
-/// The folders above and including `folder` that do not exist, the outermost first.
+/// Those of `folder` and the folders around it that do not exist, the outermost first.
 pub(super) fn missing(folder: &Path) -> Vec<PathBuf> {
     let mut missing: Vec<PathBuf> = folder
         .ancestors()

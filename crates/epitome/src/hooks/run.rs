@@ -28,7 +28,7 @@ const LOG: u64 = 1 << 20;
 /// The pause between two checks whether a session is in use.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// A session that is going to be compacted as soon as it is not in use any more.
+/// An ended session that is compacted later, because it was still in use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeferredSession {
     /// The path of the session.

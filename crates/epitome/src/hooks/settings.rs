@@ -68,8 +68,8 @@ fn unfit(key: &str) -> Unfit {
     Unfit::Other(key.to_owned())
 }
 
-/// Removes an entry from the list at the path `list`. Then removes those of the last `made` keys on
-/// this path whose values are empty now, from the last key on.
+/// Removes an entry from the list at the path `list`. Then removes the last `made` keys on this
+/// path, which were added together with the entry, as far as their values are empty now.
 pub(crate) fn take(text: &str, list: &[&str], entry: &Value, made: usize) -> RemovedEntry {
     let Ok(root) = parse(text) else { return RemovedEntry::Missing };
     let Some(array) = list_of(&root, list) else { return RemovedEntry::Missing };

@@ -1,5 +1,5 @@
-//! A disk that fails at every step: afterwards either the settings are unchanged, or the record has
-//! the change.
+//! Each step of an installation and of a removal fails once: afterwards either the settings are
+//! unchanged, or the record has the change.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use crate::step::{DiskStep, fault};
 
 const SETTINGS: &str = "{\n  \"model\": \"opus\"\n}\n";
 
-/// Returns an error for step number `n`, counted from 0.
+/// A function that returns an error at step number `n`, counted from 0.
 fn failing(n: usize) -> impl FnMut(DiskStep) -> io::Result<()> + 'static {
     let mut seen = 0;
     move |_| {
@@ -59,8 +59,8 @@ impl User {
     }
 }
 
-/// Calls `each` with the number of a step that is to fail, from 0 on, until more than twenty steps
-/// did not fail. `each` returns whether the step failed. Returns the number of steps that failed.
+/// Calls `each` with the number of the step that is to fail: 0, 1, 2 and so on, until 21 calls did
+/// not fail. `each` returns whether the step failed. Returns the number of steps that failed.
 fn every_step(mut each: impl FnMut(usize) -> bool) -> usize {
     let (mut n, mut failures) = (0, 0);
     while n <= failures + 20 {

@@ -12,7 +12,8 @@ use super::record::{Installed, LeftOut, Record, Rule, lock};
 use super::settings::{RemovedEntry, is_without, take};
 use super::{hook, purge, read, real, replace, unchanged};
 
-/// A planned removal of a hook. Nothing is changed yet.
+/// A planned removal of rules of an agent, and of its hook if no other rule remains. Nothing is
+/// changed yet.
 #[derive(Clone, Debug)]
 pub struct Uninstall {
     /// The name of the agent.

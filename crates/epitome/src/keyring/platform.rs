@@ -1,8 +1,8 @@
 //! Passwords in the platform's secret store, by account name.
 //!
-//! On Linux and the BSDs this is the Secret Service (GNOME's keyring, KWallet), over D-Bus in Rust,
-//! without a library of the system; on macOS the Keychain; on Windows the Credential Manager. An
-//! account is stored as the crate `keyring` stores it, on every platform.
+//! On Linux and the BSDs this is the Secret Service (GNOME's keyring, KWallet), which is called
+//! over D-Bus without a system library; on macOS the Keychain; on Windows the Credential Manager.
+//! An account is stored as the crate `keyring` stores it, on every platform.
 
 #[cfg(not(feature = "keyring"))]
 pub(super) use absent::{get, remove, set};
