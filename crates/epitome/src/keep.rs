@@ -75,11 +75,13 @@ use crate::vault::{Batch, Committed, Put};
 const ATTEMPTS: usize = 5;
 /// The time between two scans of everything, if the system reports changes of files.
 const RESCAN: Duration = Duration::from_mins(10);
-/// The time between two scans of everything, if the system does not report changes of files.
+/// The time between two scans of everything, if the system does not report the changes in every
+/// folder.
 const POLL: Duration = Duration::from_secs(30);
-/// The time between two applications of the [`RetentionRules`].
+/// The minimum time between two applications of the [`RetentionRules`].
 const PRUNE: Duration = Duration::from_hours(24);
-/// If the vault has this many packs, they are merged even while files keep changing.
+/// If this machine has this many packs in the vault, they are merged even while files keep
+/// changing.
 const MANY_PACKS: usize = 512;
 /// The maximum time after which a file that was being written is read again.
 const SOON: Duration = Duration::from_secs(2);
@@ -100,8 +102,7 @@ pub struct Keeper<'a> {
     /// For each path, the state that the file had when its content was last added to the vault or
     /// found in it.
     known: HashMap<PathBuf, Known>,
-    /// For each session that was read to find the folder in which it was run: whether the session
-    /// is kept because of that folder.
+    /// The results of [`is_in_project`](Keeper::is_in_project), by the paths of the sessions.
     in_project: HashMap<PathBuf, bool>,
     /// The files that the last scan found, by path.
     listed: HashMap<PathBuf, Candidate>,
@@ -130,7 +131,7 @@ pub struct ScanReport {
     pub changing: Vec<PathBuf>,
     /// The errors of sessions, folders and databases that could not be read.
     pub unread: Vec<Error>,
-    /// Restores that were interrupted, and cannot be completed.
+    /// The errors of interrupted restores that could not be completed.
     pub unfinished: Vec<Error>,
     /// What the retention rules removed from the vault, if they were applied.
     pub pruned: Option<PruneReport>,
@@ -235,7 +236,7 @@ struct Candidate {
     part: Option<String>,
     path: PathBuf,
     /// When the session was last modified, and its length, as the list of sessions states them.
-    /// `None` for a file that belongs to a session.
+    /// `None` for a file that belongs to the session but is not its main file.
     listed: Option<(SystemTime, Bytes)>,
 }
 
@@ -394,7 +395,8 @@ impl<'a> Keeper<'a> {
         loop {
             report.pruned = self.prune_if_due()?;
             each(watch, &report)?;
-            // A merge reads many bytes, and changes that are made meanwhile are kept only after it.
+            // Packs are merged when no file changes, or if there are very many packs: changes that
+            // are made during a merge are kept only after it, and it reads many bytes.
             let packs = self.vault.pack_numbers(self.vault.machine()).len();
             if watch.is_quiet() || packs >= MANY_PACKS {
                 self.vault.merge()?;
@@ -424,8 +426,8 @@ impl<'a> Keeper<'a> {
     /// Watches the folders of agents, and the folders of sessions that are outside of these.
     fn add_folders(&self, watch: &mut FolderWatch) {
         for agent in AGENTS.iter().filter(|it| self.agent.is_none_or(|name| name == it.name())) {
-            // The folder of a database may hold many other files, whose changes say nothing about
-            // sessions.
+            // If the folder contains a database, the folders in it are not watched: they may
+            // contain many files that are not sessions.
             let is_deep = self
                 .listed
                 .values()
@@ -444,8 +446,8 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// The agents whose sessions must be listed again, because one of the paths in their folders is
-    /// that of an unknown file, or of one that does not exist any more.
+    /// The agents whose sessions must be listed again. One of the paths is in the agent's folder or
+    /// is that of its database, and is not the path of a known file that still exists.
     fn agents_to_list(&self, paths: &BTreeSet<PathBuf>) -> Vec<&'static str> {
         let is_known = |path: &Path| self.listed.contains_key(path) && path.exists();
         let mut found = BTreeSet::new();
@@ -460,8 +462,8 @@ impl<'a> Keeper<'a> {
         found.into_iter().filter(is_wanted).collect()
     }
 
-    /// Whether a path is that of a database with sessions of an agent, or of a file next to it in
-    /// which the database keeps what was written last.
+    /// Whether a path is that of a database with sessions of an agent, or of a file that belongs to
+    /// the database, such as its write-ahead log.
     fn is_database_of(&self, agent: &str, path: &Path) -> bool {
         self.listed.values().filter(|it| it.agent == agent).any(|it| {
             rows::split(&it.path).is_some_and(|(database, _)| {
@@ -580,8 +582,8 @@ impl<'a> Keeper<'a> {
     /// with the errors of what could not be read.
     fn candidates(&mut self, agent: Option<&str>) -> (Vec<Candidate>, ScanReport) {
         let FoundSessions { sessions, mut unread } = agents::all(&self.config.agents, agent);
-        // Without the list of forgotten sessions, these would be kept again. So if it cannot be
-        // read, nothing is kept.
+        // Without this list, forgotten sessions would be kept again. So if it cannot be read,
+        // nothing is kept.
         let forgotten = match Forgotten::read(self.config) {
             Ok(forgotten) => forgotten,
             Err(err) => {
@@ -661,8 +663,8 @@ impl<'a> Keeper<'a> {
         gone.cloned().collect()
     }
 
-    /// Whether a kept file that is gone is at its place in the present home, or was kept there:
-    /// then its deletion is a version of the file there. `here` are the paths that exist.
+    /// Whether a missing file was not deleted but moved, together with its home folder: it exists
+    /// at its new path, or versions of it were kept there. `here` are the paths that exist.
     fn is_moved(&self, file: &FileKey, here: &BTreeSet<&Path>) -> bool {
         moved::moved_to(self.config, &self.vault, file).is_some_and(|to| here.contains(&*to))
             || moved::is_superseded(self.config, &self.vault, file)
@@ -734,9 +736,9 @@ fn running_file(config: &Config) -> PathBuf {
     Vault::folder_in(&config.home).join("keeping")
 }
 
-/// Marks this process as one that keeps versions continually, until the returned file is dropped:
-/// [`is_running`] is then true. [`Keeper::watch`] does this itself. Returns `None` if the mark
-/// cannot be set; this process keeps versions nevertheless.
+/// Marks this process as one that keeps versions continually, until the returned file is dropped.
+/// During this time, [`is_running`] returns true. [`Keeper::watch`] calls this itself. Returns
+/// `None` if the mark cannot be set; this process keeps versions nevertheless.
 pub fn hold_running(config: &Config) -> Option<fs::File> {
     let mut options = fs::File::options();
     let options = options.read(true).write(true).create(true).truncate(false);
@@ -762,8 +764,8 @@ fn part_name(path: &Path) -> String {
     }
 }
 
-/// Whether an error is taken to be one of the vault, and not of a file that is kept: then no other
-/// file can be kept either.
+/// Whether an error is probably one of the vault, and not of the file that was to be kept. Then no
+/// other file can be kept either.
 fn is_of_vault(err: &Error, config: &Config) -> bool {
     let folder = Vault::folder_in(&config.home);
     matches!(err.kind(), ErrorKind::Disk | ErrorKind::Archive)

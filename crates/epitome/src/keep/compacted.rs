@@ -8,9 +8,9 @@ use super::{Change, FileKey, Vault, Version};
 use crate::ops::is_compaction;
 use crate::session::Loaded;
 
-/// How many bytes of a file's versions are read to find compactions, the newest versions first. A
-/// file to which the agent only appended is read once. Each change that is not an append needs one
-/// more read.
+/// The maximum number of bytes that are read to find compactions in the versions of a file, the
+/// newest versions first. A file to which the agent only appended is read once. Each change that is
+/// not an append needs one more read.
 const MOST: Bytes = Bytes(256 << 20);
 
 /// The numbers of the versions that have more records of compactions than the version before them.
@@ -36,8 +36,8 @@ pub(super) fn compacted_versions(vault: &Vault, file: &FileKey) -> BTreeSet<u64>
     found
 }
 
-/// The index of the first chain of appends that is read: all chains from that index on are together
-/// at most [`MOST`] bytes long.
+/// The index of the first of `chains` that is read: from this index on, all of them are together at
+/// most [`MOST`] bytes long. Each chain is a version with the versions that only append to it.
 fn first_read(chains: &[&[&Version]]) -> usize {
     let mut rest = MOST.0;
     for (at, chain) in chains.iter().enumerate().rev() {
@@ -54,9 +54,9 @@ fn count_within(ends: &BTreeSet<u64>, len: u64) -> usize {
     ends.range(..=len).count()
 }
 
-/// The offsets at which the records of compactions end in the last version of a chain of appends.
-/// The other versions of the chain are beginnings of the last one. `None` if the last version
-/// cannot be read.
+/// The offsets at which the records of compactions end in the last version of a chain (see
+/// [`first_read`]). The other versions of the chain are beginnings of this one. `None` if the last
+/// version cannot be read.
 fn compaction_ends(vault: &Vault, file: &FileKey, chain: &[&Version]) -> Option<BTreeSet<u64>> {
     let source = vault.open_version(file, chain.last()?.number).ok()?;
     if source.len() == 0 {

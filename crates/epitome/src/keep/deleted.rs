@@ -39,8 +39,9 @@ pub struct DeletedSession {
 
 /// The sessions of `agent` (`None`: of all agents) that do not exist any more, the last deleted one
 /// first. Sessions that another machine kept and this one does not have are included. A session
-/// that was moved does not count as deleted: a kept file with its id exists at another place, and
-/// is not shorter. (The length is compared because Gemini CLI gives several files the same id.)
+/// counts as moved, and not as deleted, if this machine has kept another file with the same id that
+/// still exists and is not shorter. (The length is compared because Gemini CLI gives several files
+/// the same id.)
 pub fn deleted_sessions(
     config: &Config,
     vault: &Vault,

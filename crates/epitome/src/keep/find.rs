@@ -47,7 +47,7 @@ pub fn find(config: &Config, vault: &Vault, text: &str, agent: Option<&str>) -> 
     if !at.is_empty() {
         return choice(at);
     }
-    // Nothing was kept at this path since the home was moved.
+    // If the home folder was moved, the session may have been kept only at its old path.
     let is_moved_to = |file: &&FileKey| moved_to(config, vault, file).as_ref() == Some(&path);
     let at = newest_places(vault, all.iter().copied().filter(is_moved_to).collect());
     if !at.is_empty() {
@@ -79,8 +79,7 @@ fn choice(mut found: Vec<FileKey>) -> VaultMatch {
     }
 }
 
-/// One place for each session: a place on this machine has precedence over one on another machine,
-/// an existing place over a deleted one, and then the place that was changed last.
+/// The preferred place of each session, in the order that [`find`] describes.
 fn newest_places(vault: &Vault, found: Vec<&FileKey>) -> Vec<FileKey> {
     let rank = |file: &FileKey| {
         let last = vault.versions(file).next_back();

@@ -42,7 +42,8 @@ pub struct VersionHistory {
     /// The files that belong to the session, such as those of its sub-agents.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<VersionHistory>,
-    /// The versions of the same file on other machines, if this is the session's main file.
+    /// If this is the session's main file: the versions of this file on other machines, and those
+    /// at another path whose version numbers collide with these.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub elsewhere: Vec<VersionHistory>,
 }
@@ -56,8 +57,8 @@ pub struct HistoryVersion {
     pub seen: Timestamp,
     /// When the file was last modified, if that is known.
     pub modified: Option<Timestamp>,
-    /// The path under which the version was kept, if that is not the path of the file: its home was
-    /// moved since.
+    /// The path at which the version was kept, if the file has another path now, because the home
+    /// folder was moved.
     #[serde(
         serialize_with = "epitome_model::lossy_path_option",
         skip_serializing_if = "Option::is_none"
@@ -164,7 +165,8 @@ impl VersionHistory {
         if file.part.is_some() {
             return Ok(history);
         }
-        // What is joined with a newer file is in the history of that file.
+        // Of a file that was kept at several paths, because the home folder was moved, only the
+        // newest is listed: its history includes the others.
         let is_listed = |it: &&FileKey| files_at_place(config, vault, it).last() == Some(*it);
         let parts = vault.files().filter(|it| {
             it.part.is_some()
@@ -268,8 +270,8 @@ fn history_version(
     }
 }
 
-/// The compaction by epitome that left the bytes with which a version begins, if the version is the
-/// first one or was rewritten: the archive explains it, whenever it was seen.
+/// The compaction by epitome whose result a version begins with, if the version is the first one or
+/// was rewritten. Unlike [`reason`], this does not depend on when the version was seen.
 fn left_by(
     vault: &Vault,
     (file, version): (&FileKey, &Version),
@@ -284,11 +286,12 @@ fn left_by(
     let begins_with = vault.beginnings_among(file, version, &digests);
     let made = generations.iter().rfind(|it| {
         let is_compacted = it.before != it.after && it.after.len > 0;
-        // What a compaction removed from the end is still there.
+        // If the version also begins with the session from before the compaction, the compaction
+        // only removed something from the end, and that is not removed here.
         let is_whole = it.before.len > it.after.len && begins_with.contains(&it.before);
         is_compacted && begins_with.contains(&it.after) && !is_whole
     })?;
-    // It was compacted in the version before as well: something else was done since.
+    // If the version before begins with this result, too, something else was changed since.
     let is_old = before.is_some_and(|(file, before)| {
         !vault.beginnings_among(file, before, &[made.after]).is_empty()
     });

@@ -1,4 +1,5 @@
-//! Kept files that are one file of this machine: a home that is moved gives its files new paths.
+//! If the user's home folder is moved, the files in it get new paths. This module finds the kept
+//! files that are one file at several paths.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,12 +9,12 @@ use super::{FileKey, Vault, Version};
 use crate::config::Config;
 use crate::place;
 
-/// The kept files that are at the same place of this machine as `file`, in the order in which they
-/// were kept: `file`, and what its machine kept of it in homes that were moved since.
+/// The kept files that are the same file as `file` at other paths, because the home folder was
+/// moved, and `file` itself. The oldest comes first.
 ///
-/// The versions of such files have different numbers, because a keeper goes on counting in a moved
-/// home. Files whose numbers are taken are left out, but `file` itself never is: older versions of
-/// epitome began again at 1.
+/// After a move, the versions at the new path are numbered on from those at the old one. Older
+/// versions of epitome began again at 1: then the numbers collide, and the older file is left out.
+/// If that would leave out `file`, only `file` is returned.
 pub fn files_at_place(config: &Config, vault: &Vault, file: &FileKey) -> Vec<FileKey> {
     let mut joined: Vec<FileKey> = Vec::new();
     let mut first = u64::MAX;
@@ -30,7 +31,8 @@ pub fn files_at_place(config: &Config, vault: &Vault, file: &FileKey) -> Vec<Fil
     if joined.contains(file) { joined } else { vec![file.clone()] }
 }
 
-/// The versions of all files at the place of `file`, in order of their numbers, each with its file.
+/// The versions of all files that [`files_at_place`] returns, in order of their numbers, each with
+/// its file.
 pub fn versions_at_place<'v>(
     config: &Config,
     vault: &'v Vault,
@@ -43,7 +45,7 @@ pub fn versions_at_place<'v>(
     versions
 }
 
-/// The file at the place of `file` that has the version `number`, if one has it.
+/// The one of [`files_at_place`] that has the version `number`, if there is one.
 pub fn file_with_version(
     config: &Config,
     vault: &Vault,
@@ -54,26 +56,26 @@ pub fn file_with_version(
     files.find(|file| vault.version(file, number).is_ok())
 }
 
-/// Whether `other` is at the place of `file`, but cannot be joined with it, because its numbers are
-/// taken.
+/// Whether `other` is the same file as `file` at another path, but [`files_at_place`] leaves it
+/// out, because their version numbers collide.
 pub(super) fn is_apart(config: &Config, vault: &Vault, file: &FileKey, other: &FileKey) -> bool {
     same_files(config, vault, file).contains(other)
         && !files_at_place(config, vault, file).contains(other)
 }
 
-/// Whether `file` was kept in a home that was moved since, and is kept at its new place as well.
+/// Whether the same file was also kept at a newer path, because its home folder was moved.
 pub(super) fn is_superseded(config: &Config, vault: &Vault, file: &FileKey) -> bool {
     same_files(config, vault, file).last().is_some_and(|newest| newest != file)
 }
 
-/// The number of the last version at the place of a file that has no version of its own yet; 0 if
-/// there is none.
+/// For a file without versions: the number of the last version of the same file at another path; 0
+/// if there is none.
 pub(super) fn number_before(config: &Config, vault: &Vault, file: &FileKey) -> u64 {
     let numbers = same_files(config, vault, file).into_iter();
     numbers.filter_map(|file| last_number(vault, &file)).max().unwrap_or(0)
 }
 
-/// As [`number_before`], for those of some files that have no versions.
+/// The [`number_before`] of each of `files` that has no versions.
 pub(super) fn numbers_before<'f>(
     config: &Config,
     vault: &Vault,
@@ -83,22 +85,23 @@ pub(super) fn numbers_before<'f>(
     new.map(|file| (file.clone(), number_before(config, vault, file))).collect()
 }
 
-/// The path of a file in the present home, if it was kept in one that was moved since.
+/// The path of a file in the present home folder, if it was kept at another one: in a home folder
+/// that was moved since, or on another machine.
 pub(super) fn moved_to(config: &Config, vault: &Vault, file: &FileKey) -> Option<PathBuf> {
     let here = place_here(config, vault, file).ok()?;
     let is_own = file.machine == vault.machine();
-    // With a file at both places, the home was copied.
+    // If the old path exists, too, the home folder was copied and not moved.
     let is_moved = here != file.path && !(is_own && place::exists(&file.path));
     is_moved.then_some(here)
 }
 
-/// The path of a kept file in the present home.
+/// The path of a kept file in the present home folder, or else the path at which it was kept.
 pub(super) fn present_path(config: &Config, vault: &Vault, file: &FileKey) -> PathBuf {
     moved_to(config, vault, file).unwrap_or_else(|| file.path.clone())
 }
 
-/// All kept files with the place of `file`, also those whose numbers are taken: first those of
-/// homes that were moved, and among them first the one that was changed first.
+/// All kept files that are the same file as `file`, also those whose version numbers collide. The
+/// one at the present path comes last. The others are in the order of their last changes.
 fn same_files(config: &Config, vault: &Vault, file: &FileKey) -> Vec<FileKey> {
     let place = present_path(config, vault, file);
     let mut same: Vec<FileKey> = vault
@@ -112,7 +115,7 @@ fn same_files(config: &Config, vault: &Vault, file: &FileKey) -> Vec<FileKey> {
     same
 }
 
-/// Whether two keys differ in their paths alone.
+/// Whether two keys are equal, except perhaps for their paths.
 fn is_same_part(one: &FileKey, other: &FileKey) -> bool {
     (&one.machine, &one.agent, &one.session, &one.part)
         == (&other.machine, &other.agent, &other.session, &other.part)

@@ -102,7 +102,7 @@ impl RetentionRules {
         })
     }
 
-    /// Whether no rule removes anything.
+    /// Whether there are no rules, so that everything is kept.
     pub fn is_empty(&self) -> bool {
         self.age.is_none() && self.size.is_none() && self.projects.is_empty()
     }
@@ -134,7 +134,7 @@ impl RetentionRules {
         report.bytes_after = bytes_before;
         match (mode, self.size) {
             (GcMode::Remove, _) => self.remove(config, vault, &mut report)?,
-            // How much a removal gives back is known only when it was done.
+            // How much a removal frees is known only afterwards.
             (GcMode::Show, Some(_)) => self.remove(config, &mut vault.trial()?, &mut report)?,
             (GcMode::Show, None) => {
                 let plan = self.plan(config, vault)?;

@@ -25,8 +25,8 @@ use crate::store::write_new;
 use crate::vault::{Committed, Put};
 
 /// Restores one version of a kept session. Each file that belongs to the session is restored to the
-/// last version that had been seen when this version was seen. If that version says that the file
-/// was deleted, the file is left as it is.
+/// last version that had been seen when this version was seen. If the file had been deleted by
+/// then, it is left as it is.
 #[derive(Clone, Copy, Debug)]
 pub struct RestoreVersion<'a> {
     /// The session, or a file that belongs to one: then only that file is restored.
@@ -89,7 +89,7 @@ struct Target {
     /// The file on this machine to which the content is written. The same as `from`, unless another
     /// machine kept that one or the agent's folder was moved.
     file: FileKey,
-    /// Whether the numbers of their versions belong together.
+    /// Whether `from` and `file` share one sequence of version numbers.
     is_joined: bool,
     number: u64,
     content: FileSource,
@@ -102,7 +102,7 @@ impl RestoreVersion<'_> {
     ///
     /// # Errors
     ///
-    /// The errors of [`run`](RestoreVersion::run), except that the session may be in use.
+    /// The errors of [`run`](RestoreVersion::run). It is no error if the session is in use.
     pub fn plan(&self, config: &Config, vault: &Vault) -> Result<RestoredVersion> {
         let mut targets = self.targets_here(config, vault)?;
         for target in &mut targets {
@@ -117,8 +117,8 @@ impl RestoreVersion<'_> {
         Ok(joined(targets))
     }
 
-    /// As [`plan`](RestoreVersion::plan), for [`write_copy`](RestoreVersion::write_copy): the
-    /// session itself may be one that cannot be written.
+    /// As [`plan`](RestoreVersion::plan), for [`write_copy`](RestoreVersion::write_copy), which
+    /// also works if the session itself cannot be written.
     ///
     /// # Errors
     ///
@@ -142,8 +142,8 @@ impl RestoreVersion<'_> {
     }
 
     /// Writes the version, and the files that belong to the session, to a temporary folder, so that
-    /// the version can be read like a session. Files that were outside of the folder of the
-    /// session's file are left out, and so are rows of a database that belong to the session.
+    /// the version can be read like a session. Of the files that belong to the session, those
+    /// outside of its folder are left out, and so are those that are rows of a database.
     ///
     /// # Errors
     ///
@@ -200,7 +200,7 @@ impl RestoreVersion<'_> {
         }
         let records = RestoreRecords::lock(config)?;
         for (file, err) in complete_all(&records, config, vault) {
-            // A keeper reports the errors of other sessions.
+            // Errors of other sessions do not prevent this restore.
             if (&file.agent, &file.session) == (&self.file.agent, &self.file.session) {
                 return Err(err);
             }
@@ -211,7 +211,7 @@ impl RestoreVersion<'_> {
             targets.iter().filter(|target| !target.report.unchanged).collect();
         let files: Vec<IntendedFile> =
             changed.iter().map(|target| target.intended(vault)).collect::<Result<_>>()?;
-        // A single file is replaced at one moment.
+        // A single file is replaced in one step, so it needs no record.
         let record = match files.len() {
             0 | 1 => None,
             _ => Some(records.add(&Intention::new(self.file, self.number, files.clone()))?),
@@ -219,7 +219,8 @@ impl RestoreVersion<'_> {
         let done = self
             .write(config, vault, &changed)
             .and_then(|()| keep_restored(config, vault, &changed));
-        // If only a part was replaced, the record stays.
+        // If only some of the files were replaced, the record stays, so that the restore is
+        // completed later.
         let is_ended = done.is_ok() || changed.iter().zip(&files).all(|(it, file)| it.is_as(file));
         if let Some(record) = record.filter(|_| is_ended) {
             records.remove(&record);
@@ -247,7 +248,7 @@ impl RestoreVersion<'_> {
         keep_restored(config, vault, &restored)
     }
 
-    /// Replaces the present contents, which were kept, and creates deleted files again.
+    /// Replaces the files that exist, and creates the deleted ones again.
     fn write(&self, config: &Config, vault: &Vault, targets: &[&Target]) -> Result<()> {
         let (here, gone): (Vec<&Target>, Vec<&Target>) =
             targets.iter().partition(|target| target.is_there());
@@ -419,7 +420,7 @@ impl Target {
         Ok(())
     }
 
-    /// Whether there is something to replace.
+    /// Whether the file exists. Always true for a session that is not a single file.
     fn is_there(&self) -> bool {
         match &self.place {
             Place::File(path) => fs::symlink_metadata(path).is_ok(),
@@ -435,7 +436,7 @@ impl Target {
         }
     }
 
-    /// The file at the place, without the machine.
+    /// The key of `file` as records of restores name it: without the machine.
     fn key(&self) -> FileKey {
         FileKey { machine: String::new(), ..self.file.clone() }
     }
@@ -480,7 +481,7 @@ impl Target {
         self.check_uncompressed(compressed::is_compressed(present)?)
     }
 
-    /// Refuses to replace a compressed file, which `is_compressed` says, or to make one.
+    /// Returns an error if the file is compressed, as `is_compressed` says, or if the version is.
     fn check_uncompressed(&self, is_compressed: bool) -> Result<()> {
         if !is_compressed && !compressed::is_compressed(&self.content)? {
             return Ok(());
@@ -596,7 +597,7 @@ fn keep_restored(config: &Config, vault: &mut Vault, targets: &[&Target]) -> Res
                 batch.put_snapshot(&target.file, &place.open()?, None)?
             }
         };
-        // A version number of another machine means nothing on this one.
+        // A version number of `from` means nothing in another sequence of numbers.
         if target.is_joined {
             batch.set_cause(&target.file, Cause::Restored(target.number));
         }
@@ -645,7 +646,8 @@ pub(super) fn complete_restores(config: &Config, vault: &mut Vault) -> Vec<Error
     }
 }
 
-/// The errors, each with the file whose restore is not complete.
+/// Completes all restores that were recorded and can be completed. Returns the errors of the
+/// others, each with the file that was to be restored.
 fn complete_all(
     records: &RestoreRecords,
     config: &Config,
@@ -656,7 +658,7 @@ fn complete_all(
         let file = intention.file();
         let restore = RestoreVersion { file: &file, number: intention.number, force: false };
         let done = restore.complete(config, vault, &intention.files);
-        // A record that can never be carried out is reported once.
+        // A restore that can never be completed is reported once: its record is removed now.
         if !done.as_ref().is_err_and(may_succeed_later) {
             records.remove(&path);
         }

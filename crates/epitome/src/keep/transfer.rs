@@ -17,8 +17,8 @@ pub fn files_of_session(vault: &Vault, file: &FileKey) -> BTreeSet<FileKey> {
 }
 
 /// Adds received versions to the vault, which is created if it does not exist. Left out are
-/// sessions that were forgotten on this machine, and unknown files of this machine that were not in
-/// the folder of their agent.
+/// sessions that were forgotten on this machine, and files that name this machine as their own but
+/// are neither in its vault nor in the folder of their agent.
 ///
 /// # Errors
 ///

@@ -32,10 +32,10 @@ pub(super) struct Intention {
 /// A file that is going to be replaced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct IntendedFile {
-    /// The file, without the machine: it is this one.
+    /// The file. Its machine is this one, and is left empty.
     #[serde(flatten)]
     pub file: FileKey,
-    /// The content before the restore; `None` if the file does not exist.
+    /// The digest of the content before the restore; `None` if there was no file.
     pub before: Option<Digest>,
 }
 
@@ -50,14 +50,14 @@ impl Intention {
     }
 }
 
-/// The records of restores that have begun, locked.
+/// The records of restores that have begun. While this exists, no other process changes them.
 pub(super) struct RestoreRecords {
     folder: PathBuf,
     _lock: File,
 }
 
 impl RestoreRecords {
-    /// Waits until no other process restores several files.
+    /// Locks the records. Waits while another process has locked them.
     ///
     /// # Errors
     ///
@@ -66,7 +66,7 @@ impl RestoreRecords {
         Ok(RestoreRecords { folder: folder(config), _lock: lock_for_writing(&lock(config))? })
     }
 
-    /// `None` if there is no record, or if another process is restoring several files.
+    /// Locks the records. `None` if there are none, or if another process has locked them.
     ///
     /// # Errors
     ///
@@ -80,14 +80,14 @@ impl RestoreRecords {
         Ok(lock.map(|lock| RestoreRecords { folder, _lock: lock }))
     }
 
-    /// The records, by the paths of their files. A file that has no record is removed.
+    /// The records, by the paths of their files. A file that contains no record is removed.
     pub fn all(&self) -> Vec<(PathBuf, Intention)> {
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let path = entry.path();
             match regular::read(&path).ok().and_then(|raw| serde_json::from_slice(&raw).ok()) {
                 Some(intention) => found.push((path, intention)),
-                // Of another version of epitome, or a temporary file.
+                // It is a record of another version of epitome, or a temporary file.
                 None => drop(fs::remove_file(path)),
             }
         }
@@ -114,7 +114,8 @@ impl RestoreRecords {
 
     /// Removes a record.
     pub fn remove(&self, path: &Path) {
-        // A record that stays is removed by the next command: it finds nothing to do.
+        // If this fails, the next scan or restore finds the restore complete, and removes the
+        // record.
         fs::remove_file(path).ok();
     }
 }

@@ -107,8 +107,8 @@ impl FolderWatch {
     }
 
     /// Adds a folder to the watched ones, with all folders in it if `is_deep`. Does nothing if the
-    /// folder is watched already or does not exist, or if the system does not report changes to
-    /// this watch.
+    /// folder is watched already or does not exist, or if the system reports no changes to this
+    /// watch.
     pub fn add(&mut self, folder: &Path, is_deep: bool) {
         let Some(watcher) = &mut self.watcher else { return };
         if !folder.is_dir() || !self.watched.insert((folder.to_owned(), is_deep)) {

@@ -56,7 +56,7 @@ fn a_version_never_replaces_a_file_that_is_no_session_of_its_agent() {
             assert_eq!(fs::read_to_string(&path).expect("a file"), "mine");
         }
     }
-    // A restore of the whole session would also write the files that belong to it.
+    // A restore of the whole session is refused, too, because it would also write these files.
     let own = keep(&config, None, &own.path, &format!("{session}\n"));
     fs::write(&own.path, &session).expect("written");
     assert_eq!(restore(&own), Err(ErrorKind::Unsupported));
@@ -183,9 +183,9 @@ fn scan(config: &Config) -> Vec<Error> {
     keeper.scan().expect("a scan").unfinished
 }
 
-/// Restores again and again, with `fault` at every eleventh step that writes, and checks that the
-/// next scan leaves all files restored or none. Returns how often only a part was restored. (There
-/// are about 200 steps; all of them passed, which takes five minutes.)
+/// Restores again and again, each time with `fault` eleven steps later (only steps that write are
+/// counted), and checks that the next scan leaves all files restored or none. Returns how often
+/// only some were restored. (All of the about 200 steps were tried once, which takes five minutes.)
 fn restore_with(fault: impl Fn() -> std::io::Result<()> + Copy + Send + 'static) -> usize {
     let session = Interrupted::new();
     let mut partly = 0;
@@ -207,7 +207,8 @@ fn restore_with(fault: impl Fn() -> std::io::Result<()> + Copy + Send + 'static)
                 Ok(())
             };
             let session = &session;
-            // A thread that panics holds no locks any more, and its record stays.
+            // A panic has the effects of a killed process: its locks are released, and its record
+            // stays.
             scope
                 .spawn(move || crate::step::fault::with(at_step, || session.restore()))
                 .join()
