@@ -56,8 +56,8 @@ impl AdditionKind {
         }
     }
 
-    /// The subcommand of epitome that the agent runs. `None` for [`AdditionKind::Command`]: this is
-    /// a text, which calls several subcommands.
+    /// The subcommand of epitome that the agent runs. `None` for [`AdditionKind::Command`], which
+    /// is a prompt for the agent's model.
     fn command(self) -> Option<&'static str> {
         match self {
             AdditionKind::Mcp => Some("mcp"),

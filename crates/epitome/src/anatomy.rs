@@ -225,7 +225,6 @@ fn at<'t>(transcript: &'t Transcript, it: &Weighed) -> Option<(&'t Entry, &'t Bl
     Some((entry, entry.blocks.get(it.block)?))
 }
 
-/// The bytes of a block in the file.
 fn bytes(block: &Block) -> Bytes {
     Bytes(match block {
         Block::Text(words) | Block::Summary(words) => text_len(words),

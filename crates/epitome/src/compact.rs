@@ -102,8 +102,8 @@ pub(crate) fn archive_generation<S: Source>(
 }
 
 /// Like [`archive_generation`], for a session that is not a file on this machine. This function
-/// does not look for files that contain a removed text, because they differ from machine to
-/// machine, and every machine must make the same pack.
+/// does not look for files that contain a removed text: such files differ from machine to machine,
+/// and every machine must make the same pack.
 pub(crate) fn archive_elsewhere<S: Source>(
     planned: &PreparedCompaction<'_, S>,
     path: &Path,

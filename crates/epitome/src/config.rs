@@ -223,7 +223,7 @@ impl Config {
         self.now.unwrap_or_else(|| timestamp_of(SystemTime::now()))
     }
 
-    /// Whether tests fix the time.
+    /// Whether the time is fixed by `EPITOME_NOW`, as in tests.
     pub(crate) fn is_time_given(&self) -> bool {
         self.now.is_some()
     }
@@ -242,10 +242,10 @@ impl Config {
     }
 
     /// Removes the API keys of providers from the environment of this program, by starting the
-    /// program again without them. After that, other programs can find the keys neither in the
-    /// environment that they inherit nor in `/proc`. Call this before anything else. It returns
-    /// `Ok` only if there are no keys to remove, or if the system is not Unix: otherwise the
-    /// program that was started again replaces this one.
+    /// program again without them. After that, the programs that it starts find the keys neither in
+    /// their environment nor in the file in `/proc` with this program's environment. Call this
+    /// before anything else. It returns `Ok` only if there are no keys to remove, or if the system
+    /// is not Unix: otherwise the program that was started again replaces this one.
     ///
     /// # Errors
     ///
@@ -342,8 +342,8 @@ impl Config {
         self.agents.logs.clone()
     }
 
-    /// The folder in which `epitome proxy` stores its decisions and the texts that it removed from
-    /// requests.
+    /// The folder in which `epitome proxy` stores its list of requests, what it decided about them,
+    /// and the texts that it removed from them.
     pub fn wire_memo(&self) -> PathBuf {
         self.home.join("proxy")
     }

@@ -65,14 +65,15 @@ pub struct AgentState {
     pub sessions: u64,
     /// What epitome installed for the agent: a hook, or an addition to its settings.
     pub installed: Vec<InstalledState>,
-    /// What a proxy would change. `None` if epitome cannot make the agent use a proxy.
+    /// What running the agent behind a proxy would change. `None` if epitome cannot make the agent
+    /// use a proxy.
     pub proxy: Option<ProxyState>,
     /// What deserves attention: first about sessions that are deleted, then about what epitome
     /// installed, then about a missing MCP server.
     pub findings: Vec<Finding>,
 }
 
-/// What running an agent behind the proxy would change.
+/// What running an agent behind `epitome proxy` would change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProxyState {
     /// The command that runs the agent behind the proxy.

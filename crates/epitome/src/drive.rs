@@ -107,8 +107,8 @@ impl SummaryJob {
         (counter.count(&ask.system) + counter.count(&ask.prompt), Tokens(ask.max_tokens))
     }
 
-    /// Computes the maximum number of questions, and the tokens of all questions and answers. Calls
-    /// no model.
+    /// Computes the maximum number of questions, and of the tokens of all questions and answers.
+    /// Calls no model.
     pub fn forecast(self) -> Forecast {
         let counter = O200k::new();
         let mut estimate = Forecast::default();

@@ -4,8 +4,8 @@
 //! [`ForgetText`] masks a text in the versions of the [vault](crate::keep), and removes it from the
 //! archive of compactions, from caches and from logs; on request also from the sessions of agents.
 //! [`ForgetSession`] removes what is stored of a session; the session itself stays where its agent
-//! keeps it, and so do a few files that only name it, such as logs. The report lists them.
-//! Afterwards both search what is stored again, to prove that nothing else is left.
+//! keeps it, and so do a few files that only name it, such as logs. The report lists them. At the
+//! end, both check everything that epitome stores, to prove that nothing else is left.
 //!
 //! ```
 //! use epitome::forget::{ForgetText, PlaceKind};
@@ -119,9 +119,10 @@ pub enum PlaceKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ForgetAction {
-    /// The text, or the id of the session, is replaced by asterisks or by a placeholder.
+    /// The text, or the id of the session, is replaced by asterisks (in base64 by `x`) or by a
+    /// placeholder.
     Masked,
-    /// Everything at the place is deleted.
+    /// What `count` counts is deleted: versions, packs, archived texts, or a file.
     Deleted,
     /// Nothing is done: what is at the place stays.
     Stays,

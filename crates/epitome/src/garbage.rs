@@ -155,8 +155,7 @@ impl Judge<'_> {
     ) -> Result<BTreeSet<u64>> {
         let mut restored: BTreeSet<u64> = generations.iter().map(|it| it.number).collect();
         for file in files {
-            // Most files need all of these generations. This is determined without locking the
-            // file.
+            // A file is locked only if it does not need all of these generations, which is rare.
             let mut unneeded = of_file(&self.archive, file, generations)?;
             if !unneeded.is_empty() {
                 self.hold(file)?;
@@ -209,9 +208,9 @@ fn of_file(archive: &Archive, file: &Path, generations: &[Generation]) -> Result
 /// The numbers of the generations of a session that `current` does not need: without them, a
 /// restore of the others still gives everything back.
 ///
-/// A generation is not needed if `current` begins with the file as it was before that compaction;
-/// if `current` contains all bytes that the compaction removed, and neither stubs nor records that
-/// it wrote; or if another generation that is in use can restore the same bytes.
+/// For a compaction, three reasons count: `current` begins with the file as it was before;
+/// `current` contains all bytes that the compaction removed, and neither stubs nor records that it
+/// wrote; or another generation that is in use can restore the same bytes.
 pub(crate) fn unneeded(
     current: &dyn Source,
     generations: &[Generation],

@@ -418,7 +418,6 @@ fn unsent(
     unsent
 }
 
-/// The spans of the content of a block.
 fn spans(block: &Block) -> Vec<Span> {
     match block {
         Block::Text(it) | Block::Summary(it) => it.span().into_iter().collect(),

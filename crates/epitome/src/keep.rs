@@ -73,7 +73,7 @@ use crate::vault::{Batch, Committed, Put};
 /// The maximum number of attempts of a scan. A scan is repeated if another keeper has recorded
 /// files meanwhile.
 const ATTEMPTS: usize = 5;
-/// The time between two scans of everything, if the system reports changes of files.
+/// The time between two scans of everything, if the system reports the changes in every folder.
 const RESCAN: Duration = Duration::from_mins(10);
 /// The time between two scans of everything, if the system does not report the changes in every
 /// folder.
@@ -617,9 +617,9 @@ impl<'a> Keeper<'a> {
         (candidates, ScanReport { files, unread, ..ScanReport::default() })
     }
 
-    /// Whether a session is kept because of the folder in which it was run: it must be in
-    /// `project`, if that is set, and in a project that the rules keep. A session that could be
-    /// read is not read again by later calls. False if it cannot be read.
+    /// Whether a session may be kept, by the folder in which it was run: this must be in `project`,
+    /// if that is set, and in a project that `rules` keep. False if the session cannot be read. The
+    /// result is cached for sessions that could be read.
     fn is_in_project(&mut self, session: &SessionFile) -> bool {
         if self.project.is_none() && self.rules.projects.is_empty() {
             return true;
@@ -708,7 +708,7 @@ impl Candidate {
         Some(Known::Listed(modified, size))
     }
 
-    /// Whether the vault has the file's present content: the file did not change since it was kept.
+    /// Whether the file did not change since the vault got its content.
     fn is_known(&self, known: &HashMap<PathBuf, Known>) -> bool {
         match known.get(&self.path) {
             None => false,

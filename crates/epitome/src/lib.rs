@@ -15,8 +15,8 @@
 //! secrets in them, [`port`] converts them for another agent, [`simulate`] computes what they would
 //! have cost with other recipes, [`runs`] lists past compactions, [`hooks`] writes a page of each
 //! session when it ends, [`watch`] compacts sessions that are no longer used, [`keep`] keeps every
-//! version of them, [`forget`] removes what epitome stored of them, and [`pipe`] manages the context
-//! of a running agent for a program in any language.
+//! version of them, [`forget`] removes what epitome stored of them, and [`pipe`] manages the
+//! context of a running agent for a program in any language.
 //!
 //! ```
 //! use epitome::ops::{Compact, OpenSession, Restore};

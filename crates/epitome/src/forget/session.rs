@@ -145,7 +145,8 @@ impl ForgetSession {
         Ok(ForgetSession { agent: agent.to_owned(), id: id.to_owned(), files, keys, paths })
     }
 
-    /// Returns what epitome stores of the session, and what would be done. Nothing is written.
+    /// Returns what epitome stores of the session, and what [`run`](ForgetSession::run) would do
+    /// with it. Nothing is written.
     ///
     /// # Errors
     ///

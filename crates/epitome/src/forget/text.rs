@@ -86,7 +86,8 @@ impl ForgetText {
         Ok(ForgetText { text, finder, found: BTreeMap::new(), sessions: false })
     }
 
-    /// Returns where the text is, and what would be done. Nothing is written.
+    /// Returns where the text is, and what [`run`](ForgetText::run) would do with it. Nothing is
+    /// written.
     ///
     /// # Errors
     ///

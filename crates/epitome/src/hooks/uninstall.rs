@@ -93,8 +93,8 @@ impl Uninstall {
         Ok(plans)
     }
 
-    /// Removes the hook from the settings and the rules from the record. Transcripts are kept: see
-    /// [`Purge`](super::Purge).
+    /// Removes the rules from the record and, if no other rule of the agent remains, the hook from
+    /// the agent's settings. Transcripts are kept: see [`Purge`](super::Purge).
     ///
     /// # Errors
     ///

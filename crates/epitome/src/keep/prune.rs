@@ -318,7 +318,7 @@ impl ProjectRules {
         for file in vault.files().filter(|file| file.part.is_none()) {
             let Some(cwd) = folder_of(vault, file) else { continue };
             let session = (&*file.machine, &*file.agent, &*file.session);
-            // A session that was moved is kept if one of its folders is.
+            // A session that was moved may have several folders. It is kept if one of them is.
             *is_kept.entry(session).or_default() |= self.keeps(Some(&cwd));
         }
         let is_unwanted = |file: &&FileKey| {

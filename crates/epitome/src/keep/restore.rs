@@ -459,7 +459,8 @@ impl Target {
         now.is_ok_and(|now| file.before == Some(now))
     }
 
-    /// Returns an error if the place cannot be written.
+    /// Returns an error if sessions at this place cannot be written, or if the session's rows were
+    /// deleted from their database.
     fn check_place(&self) -> Result<()> {
         self.place.check_writable()?;
         let path = &self.file.path;
@@ -473,8 +474,8 @@ impl Target {
         Ok(())
     }
 
-    /// Refuses a file whose present content cannot be replaced, as far as that does not depend on
-    /// other processes.
+    /// Returns an error if the present content of the file cannot be replaced, as far as that does
+    /// not depend on other processes.
     fn check_replaceable(&self, present: &FileSource) -> Result<()> {
         let from = first_difference(present, &self.content)?;
         check_replaceable(&SessionPart::at(&self.file.path), Some(from))?;

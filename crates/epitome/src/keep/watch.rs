@@ -127,7 +127,7 @@ impl FolderWatch {
         self.failure.as_deref()
     }
 
-    /// Whether changes, in at least one folder, are found only by scans.
+    /// Whether the changes in at least one folder are found only by scans.
     pub fn polls(&self) -> bool {
         self.watcher.is_none() || self.failure.is_some()
     }

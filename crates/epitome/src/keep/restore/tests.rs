@@ -134,7 +134,8 @@ impl Interrupted {
         Interrupted { _dir: temp, config, paths, first, file }
     }
 
-    /// Writes other contents, keeps them, and returns them.
+    /// Writes other contents, deletes the last file if `delete_last`, and keeps this as versions.
+    /// Returns the contents.
     fn change(&self, delete_last: bool) -> [Vec<u8>; 3] {
         for (path, bytes) in self.paths.iter().zip(&self.first) {
             fs::write(path, [&bytes[..], b"{}\n"].concat()).expect("written");
