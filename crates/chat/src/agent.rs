@@ -39,8 +39,8 @@ pub trait Front {
     fn is_attended(&self) -> bool;
 }
 
-/// Makes the changes that the machine cannot make itself, such as another model, and makes the
-/// contexts of tasks.
+/// Makes the changes that the machine cannot make itself, such as the use of another model, and
+/// makes the contexts of tasks (see [`machine`](crate::machine)).
 pub trait Changes: Send {
     /// Makes the context for a task, which a sub-agent carries out, with the system prompt in it.
     /// What the sub-agent has to do is added later. Also returns the event that names the session
@@ -280,8 +280,8 @@ impl Agent {
         Some(report.wrapped(known))
     }
 
-    /// Makes the context of the task that a call begins, and shows the event that names the session
-    /// of the task.
+    /// Makes the context of the sub-agent that a call of `task` starts, and shows the event that
+    /// names its session.
     fn begin(&mut self, called: ResponseCall, front: &mut dyn Front) -> Input {
         let begun = match self.changes.take() {
             Some(mut changes) => {

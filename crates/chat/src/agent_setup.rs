@@ -1,5 +1,5 @@
 //! Carries out the slash commands `/model`, `/recipe`, `/resume` and `/export`, and makes the
-//! sessions of tasks: everything that needs settings, keys and files.
+//! sessions of sub-agents: everything that needs settings, keys and files.
 
 use std::path::Path;
 
@@ -38,7 +38,7 @@ pub struct AgentSetup {
     pub recipe: Recipe,
     /// The models that answer and write summaries.
     pub models: ChatModels,
-    /// The sessions of tasks, locked against other processes.
+    /// The sessions of sub-agents, locked against other processes.
     pub(crate) tasks: Vec<ChatFile>,
 }
 
@@ -297,8 +297,8 @@ pub(crate) fn recipe_of(options: &ChatOptions, session: &ChatFile) -> Result<(Re
     };
     match recipes::resolve_live(config, settings, Some(name)) {
         Ok(recipe) => Ok((recipe, Vec::new())),
-        // For example, the recipe was read from a file, which its name does not find, or it no
-        // longer exists.
+        // For example, the recipe no longer exists, or it was read from a file, which its name
+        // alone does not find.
         Err(err) => {
             let recipe = recipes::resolve_live(config, settings, None)?;
             let text = format!("the session goes on with the recipe {}: {err}", recipe.name);

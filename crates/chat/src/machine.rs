@@ -1,8 +1,10 @@
 //! The loop of the agent as a state machine: inputs go in, actions come out.
 //!
 //! It does no input or output. Its caller sends requests, runs tools, asks the user and shows
-//! events, and passes the results back in. The context of the machine is valid at any time: a
-//! model service accepts it as soon as its open calls have results.
+//! events, and passes the results back in. The context of the machine is valid at any time: a model
+//! service accepts it as soon as its open calls have results.
+//!
+//! A task is work for a sub-agent: a second machine, which a call of the tool `task` starts.
 
 mod background;
 mod calls;
@@ -47,8 +49,7 @@ pub enum Input {
     Text(u64, String),
     /// A chunk of readable reasoning of the answer to the request with this number.
     Thinking(u64, String),
-    /// The chunks so far of the answer to the request with this number are void: the answer is
-    /// requested again.
+    /// The answer to the request with this number is requested again: its chunks so far are void.
     Restart(u64),
     /// The request with this number failed, and is sent again after a while.
     Retry(u64, Retrying),
@@ -69,13 +70,14 @@ pub enum Input {
     /// The user's answer to the question that the call with this id asks. `None` if no user is
     /// present, or if the user did not answer.
     Told(Box<str>, Option<String>),
-    /// The context, with its system prompt, for the task that a call begins, or why there is none.
+    /// The context for the sub-agent that a call of `task` starts, with its system prompt; or why
+    /// there is none.
     Begun(Box<str>, std::result::Result<Box<Context>, String>),
-    /// An input for the task that a call began.
+    /// An input for the sub-agent that a call of `task` started.
     Task(Box<str>, Box<Input>),
-    /// A call has been running for so many seconds; the text is the end of its output.
+    /// The call with this id is still running: the seconds so far, and the end of its output.
     Progress(Box<str>, u64, String),
-    /// A call ended: its result, or the error.
+    /// The call with this id ended: its result, or the error.
     Result(Box<str>, std::result::Result<String, String>),
     /// The user wants a compaction now, with this focus if there is one.
     Compact(Option<String>),
@@ -111,9 +113,9 @@ pub enum Action {
     Permit(ResponseCall, Access),
     /// Ask the user the question of a call.
     Question(ResponseCall, Question),
-    /// Make a context for the task of a call.
+    /// Make a context for the sub-agent that a call of `task` starts.
     Begin(ResponseCall),
-    /// Carry out an action for the task of a call. The context of the task is
+    /// Carry out an action for the sub-agent of the call with this id. Its context is
     /// [`Machine::task_context`].
     Task(Box<str>, Box<Action>),
     /// Run a call. The calls of one answer may run in parallel.
@@ -206,8 +208,8 @@ impl Machine {
         })
     }
 
-    /// Sets the prompt of every request: what the agent is and where it works. Must be called
-    /// before any message is added.
+    /// Adds the system prompt: what the agent is and where it works. Must be called before any
+    /// message is added.
     ///
     /// # Errors
     ///
@@ -451,8 +453,7 @@ impl Machine {
         let answer = mem::take(&mut self.answer);
         let cost = self.cost;
         self.show(Event::Done { ended: why, reason, answer, cost });
-        // If the model answered, messages that the user typed in the meantime begin the next turn,
-        // and a requested compaction is made. After any other end, both wait until the user sends a
+        // After any other end, what the user has typed or requested waits until the user sends a
         // message or requests a compaction.
         let is_asked = !self.typed.is_empty() || self.compaction.is_some();
         if is_asked && why == TurnEnd::Answered {

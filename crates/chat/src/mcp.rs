@@ -140,7 +140,8 @@ impl Servers {
                 for (server, calls, found, tell) in begun {
                     all.spawn(serve(server, root.clone(), hidden.clone(), calls, found, tell));
                 }
-                // If the task of one server panics, `join_next` returns an error; the others go on.
+                // If the tokio task of one server panics, `join_next` returns an error; the other
+                // servers go on.
                 while all.join_next().await.is_some() {}
             });
         })?;

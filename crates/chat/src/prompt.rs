@@ -96,7 +96,7 @@ pub fn moved_prompt(of_project: &str, before: &str) -> String {
     )
 }
 
-/// The prompt of a task, made from the project's prompt.
+/// The system prompt of a sub-agent, made from the project's prompt.
 pub fn task_prompt(of_project: &str) -> String {
     format!("{of_project}\n{}", include_str!("prompt_of_tasks.md"))
 }

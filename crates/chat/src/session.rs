@@ -53,8 +53,8 @@ impl ChatFile {
         ChatFile::new(config, id, false)
     }
 
-    /// A new session for a task of this session. The new session is named after this one, and the
-    /// first call of its [`ChatFile::context`] creates its log.
+    /// A new session for a sub-agent of this session. The new session is named after this one, and
+    /// the first call of its [`ChatFile::context`] creates its log.
     pub fn task(&self, config: &Config) -> ChatFile {
         let begun = self.id.strip_prefix(CHAT).unwrap_or(&self.id);
         let id = free_id(config, &format!("task-{begun}-1"), 1);

@@ -250,7 +250,7 @@ impl Workplace {
         self.offered = self.more.iter().flat_map(|more| more.tools()).collect();
     }
 
-    /// All tools, in the form for a request, for a session or a task.
+    /// All tools, in the form for a request; `in_task` is whether a sub-agent sends the request.
     pub fn request_tools(&self, in_task: bool) -> Vec<epitome_api::Tool<'_>> {
         let mut all = if in_task { offered_in_tasks() } else { request_tools() };
         all.extend(self.offered.iter().map(|tool| epitome_api::Tool {

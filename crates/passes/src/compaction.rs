@@ -1,4 +1,5 @@
-//! Runs a recipe over a transcript, and returns a plan; nothing is written.
+//! Runs the passes of a recipe over a transcript, and returns their edits as a [`Plan`]. Nothing is
+//! written.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -13,15 +14,17 @@ use crate::{
     ContextKind, Level, LinesOf, PassSettings, Recipe, Stop, Target, View, copies, pins, thinking,
 };
 
-/// What a run needs in addition to transcript and recipe.
+/// What [`compact`] needs in addition to a transcript and a recipe.
 pub struct Options<'a> {
-    /// The kind of the context. If it is live, the caller has already checked the trigger.
+    /// The kind of the context. For a live context, a run does not check the trigger: the caller
+    /// must have checked it.
     pub kind: ContextKind,
     /// The tokenizer.
     pub counter: &'a dyn Counter,
     /// Returns whether the reasoning of a model becomes invalid if anything before it changes.
     pub thinking_is_bound: fn(model: &str) -> bool,
-    /// Token counts that are known already, by item and block.
+    /// `counted[item][block]` is the number of tokens of a block, if the caller has counted it
+    /// already. Blocks that are missing here are counted.
     pub counted: &'a [Vec<Tokens>],
 }
 
@@ -55,15 +58,14 @@ impl Plan {
         Plan { edits, ..Plan::default() }
     }
 
-    /// For each pass, the number of its edits; for a cut of the middle, the number of messages that
-    /// it removes. A summary or a digest is not counted.
+    /// The number of edits, by the name of their pass; for a cut of the middle, the number of
+    /// messages that it removes. A summary or a digest is not counted.
     pub fn by_pass(&self) -> BTreeMap<&'static str, u64> {
         let mut passes = BTreeMap::new();
         for PlannedEdit { edit, .. } in &self.edits {
             let count = match &edit.verb {
                 Verb::Replace(_) | Verb::Drop => 1,
                 Verb::Cut(cut) => cut.messages,
-                // A summary replaces calls and texts, not one block: it is not counted as an edit.
                 Verb::Summarise(_) => continue,
             };
             *passes.entry(edit.pass).or_default() += count;
@@ -76,13 +78,12 @@ impl Plan {
         self.edits.iter().map(|planned| planned.edit.clone()).collect()
     }
 
-    /// The edits of single blocks and parts, that is, all edits except those that replace or remove
-    /// whole items.
+    /// All edits except those that replace or remove whole items.
     pub fn block_edits(&self) -> impl Iterator<Item = &PlannedEdit> {
         self.edits.iter().filter(|planned| !matches!(planned.edit.at, At::Items { .. }))
     }
 
-    /// The middle cut; `None` if the plan has none.
+    /// The cut of messages out of the middle of the context; `None` if the plan has none.
     pub fn cut(&self) -> Option<&Cut> {
         self.edits.iter().find_map(|planned| match &planned.edit.verb {
             Verb::Cut(cut) => Some(cut),
@@ -105,9 +106,8 @@ impl Plan {
 pub struct PlannedEdit {
     /// The edit.
     pub edit: Edit,
-    /// Tokens that the edit is expected to save. For the total saving, reports do not use this
-    /// estimate but count the context after the compaction. For the savings by tool and by file
-    /// they use it.
+    /// An estimate of the tokens that the edit saves. Reports use it for the savings by tool and by
+    /// file; for the total saving, the context is counted after the compaction.
     pub tokens: Tokens,
 }
 
@@ -118,7 +118,8 @@ impl PlannedEdit {
     }
 }
 
-/// Runs a recipe. A pure function: the same transcript gives the same edits.
+/// Plans the edits of a recipe's passes and, for a stored session, of its ingest stage. A pure
+/// function: the same transcript gives the same edits.
 pub fn compact(
     transcript: &Transcript,
     source: &dyn Source,
@@ -135,8 +136,9 @@ pub fn compact(
     plan
 }
 
-/// Begins a plan, without edits so far. Counts the context. If the trigger is reached, determines
-/// which parts are kept because of their position, and which are pinned because they set rules.
+/// Begins a plan: counts the context, and checks the trigger. If the trigger is reached, determines
+/// which parts are kept because of their position, and which are pinned because they set rules. The
+/// plan has no edits yet: [`add_edits`] adds them.
 pub fn begin(view: &mut View<'_>, recipe: &Recipe, options: &Options<'_>) -> Plan {
     let run = Run::new(recipe, options);
     let size = run.size(view);
@@ -144,7 +146,7 @@ pub fn begin(view: &mut View<'_>, recipe: &Recipe, options: &Options<'_>) -> Pla
     if run.is_due(&size) {
         plan.kept = keep::apply(recipe.keep, view);
         let pinned = pins(view, &view.transcript.context);
-        // If the pin is only a part of its block, as in a summary, only the text of the pin is
+        // A pin may be only a part of its block, as in a summary. Then only its own text is
         // counted.
         let tokens = pinned
             .iter()
@@ -188,9 +190,9 @@ pub fn add_edits(plan: &mut Plan, view: &mut View<'_>, recipe: &Recipe, options:
 /// and never written.
 ///
 /// These edits differ from those of [`compact`]. Nothing is kept because of its position. Short
-/// texts are replaced as well, so that a page looks uniform. Sizes are those before any compaction:
-/// for a stub without a size, `lines_of` returns the number of lines that the archive has under the
-/// reference of the stub.
+/// texts are replaced too, so that a page looks uniform. Sizes are those of the original texts,
+/// even if the session was compacted before: `lines_of` looks up the number of lines of an archived
+/// text.
 pub fn edits_for_reading(
     transcript: &Transcript,
     source: &dyn Source,
@@ -228,7 +230,8 @@ impl<'a> Run<'a> {
         Run { recipe, kind, passes, target, asks_for_chars }
     }
 
-    /// The size of the context that `view` shows.
+    /// The size of the context that `view` shows. Characters are 0 if no part of the recipe needs
+    /// them.
     fn size(&self, view: &View<'_>) -> ContextSize {
         let chars = if self.asks_for_chars { view.context_chars() } else { 0 };
         ContextSize { chars, ..view.size() }
@@ -272,14 +275,11 @@ impl<'a> Run<'a> {
         if self.asks_for_chars { chars_saved(view, edit) } else { 0 }
     }
 
-    /// Selects the edits to make, in the order of the passes and oldest first, until the target is
+    /// Selects which of the planned edits are made: one after the other, until the target is
     /// reached. If the recipe may stop only after a whole pass, the pass that reaches the target
     /// makes all its edits. Edits by which the model loses nothing (hidden copies, repeated
-    /// content) are made even if the target is reached. A pass may have a minimum of characters: if
-    /// the context has no more than that when the pass begins, the pass is skipped, with all its
-    /// edits. If two edits of the same position are made, the later one replaces the earlier one:
-    /// the edit of a pass replaces that of the ingest stage, and an edit of the pass `results` with
-    /// the setting `again` replaces that of an earlier pass.
+    /// content) do not stop at the target. A pass whose `over_chars` the context does not exceed
+    /// makes no edits at all. Of two edits of the same position, the later one is made.
     fn up_to_target(
         &self,
         view: &View<'_>,
@@ -290,8 +290,8 @@ impl<'a> Run<'a> {
         for (_, planned) in planned.iter().filter(|(_, planned)| loses_nothing(view, planned)) {
             subtract(&mut left, planned.tokens, self.chars_saved(view, &planned.edit));
         }
-        // The part of the recipe whose edit was chosen last. Edits by which the model loses nothing
-        // are ignored.
+        // The part of the recipe that made the last edit, not counting edits by which the model
+        // loses nothing.
         let mut begun = None;
         let mut current = None;
         let mut skipped = None;
@@ -300,8 +300,6 @@ impl<'a> Run<'a> {
         for (part, planned) in planned {
             let free = loses_nothing(view, &planned);
             if current.replace(part) != Some(part) {
-                // If a pass has a minimum of characters, and the context has no more than that when
-                // the pass begins, all edits of the pass are skipped.
                 let over = match part {
                     Part::Ingest => None,
                     Part::Pass(pass) => self.passes[pass].over_chars(),
@@ -309,8 +307,6 @@ impl<'a> Run<'a> {
                 let is_over = over.is_none_or(|over| left.chars > over);
                 skipped = (!is_over).then_some(part);
             }
-            // If the recipe may stop only after a whole pass, a pass that has made one edit makes
-            // all its edits.
             let must_finish = self.recipe.stop == Stop::Pass && begun == Some(part);
             if skipped == Some(part) || !free && !must_finish && self.is_within(&left) {
                 continue;
@@ -367,8 +363,8 @@ fn plan_passes(
     planned
 }
 
-/// Whether a position belongs to a call of an exempt tool, or to a result of such a call, be it the
-/// first or a repeated one.
+/// Whether a position belongs to a call of a tool that the recipe exempts, or to a result of such a
+/// call.
 fn is_exempt(view: &View<'_>, recipe: &Recipe, at: At) -> bool {
     let names = &recipe.exempt_tools;
     view.call_at(at)
@@ -394,11 +390,11 @@ impl EditedCalls {
         }
     }
 
-    /// Tokens that a resume saves when a field becomes `text`.
+    /// Tokens that a resume saves if `text` replaces a field.
     ///
-    /// The call is counted as the JSON that is sent; only a field outside of the call's arguments
-    /// is counted as a text. Counting all fields as texts is less exact: the run would stop a
-    /// little above the target, and a second run would plan one more edit.
+    /// A field of the arguments is counted as a part of the call's JSON, because that is what is
+    /// sent. Counting it as a text of its own is less exact: the run would stop a little above the
+    /// target, and a second run would plan one more edit.
     fn saving_of_field(
         &mut self,
         view: &View<'_>,
@@ -560,10 +556,9 @@ fn block_at<'a>(view: &View<'a>, at: At) -> Option<&'a Block> {
     view.transcript.items[item].entry()?.blocks.get(block)
 }
 
-/// Edits that remove the reasoning of the first edited entry and of all entries after it, if the
-/// model of the entry binds reasoning to everything before it: any earlier change makes such
-/// reasoning invalid. It is removed even if a rule keeps its entry, because a provider would refuse
-/// the request.
+/// Some models bind their reasoning to everything before it: any earlier change makes it invalid,
+/// and the provider would refuse the request. Returns edits that remove such reasoning from the
+/// first edited entry on, even from entries that a rule keeps.
 fn bound_thinking(
     view: &View<'_>,
     planned: &[PlannedEdit],

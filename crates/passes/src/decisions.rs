@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use crate::languages::LanguagePatterns;
 
-/// Words in sentences that state a decision, a cause or a finding. In recorded sessions of six
+/// Patterns of words that state a decision, a cause or a finding. In recorded sessions of six
 /// agents, one in 20 sentences of the model has such a word.
 static DECIDES: LazyLock<LanguagePatterns> = LazyLock::new(LanguagePatterns::decides);
 
@@ -21,7 +21,6 @@ pub(crate) fn decision(line: &str) -> Option<&str> {
         if !ENDS.iter().any(|end| line[at..].starts_with(end)) {
             continue;
         }
-        // The position after the last character of a sentence.
         let sentence_end = at + c.len_utf8();
         if sentence_end <= words.start {
             begin = sentence_end;

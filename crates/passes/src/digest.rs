@@ -77,7 +77,7 @@ impl Default for DigestRule {
 /// comes closer to the budget.
 const ROUNDS: usize = 3;
 
-/// The budget divided by this number is the minimum room for lines other than rules.
+/// The budget divided by this number is the minimum number of tokens for lines other than rules.
 const LEAST: u64 = 10;
 /// The budget divided by this number is the maximum size of all short texts of the model together.
 const BRIEFS: u64 = 10;
@@ -107,9 +107,9 @@ impl DigestRule {
         tail(view, budget, Tokens(budget.0 * self.keep_share / 100), self.keep_calls)
     }
 
-    /// The earliest index from which on the context has at most half of the budget. Callers use it
-    /// as the limit for how far before [`tail`](DigestRule::tail) the unchanged part may begin, for
-    /// example with the reasoning of an unfinished turn.
+    /// The earliest index from which on the context has at most half of the budget. A caller may
+    /// let the unchanged part begin before [`tail`](DigestRule::tail), for example to include the
+    /// reasoning of an unfinished turn, but not before this index.
     pub fn longest_tail(&self, view: &View<'_>, budget: Tokens) -> usize {
         tail(view, budget, Tokens(budget.0 / 2), u64::MAX)
     }

@@ -9,8 +9,8 @@ use regex::Regex;
 use crate::key_blocks::without_key_blocks;
 use crate::languages::LanguagePatterns;
 
-/// Patterns of failures in any language and case: a place in a file with a message, error marks,
-/// system error codes, output of make and test runners.
+/// Patterns of lines that report a failure, whatever language they are in: a position in a file
+/// with a message, error marks, output of make and test runners. They ignore upper and lower case.
 const FAILURES: [&str; 7] = [
     r"^\s*[\w./@-]+\.\w+:\d+(:\d+)?: \S",
     r"^\s*[\w./\\:@-]+\.\w+\(\d+(,\d+)?\)\s?: \S",
@@ -21,8 +21,8 @@ const FAILURES: [&str; 7] = [
     r"\bmake(\[\d+\])?: \*\*\* ",
 ];
 
-/// Patterns of failures that depend on upper and lower case: exception names, output of test
-/// runners, codes.
+/// Patterns of failures in which upper and lower case matter: exception names, output of test
+/// runners, system error codes.
 const NAMED_FAILURES: [&str; 4] = [
     r"\w(Error|Exception)\b(:|$)",
     r"^\s*FAIL\b|\bFAILED\b",
@@ -107,11 +107,11 @@ pub(crate) enum Sure {
     Maybe,
 }
 
-/// Marks the lines of a failed output that report the failure. These are the lines with an error
-/// word or an error mark (with [`Sure::Maybe`], also those with a word that may mean a failure),
-/// and the lines directly above and below stack frames. The output may be in any language: if no
-/// line was marked at a stack frame, and no line except the exit status has a word or mark that
-/// means or may mean a failure, the last lines are marked.
+/// Marks the lines of a failed output that report the failure: lines with an error word or mark,
+/// and lines directly above and below stack frames. With [`Sure::Maybe`], lines with a word that
+/// may mean a failure are marked too. If the output has no line of any of these kinds, except its
+/// exit status, the last lines are marked: the output may be in a language whose words are not
+/// listed.
 pub(crate) fn failing_lines(lines: &[&str], sure: Sure) -> Vec<bool> {
     let surely: Vec<bool> = lines.iter().map(|line| is_error_line(line)).collect();
     let mut failing = match sure {
@@ -234,8 +234,8 @@ impl ErrorLines {
         ErrorLines(found)
     }
 
-    /// The error lines of a result that stays whole. Of such a result it does not matter whether
-    /// its call failed.
+    /// The error lines of a result that stays whole, whether or not its call failed. Lines that
+    /// [`LaterLines`] ignores because they are short are left out.
     pub fn of_whole(text: &str) -> ErrorLines {
         let lines = text.lines().map(str::trim).enumerate();
         let errors = lines.filter(|(_, line)| LaterLines::counts(line) && is_error_line(line));

@@ -6,9 +6,9 @@ use epitome_model::{Block, Entry, Source, Transcript};
 
 use crate::digest::is_digest;
 
-/// The original items of the history up to the end of `old`, in the order of the session. `old` are
-/// the items at the beginning of a context. Digests are replaced by the entries they were made of;
-/// summaries stay, in addition to the entries they replaced.
+/// The original entries for `old`, the items at the beginning of a context, in the order of the
+/// session: for a digest the entries that it was made of, for a summary the summary and the entries
+/// that it replaced, and every other entry itself.
 ///
 /// The history follows the parents of entries. In three cases it continues with the previous entry
 /// of the file instead: if no entry of the session has a parent, if the parent is not an entry (no

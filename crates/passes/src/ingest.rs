@@ -28,7 +28,7 @@ const RUN: usize = 4;
 /// A line with fewer bytes than this is not recognised as repeated.
 const LINE: usize = 8;
 /// Number of lines at each end of a result above the cap that are preferred to ordinary lines
-/// between them. Error lines are preferred to all others.
+/// between them.
 const ENDS: usize = 20;
 /// Bytes to which the lines of a result above the cap are truncated, unless it has few lines.
 const WIDTH: usize = 400;
@@ -200,9 +200,8 @@ impl SeenLines {
         key(line).is_some_and(|line| self.lines.contains_key(&line))
     }
 
-    /// Each of these lines belongs to the text that was the first to contain it. Returns the
-    /// description of the text with the most of them; if two texts have equally many, that of the
-    /// earlier one.
+    /// The description of the text in which most of these lines occurred first; of the earlier
+    /// text, if two have equally many.
     fn commonest_source(&self, lines: &[&str]) -> &str {
         let mut times: Vec<(u32, usize)> = Vec::new();
         for place in lines.iter().filter_map(|line| self.lines.get(&key(line)?)) {
@@ -225,8 +224,8 @@ pub fn only_text(output: &Output) -> Option<&Text> {
     }
 }
 
-/// Leaves out the runs of lines that `seen` contains. Returns the remaining text, and the number of
-/// lines left out; `None` as the text if that number is 0.
+/// Leaves out runs of at least [`RUN`] lines that `seen` contains. Returns the remaining text, and
+/// the number of lines left out; `None` as the text if that number is 0.
 fn without_repeats(text: &str, seen: &SeenLines) -> (Option<String>, usize) {
     if !text.split('\n').any(|line| may_go(line, seen)) {
         return (None, 0);

@@ -38,16 +38,16 @@ pub struct Keep {
 /// What is kept if the rules for turns and results cover the whole session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum All {
-    /// The last `tokens`, or 5,000 tokens if `tokens` is not set. Otherwise a recipe that keeps one
-    /// turn would remove nothing from a session of one turn.
+    /// As many of the last tokens as `tokens` says, or 5,000 if it is not set. So even a recipe
+    /// that keeps the last turn removes something from a session of one turn.
     #[default]
     Tail,
     /// The whole session: the user asked for this number of turns or results.
     Kept,
 }
 
-/// The tail in tokens that is kept when turns or results would keep everything and `tokens` is not
-/// set. It is a constant: a tail relative to the session's size would shrink with each compaction,
+/// The number of the last tokens that are kept when turns or results would keep everything and
+/// `tokens` is not set. It is a constant: a share of the session would shrink with each compaction,
 /// and a second run would remove more.
 const FALLBACK: u64 = 5_000;
 
@@ -86,11 +86,10 @@ pub struct KeptParts {
     pub tokens: Tokens,
     /// The rules that keep something, each with the number of entries that it keeps.
     pub rules: Vec<(KeepRule, u64)>,
-    /// The rules that together would keep the whole session; empty if they do not.
+    /// If the rules together would keep the whole session, these rules; otherwise empty.
     pub covered_everything: Vec<KeepRule>,
-    /// The number of tokens at the end that are kept instead of the whole session. `None` if the
-    /// rules do not cover the whole session, if they cover it only with the rule for tokens, if
-    /// `messages` is set, and with [`All::Kept`].
+    /// If only the end of the session is kept, because the rules would keep all of it (see
+    /// [`All::Tail`]): the maximum number of tokens of that end.
     pub instead: Option<Tokens>,
     /// The kept items, as indices into `Transcript::items`.
     #[serde(skip)]
@@ -168,8 +167,8 @@ fn last_turns(units: &[Unit], turns: u64) -> Vec<usize> {
     units[first..].iter().flat_map(|unit| unit.items.iter().copied()).collect()
 }
 
-/// The items with the last results, newest first, with the other items of their units: a result is
-/// kept together with its call.
+/// The items with the last results, newest first, and the items that must stay with them, such as
+/// their calls.
 fn last_results(view: &View<'_>, units: &[Unit], mut results: u64) -> Vec<usize> {
     let mut found = Vec::new();
     for unit in units.iter().rev() {

@@ -1,4 +1,4 @@
-//! Multi-line secrets: private keys (PEM, armour, PuTTY) and Kubernetes Secrets.
+//! Finds secrets of several lines: private keys (PEM, armour, PuTTY) and Kubernetes Secrets.
 //!
 //! Redaction recognises such a key by its first or last line. A part of a text may have neither,
 //! and still contain other lines of the key. So the whole key is removed from every text that is

@@ -135,9 +135,8 @@ fn all_bounded(words: fn(&Language) -> &Vec<String>) -> Vec<String> {
     LANGUAGES.iter().flat_map(words).map(|it| bounded(it)).collect()
 }
 
-/// Adds word boundaries to a pattern, at each end that is an ASCII letter or digit. In a pattern of
-/// only ASCII, an opening bracket, a closing bracket and a final `?` get a boundary as well. An end
-/// `\w` gets none, and neither do words of other scripts.
+/// Adds a word boundary at each end of a pattern where an ASCII word begins or ends. Words in other
+/// scripts get none.
 fn bounded(words: &str) -> String {
     let is_letter = |c: char| c.is_ascii_alphanumeric();
     let begins = words.starts_with(is_letter) || words.is_ascii() && words.starts_with('(');
@@ -161,7 +160,8 @@ fn nouns_of_failure(is_wanted: fn(&str) -> bool) -> [String; 2] {
     let word = format!("(?:{})", bounded.join("|"));
     let rest = r"\s*(?:$|[^\s0]|0\w)";
     let number = r"\s+(?:TS|code)?\d";
-    // Nouns of other scripts have no word boundary: no letter may follow them.
+    // Nouns in other scripts have no word boundary. Instead, the next character must not be a
+    // letter.
     let ends = if word.is_ascii() { "" } else { r"(?:$|\P{L})" };
     [
         format!(r"{word}(?:\[|\s*[:=]{rest}|{number})|^\s*{word}{ends}"),

@@ -127,7 +127,7 @@ pub struct RepeatedCall {
 }
 
 impl RepeatedCall {
-    /// Whether the call was needed only because the earlier result had been removed.
+    /// Whether the call was probably made only because the earlier result had been removed.
     pub fn is_loss(&self) -> bool {
         self.because != RepeatReason::Changed
     }

@@ -100,8 +100,9 @@ pub struct ResponseText {
 }
 
 /// The number of the response that each item belongs to, from 1. Entries of the model with the same
-/// group are one response, and an entry without a group is a response of its own. An item without a
-/// text and a call has no number: it may be only reasoning, which a pass may remove.
+/// group are one response, and an entry without a group is a response of its own. An item with
+/// neither a text nor a call, for example only reasoning, has no number, because a pass may remove
+/// it.
 pub fn response_numbers(transcript: &Transcript) -> HashMap<usize, u64> {
     let mut numbers = HashMap::new();
     let mut of_group: HashMap<&str, u64> = HashMap::new();

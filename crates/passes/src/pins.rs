@@ -150,8 +150,8 @@ pub fn pins(view: &View<'_>, items: &[usize]) -> Vec<Pin> {
     pins
 }
 
-/// The pin with the text of a state. A long rule file is reduced to the parts that command or
-/// forbid something. `None` if no text is left.
+/// The pin for a state, which is one version of a rule file, skill, plan or list. A long rule file
+/// is reduced to the parts that command or forbid something. `None` if no text is left.
 fn pin(view: &View<'_>, state: State) -> Option<Pin> {
     let State { item, block, kind, name, source, text, .. } = state;
     let text = match kind {
@@ -179,11 +179,11 @@ fn commanding_parts(text: &str) -> String {
     parts.join("\n")
 }
 
-/// The tokens of a budget that these pins leave.
+/// The number of tokens of a budget that is left if these pins are in it.
 ///
 /// # Errors
 ///
-/// A message with the tokens of the pins, if they exceed the budget.
+/// A message with the names and the tokens of the pins, if they exceed the budget.
 pub fn remaining_room(
     pins: &[Pin],
     budget: Tokens,

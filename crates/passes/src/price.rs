@@ -2,9 +2,9 @@
 
 use epitome_model::{MicroDollars, Tokens};
 
-/// The saving of a compaction must be more than this many times its price. The longer a compaction
-/// waits, the more it saves, but the requests until then cost more. With the factor 2, the sum of
-/// both costs over a long conversation is lowest.
+/// A compaction must save more than this many times what it costs. With a larger number,
+/// compactions are made later and are fewer, but the requests until then are longer. With 2, a long
+/// conversation costs least in total.
 const MARGIN: u128 = 2;
 
 /// The prices of tokens at a provider's prompt cache, for a million tokens.
@@ -30,7 +30,8 @@ pub struct PricedCut {
     pub saved: Tokens,
     /// Tokens after the first change, which the provider has to write to its cache again.
     pub rewritten: Tokens,
-    /// Requests that are expected before the context is as long as before the compaction.
+    /// Number of requests that are expected until the context has grown back to its length before
+    /// the compaction.
     pub requests: u64,
     /// Whether the provider's cache still has the context from before the compaction.
     pub is_warm: bool,

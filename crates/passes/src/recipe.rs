@@ -154,7 +154,8 @@ impl Recipe {
         if live == Level::default() { stored } else { live }
     }
 
-    /// Whether the recipe needs the window of a stored session's model.
+    /// Whether the recipe has a limit in per cent of the window for stored sessions. If so, the
+    /// caller must set the window: see [`Recipe::with_window`].
     pub fn asks_for_window(&self) -> bool {
         let target = self.target.stored.and_then(|target| target.percent);
         target.or(self.trigger.stored.percent).is_some()

@@ -157,7 +157,8 @@ impl Pass for Results {
         let mut chosen = Vec::new();
         for (candidate, errors) in outputs.iter().zip(error_lines).rev() {
             let Some(errors) = errors else { continue };
-            // Only results that are sent together can repeat each other.
+            // A result outside of the context is not compared with other results, because it is not
+            // sent together with them.
             let mut alone = LaterLines::default();
             let is_sent = view.is_sent(candidate.at.item());
             let later = if is_sent { &mut later } else { &mut alone };
@@ -211,7 +212,7 @@ impl Results {
         }
     }
 
-    /// The error lines of the results that are kept whole.
+    /// The error lines of the results that are kept whole; empty if the style keeps no error lines.
     fn lines_of_whole_results(&self, view: &View<'_>) -> LaterLines {
         let mut later = LaterLines::default();
         if self.style != Style::Evidence {
@@ -299,8 +300,8 @@ impl Results {
         view.replace(at, &text_with_images(&shown, sent), left, self.name())
     }
 
-    /// Bytes of the text of a result, without parts that a recipe left and without the stubs of
-    /// removed images.
+    /// Bytes of the text of a result, without texts that a recipe wrote in place of others, and
+    /// without the stubs of removed images.
     fn text_bytes(&self, view: &View<'_>, output: &Output) -> u64 {
         let texts = output.parts.iter().filter_map(|part| match part {
             Part::Text(text) if !view.is_recipe_text(text) => {

@@ -6,8 +6,8 @@ use epitome_model::{At, Block, Edit, Output, Ref, Role, Verb};
 use crate::View;
 use crate::ingest::{INGEST, IngestRule, SeenLines, only_text};
 
-/// The result of a call, after a response of the model. All results up to the next response may be
-/// too large together, so they are collected before they are edited.
+/// A result that waits until all results of the same response are read: together they may be too
+/// large.
 struct Arrived {
     at: At,
     whole: Ref,

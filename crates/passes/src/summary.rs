@@ -269,7 +269,7 @@ impl SummaryInProgress {
         self.ask_again(plan)
     }
 
-    /// Continues with the next question, if there is room for one.
+    /// Continues with the next question, or ends with the reason why none can be asked.
     fn ask_again(self, next: Result<(), String>) -> SummaryProgress {
         match next {
             Ok(()) => SummaryProgress::Ask(Box::new(self)),
@@ -312,8 +312,8 @@ impl SummaryInProgress {
     }
 }
 
-/// The items that the summary replaces, both the originals and the current versions: a stub may
-/// hide a text that sets rules.
+/// The items that the summary replaces, both the original and the current ones: a text that sets
+/// rules may be only a stub in the current version.
 fn everything(old: &ReplacedHistory<'_>) -> Vec<usize> {
     let mut items: Vec<usize> = old.all_originals.iter().chain(old.items).copied().collect();
     items.sort_unstable();

@@ -30,8 +30,8 @@ pub struct Side<'a> {
 /// - In an edited entry, messages, the reasoning that stays and content of an unknown kind are
 ///   unchanged, and so are the calls, results and images without an edit. Its calls and results are
 ///   the same ones in the same order, and none has more tokens than before.
-/// - A summary, the text in place of a middle cut, and text that is written as a mark are as
-///   planned.
+/// - A summary, the text in place of a middle cut, and text that is written with
+///   [`WriteMode::Mark`] are as planned.
 /// - The format's own invariants hold if they held before.
 ///
 /// A session that has violations already may be compacted. A violation is new if, after the change,
@@ -124,10 +124,9 @@ fn marked(sides: &Sides<'_>, plan: &Plan, invariants: &dyn Invariants) -> Option
     Some(violations)
 }
 
-/// Checks edits that are written as an appended record. Every earlier record must still have its
-/// position, or the result is `None`. The agent must send the earlier context with the edits
-/// applied. If items were cut out, none of them may be a user message, and a text that is not
-/// longer must be sent in place of the first item.
+/// Checks edits that are written as an appended record: the agent must send the earlier context
+/// with the edits applied. No user message may be cut out, and the text that is sent in place of
+/// what was cut out must not be longer. `None` if the earlier records are not the original ones.
 fn appended(sides: &Sides<'_>, plan: &Plan) -> Option<Vec<Violation>> {
     let before = sides.before;
     let after = sides.after;

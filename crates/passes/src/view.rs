@@ -137,8 +137,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether a position, or the block around it, is protected from edits by [`View::pin`]. Hidden
-    /// fields, which no model sees, never are.
+    /// Whether a position, or the block around it, is protected from edits by [`View::pin`]. Always
+    /// false for whole items and for hidden fields.
     pub fn is_pinned(&self, at: At) -> bool {
         match at {
             At::Block { item, block }
@@ -399,7 +399,7 @@ impl<'a> View<'a> {
     }
 
     /// Whether a recipe wrote this text in place of another one. Always false for a stub in a view
-    /// for reading. If the first bytes decide it, only they are read.
+    /// for reading.
     pub fn is_recipe_text(&self, text: &Text) -> bool {
         let begins = match text {
             Text::Source(span) => {
@@ -500,7 +500,7 @@ impl<'a> View<'a> {
     }
 
     /// The path of the file that was read or written at a position, and its text as in the file.
-    /// `None` for any other position.
+    /// `None` for any other position, and if the path is unknown.
     pub fn file_text(&self, at: At) -> Option<(String, String)> {
         let (At::Block { item, block } | At::Field { item, block, .. }) = at else { return None };
         let content = self.transcript.items[item].entry()?.blocks.get(block)?;
@@ -525,7 +525,7 @@ impl<'a> View<'a> {
         if call.is_some() { stub } else { stub.with_what("result") }
     }
 
-    /// A stub for `text`, which is `words` when decoded.
+    /// A stub for `text`; `words` is the same text, decoded.
     pub fn stub_of_text(&self, text: &Text, words: &str) -> Stub {
         Stub::from_text(self.reference(text), words)
     }

@@ -166,8 +166,9 @@ struct Editor {
     abilities: Abilities,
     updates: Updates,
     choices: Choices,
-    /// The numbers of the open requests to the editor. The key is the call that the question is
-    /// about: the id of the call that began its task (`None` outside of a task), and its own id.
+    /// The numbers of the open requests to the editor, each by the call that it is about. The key
+    /// is the id of that call, after the id of the call of `task` that started the sub-agent, if
+    /// the call is one of a sub-agent.
     asked: HashMap<(Option<String>, String), u64>,
     waiting: Vec<Waiting>,
     /// How the last turn ended, and the reason in words if there is one. `None` until a turn has

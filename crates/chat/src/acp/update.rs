@@ -66,8 +66,8 @@ pub(super) struct Call {
     pub(super) value: Value,
 }
 
-/// Identifies a call: the id of the call that began its task (`None` outside of a task), and its
-/// own id.
+/// Identifies a call: its id, after the id of the call of `task` that started the sub-agent, if the
+/// call is one of a sub-agent.
 type Place = (Option<String>, String);
 
 /// The author of a message.
@@ -103,7 +103,8 @@ impl Updates {
             Event::Call { id, tool, arguments } => self.call(None, id, tool, arguments, true),
             Event::Task { id: task, inner } => self.in_task(task, inner),
             Event::Permitted { id, allowed: true } => self.runs(None, id),
-            // The request may have failed for good: nothing is said about a further one.
+            // The text does not announce another request, because the request may have failed for
+            // good.
             Event::Restart => self.note("(The answer so far is void.)"),
             event => self.updates(event),
         }
@@ -114,7 +115,8 @@ impl Updates {
     pub(super) fn replayed(&mut self, event: &Event) -> Vec<Value> {
         match event {
             Event::User { text } => {
-                // The event is a whole message, also if the message before it is the user's.
+                // The event is a whole message, so it begins a new message, even after a message of
+                // the user.
                 self.speaks = None;
                 vec![self.chunk(Speaker::User, text)]
             }

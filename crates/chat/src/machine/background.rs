@@ -86,10 +86,9 @@ impl Machine {
         self.advance_from(begins_turn)
     }
 
-    /// Puts a finished background compaction into the context if a turn begins, or if a compaction
-    /// is due and a model was asked for a summary. If a compaction is due within a turn and no
-    /// model was asked, the finished one is discarded. Does nothing if no turn begins and no
-    /// compaction is due. Returns whether the machine must wait for an unfinished one.
+    /// Uses the background compaction, if a turn begins or a compaction is due. A finished one is
+    /// put into the context, or discarded if a compaction is due within a turn and no model was
+    /// asked for a summary. Returns whether the machine must wait for an unfinished one.
     pub(super) fn swap(&mut self, begins_turn: bool) -> Result<bool> {
         let is_due = self.context.is_due();
         if !is_due && !begins_turn {

@@ -31,8 +31,8 @@ pub(super) struct OpenCall {
     state: CallState,
     /// The last lines of the call's output while the call runs.
     progress: String,
-    /// The machine of the task that the call began. `None` for other calls, before the task begins,
-    /// and after it ends.
+    /// The sub-agent, if this is a call of `task`. `None` before the sub-agent starts, and after it
+    /// ends.
     pub(super) task: Option<Box<Machine>>,
 }
 
@@ -109,9 +109,9 @@ impl Machine {
         }
     }
 
-    /// Begins a call that is permitted: runs it, asks the question of a call of `ask`, or begins
-    /// the task of a call of `task`. Otherwise asks the user whether the call may run, or refuses
-    /// it.
+    /// Begins a call that is permitted: runs it, asks the question of a call of `ask`, or starts
+    /// the sub-agent of a call of `task`. Otherwise asks the user whether the call may run, or
+    /// refuses it.
     fn judge(&mut self, id: &str) -> Result<()> {
         let State::Calling(calls) = &mut self.state else { return Ok(()) };
         let Some(call) = calls.iter_mut().find(|call| &*call.called.id == id) else {

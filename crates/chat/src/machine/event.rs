@@ -43,8 +43,8 @@ pub enum Event {
         /// The chunk.
         text: String,
     },
-    /// The chunks of this answer so far are void: the answer is requested again, or the request has
-    /// failed.
+    /// The answer is requested again, or the request has failed: the chunks of the answer so far
+    /// are void.
     Restart,
     /// The request failed, and is sent again after a while.
     Retry(Retrying),
@@ -83,7 +83,7 @@ pub enum Event {
         /// Whether the call may run.
         allowed: bool,
     },
-    /// An event of the task that a call began.
+    /// An event of the sub-agent that a call of `task` started.
     Task {
         /// The id of the call.
         id: String,
@@ -161,7 +161,8 @@ pub enum Event {
         reason: Option<String>,
         /// The text of the last answer.
         answer: String,
-        /// The cost since the agent was started, tasks included. `/resume` does not reset it.
+        /// The cost since the agent was started, with that of sub-agents. `/resume` does not reset
+        /// it.
         cost: Cost,
     },
 }
@@ -224,8 +225,8 @@ pub enum TurnEnd {
     Budget,
 }
 
-/// The usage since the agent was started, tasks included. Another session that `/resume` opens in
-/// the same agent continues the count.
+/// The usage since the agent was started, with that of sub-agents. Another session that `/resume`
+/// opens in the same agent continues the count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Cost {
     /// The number of requests that were answered, and of requests for summaries, answered or not.

@@ -14,8 +14,8 @@ use super::tool::clean;
 /// The maximum number of bytes that are kept of the end of a program's standard error.
 const KEPT: usize = 2 << 10;
 
-/// How long to wait until a program that failed ends. Afterwards, a quarter of this time is spent
-/// on waiting for the program's last output.
+/// The maximum time to wait for the end of a program that failed. Afterwards, a quarter of this
+/// time is spent on waiting for the program's last output.
 const WORDS: Duration = Duration::from_millis(200);
 
 /// A program, and all processes of its process group.

@@ -23,8 +23,7 @@ const FOLDED_MESSAGE: usize = 20;
 const FOLDED: usize = 4;
 /// The maximum number of lines of a folded diff.
 const FOLDED_CHANGE: usize = 16;
-/// The maximum number of lines of a message, result or diff that is not folded. For longer ones
-/// there are pagers.
+/// The maximum number of lines of a message, result or diff that are shown if it is not folded.
 const MOST: usize = 2_000;
 
 /// An entry of the conversation.
@@ -121,7 +120,7 @@ pub(super) struct Card {
     pub(super) seconds: Option<u64>,
     pub(super) result: String,
     pub(super) preview: Option<Preview>,
-    /// The calls of the task that this call began.
+    /// The calls of the sub-agent, if this is a call of `task`.
     pub(super) inside: Vec<Card>,
 }
 
@@ -148,8 +147,9 @@ impl Card {
         Card { id, tool, arguments, state, seconds: None, result, preview, inside }
     }
 
-    /// The calls of a task. If they are folded: a line with their number and, while the task runs,
-    /// the last of them; then, in full, each call that the user is asked about.
+    /// The lines for the calls of the sub-agent. If they are folded: a line with the number of
+    /// calls and, while the sub-agent works, the last call; then, in full, each call that the user
+    /// is asked about.
     fn inside(&self, width: usize, folded: bool, theme: Theme) -> Vec<Line<'static>> {
         let Some(last) = self.inside.last() else { return Vec::new() };
         let shown = self.inside.iter().filter(|card| !folded || card.state == CardState::Asked);

@@ -91,7 +91,7 @@ pub(super) struct SessionNames {
 /// A call that waits for the user.
 pub(super) struct Ask {
     pub(super) id: String,
-    /// The id of the call that began the task of this call. `None` outside of a task.
+    /// The id of the call of `task` that started the sub-agent, if this is a call of a sub-agent.
     pub(super) task: Option<String>,
     pub(super) what: OpenQuestion,
     /// When the question appeared on the screen. For a question about a permission, it becomes the
@@ -105,7 +105,7 @@ impl Ask {
         self.task.as_deref() == task && self.id == id
     }
 
-    /// Wraps an answer as an input for the agent, or for the task.
+    /// Wraps an answer as an input for the agent, or for its sub-agent.
     pub(super) fn input(&self, answer: Input) -> Input {
         match &self.task {
             None => answer,
@@ -375,7 +375,7 @@ impl State {
         }
     }
 
-    /// Changes the card of a call, or of a call within a task.
+    /// Changes the card of a call, or of a call of its sub-agent.
     fn card(&mut self, task: Option<&str>, id: &str, change: impl FnOnce(&mut Card)) {
         let outer = task.unwrap_or(id);
         let mut shown = self.entries.iter_mut().rev();

@@ -1,5 +1,8 @@
 //! Chooses the lines of a digest: those with the most new value per token, until the budget is
 //! spent.
+//!
+//! Lines belong to pieces. A piece is a text, or a call with its result. In a digest, the lines of
+//! a piece follow a header that names the speaker or the call.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashSet};
@@ -243,8 +246,7 @@ impl Choosing<'_, '_> {
     /// Chooses lines until `budget` tokens are spent, or no candidate is left that fits into the
     /// rest. The value of a candidate may have dropped since it was computed, because lines that
     /// were chosen since then contain some of its facts. So the value of the best candidate is
-    /// computed again, and the candidate is chosen if no other has a higher value. A candidate that
-    /// is too long for the rest of the budget is put into `passed`.
+    /// computed again, and the candidate is chosen if no other has a higher value.
     pub fn spend(&mut self, budget: Tokens) {
         self.heap.extend(self.passed.drain(..));
         while self.spent < budget.0
@@ -369,8 +371,7 @@ fn stays(old: &[Piece], kept: &[Piece]) -> Chosen {
     chosen
 }
 
-/// The value that is added to the value of the facts in a line, because the line looks like an
-/// error or states a decision.
+/// What is added to the value of a line because it looks like an error or states a decision.
 fn bonus(line: &Line) -> f64 {
     let error = if line.is_error { ERROR } else { 0.0 };
     let decision = if line.decides { DECISION } else { 0.0 };

@@ -167,8 +167,8 @@ impl Body {
         is_number && self.result == result.map(|output| output.whole)
     }
 
-    /// Counts the tokens of the lines that have facts, unless no single line of the piece may be
-    /// chosen.
+    /// Counts the tokens of the lines with facts in advance. Does nothing for a piece of which no
+    /// single line may be chosen: one that is included whole, and reasoning.
     pub fn count_lines(&self, counter: &dyn Counter) {
         let may_be = self.whole.is_none() && self.speaker != Speaker::Thinking;
         for line in self.lines.iter().filter(|line| may_be && !line.facts.is_empty()) {

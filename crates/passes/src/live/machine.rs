@@ -229,7 +229,8 @@ impl Machine {
         self.events.push(Event::Skipped { why, reason, over_target: None });
     }
 
-    /// Returns what to do next. After [`NextStep::Send`] the next request begins.
+    /// Returns what to do next. After [`NextStep::Send`], the next call of this function is for
+    /// another request.
     pub fn step(&mut self, gauge: &ContextSize) -> NextStep {
         let step = match self.stage {
             Stage::Idle => self.begin(gauge),

@@ -10,8 +10,8 @@ static COMMANDS: LazyLock<LanguagePatterns> = LazyLock::new(LanguagePatterns::co
 /// Words in the heading of a list of rules: every list item below such a heading is a rule.
 static HEADS_RULES: LazyLock<LanguagePatterns> = LazyLock::new(LanguagePatterns::rules);
 
-/// A rule file is taken to be in one of the languages of [`COMMANDS`] if there is at least one line
-/// that commands or forbids something for every `FEW` list items and emphasised lines.
+/// If a rule file has fewer than one line that commands or forbids something for every `FEW` list
+/// items and emphasised lines, it is taken to be in a language without a word list.
 const FEW: usize = 20;
 
 /// The lines of a rule file that command or forbid something, as [`rule_lines_by_words`] finds

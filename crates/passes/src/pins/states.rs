@@ -34,8 +34,8 @@ pub struct State {
     pub source: PinSource,
     /// The text; empty if a recipe removed it.
     pub text: String,
-    /// The keys of the files, the skill, the plan or the list that have `text` as their content. A
-    /// state without keys is never replaced.
+    /// The keys of what has `text` as its content: one or several files, a skill, a plan or a list.
+    /// A state without keys is never replaced.
     keys: Vec<Key>,
 }
 
@@ -68,8 +68,8 @@ pub fn states(view: &View<'_>, items: &[usize]) -> Vec<State> {
     let earlier = replaced_by_summaries(view, items);
     let before = items.iter().chain(&earlier).copied().filter(|item| !sent.contains(item));
     let before: BTreeSet<usize> = before.collect();
-    // A summary that is not among `items` must not replace a state. If it is removed, its rules go
-    // with it; if it stays, the items that it replaced are not among `items`.
+    // A summary that is not among `items` must not replace a state: a state of `items` would be
+    // left out, and the summary may be removed later, with the rules in it.
     let context = view.transcript.context.iter().copied();
     let context = context.filter(|item| wanted.contains(item) || !is_summary(view, *item));
     let all: Vec<usize> = before.iter().copied().chain(context).collect();
@@ -214,8 +214,8 @@ fn list_of_call(name: &str) -> Key {
 /// What was found in a block: the kind, the name, the text and the keys of a [`State`].
 type Found = (PinKind, String, String, Vec<Key>);
 
-/// The rule file, plan or to-do list that a call writes. `None` if the call writes none, or did not
-/// succeed.
+/// The rule file, plan or to-do list that a call writes. `None` if the call writes none or did not
+/// succeed, or if its text is a stub by now.
 fn found_in_call(view: &View<'_>, call: &Call) -> Option<Found> {
     if !view.succeeded(call) {
         return None;

@@ -75,7 +75,7 @@ pub fn escape_tags(text: &str) -> Cow<'_, str> {
 }
 
 impl HistoryRecord {
-    /// The record as an element, with its maximum length halved `halvings` times, but not below a
+    /// The record as an XML element. Its maximum length is halved `halvings` times, but not below a
     /// minimum.
     pub fn text_with_halved_limit(&self, halvings: u32) -> String {
         match halvings {
@@ -84,7 +84,7 @@ impl HistoryRecord {
         }
     }
 
-    /// The record as an element, with at most about `most` bytes of its content.
+    /// The record as an XML element, with at most about `most` bytes of its content.
     pub fn within(&self, most: usize) -> String {
         let HistoryRecord { tag, about, text, .. } = self;
         let text = cut(text, most);

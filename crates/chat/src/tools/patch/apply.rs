@@ -1,4 +1,5 @@
-//! Applies the hunks of a patch to a text. Each is found by its lines, after the hunk before it.
+//! Applies the hunks of a patch to a text. Each hunk is found by its lines, below the previous
+//! hunk.
 
 use super::parse::{Hunk, Kind};
 
@@ -46,10 +47,10 @@ fn place(lines: &mut Vec<String>, from: usize, hunk: &Hunk, end: &str) -> Result
     Ok(behind)
 }
 
-/// The index of the first line of the only place, at or after `from`, where the lines `old` are.
-/// The lines are compared exactly, except for a carriage return at the end; if they are nowhere,
-/// they are compared again without trailing white space. A hunk at the end of the file must end
-/// with the last line. An error if there is no such place, or more than one.
+/// The index at which the lines `old` begin, at or after `from`. They are compared exactly, except
+/// for a carriage return at the end of a line; if that finds nothing, they are compared again
+/// without trailing white space. A hunk at the end of the file must end with the last line. An
+/// error if the lines are found nowhere, or more than once.
 fn find(lines: &[String], from: usize, old: &[&str], hunk: &Hunk) -> Result<usize, String> {
     let is_last_empty = lines.last().is_some_and(String::is_empty);
     let last = lines.len() - usize::from(is_last_empty);
