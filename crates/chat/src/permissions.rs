@@ -206,9 +206,10 @@ pub struct Permissions {
 }
 
 impl Permissions {
-    /// The permissions in a project: files inside it may be read. The user is asked about reading
-    /// other files, about writing any file, about commands, and about tools of MCP servers. `root`
-    /// must be absolute and without symbolic links.
+    /// The permissions in a project: files inside it may be read, unless they belong to the
+    /// operating system (`/proc`, `/sys`, `/dev`). The user is asked about reading other files,
+    /// about writing any file, about commands, and about tools of MCP servers. `root` must be
+    /// absolute and without symbolic links.
     pub fn new(root: PathBuf) -> Permissions {
         Permissions { root, rules: Vec::new(), yes: false }
     }

@@ -333,7 +333,8 @@ fn no_address(provider: Provider) -> String {
     format!("{provider} needs an address (--base-url)")
 }
 
-/// Parses a base URL. Its path ends in a slash; without a path it gets the provider's usual one.
+/// Parses a base URL. A slash is added to its path if it ends in none; an empty path is replaced by
+/// the provider's usual one.
 fn base(address: &str, provider: Provider) -> Result<Url, Failure> {
     let mut url = Url::parse(address).map_err(|err| wrong_address(&err.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") {

@@ -39,15 +39,15 @@ pub struct Plan {
     pub kept: KeptParts,
     /// Tokens of the texts that set rules for the agent, which no edit removes.
     pub pinned: Tokens,
-    /// The number of tokens that the agent would send if the session were resumed without the
-    /// compaction.
+    /// The tokens of the context before the compaction: what a resume or the next request would
+    /// send without it.
     pub tokens_before: Tokens,
     /// The trigger, if the context has not reached it. The plan has no edits then.
     pub not_reached: Option<Level>,
     /// The number of tokens saved, if that is less than the recipe's minimum. The plan has no edits
     /// then.
     pub saving_below_minimum: Option<Tokens>,
-    /// Tokens by item and block, of those blocks that were counted.
+    /// Tokens by item and block, of those blocks that this run counted.
     pub counted: BTreeMap<(usize, usize), Tokens>,
 }
 
@@ -137,8 +137,8 @@ pub fn compact(
 }
 
 /// Begins a plan: counts the context, and checks the trigger. If the trigger is reached, determines
-/// which parts are kept because of their position, and which are pinned because they set rules. The
-/// plan has no edits yet: [`add_edits`] adds them.
+/// which parts the recipe keeps whole, and which are pinned because they set rules. The plan has no
+/// edits yet: [`add_edits`] adds them.
 pub fn begin(view: &mut View<'_>, recipe: &Recipe, options: &Options<'_>) -> Plan {
     let run = Run::new(recipe, options);
     let size = run.size(view);
@@ -189,10 +189,10 @@ pub fn add_edits(plan: &mut Plan, view: &mut View<'_>, recipe: &Recipe, options:
 /// The edits with which a recipe would shorten a session, for a person who reads it: they are shown
 /// and never written.
 ///
-/// These edits differ from those of [`compact`]. Nothing is kept because of its position. Short
-/// texts are replaced too, so that a page looks uniform. Sizes are those of the original texts,
-/// even if the session was compacted before: `lines_of` looks up the number of lines of an archived
-/// text.
+/// These edits differ from those of [`compact`]. The recipe's rules for what is kept
+/// ([`Keep`](crate::Keep)) are not applied. Short texts are replaced too, so that a page looks
+/// uniform. Sizes are those of the original texts, even if the session was compacted before:
+/// `lines_of` looks up the number of lines of an archived text.
 pub fn edits_for_reading(
     transcript: &Transcript,
     source: &dyn Source,

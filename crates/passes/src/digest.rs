@@ -3,12 +3,12 @@
 //!
 //! Every digest contains the texts that set rules for the agent (as far as they fit), the short
 //! messages of the user and the agent, some lines of long messages of the user, the lines of failed
-//! results that report the failure, the newest short texts of the model, and the commands that must
-//! not be given twice (a push, a deployment). Of the other lines, those with the highest value per
-//! token are chosen until the budget of tokens is spent. The value of a line is the sum of the
-//! values of its facts, and more for an error, a decision or a word of the topic. The value of a
-//! fact is its rarity times the probability that the model will need it; a fact that the digest
-//! contains already has no value.
+//! results that report the failure, the newest short texts of the model, and the newest commands
+//! that must not be given twice (a push, a deployment). Of the other lines, those with the highest
+//! value per token are chosen until the budget of tokens is spent. The value of a line is the sum
+//! of the values of its facts, and more for an error, a decision or a word of the topic. The value
+//! of a fact is its rarity times the probability that the model will need it; a fact that the
+//! digest contains already has no value.
 //!
 //! Lines are chosen from the original entries, never from an earlier digest, so that a second
 //! digest of the same history is the same. Only a rule whose last copy is in an earlier digest is
@@ -73,7 +73,7 @@ impl Default for DigestRule {
     }
 }
 
-/// Maximum number of times that lines are chosen: each time, a limit is adjusted so that the digest
+/// Maximum number of times that lines are chosen. Each time, a limit is adjusted so that the digest
 /// comes closer to the budget.
 const ROUNDS: usize = 3;
 
@@ -119,10 +119,10 @@ impl DigestRule {
     ///
     /// `budget` is the number of tokens that the whole context should have with the digest, and
     /// `others` the number of tokens of everything in the context except the digest. Pins (texts
-    /// that set rules, see [`pins`]) are included in at most nine tenths of the budget, and
-    /// shortened if they have more than a quarter; those that do not fit are named in
-    /// `rules_left_out`. A tenth of the budget is always there for other lines: if `others` leaves
-    /// less, the context exceeds the budget.
+    /// that set rules, see [`pins`]) are shortened if together they have more than a quarter of the
+    /// budget. If they still have more than nine tenths, some are left out, but never the last one;
+    /// `rules_left_out` has their names. A tenth of the budget is always there for other lines: if
+    /// `others` leaves less, the context exceeds the budget.
     ///
     /// # Errors
     ///

@@ -209,7 +209,8 @@ mod tests {
         }
     }
 
-    /// An automaton that is cleared too often is given up for an engine that is far slower.
+    /// If an automaton must discard its states too often, another engine takes over, which is far
+    /// slower.
     #[test]
     fn there_is_room_for_the_automaton_of_each_kind() {
         let kinds = [

@@ -3,7 +3,7 @@ use samples::{Quarters, Sample};
 
 use super::*;
 
-/// The losses between two contexts, and what the items of `session` from `from` on needed of them.
+/// The losses between two contexts; `from` is the first item of `session` after the compaction.
 fn lost(before: &Sample, after: &Sample, session: &Sample, from: usize) -> Losses {
     let view = |it| {
         let it: &Sample = it;

@@ -1,11 +1,12 @@
 //! Pins: content that sets rules for the agent. Every compaction keeps it in the context, or names
 //! what does not fit.
 //!
-//! Pins are rule files that the agent has read or was given, instructions of skills, the newest
-//! plan and to-do list, and text that the user put between the marks `<pin>` and `</pin>`. They are
-//! recognised by file names, kinds of tools, and marks (only in user messages and rule files),
-//! never by the meaning of a text. If a digest or a summary contains a pin, the pin is read from
-//! the original entry, and from the digest or summary only if the original entry is a stub by now.
+//! Pins are rule files such as `AGENTS.md` (given to the agent, read, written, or printed by a
+//! command), instructions of skills, the newest plan and to-do list, and text that the user put
+//! between the marks `<pin>` and `</pin>`. They are recognised by file names, kinds of tools, and
+//! marks (only in user messages and rule files), never by the meaning of a text. If a digest or a
+//! summary contains a pin, the pin is read from the original entry, and from the digest or summary
+//! only if the original entry is a stub by now.
 
 mod fit;
 mod imperative;
@@ -99,7 +100,7 @@ pub enum PinSource {
     Skill,
     /// A message of the user.
     User,
-    /// A rule file that was read.
+    /// A rule file that was read, or printed by a command that printed nothing else.
     File,
 }
 

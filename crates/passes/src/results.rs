@@ -260,7 +260,7 @@ impl Results {
     }
 
     /// The edit that replaces a result. `errors` are the indices of the error lines that it keeps.
-    /// `None` if the replacement is not smaller.
+    /// `None` if there is no replacement, or if it is not smaller.
     fn shortened(
         &self,
         view: &View<'_>,

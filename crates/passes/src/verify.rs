@@ -469,7 +469,7 @@ struct Sides<'a> {
     after: Side<'a>,
     /// The blocks with an edit, by item and block.
     edited: HashSet<(usize, usize)>,
-    /// Token counts that are known, by item and block.
+    /// The tokens of blocks before the change, by item and block, as far as they are known.
     tokens: &'a BTreeMap<(usize, usize), Tokens>,
     counter: &'a dyn Counter,
 }

@@ -320,7 +320,8 @@ impl<'a> View<'a> {
         self
     }
 
-    /// The tokens that have been counted, by item and block index.
+    /// The tokens of the blocks that this view has counted, by item and block index. Counts that
+    /// [`View::with_counts`] set are not included.
     pub fn known_counts(&self) -> BTreeMap<(usize, usize), Tokens> {
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
         tokens.iter().map(|(at, tokens)| (*at, *tokens)).collect()

@@ -172,8 +172,9 @@ pub(crate) fn runs(text: &[u8]) -> Vec<Range<usize>> {
     runs
 }
 
-/// Adds a run. Extends the last run instead if `run` is on the next line and no wider than the
-/// lines of the last run, which have at least 60 characters each and no padding at the end.
+/// Adds a run, or extends the last run by it if both are lines of one text: `run` is on the next
+/// line and no wider, and the lines before it have equal widths of at least 60 characters and no
+/// padding at the end.
 fn join(runs: &mut Vec<Range<usize>>, text: &[u8], run: Range<usize>) {
     if let Some(last) = runs.last_mut() {
         let between = &text[last.end..run.start];

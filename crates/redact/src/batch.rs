@@ -7,8 +7,8 @@ use epitome_model::Source;
 pub(crate) fn each_batch(source: &dyn Source, mut each: impl FnMut(&[(u64, &[u8])])) {
     const CHUNK: u64 = 4 << 20;
     // The first batches are small. The lines of a batch are processed in parallel, but a line with
-    // a secret that has no number yet is processed again. After the first batches, most secrets
-    // have a number.
+    // a secret that has no placeholder number yet is processed again. After the first batches, most
+    // secrets have a number.
     let mut len = 64 << 10;
     let mut start = 0;
     let mut at = 0;

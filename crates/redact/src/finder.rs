@@ -19,7 +19,7 @@ use crate::{numeric, placeholder};
 /// A match of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hit {
-    /// The range of the hit in the text, in bytes.
+    /// The range of the secret in the text, in bytes.
     pub range: Range<usize>,
     /// The index of the rule: [`Finder::rule`].
     pub rule: usize,

@@ -223,8 +223,8 @@ impl<'f> Redactor<'f> {
         splices
     }
 
-    /// Processes the lines in parallel. The result of a line with a secret that has no number yet
-    /// is `None`, because numbers follow the order of the lines.
+    /// Processes the lines in parallel. The result of a line with a secret that has no placeholder
+    /// number yet is `None`, because numbers follow the order of the lines.
     fn apart(&self, lines: &[(u64, &[u8])], sealed: &[Span]) -> Vec<Option<RedactedLine>> {
         let lines = lines.par_iter().enumerate();
         let redacted = lines.map_init(

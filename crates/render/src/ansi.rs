@@ -19,7 +19,7 @@ pub(crate) struct Style {
 }
 
 impl Style {
-    /// The names of the style's classes.
+    /// The names of the style's CSS classes.
     pub(crate) fn classes(self) -> String {
         let mut classes = Vec::new();
         classes.extend(self.colour.map(|colour| format!("f{colour}")));

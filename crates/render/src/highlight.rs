@@ -97,8 +97,8 @@ fn syntax(language: &str) -> Option<&'static SyntaxReference> {
         .filter(|syntax| syntax.name != "Plain Text")
 }
 
-/// The kinds of runs, each with the syntax scopes that belong to it. Its index, from 1, is its
-/// colour in the theme.
+/// The kinds of runs, each with the syntax scopes that belong to it. The index of a kind, from 1,
+/// is its colour in the theme.
 const TOKENS: [(Token, &str); 7] = [
     (Token::Comment, "comment"),
     (Token::String, "string, constant.character, markup.raw"),

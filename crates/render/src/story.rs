@@ -1,4 +1,5 @@
-//! A session as turns with their pieces, in the order of display.
+//! A session as turns with their pieces (displayed elements, such as a message or a call), in the
+//! order of display.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::{Range, RangeInclusive};

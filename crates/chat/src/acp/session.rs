@@ -166,9 +166,9 @@ struct Editor {
     abilities: Abilities,
     updates: Updates,
     choices: Choices,
-    /// The numbers of the open requests to the editor, each by the call that it is about. The key
-    /// is the id of that call, after the id of the call of `task` that started the sub-agent, if
-    /// the call is one of a sub-agent.
+    /// The numbers of the open requests to the editor, by the call that a request is about. The key
+    /// is the id of that call; for a call of a sub-agent, the id of the call of `task` that started
+    /// the sub-agent comes first.
     asked: HashMap<(Option<String>, String), u64>,
     waiting: Vec<Waiting>,
     /// How the last turn ended, and the reason in words if there is one. `None` until a turn has

@@ -66,8 +66,8 @@ pub(super) struct Call {
     pub(super) value: Value,
 }
 
-/// Identifies a call: its id, after the id of the call of `task` that started the sub-agent, if the
-/// call is one of a sub-agent.
+/// Identifies a call by its id. For a call of a sub-agent, the id of the call of `task` that
+/// started the sub-agent comes first.
 type Place = (Option<String>, String);
 
 /// The author of a message.

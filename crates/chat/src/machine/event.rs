@@ -109,7 +109,7 @@ pub enum Event {
         /// The tool's result, before anything is shortened.
         text: String,
     },
-    /// The context changed: a warning, a compaction, a summary. The objects are the same as in the
+    /// The context changed: a warning, a compaction, a summary. The JSON is the same as in the
     /// output of `epitome engine`.
     Context {
         /// What happened to the context.

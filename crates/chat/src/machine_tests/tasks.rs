@@ -3,7 +3,8 @@
 use super::*;
 
 impl Play {
-    /// The model calls tools; the first `begun` calls are tasks, which begin.
+    /// The model calls tools; the first `begun` of them are calls of `task`, whose sub-agents
+    /// start.
     fn begins(&mut self, all: &[(&str, &str, Value)], begun: usize) {
         self.user("go");
         self.answers(calls(all));

@@ -78,7 +78,7 @@ fn cleaned(value: &mut Value) {
     }
 }
 
-/// Removes control characters other than line feeds and tabs from a text of a server, and all
+/// Removes control characters other than line feeds and tabs from a text of a server, and
 /// characters that hide, reverse or tag text. If the result has more than `longest` characters,
 /// truncates it to `longest` and adds `…`.
 pub(super) fn clean(text: &str, longest: usize) -> String {

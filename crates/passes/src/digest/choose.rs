@@ -24,7 +24,7 @@ pub(super) type Chosen = BTreeMap<usize, ChosenLines>;
 pub(super) struct ChosenLines {
     /// Whether the header is the full one, with the target of the call.
     pub full: bool,
-    /// Whether the whole text of the piece is included: a short text of the model.
+    /// Whether the piece is a short text of the model that is included whole.
     pub whole: bool,
     pub lines: BTreeSet<usize>,
 }
@@ -378,9 +378,9 @@ fn bonus(line: &Line) -> f64 {
     error + decision
 }
 
-/// The price of a line in tokens, by which lines are compared. `opens` is the number of tokens of
-/// the header that the line needs, or 0 if the digest already contains the header. A header counts
-/// twice, so that a digest has more lines from fewer pieces.
+/// The price of a line: the tokens by which its value is divided when lines are compared. `opens`
+/// is the number of tokens of the header that the line needs, or 0 if the digest already contains
+/// the header. A header counts twice, so that a digest has more lines from fewer pieces.
 fn price(tokens: u64, opens: u64) -> f64 {
     (tokens + 2 * opens) as f64
 }

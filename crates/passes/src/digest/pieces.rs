@@ -28,7 +28,7 @@ const LONGEST: usize = 40_000;
 const TARGET: usize = 200;
 /// Maximum bytes of an argument that a header contains in addition to the target.
 const ARGUMENT: usize = 160;
-/// A line with at least this many bytes is data, and does not report a failure.
+/// A line with at least this many bytes is taken for data, and not for the report of a failure.
 const LONGEST_ERROR: usize = 300;
 /// Minimum bytes of a line without its indentation. Shorter lines are left out: they have no
 /// meaning.

@@ -73,7 +73,7 @@ pub fn own_marks(text: &str) -> Vec<String> {
 /// The lines that begin and end a code block.
 const FENCES: [&str; 2] = ["```", "~~~"];
 
-/// Whether a text contains a digest or a summary of epitome, or a part of one.
+/// Whether a text contains a digest or a summary that epitome wrote, or a part of one.
 fn is_copy_of_ours(text: &str) -> bool {
     text.contains("<pinned what=") || text.contains(super::pin_text::HEADING)
 }
