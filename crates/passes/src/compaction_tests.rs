@@ -38,7 +38,7 @@ fn a_recipe_makes_the_edits_of_its_passes_and_counts_what_they_save() {
     let compaction = run(&sample(), &recipe(""));
     assert_eq!(describe(&compaction.edits()), ALL);
     assert_eq!(compaction.by_pass(), BTreeMap::from([("results", 4)]));
-    // 479 bytes are 120 tokens, and the replacement has 20 bytes.
+    // 479 bytes are 120 tokens, and the 20 bytes of the replacement are 5.
     assert!(compaction.edits.iter().all(|planned| planned.tokens == Tokens(115)));
     assert_eq!(compaction.tokens_before, weigh(&sample()));
 }

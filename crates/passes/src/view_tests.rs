@@ -13,7 +13,7 @@ fn field(item: usize) -> At {
     At::Field { item, block: 0, field: 0 }
 }
 
-/// The result of `of` for a view of the sample, with a session in `/p`.
+/// Calls `of` with a view of the sample as a session that was run in `/p`, and returns the result.
 fn seen<T>(sample: &Sample, of: impl FnOnce(&View<'_>) -> T) -> T {
     let mut transcript = sample.transcript().clone();
     transcript.head.cwd = Some("/p".into());

@@ -58,7 +58,7 @@ fn a_task_has_a_context_of_its_own_and_gives_back_its_last_answer() {
     assert!(play.machine.task_context("t").is_none());
     play.answers(says("Found."));
     assert_eq!(play.ended(), Some((TurnEnd::Answered, String::new())));
-    // Three answers of tasks and two of the session.
+    // Five answers at 1,000 each: three of sub-agents, and two of the session's model.
     assert_eq!(play.machine.cost().cost, MicroDollars(5_000));
     let of_task = play.shown_of("t");
     let is_call = |event: &&&Event| matches!(event, Event::Call { id, .. } if id == "t");

@@ -211,7 +211,7 @@ pub fn user_messages(
     tagged.collect()
 }
 
-/// The user's messages in the text of a summary of epitome.
+/// The user's messages in a summary that epitome wrote; none for any other text.
 fn words_in(summary: &str) -> Vec<String> {
     let mut found = Vec::new();
     let ours = summary.split_once(OPENS).map_or("", |(_, ours)| ours);
