@@ -46,10 +46,9 @@ pub use usage::DayUsage;
 pub struct ListedSession {
     /// The file of the session, or its rows in a database.
     pub file: SessionFile,
-    /// What is known about the session, or the reason why it cannot be read.
+    /// What the list shows of the session, or the reason why it cannot be read.
     pub seen: std::result::Result<SessionInfo, String>,
-    /// The number of the session's generations in the archive; 0 if the session cannot be read, or
-    /// was listed from its row in a database.
+    /// The number of the session's generations in the archive; 0 if the session was not read.
     pub compactions: u64,
 }
 
@@ -66,7 +65,8 @@ impl ListedSession {
         self.seen.as_ref().ok().filter(|_| is_written).map(|seen| seen.saving)
     }
 
-    /// Whether compacting the session would save something, and at least half of its context.
+    /// Whether compacting the session would save at least half of its context. False if it would
+    /// save nothing.
     pub fn saves_half(&self) -> bool {
         let context = self.seen.as_ref().ok().and_then(|seen| seen.context).unwrap_or_default();
         self.saving().is_some_and(|saving| saving.0 > 0 && saving.0 * 2 >= context.0)
@@ -79,9 +79,9 @@ impl ListedSession {
         self.seen.as_ref().ok().and_then(|seen| seen.size).unwrap_or(self.file.size)
     }
 
-    /// Whether the archive still contains the same packs of this session as when the session was
-    /// read. If not, the session may have been compacted since, even if its size and time are the
-    /// same. True for a session that could not be read.
+    /// Whether the archive still contains the same packs of this session as when it was read. If
+    /// not, the session may have been compacted since, even if its size and time are the same. True
+    /// for a session that could not be read.
     pub fn is_current(&self, config: &Config) -> bool {
         self.seen.as_ref().map_or(true, |seen| seen.packs == packs(config, &seen.key))
     }
@@ -128,10 +128,10 @@ pub struct SessionInfo {
     pub saved: Option<SavedAmounts>,
     /// The length of the session, if it was read.
     size: Option<Bytes>,
-    /// The number of compactions that are in effect; 0 after a restore.
+    /// The number of compactions that are in effect.
     pub in_effect: u64,
-    /// Whether the session was compacted and restored since: it begins exactly with the file before
-    /// the first compaction.
+    /// Whether the session was compacted and has been restored: no compaction is in effect, and the
+    /// file begins with the bytes that it had before the first one.
     pub restored: bool,
     /// The key of the session in the archive.
     key: SessionKey,
@@ -168,12 +168,12 @@ impl<'a> ListContext<'a> {
     }
 }
 
-/// Reads the sessions `files` on all cores, and calls `looked` after each of them. The result is in
-/// the order of `files`.
+/// Lists the sessions `files`, reading them on all cores, and calls `looked` after each of them.
+/// The result is in the order of `files`.
 ///
-/// A session is taken from the cache if none of these has changed since it was read: its file, its
-/// packs in the archive, the recipe, the rules for secrets, the table of models, and the version of
-/// epitome.
+/// A session with a [`row`](SessionFile::row) is not read. The entry of any other session is taken
+/// from the cache if none of these has changed since it was read: its file, its packs in the
+/// archive, the recipe, the rules for secrets, the table of models, and the version of epitome.
 ///
 /// ```
 /// use epitome::{agents, list};
@@ -236,9 +236,9 @@ pub fn cached_entries(
     files.par_iter().map(|file| cache.look_up(config, file)).collect()
 }
 
-/// The entry of a file: made from its row in a database, or cached, or else made by reading the
-/// session. The second value is what to add to the cache; it is `Some` only if the session was
-/// read.
+/// The entry of a file: made from its [`row`](SessionFile::row) if it has one, otherwise from the
+/// cache, otherwise by reading the session. If the session was read, the second value is what to
+/// add to the cache; otherwise it is `None`.
 fn look_unless_known(
     cache: &Cache,
     looking: &ListContext<'_>,
@@ -314,8 +314,8 @@ fn planned(session: &Loaded, path: &Path, recipe: &Recipe) -> (Tokens, Tokens) {
     let counter = Estimate::new();
     let writable = session.writer().and_then(|_| Place::parse(path).check_writable());
     if writable.is_err() {
-        // epitome never writes this format, or sessions that are stored in this way: it cannot be
-        // compacted.
+        // It cannot be compacted: sessions of this format, or stored in this way, are never
+        // written.
         return (weigh(transcript, source, &counter).total(), Tokens(0));
     }
     let options = Options {
@@ -405,8 +405,8 @@ fn course(sizes: &[Tokens]) -> Vec<Tokens> {
     largest.collect()
 }
 
-/// The message of the innermost cause of an error, without the path at its end. The other messages
-/// name the file, which the list shows anyway.
+/// The message of the innermost cause of an error, without the path at its end. The messages around
+/// it name the file, and the list shows the file anyway.
 fn reason(err: &crate::error::Error) -> String {
     let deepest = causes(err).last().unwrap_or(err);
     let path = err.path().map(|path| format!(": {}", path.display())).unwrap_or_default();
@@ -440,8 +440,8 @@ struct CachedListing {
     seen: std::result::Result<SessionInfo, String>,
 }
 
-/// The cached entries by path. They are valid for one version of epitome, one recipe, one set of
-/// rules for secrets and one table of models.
+/// The cached entries by path. They are used only if the version of epitome, the recipe, the rules
+/// for secrets and the table of models are still the same.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Cache {
     epitome: String,

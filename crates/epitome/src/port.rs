@@ -64,9 +64,9 @@ impl PortedSession {
     ///
     /// # Errors
     ///
-    /// `Unreadable` if the session has no messages; `Refused` if no session can be made for this
-    /// agent, or if the result would violate one of its invariants; `Broken` if the result could
-    /// not be read back.
+    /// `Unreadable` if the session has no messages that can be ported; `Refused` if no session can
+    /// be made for this agent, or if the result would violate one of its invariants; `Broken` if
+    /// the result could not be read back.
     pub fn make<S: Source>(
         config: &Config,
         session: &Loaded<S>,
@@ -153,7 +153,7 @@ impl PortedSession {
 }
 
 /// The path of the folder `cwd` (`None`: of the current folder) without symbolic links, as a
-/// program that runs in the folder sees it.
+/// program that runs in the folder sees it. If there is no such folder, the absolute path.
 fn folder(cwd: Option<&Path>) -> Result<PathBuf> {
     let cwd = match cwd {
         Some(cwd) => std::path::absolute(cwd),

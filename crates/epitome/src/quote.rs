@@ -48,8 +48,8 @@ pub struct NextRequest {
     pub cached: Tokens,
 }
 
-/// The cost of the requests after a compaction, compared with the cost without the compaction: of
-/// their input only, at list prices.
+/// What the input of the requests after a compaction costs at list prices, with and without the
+/// compaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Quote {
     /// The model whose prices are used.

@@ -37,7 +37,6 @@ pub fn all(config: &Config) -> Vec<KnownRecipe> {
     files.sort();
     for path in files.into_iter().filter(|path| path.extension().is_some_and(|it| it == "toml")) {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        // A built-in recipe has priority over a file with the same name.
         if built_in(&name).is_none() {
             let text = regular::read_to_string(&path).unwrap_or_default();
             known.push(KnownRecipe { name, file: Some(path), text });
@@ -46,8 +45,8 @@ pub fn all(config: &Config) -> Vec<KnownRecipe> {
     known
 }
 
-/// The JSON Schema of recipe files, with which editors complete and check them. It has no keys of
-/// earlier versions, although files may have them.
+/// The JSON Schema of recipe files, with which editors complete and check them. Keys of earlier
+/// versions are not in it, although files may have them.
 ///
 /// ```
 /// let schema = epitome::recipes::schema();

@@ -1,5 +1,5 @@
-//! Redaction: a session is parsed again from bytes without its secrets, so that nothing which is
-//! made from it can contain one.
+//! Redaction of sessions: secrets are replaced in the bytes, and the session is parsed again. So
+//! everything that is made from a redacted session is redacted, too.
 
 use std::borrow::Cow;
 use std::fs;
@@ -49,9 +49,9 @@ pub fn rules(config: &Config, files: &[PathBuf]) -> Result<Rules> {
     Ok(rules)
 }
 
-/// A finder for some kinds of secrets or some rules. `names` are names of kinds and rules. If
-/// `names` is empty, the names in the settings are used; if the settings have none, secrets and
-/// personal data are found. `files` are files of rules in addition to those of the settings.
+/// A finder for what `names` select: kinds (`secrets`, `pii`) or single rules. If `names` is empty,
+/// the names in the settings are used; if the settings have none, secrets and personal data are
+/// found. `files` are files of rules in addition to those of the settings.
 ///
 /// # Errors
 ///
@@ -109,8 +109,8 @@ pub struct Screen {
     finder: OnceLock<Option<Arc<Finder>>>,
 }
 
-/// The finder that was built last, and the stamp of its rules. Building a finder takes longer than
-/// a search.
+/// The finder that was built last, and [`Screen::stamp`] of its rules. Building a finder takes
+/// longer than a search.
 static MADE: Mutex<Option<(String, Arc<Finder>)>> = Mutex::new(None);
 
 /// Replaces a text that may contain a secret, if the rules for secrets cannot be used.
@@ -128,7 +128,7 @@ impl Screen {
         Screen { rules: rules.ok(), finder: OnceLock::new() }
     }
 
-    /// Like [`new`](Screen::new), with the rules that the settings name.
+    /// Like [`new`](Screen::new), with the files of rules that the settings name in addition.
     pub fn with_settings(config: &Config, settings: &Settings) -> Screen {
         let mut config = config.clone();
         for file in settings.values.redaction.rules.iter().flatten() {
@@ -151,8 +151,8 @@ impl Screen {
         }
     }
 
-    /// A screen for one session. It also hides the session's secrets where no rule finds them,
-    /// except for those that may be words.
+    /// A screen for the texts of one session. A secret that a rule finds anywhere in the session is
+    /// hidden in all these texts, even where no rule finds it, unless it may be a word.
     pub fn session_screen(&self, source: &dyn Source) -> SessionScreen<'_> {
         let mut redactor = self.redactor();
         if let Some(redactor) = &mut redactor {

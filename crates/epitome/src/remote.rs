@@ -4,8 +4,8 @@
 //! usual. [`RemoteArchive::push`] later copies the packs that the storage does not have, and
 //! [`RemoteArchive::pull`] copies the packs that this machine does not have.
 //!
-//! The key is made by the first push, and kept in the platform's keyring or, without one, in the
-//! file `archive.key` in [`Config::home`]. Another machine needs the same key.
+//! The key is made when the storage is first used, and kept in the platform's keyring or, without
+//! one, in the file `archive.key` in [`Config::home`]. Another machine needs the same key.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -70,8 +70,8 @@ impl<'c> RemoteArchive<'c> {
     }
 
     /// Copies all packs that the storage does not have. Before that, deletes the copies that
-    /// [`remember_forgotten`](RemoteArchive::remember_forgotten) recorded. The first push of the
-    /// first machine makes the key.
+    /// [`remember_forgotten`](RemoteArchive::remember_forgotten) recorded. Makes the key if neither
+    /// this machine nor the storage has one.
     ///
     /// # Errors
     ///
@@ -85,8 +85,9 @@ impl<'c> RemoteArchive<'c> {
         Ok(report)
     }
 
-    /// Copies packs that were not copied before, without asking the storage what it has. If this
-    /// fails, the next calls do nothing for ten minutes.
+    /// Like [`push`](RemoteArchive::push), but copies only packs that this machine has not copied
+    /// yet, without asking the storage what it has. If this fails, the next calls do nothing for
+    /// ten minutes.
     ///
     /// # Errors
     ///
@@ -166,17 +167,17 @@ impl<'c> RemoteArchive<'c> {
             return Ok((ReceivedVersions::default(), pulled.unread));
         }
         let received = receive_versions(self.config, pulled.staged)?;
-        // The pull is recorded only if no pack was refused: refused packs are pulled again next
-        // time, because they may be there in another form then.
+        // The pull is recorded only if no pack was refused. Otherwise all are pulled again next
+        // time: another machine may have replaced the refused packs by then.
         if received.refused.is_empty() {
             pulled.receipt.note();
         }
         Ok((received, pulled.unread))
     }
 
-    /// Records which copies in the storage are to be deleted. To be called before the originals are
-    /// deleted. No request is made, and the record does not reveal which sessions they are. Returns
-    /// false, and records nothing, if this machine has no key.
+    /// Records which copies in the storage are to be deleted. Must be called before the originals
+    /// are deleted. No request is made, and the record does not reveal which sessions the copies
+    /// are of. Returns false, and records nothing, if this machine has no key.
     ///
     /// # Errors
     ///
@@ -337,8 +338,7 @@ pub fn make_key(config: &Config) -> Result<(SealKey, SealKeyPlace)> {
 ///
 /// # Errors
 ///
-/// `Exists` if this machine has another key, also if another process makes one at the same time;
-/// otherwise the errors of [`make_key`].
+/// `Exists` if this machine has another key; otherwise the errors of [`make_key`].
 pub fn import_key(config: &Config, key: &SealKey) -> Result<(SealKey, SealKeyPlace)> {
     let (here, place) = match find_key(config)? {
         Some(found) => found,
@@ -367,7 +367,7 @@ pub fn remove_key(config: &Config) -> Result<bool> {
     };
     match keyring::remove_secret(config, ACCOUNT) {
         Ok(in_keyring) => Ok(in_file || in_keyring),
-        // The key is kept in a file where there is no keyring.
+        // This error is ignored: a key is in a file only if there was no keyring.
         Err(_) if in_file => Ok(true),
         Err(err) => {
             let what = "the keyring cannot be used, and no file has a key";
@@ -377,7 +377,7 @@ pub fn remove_key(config: &Config) -> Result<bool> {
 }
 
 /// Keeps a key in the keyring, or else in a file that only its owner can read. Returns the key that
-/// is kept: if another process makes one at the same time, that one.
+/// is kept: if another process has made a key in the file at the same time, that key.
 fn keep_key(config: &Config, key: &SealKey) -> Result<(SealKey, SealKeyPlace)> {
     if keyring::set_secret(config, ACCOUNT, &key.reveal()).is_ok() {
         return Ok((key.clone(), SealKeyPlace::Keyring));

@@ -215,7 +215,8 @@ impl RenderSource {
                 None => Seen::Whole(member.loaded()),
             });
         }
-        // The redactor has the findings of the last session. Those of the texts follow them.
+        // The redactor still holds the findings of the last session, which are in `found` already.
+        // The findings in the texts of `pasts` are appended to them.
         let in_last = redactor.as_ref().map_or(0, |redactor| redactor.found().len());
         let pasts = members.iter().map(|it| past(&it.history, redactor.as_mut()));
         let pasts: Vec<Past> = pasts.collect();

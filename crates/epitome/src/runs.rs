@@ -39,7 +39,7 @@ pub struct LoggedRun {
     /// The id of the run.
     #[serde(rename = "run")]
     pub id: String,
-    /// The name of the command: `compact`, `watch`, `hook` or `serve`.
+    /// The name of the command, such as `compact` or `watch`.
     pub command: String,
     /// When the run made its first compaction.
     pub at: Timestamp,
@@ -188,7 +188,7 @@ pub fn runs(config: &Config) -> Result<RunLog> {
     Ok(log)
 }
 
-/// Facts about the files of sessions. Each file is read once.
+/// The state of the files of sessions. Each file is read once.
 struct Known<'a> {
     config: &'a Config,
     /// For each file that was looked at, the generations in effect; `None` if the file does not
@@ -376,7 +376,7 @@ pub fn archived_sessions(
         if made.is_empty() {
             unread.extend(damaged);
         }
-        // Copies of a session have different paths.
+        // Each copy of a session has a path of its own, so all paths are collected.
         let all = made.into_iter().chain(generations.last());
         paths.entry(key).or_default().extend(all.map(|it| it.path.clone()));
     }

@@ -61,7 +61,7 @@ pub struct ServiceRemoval {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceCommand(Vec<String>);
 
-/// What was installed: `service.json` in epitome's folder.
+/// What was installed, as stored in `service.json` in epitome's folder.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Record {
     /// The version of this file's format: 1.
@@ -248,8 +248,8 @@ impl ServiceInstall {
     /// # Errors
     ///
     /// `Unsupported` if this system has no services that epitome knows; `Exists` if there is a file
-    /// of that name which epitome did not write; `Unreadable` if the record of an earlier
-    /// installation cannot be read; `NewerFormat` if a newer epitome wrote it.
+    /// of that name which epitome did not write, or which was changed since; `Unreadable` if the
+    /// record of an earlier installation cannot be read; `NewerFormat` if a newer epitome wrote it.
     pub fn plan(config: &Config, program: &Path) -> Result<ServiceInstall> {
         let manager = ServiceManager::of_system()?;
         let file = manager.file(config);
@@ -345,7 +345,8 @@ impl ServiceRemoval {
     }
 }
 
-/// The file of the service, if it is installed, and whether it is as it was installed.
+/// The file of the service, and whether its content is still what was installed. `None` if the
+/// service is not installed.
 ///
 /// # Errors
 ///

@@ -32,8 +32,8 @@ pub struct Team<'c> {
 /// A session that was shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedSession {
-    /// The addresses of the session's files: pages and redacted copies, the session's own before
-    /// those of its sub-agents.
+    /// The addresses of the session's files, pages and redacted copies. Those of the session itself
+    /// are before those of its sub-agents.
     pub locations: Vec<String>,
     /// The number of texts that were redacted. A text that occurs twice counts twice.
     pub redacted: usize,
@@ -170,7 +170,7 @@ fn part(text: &str) -> String {
     part
 }
 
-/// The files two folders below `folder`: those of the sessions.
+/// The files of the sessions, which are in `folder/AGENT/ID`.
 fn files_in(folder: &Path) -> Vec<PathBuf> {
     let inside = |folder: &Path| {
         fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())

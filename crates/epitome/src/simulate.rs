@@ -153,12 +153,12 @@ impl Simulate {
         Simulate { overhead, prompt: Some(overhead), ..self }
     }
 
-    /// Replays a session under every recipe, and without compaction.
+    /// Replays a session under every recipe and policy command, and without compaction.
     ///
     /// # Errors
     ///
-    /// `Usage` if a policy command cannot be started, ends early, or does not answer in time.
-    /// Otherwise the errors of a context in memory, which would be bugs.
+    /// `Usage` if a policy command cannot be started, refuses the session, ends early, or does not
+    /// answer in time. Otherwise the errors of a context in memory, which would be bugs.
     pub fn session<S: Source>(
         &self,
         name: &str,
@@ -233,7 +233,8 @@ struct Job<'j> {
 }
 
 impl Job<'_> {
-    /// The cost of a bill in tokens, at list prices.
+    /// What the tokens of a bill cost at list prices. A bill has counted tokens, which are
+    /// converted to billed ones.
     fn dollars(&self, bill: &epitome_measure::Bill) -> MicroDollars {
         let epitome_measure::Bill { cached, written, output } = *bill;
         let cached = self.billed(cached);

@@ -26,7 +26,7 @@ use crate::store::disk;
 
 /// The number of bytes at the end of a session that are read to find its last request.
 const TAIL: u64 = 256 << 10;
-/// The saving is computed again when the size of a session has changed by more than this fraction:
+/// The saving is computed again when the size of a session has changed by more than a twentieth:
 /// one part in `GROWN`.
 const GROWN: u64 = 20;
 
@@ -102,8 +102,8 @@ pub fn refresh(config: &Config, settings: &Settings, session: &Path) -> Result<(
 }
 
 /// The tokens that compacting a session would save, and the size that the session had when they
-/// were computed. Without tokens, the session could not be read, or the first computation is still
-/// running.
+/// were computed. `saving` is `None` if the session could not be read, or if the first computation
+/// is still running.
 #[derive(Debug, Serialize, Deserialize)]
 struct Saved {
     size: u64,

@@ -107,8 +107,8 @@ pub struct MemoLine {
     /// A cut of the first messages, if one was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<CutLine>,
-    /// The replacements of tool results, wherever these occur. The key is the hash of the call's id
-    /// and the text of the result.
+    /// What is sent in place of tool results, in whatever message they are. The key is the hash of
+    /// the call's id and the text of the result.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub results: BTreeMap<Chain, String>,
     /// The texts that are no longer sent because of the decisions in this line.
@@ -144,8 +144,9 @@ pub struct MemoFile {
 }
 
 impl MemoFile {
-    /// Reads the memo in `folder` of the conversation that begins with `root`, if there is one.
-    /// Other processes may append to it at the same time.
+    /// Reads the memo in `folder` of the conversation whose first message has the hash `root`. If
+    /// there is no memo, the result has no lines. Other processes may append to it at the same
+    /// time.
     ///
     /// # Errors
     ///

@@ -25,7 +25,7 @@ pub fn short_ids(ids: &[&str]) -> Vec<String> {
     short
 }
 
-/// The number of characters at the beginning that two ids have in common.
+/// The number of characters with which both ids begin.
 fn alike(one: &str, other: &str) -> usize {
     one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count()
 }

@@ -22,8 +22,8 @@ const NAME: usize = 80;
 pub struct DayUsage {
     /// The day in UTC; `null` if the session does not record it.
     pub day: Option<Date>,
-    /// The model; `null` if the session does not name it, or if the session has more than 16 models
-    /// and this one is not among the first 16.
+    /// The model; `null` if the session does not name it, or if it is not among the first 16 models
+    /// of the session.
     pub model: Option<String>,
     /// The number of requests whose usage is recorded.
     pub requests: u64,

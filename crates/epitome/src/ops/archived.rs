@@ -27,8 +27,9 @@ impl Known {
         self.found.whole.is_empty() && self.found.damaged.is_empty()
     }
 
-    /// The generations of the session that was stored in the file of `part` when it was compacted.
-    /// All sessions in the archive are searched. `None` if no generation was made from this file.
+    /// Finds the session that was stored in the file of `part` when it was compacted. The paths in
+    /// the generations of all sessions in the archive are compared. `None` if no generation that
+    /// can be read has this path.
     pub fn of_path(config: &Config, part: &SessionPart) -> Result<Option<Known>> {
         let path = &part.real();
         for key in config.archive().sessions()? {

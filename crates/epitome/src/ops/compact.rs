@@ -58,19 +58,21 @@ pub struct Compact<'a> {
     pub recipe: &'a Recipe,
     /// The counter of tokens, for plans and reports.
     pub counter: &'a dyn Counter,
-    /// The run of the caller's program that the compaction belongs to.
+    /// The run that the compaction belongs to: one call of the caller's program.
     pub run: &'a Run,
-    /// How the edits are written. `None`: a copy ([`out`](Compact::out)) is written by rewriting
-    /// the records; otherwise the edits are written in the agent's own way if that is the agent's
-    /// default and possible in this session, or else by rewriting. Edits that the agent's own way
-    /// cannot express are left out of a compaction that is written in it.
+    /// How the edits are written: by rewriting records, or in the agent's own way, which leaves out
+    /// the edits that it cannot express. `None`: a copy ([`out`](Compact::out)) is rewritten; a
+    /// session is compacted in the agent's own way if that is the agent's default and possible in
+    /// this session, and rewritten otherwise. Not used with a [`summary`](Compact::summary).
     pub way: Option<Way>,
     /// A summary that replaces the beginning of the history; `None` if there is none. With a
-    /// summary, sub-agents are not compacted: the summary of a session does not say what they did.
+    /// summary, the sub-agents' files are not compacted: the session's summary does not say what
+    /// they did.
     pub summary: Option<SummaryFrom<'a>>,
-    /// Whether to continue if another process has the session open.
+    /// Whether to continue if another process has the session open. If the agent holds its own lock
+    /// on the session, the compaction is refused all the same.
     pub force: bool,
-    /// Where a whole copy of each file is kept before it is replaced; `None` if nowhere.
+    /// Where a whole copy of each file is kept before it is replaced. `None`: no copy is kept.
     pub backup: Option<BackupPlace>,
     /// The path of a new file for the compacted session; the session itself is then unchanged, and
     /// the files that belong to it are not copied. `None`: the session is replaced.
@@ -296,17 +298,17 @@ impl<'a> Compact<'a> {
     }
 
     /// Compacts a session and the files that belong to it in one transaction: everything is
-    /// planned, then archived and proved, then written. If one file cannot be written, none is
-    /// changed. Nothing is written either if there is nothing to do
-    /// ([`CompactReport::is_nothing`]), or if less than the minimum [`least`](Compact::least) would
-    /// be removed ([`CompactReport::is_below_minimum`]).
+    /// planned, then archived and proved, then written. If one file cannot be replaced, those
+    /// replaced before it get their old content back. Nothing is written either if there is nothing
+    /// to do ([`CompactReport::is_nothing`]), or if less than the minimum [`least`](Compact::least)
+    /// would be removed ([`CompactReport::is_below_minimum`]).
     ///
     /// # Errors
     ///
     /// `InUse`, `HeldByAgent` or `Locked`, with the process that has the session; `ReadOnly` if its
     /// format is never written; `Invariant` if the compaction would violate one; the errors of
-    /// planning, reading, archiving and replacing. The session is unchanged then, or the error
-    /// names what could not be undone.
+    /// planning, reading, archiving and replacing. After an error the session is unchanged, or the
+    /// error names the files that did not get their old content back.
     ///
     /// ```
     /// use epitome::ErrorKind;
@@ -426,7 +428,7 @@ impl<'a> Compact<'a> {
     }
 
     /// Locks each file of a session against changes by other processes. A file that belongs to the
-    /// session but is no session itself is left out.
+    /// session is left out if it does not exist or is no session.
     fn lock_files(&self, session: &OpenSession<'_>) -> Result<Vec<LockedFile>> {
         let mut locked_files = Vec::new();
         for (n, part) in self.files(session)?.into_iter().enumerate() {
@@ -563,7 +565,8 @@ impl<'a> Compact<'a> {
         }
     }
 
-    /// Whether less than [`least`](Compact::least) of the context would be removed.
+    /// Whether less than [`least`](Compact::least) of the tokens of all files would be removed.
+    /// False if there is no minimum.
     fn is_too_little(&self, report: &CompactReport) -> bool {
         let tokens = report.tokens();
         self.least.is_some_and(|least| !least.is_saved(tokens.before, tokens.after))

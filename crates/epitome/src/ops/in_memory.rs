@@ -1,6 +1,6 @@
 //! Compacts and restores sessions that are bytes in memory. The caller also gets the removed bytes,
-//! as one pack, and must keep it: nothing is written to the disk. Only a price ([`Extras::price`])
-//! needs data on the disk: the archive and the user's table of models.
+//! as one pack, and must keep them: nothing is written to the disk. Only a price
+//! ([`Extras::price`]) needs data on the disk: the archive and the user's table of models.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -155,7 +155,8 @@ impl Compact<'_> {
     }
 }
 
-/// The bytes that a compaction made.
+/// The compacted session, and the pack with the removed bytes. Both are `None` if nothing is
+/// removed.
 #[derive(Default)]
 struct Written {
     bytes: Option<Vec<u8>>,

@@ -43,7 +43,7 @@ pub struct Inspection {
     pub id: Option<String>,
     /// The title of the session.
     pub title: Option<String>,
-    /// The working folder.
+    /// The folder in which the session was run.
     pub cwd: Option<String>,
     /// The version of the agent.
     pub version: Option<String>,
@@ -68,7 +68,7 @@ pub struct Inspection {
     pub context_turns: u64,
     /// The number of sub-agents' files that belong to the session.
     pub sub_agents: u64,
-    /// The session and all files that belong to it.
+    /// The size of the session with all files that belong to it.
     pub family: Family,
     /// The number of the session's generations in the archive, in effect or not, including damaged
     /// ones.
@@ -82,7 +82,7 @@ pub struct Inspection {
     /// such request that is recorded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub prices: Vec<CompactionPrice>,
-    /// Sizes by kind of part, such as messages of the user or tool results.
+    /// Sizes by kind of content, such as messages of the user or tool results.
     pub kinds: BTreeMap<PartKind, PartSize>,
     /// Sizes by tool, the one with the most tokens first.
     pub tools: Vec<ToolSize>,

@@ -89,7 +89,7 @@ pub struct CompactionLosses {
     pub at: Option<String>,
     /// For a compaction by the agent: the line of its record in the session, from 1.
     pub line: Option<u64>,
-    /// The model that the context was sent to.
+    /// The model of the newest response before the compaction.
     pub model: Option<String>,
     /// The tokens that a resume sends, before and after the compaction.
     pub context_tokens: Change<Tokens>,
@@ -182,7 +182,7 @@ pub struct AgainTotal {
     pub cost: Option<MicroDollars>,
 }
 
-/// Numbers of distinct facts.
+/// Numbers of distinct facts, such as paths, names and numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FactTotals {
     /// Facts in the context before the compaction.
@@ -203,19 +203,20 @@ pub struct Piece {
     /// unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<MicroDollars>,
-    /// The command that puts the text back into the session. `None` if the archive does not have
-    /// the text: the agent itself removed it, or it is still in the file.
+    /// The command that puts the text back into the session. `None` if the compaction did not
+    /// archive the text: the agent itself removed it, or it is still in the file.
     pub restore: Option<String>,
     /// The command that prints the text. `None` if the text has no reference.
     pub show: Option<String>,
-    /// Whether the text is in the context again, because it was put back or the agent read it
-    /// again.
+    /// Whether all bytes of the text that the compaction archived are in the context again. False
+    /// if the compaction archived none of its bytes.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub back: bool,
 }
 
 impl Piece {
-    /// The reference with which the text is restored or printed.
+    /// The reference in the commands that restore or print the text. `None` if there is no such
+    /// command.
     pub fn reference(&self) -> Option<&Ref> {
         let commands = [self.restore.as_deref(), self.show.as_deref()];
         let command = commands.into_iter().flatten().next()?;
@@ -468,7 +469,7 @@ impl PlannedLosses {
 /// its texts.
 struct ReportedCompaction<'a> {
     found: &'a Found,
-    /// The name of the session on a command line.
+    /// The session, as it is written in these commands.
     session: &'a str,
     /// The references of the texts in the current context.
     in_context: &'a HashSet<Ref>,
@@ -534,8 +535,8 @@ fn describe_losses(
     }
 }
 
-/// A fact with secrets and personal data hidden. The first slash of a path is not part of the fact,
-/// but without it a user's folder would not be recognised.
+/// A fact with secrets and personal data hidden. Facts are stored without the first slash of a
+/// path. It is added for the search, because a user's folder is recognised only with it.
 fn screened(used: &UsedFact, screen: &mut SessionScreen<'_>) -> String {
     let fact = with_slash(used);
     if used.kind != FactKind::Path || fact.starts_with(['/', '~']) {
@@ -558,7 +559,7 @@ impl ReportedCompaction<'_> {
         archived.peek().is_some() && archived.all(|it| self.in_context.contains(it))
     }
 
-    /// The commands that put a removed text back, and that print it.
+    /// The command that puts a removed text back into the session, and the command that prints it.
     fn commands(&self, piece: &LostPiece) -> (Option<String>, Option<String>) {
         let mut archived = self.archived(piece);
         // The first archived text that is not in the context again.

@@ -46,7 +46,8 @@ pub struct OpenSession<'c> {
     loaded: OnceCell<Result<Loaded>>,
 }
 
-/// One file that belongs to a session, or the rows that take the place of a file in a database.
+/// A file of a session: its own, or one that belongs to it. In a database, the rows of one session
+/// take the place of a file.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionPart {
     /// The address, as the caller wrote it.
@@ -178,7 +179,7 @@ impl SessionPart {
         crate::session::load_at(&self.place, &self.path, agent)
     }
 
-    /// The other processes that have the file open. Rows of a database have none.
+    /// The other processes that have the file open. Always empty for rows of a database.
     pub(super) fn users(&self, config: &Config) -> Vec<User> {
         agents::users_at(&config.agents, &self.place, &self.path)
     }
@@ -190,11 +191,11 @@ impl SessionPart {
 }
 
 /// Whether `cwd`, the folder in which a session was run, is the folder `project` or below it. False
-/// if the session does not record its folder.
+/// if the session does not record its folder, or if `project` is empty.
 ///
-/// If there is no such folder on this machine, `project` may be the end of the folder's path
-/// (`group/name`, as `epitome list` prints it), or its name in Claude Code's folder of sessions
-/// (`-home-dev-group-name`). An empty `project` is no folder.
+/// If there is no folder `project` on this machine, `project` may be the end of the path of such a
+/// folder (`group/name`, as `epitome list` prints it), or its name in Claude Code's folder of
+/// sessions (`-home-dev-group-name`).
 ///
 /// ```
 /// use epitome::ops::is_run_in;

@@ -210,7 +210,7 @@ impl Counting<'_> {
         Tokens(before.tokens.0.saturating_sub(behind.0))
     }
 
-    /// The tokens of the blocks with which both contexts begin.
+    /// The tokens of the blocks at the beginning of the two contexts that are the same in both.
     fn shared(&self, before: &Side<'_>, after: &Side<'_>) -> Tokens {
         let mut shared = Tokens(0);
         let entries = before.transcript.context().zip(after.transcript.context());

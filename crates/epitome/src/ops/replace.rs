@@ -16,12 +16,12 @@ use epitome_agents::{self as agents, AgentLock};
 
 use super::open::SessionPart;
 
-/// A file of a session that is locked against changes by other processes as long as this value
-/// exists.
+/// A file of a session, locked as long as this value exists: against other epitome processes, and
+/// against the agent if the agent uses locks.
 pub(crate) struct LockedFile {
     /// The path of the file, as the caller wrote it.
     pub path: PathBuf,
-    /// Whether the file is a conversation, and not a log of a conversation in a database.
+    /// Whether the file is a conversation, and not a log that is stored with one in a database.
     pub is_conversation: bool,
     /// The file, locked against other epitome processes.
     pub file: store::LockedSession,
@@ -95,18 +95,16 @@ pub(super) fn check_writable(part: &SessionPart, agent: Option<&str>) -> Result<
     }
 }
 
-/// Returns the error with which a file could not be changed from the offset `from` on, as far as it
-/// does not depend on other processes. Nothing is written or locked.
+/// Returns an error if a file could not be changed from the offset `from` on, whatever other
+/// processes do. `None` means that nothing is to be changed. Nothing is written or locked.
 pub(crate) fn check_replaceable(part: &SessionPart, from: Option<u64>) -> Result<()> {
     store::check_replaceable(&part.place)?;
     from.map_or(Ok(()), |from| agents::check_places(&part.path, from))
 }
 
-/// Replaces all files, or none.
-///
-/// All new files are written next to the old ones first. If a file cannot be replaced after that,
-/// the files that were replaced before it get their old content back; an error names each file for
-/// which that fails, too.
+/// Replaces all files. First, all new files are written next to the old ones. If a file cannot be
+/// replaced after that, the files that were replaced before it get their old content back. If that
+/// fails for some of them, the error names these.
 pub(crate) fn replace_all(config: &Config, changes: &[FileReplacement<'_>]) -> Result<()> {
     let mut prepared = Vec::new();
     for change in changes {
@@ -116,7 +114,7 @@ pub(crate) fn replace_all(config: &Config, changes: &[FileReplacement<'_>]) -> R
     }
     for (done, (change, prepared)) in prepared.into_iter().enumerate() {
         let path = &change.locked.path;
-        // Offsets that the agent keeps of the old file would be wrong for the new one.
+        // The agent may have stored offsets of the old file, which would be wrong for the new one.
         let forgotten = if change.moves { agents::forget(&config.agents, path) } else { Ok(()) };
         if let Err(err) = forgotten.and_then(|()| prepared.place()) {
             return Err(take_back(&changes[..done], err));

@@ -65,10 +65,10 @@ pub struct KeptBecause {
     pub tokens: Tokens,
     /// The rules that keep something.
     pub rules: Vec<RuleCount>,
-    /// If the rules together would have kept everything, these rules; otherwise empty.
+    /// The rules that together would have kept everything; empty if they would not.
     pub covered_everything: Vec<KeepRule>,
-    /// The number of tokens at the end of the context that are kept instead of everything that the
-    /// rules would keep; `null` if there is no such limit.
+    /// If the rules would have kept everything: the number of tokens at the end of the context that
+    /// are kept instead. `null` if the rules are followed.
     pub instead: Option<Tokens>,
 }
 
@@ -204,7 +204,7 @@ pub struct CompactedFile {
     /// For a plan: the processes that have the file open.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub in_use: Vec<UserFound>,
-    /// Whether the file is a conversation, and not a log of a conversation in a database.
+    /// Whether the file is a conversation, and not a log that is stored with one in a database.
     #[serde(skip)]
     pub is_conversation: bool,
     /// The invariants that the plan would violate. If there are any, the compaction is refused.
@@ -253,7 +253,7 @@ pub struct CompactReport {
     /// written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// Whether less than [`Compact::least`](super::Compact::least) of the session's context would
+    /// Whether less than [`Compact::least`](super::Compact::least) of the tokens of all files would
     /// be removed. Then the session is skipped, unless a copy is to be written.
     #[serde(skip)]
     pub is_below_minimum: bool,

@@ -64,7 +64,8 @@ pub enum What<'a> {
 pub struct Restore<'a> {
     /// What is restored.
     pub what: What<'a>,
-    /// Whether to continue if another process has the session open.
+    /// Whether to continue if another process has the session open. If the agent holds its own lock
+    /// on the session, the restore is refused all the same.
     pub force: bool,
     /// What to do if the archive is damaged: refuse, or restore what can be restored.
     pub damage: Damage,
@@ -113,7 +114,7 @@ impl Restore<'_> {
             done.push(back);
             places.push((part, splices.first().map(|splice| splice.span.start)));
         }
-        // All files of the session are locked if one is changed.
+        // If one file is changed, all are locked, so each of them must be replaceable.
         if places.iter().any(|(_, first)| first.is_some()) {
             for (part, first) in &places {
                 check_replaceable(part, *first)?;
@@ -122,8 +123,8 @@ impl Restore<'_> {
         RestoreReport::planned(session, done)
     }
 
-    /// As [`plan`](Restore::plan), for [`write_copy`](Restore::write_copy): the session itself may
-    /// be one that cannot be written.
+    /// Like [`plan`](Restore::plan), but for [`write_copy`](Restore::write_copy): it is no error if
+    /// the session itself cannot be replaced.
     ///
     /// # Errors
     ///
@@ -174,16 +175,17 @@ impl Restore<'_> {
     }
 
     /// Restores a session and the files that belong to it in one transaction: everything is planned
-    /// and proved, then written. If one file cannot be written, none is changed. Files that were
-    /// never compacted are skipped, even the session's own file. When everything is planned,
-    /// `before_writing` is called with what would be restored, even if nothing is to be undone. If
-    /// it returns an error, nothing is written.
+    /// and proved, then written. If one file cannot be replaced, those replaced before it get their
+    /// old content back. Files that were never compacted are skipped, even the session's own file.
+    /// When everything is planned, `before_writing` is called with what would be restored, even if
+    /// nothing is to be undone. If it returns an error, nothing is written.
     ///
     /// # Errors
     ///
     /// `InUse`, `HeldByAgent` or `Locked`, with the process that has the session; `NotArchived` if
     /// the archive contains none of the files; the errors of reading, of the archive and of
-    /// replacing. The session is unchanged then, or the error names what could not be undone.
+    /// replacing. After an error the session is unchanged, or the error names the files that did
+    /// not get their old content back.
     pub fn run_after<E: From<Error>>(
         &self,
         session: &OpenSession<'_>,
@@ -273,8 +275,8 @@ impl Restore<'_> {
     }
 
     /// Opens those of the files to restore that have generations in the archive. A damaged or
-    /// missing part of the archive is an error, unless [`damage`](Restore::damage) allows to leave
-    /// it out and another file can be restored.
+    /// missing part of the archive is an error, unless [`damage`](Restore::damage) says to leave it
+    /// out and at least one file can be restored.
     fn open_archived(&self, session: &OpenSession<'_>) -> Result<Vec<Opened>> {
         let mut found: Vec<Opened> = Vec::new();
         let mut lost = Vec::new();
@@ -447,8 +449,8 @@ impl Restore<'_> {
     }
 }
 
-/// The path of `part`'s file, if some of its original content is missing. `None` if the file begins
-/// with one of the original contents, whose digests are `before`, or if there is no such file.
+/// The path of `part`'s file, if the file needs its generations: it does not begin with any of its
+/// original contents, whose digests are `before`. `None` if it does, or if there is no such file.
 fn file_that_needs(
     session: &OpenSession<'_>,
     part: &Part,
@@ -515,8 +517,9 @@ fn archived_generations(
     }
 }
 
-/// Computes how to undo a run, if it was the last one to compact a session. If single texts were
-/// put back after the run, that is undone too. `restored_to` plans a restore to a target.
+/// Computes how to undo a run, and single texts that were put back after it. Returns an error if
+/// another compaction or another program changed the session since. `restored_to` plans a restore
+/// to a target.
 fn undo_run(
     generations: &[Generation],
     run: &str,
@@ -612,8 +615,8 @@ pub(super) fn compactions_in(
     state::in_effect(&config.archive(), &key, &session.source).map(Some)
 }
 
-/// Archives the current bytes of a session as a generation, before `spliced` replaces them, so that
-/// a later restore can pass through that state.
+/// Archives the bytes that a restore is about to replace, as a generation: a later restore can then
+/// first return to the state before this one. `spliced` is the restored session.
 ///
 /// # Errors
 ///

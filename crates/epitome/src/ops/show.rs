@@ -7,7 +7,7 @@ use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::wire;
 
-/// A removed text that was found in the archive.
+/// A removed text that was found.
 #[derive(Debug)]
 pub struct ArchivedText {
     /// Where the text was found, and its description.

@@ -165,8 +165,9 @@ fn is_our_bug(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Broken | ErrorKind::Invariant | ErrorKind::UnknownFormat)
 }
 
-/// Runs `work` on a prepared case once for each read that can fail, until none does. A failed run
-/// changes nothing, so the next run uses the same case.
+/// Runs `work` on a prepared case again and again. In the first run the first read fails, in the
+/// second run the second read, until no read fails. A failed run changes nothing, so the next run
+/// uses the same case.
 fn every_read<T>(
     prepare: impl Fn() -> Case,
     work: impl Fn(&Case) -> Result<T>,
@@ -403,7 +404,8 @@ fn the_same_bytes_are_stored_once_however_often_they_are_tried() {
         assert_eq!(case.originals(), [true; 3]);
         case.compact().expect("it is compacted again");
         let (now, bytes) = stored(&case);
-        // Times and run ids differ in length.
+        // The packs of the two compactions may differ a little, because times and run ids differ in
+        // length.
         assert!(now == packs && bytes <= once + once / 20, "{now} packs with {bytes} of {once}");
         let found = case.session().undoable();
         assert_eq!(found.len(), 1, "{found:?}");

@@ -10,7 +10,7 @@ use crate::live::{self, Context, Setup};
 use crate::regular;
 use crate::store::Store;
 
-/// The maximum number of characters of a session's name that the name of its log has.
+/// The maximum number of characters of a session's name in the name of its log.
 const NAME: usize = 80;
 /// The maximum number of bytes of a log that are read to find its first line.
 const HEAD: u64 = 64 << 10;
@@ -27,7 +27,8 @@ impl Logs {
         Logs { folder, store }
     }
 
-    /// The path of a new log of this session, with the next free number.
+    /// The path of a new log of this session. Its number is one more than the largest number of the
+    /// session's logs.
     fn next(&self, session: &str) -> PathBuf {
         let name = file_name(session);
         let number = self.numbers(&name).into_iter().max().map_or(1, |last| last.saturating_add(1));
@@ -39,7 +40,8 @@ impl Logs {
         self.folder.join(format!("{name}{number}.jsonl"))
     }
 
-    /// The numbers in the names of existing logs of a session.
+    /// The numbers of the existing logs whose names begin with `name`. A log without a number in
+    /// its name has the number 1.
     fn numbers(&self, name: &str) -> Vec<u64> {
         let Ok(files) = std::fs::read_dir(&self.folder) else { return Vec::new() };
         let numbers = files.filter_map(|file| {

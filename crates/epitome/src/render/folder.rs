@@ -27,7 +27,7 @@ const MANIFEST: &str = "manifest.json";
 const INDEX: &str = "index.html";
 /// The names of the files in a folder of rendered sessions that belong to no single session.
 pub(crate) const FOLDER_FILES: [&str; 2] = [MANIFEST, INDEX];
-/// The maximum number of bytes of a page that are read to find its facts.
+/// The maximum number of bytes of a page that are read to find the data about its session.
 const HEAD: usize = 256 << 10;
 
 /// A form in which a session is rendered.
@@ -71,8 +71,8 @@ impl RenderForm {
 
 /// Renders a session and its sub-agents into a folder, in each of `formats`. Files of an earlier
 /// rendering of the same session are replaced. Files of other sessions are never replaced: their
-/// names are known from the manifest and from `earlier`, the sessions that are not in the manifest
-/// yet. Returns the session's entry for the manifest, and what was redacted.
+/// names are known from the manifest and from `earlier`, the sessions that were rendered but are
+/// not in the manifest yet. Returns the session's entry for the manifest, and what was redacted.
 ///
 /// # Errors
 ///
@@ -404,8 +404,7 @@ fn write_index(folder: &Path, index: Index) -> Result<Index> {
     Ok(index)
 }
 
-/// The sessions in a folder's manifest. Returns an error if the folder has a manifest or an index
-/// that epitome did not write.
+/// The sessions in a folder's manifest; empty if the folder has none.
 ///
 /// # Errors
 ///
@@ -452,7 +451,8 @@ fn foreign(path: &Path) -> Error {
 }
 
 /// The files in a folder that epitome rendered. They are recognised by their names, which begin
-/// with the names of sessions in the folder's manifest; no other program chooses such names.
+/// with the names of sessions in the folder's manifest: it is assumed that no other program chooses
+/// such names.
 pub(crate) fn rendered_in(folder: &Path) -> Vec<PathBuf> {
     let Ok(sessions) = ours(folder) else { return Vec::new() };
     let names: Vec<String> = sessions
@@ -489,7 +489,7 @@ fn is_ending(rest: &str) -> bool {
     is_page || number.is_empty() && ["html", "md", "json", "jsonl"].contains(&extension)
 }
 
-/// Reads the manifest of a folder. `None` if there is none, or if it is damaged.
+/// Reads the manifest of a folder. `None` if there is none, or if it cannot be read or is damaged.
 pub(crate) fn manifest(folder: &Path) -> Option<Index> {
     serde_json::from_slice(&regular::read(&folder.join(MANIFEST)).ok()?).ok()
 }

@@ -1,8 +1,8 @@
 //! Names of files for sessions in a folder of rendered sessions.
 //!
-//! The name is made from the session's id. If two sessions would have the same name, even if only
-//! on a file system that ignores case, a hash is added: of the id or, for copies of one session, of
-//! the file's path as well.
+//! A name is made from the session's id. A hash of the id is added if the id cannot be used as it
+//! is, or if another session has the same name in lower case. For copies of one session, the hash
+//! is of the id and the file's path.
 
 use std::path::Path;
 
@@ -77,7 +77,7 @@ fn is_free_part(name: &PageName, others: &[PageName]) -> bool {
     !others.iter().any(|other| other.stem().eq_ignore_ascii_case(name.stem()))
 }
 
-/// The name of a sub-agent's files.
+/// A name for a sub-agent's files, which no sub-agent in `others` has.
 fn part(main: &PageName, member: &Member, others: &[PageName]) -> PageName {
     let name = member.part_name();
     let whole = format!("{}.{}", main.stem(), name.replace('.', "-"));

@@ -145,7 +145,7 @@ impl Reader<'_> {
             let name = if prefix.is_empty() { word.to_owned() } else { format!("{prefix}.{word}") };
             let place = self.place(key);
             let Some(value) = values.get(word) else { continue };
-            // Editors read the address of the schema from this key.
+            // This key is no setting: editors read the address of the schema from it.
             if name == "$schema" {
                 continue;
             }

@@ -12,7 +12,7 @@ use super::nearest::nearest;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Foreign {
-    /// The name of its table in `epitome.toml`.
+    /// The name of the program's table in `epitome.toml`.
     pub table: String,
     /// The name of the program.
     pub of: String,
@@ -61,7 +61,7 @@ pub enum To {
     Exactly(String),
 }
 
-/// The tables of all programs.
+/// The settings of all known programs.
 pub static FOREIGN: LazyLock<Vec<Foreign>> = LazyLock::new(|| {
     #[derive(Deserialize)]
     struct Programs {
@@ -142,7 +142,7 @@ fn truth(value: &Value) -> Result<bool, String> {
 }
 
 impl Foreign {
-    /// The JSON Schema of the table, made from the schema of epitome's own keys.
+    /// The JSON Schema of the program's table, made from the schema of epitome's own keys.
     pub(super) fn schema(&self, ours: &serde_json::Value) -> serde_json::Value {
         let names = self.names.iter().map(|name| (name.name.clone(), name.schema(ours)));
         let names: serde_json::Map<String, serde_json::Value> = names.collect();

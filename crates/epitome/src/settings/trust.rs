@@ -12,7 +12,7 @@ use crate::regular;
 /// The names of a project's settings file. If a folder has both, the first is read.
 const NAMES: [&str; 2] = [".epitome.toml", "epitome.toml"];
 
-/// The nearest settings file of a project, from the folder `here` upward. The folder of a
+/// The nearest settings file of a project, in the folder `here` or above it. The root folder of a
 /// repository is searched last; the user's home folder and the folders above it are not searched. A
 /// link to a file outside of the project is ignored and reported in `notes`.
 pub(super) fn project_file(here: &Path, home: &Path, notes: &mut Vec<String>) -> Option<PathBuf> {
@@ -102,7 +102,8 @@ pub(super) fn settle(set: &mut SetValue, key: &Key, ground: Ground<'_>) -> Resul
 }
 
 /// Returns an error if a list of folders is empty or has an empty text. An empty list would match
-/// nothing, and an empty text the folder of the settings; neither can be what the user meant.
+/// no folder, and an empty text would mean the folder of the settings file: neither can be what the
+/// user meant.
 fn check_folders(set: &SetValue, key: &Key) -> Result<()> {
     let is_blank = |value: &Value| value.as_str().is_some_and(|text| text.trim().is_empty());
     let what = match &set.value {
@@ -120,7 +121,7 @@ pub(super) fn is_name(text: &str) -> bool {
     !text.ends_with(".toml") && Path::new(text).components().count() == 1
 }
 
-/// Whether a path leads to something below a folder, with all links resolved. False for a path that
+/// Whether a path, with all links resolved, leads to `folder` or below it. False for a path that
 /// contains `..`.
 fn is_inside(path: &Path, folder: &Path) -> bool {
     let climbs = path.components().any(|part| part == Component::ParentDir);

@@ -406,7 +406,7 @@ pub fn schema() -> Value {
     let mut schema = schema_of::<Values>("epitome.toml");
     let keep = schema.pointer_mut("/properties/compaction/properties/keep/properties");
     if let Some(keep) = keep.and_then(Value::as_object_mut) {
-        // Only recipes set these.
+        // Only recipes can set these keys.
         keep.retain(|key, _| !["share", "unanswered"].contains(&key.as_str()));
     }
     let tables = FOREIGN.iter().map(|foreign| (foreign.table.clone(), foreign.schema(&schema)));
@@ -429,8 +429,8 @@ pub(crate) fn schema_of<T: JsonSchema>(title: &str) -> Value {
     schema
 }
 
-/// Removes what is meaningless in TOML from the schema: there is no `null`, and an unset value is
-/// no default. Adds the names of recipes, which editors can offer.
+/// Removes what is meaningless in TOML from the schema: the type `null`, and defaults that are
+/// `null` or a table. Adds the names of recipes, which editors can offer.
 fn tidied(schema: &mut Value) {
     let Some(object) = schema.as_object_mut() else { return };
     if object.get("default").is_some_and(|it| it.is_null() || it.is_object()) {

@@ -169,7 +169,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.requests = None;
-        // The program may have ended by itself.
+        // Errors are ignored: the program may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

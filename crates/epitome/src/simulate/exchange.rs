@@ -1,4 +1,4 @@
-//! A history as messages of Anthropic's API, and such messages as measured blocks.
+//! Converts a history to messages of Anthropic's API, and such messages to measured blocks.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -22,7 +22,8 @@ pub struct Exchange<'j> {
     counter: &'j dyn Counter,
     /// For each entry of the history, the role of its message and its blocks as JSON.
     entries: Vec<(&'static str, Vec<String>)>,
-    /// Measured blocks, by the id of the block as it is read from canonical JSON.
+    /// The measured blocks of the history and of messages, by the id that a block has when it is
+    /// read from canonical JSON.
     blocks: HashMap<u64, Arc<MeasuredBlock>>,
     /// The blocks of messages that were read, by a hash of their text.
     messages: HashMap<u64, Pieces>,
@@ -143,7 +144,7 @@ impl<'j> Exchange<'j> {
     }
 }
 
-/// A block as an element of the content of a message.
+/// A block as an element of the content of a message. `None` if a message cannot contain it.
 fn block_json(role: Role, block: &Block, source: &dyn Source) -> Option<String> {
     let entry = Entry { role, blocks: vec![block.clone()], ..Entry::default() };
     let list = anthropic::messages_of(std::iter::once(&entry), source);

@@ -16,8 +16,8 @@ use crate::live::Context;
 pub struct ForcedCut {
     /// The measured quality of the compacted context.
     pub figures: CutFigures,
-    /// The number of pins in the context before the compaction: of rule files, skills, and texts
-    /// between pin marks of the user.
+    /// The number of pins (texts that a compaction must keep) in the context before the compaction:
+    /// rule files, skills, and texts between pin marks of the user.
     pub pins: u64,
     /// How many of the `pins` have all their rules in the context after the compaction.
     pub kept_pins: u64,

@@ -91,9 +91,9 @@ const FIGURES: [Figure; 14] = [
 ];
 
 impl Gate {
-    /// Checks each condition against a recipe's figure. A figure that was not measured meets no
-    /// condition; `cuts`, the number of compactions that were forced with each recipe, is needed to
-    /// say why.
+    /// Checks each condition against a recipe's figure. A condition is not met if its figure was
+    /// not measured. `cuts`, the number of compactions that were forced with each recipe, is used
+    /// to say why it was not.
     pub fn check(&self, report: &RecipeReport, cuts: u64) -> Vec<GateResult> {
         let results = self.0.iter().map(|condition| {
             let Condition { figure, bound, value } = *condition;

@@ -19,9 +19,9 @@ use crate::live::{Context, Speaker};
 pub struct LiveCall {
     /// The tokens of the call, and how much of what its response uses the context contained.
     pub figures: CallFigures,
-    /// The cost of the call if any beginning of an earlier request is cached.
+    /// The cost of the call if the provider caches every beginning of an earlier request.
     pub cost: MicroDollars,
-    /// The cost of the call if only whole earlier requests are cached.
+    /// The cost of the call if the provider caches only whole earlier requests.
     pub cost_requests: MicroDollars,
     /// The additional cost of reading again those texts that the edits of the call need and that
     /// the context does not contain.

@@ -87,10 +87,10 @@ pub struct RecipeReport {
     pub pins: Option<f64>,
     /// At forced compactions: the share of later edits for which a file must be read again.
     pub rereads: Option<f64>,
-    /// In the replay of all calls: the cost relative to no compaction, if any beginning of an
-    /// earlier request is cached.
+    /// In the replay of all calls: the cost relative to no compaction, if the provider caches every
+    /// beginning of an earlier request.
     pub cost: Option<f64>,
-    /// Like `cost`, if only whole earlier requests are cached.
+    /// Like `cost`, if the provider caches only whole earlier requests.
     pub cost_bp: Option<f64>,
     /// Like `cost`, plus the cost of reading again the texts that edits needed.
     pub cost_rereads: Option<f64>,
@@ -137,7 +137,7 @@ struct Sums {
     live_rereads: (u64, u64),
     /// The cost of reading again the texts that edits in the replay needed.
     reread: MicroDollars,
-    /// The number of requests that break no rule, and of all requests.
+    /// The number of requests that break no rule, and the number of all requests.
     valid: (u64, u64),
 }
 
@@ -289,7 +289,8 @@ impl RecipeReport {
         format!("Of {all} requests of {}, {} break a rule: {rules}.", self.recipe, all - valid)
     }
 
-    /// Combines the figures of several sessions: means of shares, sums of counts.
+    /// Combines the figures of several sessions. Some shares are means over the sessions; the other
+    /// figures are computed from sums.
     fn over_all(of: &[&RecipeReport]) -> RecipeReport {
         let shares = |share: fn(&RecipeReport) -> Option<f64>| {
             mean(of.iter().filter_map(|report| share(report)))
@@ -354,7 +355,8 @@ impl RecipeReport {
 
 impl SimulateReport {
     /// The rows of a table with the headings [`RecipeReport::HEADS`]: one for the sessions as they
-    /// happened, if that is recorded, one for no compaction, and one for each recipe.
+    /// happened, if that is recorded, one for no compaction, and one for each policy command and
+    /// recipe.
     pub fn rows(&self) -> Vec<Vec<String>> {
         let recorded = self.recorded.iter().map(|it| {
             let mut cells = vec!["-".to_owned(); RecipeReport::HEADS.len()];

@@ -35,7 +35,8 @@ pub struct RequestTally {
 }
 
 impl RequestTally {
-    /// Adds a request. `request` is the newest text of the user before it.
+    /// Adds the request that sends the blocks `view`. `request` is the newest text of the user
+    /// before it in the history.
     pub(super) fn add(
         &mut self,
         view: &[Arc<MeasuredBlock>],

@@ -31,7 +31,7 @@ impl Pool {
         self
     }
 
-    /// The blocks of a view.
+    /// The measured blocks of what a context sends.
     pub fn pieces(&mut self, view: Outgoing<'_>, counter: &dyn Counter) -> Pieces {
         let transcript = view.transcript();
         let source = view.source();

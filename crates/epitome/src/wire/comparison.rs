@@ -26,7 +26,7 @@ pub struct Comparison {
     /// The difference between the cost of a request of a treated conversation and of one held out.
     /// `None` if a group has too few conversations, or cost nothing.
     pub request_cost: Option<Difference>,
-    /// The difference between the costs of a turn of the user. It includes the requests with which
+    /// The difference between the costs of a turn of the user, including the requests with which
     /// models got removed texts back. `None` if a group has too few conversations, no turns, or
     /// cost nothing.
     pub turn_cost: Option<Difference>,
@@ -144,8 +144,8 @@ impl GroupSum {
     }
 }
 
-/// The difference of two ratios, in per cent of the ratio of the conversations held out, and the
-/// interval that contains the true difference with a probability of 95%.
+/// The difference between the two groups in a cost per request or turn, in per cent of the cost in
+/// the conversations held out, with the 95% confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Difference {
     /// The measured difference: -20 if treated conversations cost a fifth less.

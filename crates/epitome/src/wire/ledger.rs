@@ -1,9 +1,9 @@
 //! The requests that `epitome proxy` passed on: what each cost, and what was decided about it.
 //!
 //! Each finished request is one JSON line in the file of its month, `requests/2026-11.jsonl` in the
-//! folder of the memo. A line has neither texts nor keys: a conversation is named by the hash of
-//! its first message. Several proxies append at the same time. A line that cannot be read, such as
-//! one that was torn when the machine went down, is skipped and counted.
+//! proxy's folder. A line has neither texts nor keys: a conversation is named by the hash of its
+//! first message. Several proxies append at the same time. A line that cannot be read, such as one
+//! that was incomplete when the machine went down, is skipped and counted.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -37,7 +37,7 @@ pub enum Treatment {
     Known,
     /// New results in the request were shortened.
     Shortened,
-    /// The old part of the conversation was cut.
+    /// A cut was made: messages at the beginning of the conversation were shortened or dropped.
     Cut,
 }
 
@@ -201,7 +201,7 @@ impl Ledger {
         Ledger { folder: memo.join("requests") }
     }
 
-    /// Appends a line in the file of its month. The file is not flushed: after a power failure the
+    /// Appends a line to the file of its month. The file is not flushed: after a power failure the
     /// last lines may be missing.
     ///
     /// # Errors
@@ -253,7 +253,8 @@ impl Ledger {
 impl LedgerLines {
     fn parse(&mut self, bytes: &[u8]) {
         let mut lines = bytes.split(|byte| *byte == b'\n');
-        // The bytes after the last line feed are a line that is still being written or was torn.
+        // The bytes after the last line feed are a line that is still being written or is
+        // incomplete.
         let torn = lines.next_back().is_some_and(|rest| !rest.is_empty());
         self.skipped += u64::from(torn);
         for line in lines.filter(|line| !line.is_empty()) {

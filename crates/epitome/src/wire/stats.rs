@@ -109,7 +109,7 @@ pub struct RequestSum {
     pub shortened: u64,
     /// Requests in which the conversation was cut.
     pub cut: u64,
-    /// Requests of conversations that are held out; they are in `passed` as well.
+    /// Requests of conversations that are held out; they are also in `passed`.
     pub held_out: u64,
     /// The number of removed texts to which models referred in calls.
     pub recalled: u64,
@@ -164,9 +164,8 @@ impl RequestSum {
         self.output_tokens += output;
     }
 
-    /// The requests that are not in the sums, and those with which something went wrong: for each
-    /// group its number of requests, if above 0, and the words that follow `3 requests` in a
-    /// report.
+    /// What a report says about requests that are not in the sums or went wrong: for each group
+    /// with requests their number, and the words that follow `3 requests` in the report.
     pub fn shortfalls(&self) -> Vec<(u64, &'static str)> {
         let mut shortfalls = vec![
             (self.requests - self.metered, "without a count from the service, in no sum of tokens"),

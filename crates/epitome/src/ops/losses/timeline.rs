@@ -44,19 +44,20 @@ pub(in crate::ops) struct Found {
     pub time: Option<String>,
     pub line: Option<u64>,
     /// Two lengths of the uncompacted session, in bytes: up to the compaction, and up to the end of
-    /// the records that the compaction put in place of the history.
+    /// the records that an agent's compaction put in place of the history. Both are the same for a
+    /// compaction by epitome.
     pub ends: (u64, u64),
-    /// The length in bytes of the uncompacted session before the first record that the agent
-    /// appended as a part of the compaction. `None` if that is the record with the summary or with
-    /// the copy of the history.
+    /// For a compaction by the agent: the length in bytes of the uncompacted session before the
+    /// first record that belongs to the compaction. `None` if no record before the one that
+    /// replaces the history belongs to it.
     pub begins: Option<u64>,
     /// The text of the summary, for a compaction by the agent.
     pub summary: Option<String>,
     /// The index in [`Timeline::states`], for a compaction by epitome.
     pub own: Option<usize>,
-    /// The indices of the items after the compaction.
+    /// The indices of the items after the compaction, in [`Timeline::transcript`].
     pub later: Vec<usize>,
-    /// The references of the archived texts.
+    /// The references of the texts that the compaction archived.
     pub removed: Vec<Ref>,
 }
 
@@ -78,7 +79,7 @@ impl Default for Found {
     }
 }
 
-/// The contexts before and after one compaction.
+/// The contexts before and after one compaction, each with the bytes that it was read from.
 pub(in crate::ops) struct Moment<'t> {
     pub before: (Transcript, Prefix<'t>),
     pub after: (Transcript, Prefix<'t>),
@@ -267,8 +268,9 @@ impl<'a> Timeline<'a> {
         found
     }
 
-    /// The end of the line that contains an offset. A record may have many entries, and some agents
-    /// ignore a record without a line feed at its end.
+    /// The offset after the line that contains the byte at `end`. Prefixes of a session end at such
+    /// an offset, because a line may have several entries, and some agents ignore a line without a
+    /// line feed at its end.
     fn line_end(&self, mut end: u64) -> u64 {
         const STEP: u64 = 64 << 10;
         let whole = self.whole();

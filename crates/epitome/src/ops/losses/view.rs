@@ -10,7 +10,7 @@ use epitome_passes::response_name;
 
 use super::{CompactedBy, CompactionLosses, Piece};
 
-/// Losses with one title.
+/// Losses that are displayed under one title.
 #[derive(Clone, Debug)]
 pub struct LossGroup<'a> {
     /// The title.
@@ -50,7 +50,7 @@ impl CompactionLosses {
         self.by == CompactedBy::Epitome && self.generation.is_none()
     }
 
-    /// The program that made the compaction: `claude's own`, `by epitome, recipe s06`.
+    /// Which program made the compaction, as text: `claude's own`, `by epitome, recipe s06`.
     pub fn maker(&self, agent: &str) -> String {
         match (self.by, &self.recipe) {
             (CompactedBy::Agent, _) => format!("{agent}'s own"),
