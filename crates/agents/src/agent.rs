@@ -33,10 +33,9 @@ pub trait Agent: Sync {
     /// found may be in the result.
     fn sessions(&self, environment: &Environment, unread: &mut UnreadErrors) -> Vec<SessionFile>;
 
-    /// The sessions of sub-agents, if the agent keeps their files in the same folders as the files
-    /// of other sessions. The result may also contain the other sessions.
-    /// [`find_session`](crate::find_session) searches the result only if no session of
-    /// [`sessions`](Agent::sessions) matches.
+    /// For an agent that keeps sub-agents' sessions in the same folders as other sessions: the
+    /// sub-agents' sessions, or all sessions. [`find_session`](crate::find_session) searches them
+    /// only if no session of [`sessions`](Agent::sessions) matches.
     fn sub_agent_sessions(&self, _: &Environment, _: &mut UnreadErrors) -> Vec<SessionFile> {
         Vec::new()
     }
@@ -46,7 +45,7 @@ pub trait Agent: Sync {
         id.starts_with(text)
     }
 
-    /// Whether a file with this name belongs to another session, because a sub-agent wrote it.
+    /// Whether the file at this path is that of a sub-agent, so that it belongs to another session.
     fn is_part(&self, _file: &Path) -> bool {
         false
     }
@@ -85,8 +84,8 @@ pub trait Agent: Sync {
         Ok(None)
     }
 
-    /// Deletes the offsets into a session's file that the agent has stored. The agent reads the
-    /// file again when it needs them.
+    /// Deletes the offsets into a session's file that the agent has stored. The agent then reads
+    /// the file again to compute them.
     ///
     /// # Errors
     ///

@@ -23,8 +23,8 @@ use crate::session_file::SessionFile;
 use crate::unread::UnreadErrors;
 use crate::{AGENTS, find_agent};
 
-/// The number of bytes at the beginning of a file that are searched for ids. A session has its id
-/// in these bytes.
+/// The number of bytes at the beginning of a file that are searched for ids. The id of a session is
+/// expected there.
 const HEAD: u64 = 64 << 10;
 /// The name of the folder with the files of Claude Code's sub-agents. This folder is in a folder
 /// that has the name of the session's file, without the extension.
@@ -73,7 +73,7 @@ impl Census {
         census.unread.extend(found.unread.into_iter().filter(is_there));
         census.by_id = by_name(found.sessions);
         let mut files: Vec<PathBuf> = census.by_id.values().flatten().cloned().collect();
-        // Sub-agents' sessions that are in separate files are read, too.
+        // Sessions of sub-agents that `all` leaves out are read, too.
         let unread = &mut UnreadErrors::default();
         let parts = AGENTS.iter().flat_map(|agent| agent.sub_agent_sessions(environment, unread));
         files.extend(parts.map(|it| it.path));

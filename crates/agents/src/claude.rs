@@ -1,6 +1,6 @@
 //! Claude Code: `projects/<folder>/<id>.jsonl`, and the files of its sub-agents in
-//! `projects/<folder>/<id>/subagents/agent-<id>.jsonl`; older versions put those next to the
-//! session.
+//! `projects/<folder>/<id>/subagents/agent-<id>.jsonl`. Older versions wrote the files of
+//! sub-agents next to the session.
 //!
 //! `sessions/<pid>.json` exists while Claude Code runs; if it was killed, the file remains.
 
@@ -97,8 +97,8 @@ impl Agent for Claude {
     }
 
     fn mcp(&self) -> Option<AdditionTarget> {
-        // The file is in the home folder, next to `.claude`. If `CLAUDE_CONFIG_DIR` is set, the
-        // file is in the folder that it names.
+        // `.claude.json` is in the home folder, next to `.claude`. If `CLAUDE_CONFIG_DIR` is set,
+        // it is in the folder that this variable names.
         let settings = |environment: &Environment| {
             environment.folder("CLAUDE_CONFIG_DIR", environment.home.clone())
         };
@@ -114,7 +114,7 @@ impl Agent for Claude {
     }
 
     fn kept_days(&self, environment: &Environment) -> Option<u64> {
-        // If the file cannot be read, Claude Code uses its default.
+        // If the settings cannot be read, Claude Code uses its default.
         let settings = regular::read(&home(environment).join("settings.json"));
         Some(claude::kept_days(&settings.unwrap_or_default()))
     }

@@ -1,7 +1,8 @@
-//! Codex: rollouts, compressed or not, in `sessions/<year>/<month>/<day>/` and
-//! `archived_sessions/`, and the lock that Codex holds while it writes a rollout.
+//! Codex: its session files, called rollouts, compressed or not, in
+//! `sessions/<year>/<month>/<day>/` and `archived_sessions/`, and the lock that Codex holds while
+//! it writes a rollout.
 //!
-//! `thread-writer-locks/<id>.lock` exists while Codex has the thread open, with a `flock` on it; a
+//! `thread-writer-locks/<id>.lock` exists while Codex has the session open, with a `flock` on it; a
 //! Codex that was killed leaves the file, but not the lock.
 
 use std::collections::HashSet;
@@ -56,7 +57,7 @@ impl Agent for Codex {
     fn sessions(&self, environment: &Environment, unread: &mut UnreadErrors) -> Vec<SessionFile> {
         let mut found = files(&self.folder(environment), unread);
         let ids: HashSet<String> = found.iter().map(|path| id(&stem(path)).to_owned()).collect();
-        // A rollout that cannot be read is listed: the error comes when it is opened.
+        // A rollout whose first line cannot be read is listed. Opening it later gives the error.
         let origins = found.par_iter().map(|path| origin_of(path).ok().flatten());
         let origins: Vec<Option<Origin>> = origins.collect();
         let mut origins = origins.into_iter();
@@ -173,9 +174,9 @@ fn sub_agents(session: &Path, unread: &mut UnreadErrors) -> Vec<PathBuf> {
     if !name.starts_with("rollout-") {
         return Vec::new();
     }
-    // Rollouts of days later than the day after the last write to this rollout are not searched. If
-    // that day is before the day in this rollout's name, the modification time is wrong, and
-    // rollouts of all days are searched.
+    // Only rollouts from the day in this rollout's name to the day after its last write are
+    // searched. If the last write is before the day in the name, the modification time is wrong,
+    // and there is no last day.
     let written = fs::metadata(session).and_then(|meta| meta.modified()).ok();
     let last = written.and_then(day_after).filter(|last| **last >= *day(&name));
     let origins: Vec<(PathBuf, Result<Option<Origin>>)> = around(session, unread)
@@ -333,16 +334,16 @@ fn users(home: &Path, session: &Path) -> Vec<User> {
     }
 }
 
-/// The database of the threads that Codex displays, with offsets into their rollouts.
+/// The database from which Codex displays sessions. It has offsets into their rollouts.
 const SHOWN: &str = "thread_history_1.sqlite";
 
 /// The tables of that database, each with a column `thread_id`.
 const TABLES: [&str; 4] =
     ["thread_turns", "thread_items", "thread_realtime_items", "thread_history_projection_state"];
 
-/// Deletes the rows of a rollout from the database from which Codex displays threads. The rows
-/// contain offsets into the file: Codex would wait for new turns behind the end of a shorter file.
-/// Without the rows, Codex reads the rollout again.
+/// Deletes the rows of a rollout from [`SHOWN`]. The rows contain offsets into the file: after the
+/// file was shortened, Codex would wait for new turns beyond its end. Without the rows, Codex reads
+/// the rollout again.
 ///
 /// # Errors
 ///
@@ -376,8 +377,8 @@ fn lock_of(home: &Path, session: &Path) -> Option<PathBuf> {
     locks.is_dir().then(|| locks.join(format!("{}.lock", id(&stem(&real)))))
 }
 
-/// The path of the rollout, if it is in this installation. A copy elsewhere has the same id but is
-/// not used by Codex.
+/// The path of the rollout, if the file is one and is in this installation. A copy elsewhere has
+/// the same id but is not used by Codex.
 fn rollout_below(home: &Path, session: &Path) -> Option<PathBuf> {
     let real = session.canonicalize().ok()?;
     let home = home.canonicalize().ok()?;

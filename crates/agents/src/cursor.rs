@@ -52,7 +52,8 @@ fn editor(environment: &Environment) -> PathBuf {
 }
 
 /// Transcripts in `projects/<folder>/agent-transcripts/<id>/<id>.jsonl`. Older versions write them
-/// directly into `agent-transcripts`, some as text. Of several files with one id, JSON comes first.
+/// directly into `agent-transcripts`, some as text. The JSON files come first: of several files
+/// with one id, the first is used.
 fn transcripts(root: &Path, unread: &mut UnreadErrors) -> Vec<PathBuf> {
     let folders = below(vec![root.join("projects")], unread);
     let folders: Vec<PathBuf> =

@@ -178,8 +178,8 @@ fn of_place(place: &Place, session: &Path, unread: &mut UnreadErrors) -> Vec<Pat
     }
 }
 
-/// The files and rows that belong to a session that `agent` wrote, in addition to its own. If
-/// `agent` is `None`, there are none for a session in one file. Errors are ignored.
+/// Like [`companions`], for a session that `agent` wrote. Empty if `agent` is `None` and the
+/// session is one file.
 pub fn companions_of(agent: Option<&dyn Agent>, session: &Path) -> Vec<PathBuf> {
     match Place::parse(session) {
         Place::Rows(rows) => rows.companions(),
@@ -257,8 +257,8 @@ pub fn users_at(environment: &Environment, place: &Place, session: &Path) -> Vec
     users
 }
 
-/// Deletes the offsets into a session's file that the session's agent has stored, because the file
-/// will be replaced by one with other offsets. The agent computes them again.
+/// Deletes the offsets into a session's file that the session's agent has stored. They would be
+/// wrong after the file is replaced, and the agent computes them again.
 ///
 /// # Errors
 ///
@@ -267,8 +267,8 @@ pub fn forget(environment: &Environment, session: &Path) -> Result<()> {
     AGENTS.iter().try_for_each(|agent| agent.forget(environment, session))
 }
 
-/// Refuses a change of a session from byte `from` on if another session refers to offsets after
-/// that byte.
+/// Returns an error if a change of a session from byte `from` on would move offsets to which
+/// another session refers.
 ///
 /// # Errors
 ///
@@ -313,7 +313,7 @@ fn in_named_database(database: &Path, text: &str) -> SessionMatch {
     );
     let mut found: Vec<SessionFile> = found.into_iter().map(|(_, session)| session).collect();
     match found.len() {
-        // The caller opens the database, and so gets the error that it holds no session.
+        // The caller opens the database, and so gets the error that it contains no session.
         0 if text.is_empty() => SessionMatch::File(database.to_owned()),
         0 => SessionMatch::Nothing,
         1 => SessionMatch::File(found.swap_remove(0).path),

@@ -59,8 +59,8 @@ impl Agent for Gemini {
         folders.retain(|path| {
             is_short_for(short, &path.file_name().unwrap_or_default().to_string_lossy())
         });
-        // A session folder's name may also be the name of a file. Such a file is skipped without an
-        // error.
+        // A file whose name begins like that of the folder may be in `folders`. `files_in` returns
+        // nothing for it, and records no error.
         let mut found: Vec<PathBuf> =
             folders.iter().flat_map(|folder| unread.files_in(folder)).collect();
         found.retain(|path| is_jsonl(path));
@@ -89,10 +89,9 @@ fn home(environment: &Environment) -> PathBuf {
     environment.folder("GEMINI_CLI_HOME", environment.home.clone()).join(".gemini")
 }
 
-/// All session files. Several files may have the same id, because a resume leaves an empty file,
-/// and continues a `.json` file in a `.jsonl` file next to it. Of the files whose names have the
-/// same id, only the largest is returned, and never a `.json` file that is continued in a `.jsonl`
-/// file.
+/// All session files, but only one of the files in a project whose names have the same id: the
+/// largest, and no `.json` file that is continued in a `.jsonl` file. Resuming a session leaves an
+/// empty file, and continues a `.json` file in a `.jsonl` file next to it.
 fn files(root: &Path, unread: &mut UnreadErrors) -> Vec<PathBuf> {
     let projects = unread.files_in(root);
     projects.iter().flat_map(|project| of_chats(&project.join("chats"), unread)).collect()

@@ -37,8 +37,8 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// The names of the variables and options that the run is given, and of settings that the
-    /// options set.
+    /// The names of the variables and options that the run is given. The arguments have one name:
+    /// all of them up to the first `=`.
     pub fn setting_names(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         names.extend(self.variables.iter().map(|(name, _)| (*name).to_owned()));

@@ -6,8 +6,8 @@
 
 /// The first words of a text, at most `most` bytes.
 ///
-/// The text is not cut within a word, unless an eighth of `most` or less would then remain: in that
-/// case it is cut between two characters of the word.
+/// The text is cut between two words. It is cut within a word, between two characters, only if
+/// otherwise an eighth of `most` or less would remain.
 ///
 /// ```
 /// assert_eq!(epitome_model::first_words("export KEY=abc123 now", 15), "export ");
@@ -25,8 +25,8 @@ pub fn first_words(text: &str, most: usize) -> &str {
 
 /// The last words of a text, at most `most` bytes.
 ///
-/// The text is not cut within a word, unless an eighth of `most` or less would then remain: in that
-/// case it is cut between two characters of the word.
+/// The text is cut between two words. It is cut within a word, between two characters, only if
+/// otherwise an eighth of `most` or less would remain.
 ///
 /// ```
 /// assert_eq!(epitome_model::last_words("KEY=abc123 is set", 10), " is set");

@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use crate::nested::{decode, decode_owned};
 
-/// The bytes of a stored session: in memory, in a file, or in one of these with the texts of edits
-/// appended.
+/// The bytes of a session: in memory, in a file, or in another source with changes to it.
 ///
 /// Readers and passes read the ranges that they need and keep none of them, so that memory grows
 /// with the number of records and not with their length. An implementation that fails to read
@@ -137,8 +136,9 @@ impl Text {
             return None;
         }
         let mut end = 1;
-        // An escape has at most six bytes, so none is cut in two. If the end is between the two
-        // escapes of a surrogate pair, the first escape is decoded to U+FFFD.
+        // No escape is cut in two, because the loop ends before the last six bytes and an escape
+        // has at most six. Between the two escapes of a surrogate pair it may end: then the first
+        // escape is decoded to U+FFFD.
         while end + 6 < literal.len() {
             end += match (literal[end], literal[end + 1]) {
                 (b'\\', b'u') => 6,

@@ -179,7 +179,7 @@ impl Stub {
         &self.body
     }
 
-    /// The number of lines that were removed; `None` if it was not counted.
+    /// The number of lines of the original text; `None` if the stub does not have it.
     pub fn lines(&self) -> Option<Lines> {
         self.lines.map(Lines)
     }
@@ -261,8 +261,8 @@ pub fn excerpt(text: &str, keep: &[bool]) -> String {
     shown
 }
 
-/// The line that replaces lines which are left out. The first line of a stub says how many lines
-/// the text had.
+/// The line that replaces lines which are left out. It has no number, because the first line of a
+/// stub has the number of all lines.
 const GAP: &str = "…";
 
 /// The text `[output: 245 lines]`, which the `transcript` recipes put in place of a result or an

@@ -6,7 +6,7 @@ use crate::{Field, MicroDollars, Source, Span, Text, TokenUsage, Tokens, ToolKin
 /// [`context`](Transcript::context).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transcript {
-    /// Facts about the session itself.
+    /// What the session records about itself, such as its id and title.
     pub head: Head,
     /// The records, in the order of the file: one item for each, or several with the same
     /// [`Record`] if a record holds several entries.
@@ -29,7 +29,7 @@ impl Transcript {
     }
 }
 
-/// Facts about a session itself.
+/// What a session records about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// The session's id.
@@ -43,7 +43,7 @@ pub struct Head {
     pub version: Option<Box<str>>,
     /// What the model is sent before the conversation (system prompt, tools), as indices into
     /// `Transcript::items`, in the order in which it is sent; empty if the session does not store
-    /// it. The entries among these items are part of the context as well.
+    /// it. The entries among these items are also in the context.
     pub prompt: Vec<usize>,
 }
 
@@ -143,8 +143,7 @@ pub struct Entry {
     pub group: Option<Box<str>>,
     /// Whether the entry is a copy of earlier entries: some agents record a compaction together
     /// with the history that is sent after it, and a log of epitome holds the edited versions of
-    /// entries. Such entries begin no turns, and their calls are not counted twice. The hidden
-    /// fields are something else: no model sees them.
+    /// entries. Such entries begin no turns, and their calls are not counted twice.
     pub repeated: bool,
     /// The time of the entry, as written in the session.
     pub time: Option<Box<str>>,
@@ -223,9 +222,9 @@ impl RecordedUsage {
         })
     }
 
-    /// Sets the cost from a number of dollars that a session records. Zero is treated as unknown,
-    /// because agents that do not know the price record zero, too. A text that is not a plausible
-    /// number is treated as unknown as well.
+    /// Sets the cost from a number of dollars that a session records. The cost is unknown if the
+    /// text is not a plausible number, or if it is zero, because agents that do not know the price
+    /// record zero.
     #[must_use]
     pub fn with_cost(mut self, dollars: &str) -> RecordedUsage {
         let cost = dollars.parse::<f64>().ok().filter(|cost| (1e-9..1e9).contains(cost));
@@ -312,7 +311,8 @@ pub struct Output {
 impl Output {
     /// The text of the result: its text parts, joined by line feeds.
     pub fn text(&self, source: &dyn Source) -> String {
-        // One text is not copied: it may have hundreds of megabytes.
+        // A single text is not joined with others, which would copy it: it may have hundreds of
+        // megabytes.
         if let [Part::Text(text)] = self.parts.as_slice() {
             return text.read(source).into_owned();
         }
