@@ -149,13 +149,13 @@ pub trait Agent: Sync {
         self.resume().map(|resume| resume.command)
     }
 
-    /// How a run of the agent is given another base URL for its model; `None` if that is unknown.
+    /// How the agent is started with another base URL for its model; `None` if that is unknown.
     fn model_address(&self) -> Option<ModelAddress> {
         None
     }
 
-    /// The settings that may take precedence over the base URL that a run is given; `None` if none
-    /// are known.
+    /// The settings that may take precedence over the base URL with which the agent is started;
+    /// `None` if none are known.
     fn address_settings(&self) -> Option<AddressTarget> {
         None
     }
@@ -184,7 +184,7 @@ pub struct AdditionTarget {
     pub settings: fn(&Environment) -> PathBuf,
 }
 
-/// Settings that may take precedence over the base URL of a run, and where they are.
+/// Settings that may take precedence over the base URL with which an agent is started.
 #[derive(Clone, Copy, Debug)]
 pub struct AddressTarget {
     /// The settings.

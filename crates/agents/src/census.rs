@@ -1,6 +1,5 @@
-//! A census of all sessions on this machine, by which garbage collection decides whether the
-//! removed bytes in the archive are still needed. The errors of what could not be read are part of
-//! the census.
+//! Reads all sessions on this machine, so that garbage collection can decide whether the removed
+//! bytes in the archive are still needed. What could not be read is part of the result.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;

@@ -299,8 +299,8 @@ fn is_compression_error(err: &std::io::Error) -> bool {
     err.raw_os_error().is_none() && err.get_ref().is_none_or(|it| !it.is::<Error>())
 }
 
-/// The maximum number of bytes that are read of the first line of a rollout. The line contains
-/// Codex's instructions.
+/// The maximum number of bytes that are read of the first line of a rollout. The line is long,
+/// because it contains Codex's instructions.
 const FIRST_LINE: u64 = 4 << 20;
 
 fn first_line(from: impl Read) -> std::io::Result<Vec<u8>> {
@@ -314,8 +314,8 @@ fn day(stem: &str) -> &str {
     stem.get(.."rollout-2026-11-20".len()).unwrap_or(stem)
 }
 
-/// The beginning of the names of rollouts on the day after a time. One more day is needed because
-/// the days in names are in the time zone in which Codex ran.
+/// The beginning of the names of rollouts on the day after `time` in UTC. The days in names are in
+/// the time zone of Codex, which may be one day ahead.
 fn day_after(time: SystemTime) -> Option<String> {
     let time = jiff::Timestamp::try_from(time).ok()?.to_zoned(jiff::tz::TimeZone::UTC);
     Some(format!("rollout-{}", time.tomorrow().ok()?.date()))

@@ -171,8 +171,8 @@ fn of_place(place: &Place, session: &Path, unread: &mut UnreadErrors) -> Vec<Pat
             Some(format) => find_agent(format.name)
                 .map(|agent| agent.sub_agents(session, unread))
                 .unwrap_or_default(),
-            // The file is damaged or missing. Files of sub-agents may still exist, and each agent
-            // has its own names for them.
+            // The file is damaged or missing, so its agent is unknown. Files of its sub-agents may
+            // still exist: every agent looks for those with its own names.
             None => AGENTS.iter().flat_map(|agent| agent.sub_agents(session, unread)).collect(),
         },
     }

@@ -59,8 +59,8 @@ impl Agent for Gemini {
         folders.retain(|path| {
             is_short_for(short, &path.file_name().unwrap_or_default().to_string_lossy())
         });
-        // A file whose name begins like that of the folder may be in `folders`. `files_in` returns
-        // nothing for it, and records no error.
+        // `folders` may contain a file whose name begins with the id. `files_in` returns nothing
+        // for it, and records no error.
         let mut found: Vec<PathBuf> =
             folders.iter().flat_map(|folder| unread.files_in(folder)).collect();
         found.retain(|path| is_jsonl(path));

@@ -1,7 +1,7 @@
-//! How a run of an agent is given another base URL for its model: by a variable, an option or a
-//! file that exists only for that run. No settings change.
+//! How an agent is started with another base URL for its model: by a variable, an option or a file
+//! that exists only for that run. No settings change.
 
-/// How a base URL is given to an agent.
+/// How an agent is started with another base URL.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelAddress {
     /// The agent's program.

@@ -25,8 +25,8 @@ impl UnreadErrors {
         self.0.push(err);
     }
 
-    /// The entries of a folder. Empty if there is no folder at the path, or if the folder cannot be
-    /// read; only the second case is recorded.
+    /// The entries of a folder. Empty if there is no such folder. Also empty if the folder cannot
+    /// be read: then the error is recorded.
     pub(crate) fn files_in(&mut self, folder: &Path) -> Vec<PathBuf> {
         match fs::read_dir(folder).and_then(|entries| entries.collect::<io::Result<Vec<_>>>()) {
             Ok(entries) => entries.into_iter().map(|entry| entry.path()).collect(),
@@ -37,9 +37,9 @@ impl UnreadErrors {
         }
     }
 
-    /// The metadata of a file that may be a session. `None` for a folder, a missing file, a file
-    /// that is not a regular one, and a file that cannot be read. The last two are recorded, and so
-    /// is a dangling link.
+    /// The metadata of a file that may be a session. `None` for a folder and for a missing file.
+    /// Also `None`, and an error is recorded, for a dangling link, and for a file that is not a
+    /// regular one or cannot be read.
     pub(crate) fn file(&mut self, path: &Path) -> Option<fs::Metadata> {
         match fs::metadata(path) {
             Ok(meta) if meta.is_dir() => None,
@@ -62,8 +62,8 @@ impl UnreadErrors {
         }
     }
 
-    /// Whether a file or folder exists at `path`. False also if that cannot be found out, which is
-    /// recorded.
+    /// Whether a file or folder exists at `path`. If that cannot be found out, the error is
+    /// recorded, and the result is false.
     pub(crate) fn is_there(&mut self, path: &Path) -> bool {
         match fs::metadata(path) {
             Ok(_) => true,

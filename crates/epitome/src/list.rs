@@ -104,8 +104,8 @@ pub struct SessionInfo {
     /// The tokens of the context that compacting the session would save.
     pub saving: Tokens,
     /// The tokens of the whole request that a resume sends, as the provider bills them; `None` if
-    /// the session records too few requests to compute them. If the session was not read for the
-    /// list, the agent's own count, if it stores one.
+    /// they cannot be computed from the requests that the session records. If the session was not
+    /// read for the list, the agent's own count, if it stores one.
     pub request: Option<Tokens>,
     /// How the tokens of messages are converted to those of requests, if that can be computed.
     pub calibration: Option<Calibration>,

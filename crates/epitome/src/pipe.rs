@@ -1,6 +1,5 @@
-//! The context of a running agent, over a pipe, for agents in any language.
-//! [`epitome_engine::pipe`] has the protocol. This module adds logs in a folder, and models of
-//! providers.
+//! Runs contexts of agents over a pipe, for agents in any language. [`epitome_engine::pipe`] has
+//! the protocol. This module adds logs in a folder, and models of providers.
 
 mod logs;
 

@@ -154,8 +154,7 @@ pub fn resolve_with(
     Ok(options.apply_to(settings.values.apply_to(recipe, summarise), summarise))
 }
 
-/// The patterns of files that set rules for the agent, from the recipe for stored sessions and the
-/// settings.
+/// The patterns for the names of rule files, from the recipe for stored sessions and the settings.
 ///
 /// # Errors
 ///

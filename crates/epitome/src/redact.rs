@@ -178,8 +178,8 @@ impl Screen {
         self.finder.get_or_init(|| self.new_finder()).as_deref().map(Redactor::new)
     }
 
-    /// A finder for these rules: the one that was built last, if it has the same rules, or a new
-    /// one.
+    /// A finder for these rules: the one that was built last, if it was built for the same rules,
+    /// or a new one.
     fn new_finder(&self) -> Option<Arc<Finder>> {
         let stamp = self.stamp();
         let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -218,11 +218,10 @@ impl SessionScreen<'_> {
 /// beginning of an access token. Titles and descriptions are shortened before secrets are looked
 /// for, and no rule matches half an access token.
 fn without_cut_token(text: &str) -> Cow<'_, str> {
-    /// A word with digits is removed from this length on, in bytes. A shorter beginning of an
+    /// A word with digits is removed if it has at least this many bytes. A shorter beginning of an
     /// access token is useless to an attacker.
     const LEAST: usize = 6;
-    /// Any word that is longer than this, in bytes, is removed, because it is a word of no
-    /// language.
+    /// Any word with more than this many bytes is removed, because it is a word of no language.
     const WORD: usize = 24;
     let Some(body) = text.strip_suffix('…') else { return text.into() };
     let start =

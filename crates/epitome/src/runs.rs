@@ -229,8 +229,8 @@ impl Known<'_> {
         }
     }
 
-    /// The current path of a generation's file: the recorded path, or the path at which the agent
-    /// keeps the session now.
+    /// The current path of a generation's file: the recorded path or, if the agent has moved the
+    /// session, its new path.
     fn place(&mut self, generation: &Generation) -> PathBuf {
         let moved = moved_to(self.config, &self.places, &generation.key(), &generation.path);
         for path in &moved {

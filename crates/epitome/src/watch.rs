@@ -109,7 +109,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// The facts from which [`Trigger::judge`] decides whether to compact a session.
+/// What [`Trigger::judge`] must know to decide whether to compact a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// The number of turns in the session; `None` as long as it has not been read.

@@ -83,7 +83,7 @@ pub struct RemovedText {
 /// A cut: a decision to shorten or to drop messages at the beginning of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CutLine {
-    /// The chain of the last message that the cut covers.
+    /// The hash of the last message that the cut covers, as a [`Chain`].
     pub last: Chain,
     /// What is sent in place of each message that the cut covers, in order.
     pub messages: Vec<Decision>,
@@ -134,7 +134,7 @@ impl MemoLine {
     }
 }
 
-/// The memo of one conversation. The file is created when the first line is appended.
+/// The file with the memo of one conversation. It is created when the first line is appended.
 #[derive(Debug)]
 pub struct MemoFile {
     path: PathBuf,

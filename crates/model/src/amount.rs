@@ -93,8 +93,8 @@ impl fmt::Display for Turns {
     }
 }
 
-/// In dollars. Zero, and amounts from $0.00995 on, have two decimals; other amounts have four. With
-/// four decimals, $0.00995 would be shown as `$0.0100`.
+/// In dollars. Zero, and amounts of at least $0.00995, have two decimals; other amounts have four.
+/// The limit is $0.00995 because that would be rounded to `$0.0100`.
 impl fmt::Display for MicroDollars {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (unit, width) = if self.0 == 0 || self.0 >= 9_950 { (10_000, 2) } else { (100, 4) };

@@ -160,8 +160,8 @@ pub fn block_has_at_least(
         || block_tokens(block, source, counter) >= least
 }
 
-/// Allowance for the count of a beginning. Where a text is cut off, its last token may be split
-/// into several tokens, so that a beginning may have more tokens alone than within the whole text.
+/// How many more tokens than required the beginning of a text must have before the whole text is
+/// taken to have enough: where a text is cut off, its last token may be split into several.
 const MARGIN: Tokens = Tokens(64);
 
 /// How many bytes at the beginning of a text of `len` bytes suffice to hold more than `least`

@@ -31,8 +31,8 @@ pub enum At {
         /// Index into `Output::parts`.
         part: usize,
     },
-    /// Whole items. `item` is the first of the items that a cut removes, or of those that a summary
-    /// replaces. The [`Verb`] says which the other items are.
+    /// Whole items. `item` is the first item that a cut removes or a summary replaces. The [`Verb`]
+    /// says which the other ones are.
     Items {
         /// Index into `Transcript::items`.
         item: usize,

@@ -3,8 +3,8 @@
 /// The minimum number of characters of a short id.
 const LEAST: usize = 8;
 
-/// For each id, its shortest unique beginning of at least eight characters, which commands accept.
-/// Ids of pi begin with the time, so eight characters are often not enough.
+/// For each id, its shortest unique beginning of at least eight characters. Commands accept it in
+/// place of the id. Ids of pi begin with the time, so eight characters are often not enough.
 ///
 /// ```
 /// let ids = ["0f3c9a52-7d1e", "2026-11-18T12", "2026-11-18T13"];

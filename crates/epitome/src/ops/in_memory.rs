@@ -52,7 +52,8 @@ pub struct CompactedBytes {
     pub notes: Vec<String>,
     /// The facts that are removed, if they were [requested](Extras::facts).
     pub facts: Option<FactTotals>,
-    /// What the next requests cost, if that was [requested](Extras::price) and a price is known.
+    /// What the next requests cost. `None` if that was not [requested](Extras::price), if no price
+    /// is known, or if the compaction changes no cost.
     pub quote: Option<Quote>,
 }
 

@@ -89,7 +89,7 @@ pub struct Inspection {
     /// The largest blocks, the largest first.
     pub largest: Vec<LargeBlock>,
     /// How the token counts of the provider are computed from those of the counter. `None` if the
-    /// session records too few requests, or if it is unknown which messages they contained.
+    /// requests that the session records do not suffice to compute that.
     pub calibration: Option<InspectionFit>,
     /// The calibration that [`calibration`](Self::calibration) describes; not serialized.
     #[serde(skip)]

@@ -77,7 +77,7 @@ impl LockedFile {
 }
 
 /// Returns an error, before anything is written, if a file is not a session, or if epitome never
-/// writes its format, or sessions that are stored in this way.
+/// writes sessions of its format or sessions that are stored in this way.
 pub(super) fn check_writable(part: &SessionPart, agent: Option<&str>) -> Result<()> {
     part.place.check_writable()?;
     let format = match (&part.place, agent) {

@@ -154,8 +154,8 @@ pub struct CompactedFile {
     pub generation: Option<u64>,
     /// The tokens that a resume sends, as the report's counter counts them.
     pub context_tokens: Change<Tokens>,
-    /// The tokens of the whole request, as the provider bills them; `null` if the session records
-    /// too few requests to compute them.
+    /// The tokens of the whole request, as the provider bills them; `null` if they cannot be
+    /// computed from the requests that the session records.
     pub request_tokens: Option<Change<Tokens>>,
     /// The values from which `request_tokens` is computed.
     pub calibration: Option<BillingFit>,

@@ -324,8 +324,9 @@ impl Restore<'_> {
         self.damage == Damage::LeaveOut && err.kind() == ErrorKind::Archive
     }
 
-    /// Whether a file that cannot be opened is skipped: there must be no file at its path. The
-    /// session's own file is skipped only if a run is undone that compacted other files, too.
+    /// Whether a file that cannot be opened is skipped. That requires that there is no file at its
+    /// path. The session's own file is skipped only if a run is undone that compacted other files,
+    /// too.
     fn may_be_gone(&self, err: &Error, is_session: bool) -> bool {
         match self.what {
             What::Run { files, .. } if is_session && files.len() < 2 => false,
@@ -570,10 +571,9 @@ fn not_archived(session: &Path) -> Error {
 }
 
 impl OpenSession<'_> {
-    /// The generations that a restore without options would undo, the oldest first. They are those
-    /// of the session's own file or, if it has none, of the first other file of the session that
-    /// has some. A file is skipped if the file or the archive cannot be read. Empty if no file has
-    /// generations.
+    /// The generations that a restore without options would undo, the oldest first: those of the
+    /// session's own file or, if it has none, of the first other file of the session that has some.
+    /// Files are skipped if they, or the archive, cannot be read.
     ///
     /// ```
     /// use epitome::ops::{Compact, OpenSession};

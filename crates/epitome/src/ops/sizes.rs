@@ -63,8 +63,8 @@ impl CompactedFile {
 }
 
 impl CompactReport {
-    /// A description of the files that belong to the session: `with 2 sub-agents`, or `with its
-    /// log` if none of them is a conversation. `None` if there are no such files.
+    /// A text about the files that belong to the session: `with 2 sub-agents`, or `with its log` if
+    /// none of them is a conversation. `None` if there are no such files.
     pub fn sub_agents_text(&self) -> Option<String> {
         let agents = self.files.iter().filter(|it| it.is_conversation).count() as u64;
         match (self.files.len(), agents) {

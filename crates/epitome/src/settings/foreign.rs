@@ -47,11 +47,10 @@ pub enum To {
     Positive(String),
     /// This key gets the number, multiplied by this factor.
     Times(String, i64),
-    /// The value is a table. For each name in the table there is a key, which gets the value of
-    /// that name.
+    /// The value is a table. Each name in the table has a key, which gets the value of that name.
     Within(Keys),
     /// The value is `{ type, value }`, or a number alone, which means the first type in the list.
-    /// For each type there is a key, which gets the number.
+    /// Each type has a key, which gets the number.
     Typed(Keys),
     /// If the value is `true`, these keys get these values. The value `false` sets nothing.
     IfTrue(Vec<(String, Value)>),

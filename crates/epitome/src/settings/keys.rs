@@ -22,8 +22,8 @@ pub struct Key {
     pub path: Option<PathKind>,
     /// Whether the value is a list.
     pub list: bool,
-    /// Single words that the value may be: names of recipes, or words that are accepted in place of
-    /// a list.
+    /// Single words that the value may be: names of recipes, or words that may be written in place
+    /// of a list.
     pub words: Vec<String>,
     /// A description of allowed values: `a whole number from 1 to 100`.
     pub takes: String,

@@ -26,7 +26,7 @@ impl Settings {
 
 impl Values {
     /// The recipe with the changes that these values make. To combine two sets of values, apply the
-    /// one with priority last. With `summarise`, a recipe without a summary gets one.
+    /// one that has priority last. With `summarise`, a recipe without a summary gets one.
     #[must_use]
     pub fn apply_to(&self, mut recipe: Recipe, summarise: bool) -> Recipe {
         let Values { compaction, live, .. } = self;

@@ -176,8 +176,8 @@ impl Drop for Process {
 }
 
 impl PolicyAnswer {
-    /// The messages of the answer, and the references to results by the ids of their calls. An
-    /// error is the reason why the answer has no messages.
+    /// The messages of the answer, and the references by which removed results can be recalled, by
+    /// the ids of their calls. An error says why the answer has no messages.
     pub fn messages(
         &self,
     ) -> std::result::Result<(Vec<&RawValue>, BTreeMap<String, String>), String> {

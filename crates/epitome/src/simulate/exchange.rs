@@ -94,7 +94,7 @@ impl<'j> Exchange<'j> {
         if self.add(role, &own, piece).is_some() {
             return Some(own);
         }
-        // The API has no block for reasoning of another provider, nor for a part that only the
+        // The API has no block for reasoning of another provider, nor for a block that only the
         // session's agent can read.
         let text = match block {
             Block::Thinking(thinking) => thinking.text.clone(),

@@ -13,7 +13,8 @@ use crate::live::Outgoing;
 #[derive(Clone)]
 pub struct Pool {
     known: HashMap<u64, Arc<MeasuredBlock>>,
-    /// For each item in one context's log, its blocks: the content of an item never changes.
+    /// The blocks of each item in one context's log. They are kept because the content of an item
+    /// never changes.
     items: Vec<Option<Pieces>>,
 }
 

@@ -80,7 +80,7 @@ pub enum End {
 /// A cut that was made in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MadeCut {
-    /// The name of the cut: the chain of the last message that it covers.
+    /// The name of the cut: the [`Chain`] of the last message that it covers.
     pub id: Chain,
     /// Tokens that the provider had to write to its cache again because of the cut.
     pub rewritten: Tokens,

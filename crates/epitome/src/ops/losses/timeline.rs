@@ -193,8 +193,8 @@ impl<'a> Timeline<'a> {
     }
 
     /// Finds the record that first brought this summary into the context. Returns the session
-    /// before the record, and the record as a compaction. `None` if the summary is not in the
-    /// context when the file ends at `end`.
+    /// before the record, and the record as a compaction. `None` if there is no such record, or no
+    /// record before it, when the file ends at `end`.
     fn first_with_summary(&self, text: &str, end: u64) -> Option<(Transcript, Found)> {
         if !self.has_summary(text, end) {
             return None;
@@ -302,7 +302,8 @@ impl<'a> Timeline<'a> {
             };
         }
         let (before_len, after_len) = found.ends;
-        // What earlier compactions by epitome had removed was not in the context at that time.
+        // The contexts are read from the state after the `n` earlier compactions by epitome: what
+        // these had removed was not in the context any more.
         let n = self.places.iter().filter(|place| **place <= before_len).count();
         let here = |place: u64| match n.checked_sub(1) {
             None => self.prefix(&self.whole, place),

@@ -142,8 +142,8 @@ impl CompactionLosses {
         LossGroup::of_pieces(&title, pieces)
     }
 
-    /// The calls that were repeated because something had changed: a group with a title only, which
-    /// has their number.
+    /// The calls that were repeated because something had changed: a group that has only a title,
+    /// with the number of these calls.
     fn changed_calls(&self) -> Option<LossGroup<'_>> {
         let is_changed =
             |it: &Piece| it.lost.again.is_some_and(|it| it.because == RepeatReason::Changed);
@@ -246,8 +246,8 @@ fn is_repeated(piece: &Piece) -> bool {
     piece.lost.again.is_some_and(|it| it.is_loss())
 }
 
-/// The sort key of a fact. Lines and names of files come first, and numbers, which occur in any
-/// program, come last.
+/// The sort key of a fact. Lines and names of files have the smallest, and numbers, which occur in
+/// any program, have the largest.
 fn rank(used: &UsedFact) -> u8 {
     match used.kind {
         FactKind::Line => 0,
