@@ -154,7 +154,7 @@ impl Census {
                 let err = io::Error::other("the folder is empty");
                 Presence::Unknown(Error::reading(err, "the folder", folder))
             }
-            // The folder is missing. If its parent has other entries, the folder was removed.
+            // The folder is missing. If its parent has entries, the folder was removed.
             Err(err) if err.kind() == io::ErrorKind::NotFound => {
                 match folder.parent().map(has_entries) {
                     Some(Ok(true)) => Presence::Gone,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{AGENTS, Agent, Environment, UnreadErrors, agents_with_hooks, resume_line};
 
-/// The rest of each line of an agent that begins with `word`.
+/// The lines about an agent that begin with `word`, without this word.
 fn places(agent: &str, word: &str) -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testing/fixtures/places");
     let text = std::fs::read_to_string(folder.join(agent)).expect("every agent has a file there");

@@ -74,8 +74,8 @@ pub struct Quote {
 }
 
 impl Quote {
-    /// The quote for these requests at the prices of a model. `None` if the compaction changes no
-    /// cost.
+    /// The quote for the next request of a session, without and with a compaction, at the prices of
+    /// a model. `None` if the compaction changes no cost.
     pub fn new(
         known: &ListedModel,
         is_fitted: bool,

@@ -136,9 +136,8 @@ pub fn resolve(config: &Config, settings: &Settings, name: Option<&str>) -> Resu
     resolve_with(config, settings, name, &Values::default(), false)
 }
 
-/// Like [`resolve`], with the changes that the options of one call make after those of the
-/// settings. With `summarise`, a recipe without a summary gets the summary that the settings
-/// describe.
+/// Like [`resolve`], but the changes that `options` make are applied after those of the settings.
+/// With `summarise`, a recipe without a summary gets the summary that the settings describe.
 ///
 /// # Errors
 ///

@@ -32,7 +32,7 @@ use trust::Ground;
 pub(crate) use values::schema_of;
 pub use values::{McpServer, Values, schema};
 
-/// The beginning of the names of variables that are settings.
+/// The beginning of the names of environment variables that are settings.
 const VARIABLES: &str = "EPITOME_";
 
 /// The settings, and where each was set.

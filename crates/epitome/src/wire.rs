@@ -101,7 +101,7 @@ pub struct CutLine {
 pub struct MemoLine {
     /// Version of the line.
     pub v: u32,
-    /// What is sent in place of messages that were new.
+    /// What is sent in place of the messages that were new when the line was written.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub messages: BTreeMap<Chain, Decision>,
     /// A cut of the first messages, if one was made.

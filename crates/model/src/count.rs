@@ -168,7 +168,7 @@ const MARGIN: Tokens = Tokens(64);
 /// tokens, if tokens are not unusually long. `None` if the text is at most twice as long as that
 /// beginning: then the whole text may be counted at once.
 fn beginning_for(len: u64, least: Tokens) -> Option<usize> {
-    /// Bytes per token: twice the average of code.
+    /// More bytes than a token usually has: twice the average in code.
     const BYTES: u64 = 8;
     let bytes = (least + MARGIN).0.saturating_mul(BYTES);
     (bytes.saturating_mul(2) < len).then(|| usize::try_from(bytes).ok()).flatten()

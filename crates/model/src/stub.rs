@@ -8,7 +8,8 @@ use serde::{Serialize, Serializer};
 use crate::shorten::short;
 use crate::{Bytes, Lines};
 
-/// The id of removed bytes: `k` and the first seven hexadecimal digits of their blake3 hash.
+/// The id of removed bytes: `k` and the first hexadecimal digits of their blake3 hash. epitome
+/// writes seven digits.
 ///
 /// ```
 /// use epitome_model::Ref;
@@ -136,14 +137,14 @@ impl Stub {
         self
     }
 
-    /// Adds the number of lines of the removed text.
+    /// Adds the number of lines of the original text.
     #[must_use]
     pub fn with_lines(mut self, lines: Lines) -> Stub {
         self.lines = Some(lines.0);
         self
     }
 
-    /// Adds the size of the removed text.
+    /// Adds the size of the original text.
     #[must_use]
     pub fn with_size(mut self, size: Bytes) -> Stub {
         self.size = Some(size.to_string());

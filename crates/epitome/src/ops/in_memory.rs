@@ -60,7 +60,7 @@ pub struct CompactedBytes {
 /// Bytes that were restored.
 #[derive(Clone, Debug)]
 pub struct RestoredBytes {
-    /// The restored session; `None` if the given bytes are that already.
+    /// The restored session; `None` if the given bytes are the restored session already.
     pub bytes: Option<Vec<u8>>,
     /// The length and the blake3 hash of the restored session.
     pub digest: Digest,

@@ -569,7 +569,7 @@ impl ReportedCompaction<'_> {
                 let restore = format!("epitome restore {} --block {reference}", self.session);
                 (Some(restore), Some(format!("epitome show {reference}")))
             }
-            // The text is still in the file.
+            // The compaction archived nothing of the text: it is still in the file.
             (None, Some(reference)) => {
                 (None, Some(format!("epitome show {reference} --session {}", self.session)))
             }

@@ -59,7 +59,7 @@ struct Side<'s> {
     tokens: Tokens,
 }
 
-/// How the tokens of messages are converted to tokens of requests.
+/// How tokens of messages are counted, and converted to those of requests.
 struct Counting<'c> {
     counter: &'c dyn Counter,
     /// The tokens of blocks in the context before the compaction, by item and block. A block that

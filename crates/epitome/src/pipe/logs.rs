@@ -1,4 +1,4 @@
-//! The folder of logs and their locks.
+//! Logs of contexts in a folder, and their locks.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -408,8 +408,8 @@ fn write_index(folder: &Path, index: Index) -> Result<Index> {
 ///
 /// # Errors
 ///
-/// `Exists` if another program wrote one of them; `NewerFormat` if a newer epitome wrote the
-/// manifest; `Unreadable` if the manifest is damaged.
+/// `Exists` if another program wrote the folder's manifest or index; `NewerFormat` if a newer
+/// epitome wrote the manifest; `Unreadable` if the manifest is damaged.
 pub(crate) fn ours(folder: &Path) -> Result<Vec<Listing>> {
     let index = folder.join(INDEX);
     let page = match regular::read(&index) {

@@ -35,7 +35,7 @@ pub(super) fn value_of(key: &Key, text: &str) -> Value {
     let thousands = text.strip_suffix(['k', 'K']).and_then(|digits| digits.parse::<i64>().ok());
     match thousands.and_then(|number| number.checked_mul(1_000)) {
         Some(number) => Value::Integer(number),
-        // What is no value of TOML is taken as a text.
+        // A text that is no value of TOML is used as it is.
         None => {
             let parsed: Option<Table> = format!("value = {text}").parse().ok();
             let value = parsed.and_then(|mut table| table.remove("value"));

@@ -15,8 +15,8 @@ pub struct RecordedCost {
     pub requests: u64,
     /// The cost of these requests, in millionths of a dollar; `null` if no price is known.
     pub micro_dollars: Option<MicroDollars>,
-    /// Whether the real cost was higher than this, because an output, a price or a whole session is
-    /// not recorded.
+    /// Whether the real cost was higher than `micro_dollars`, because an output, a price or a whole
+    /// session is not recorded.
     pub at_least: bool,
     /// The cost divided by the cost of the same sessions without compaction; `null` if one of these
     /// costs is not known.

@@ -29,7 +29,7 @@ struct Day {
     day: Option<Date>,
     /// How far each file was read.
     files: HashMap<String, ReadSoFar>,
-    /// The cost of each request, in millionths of a dollar.
+    /// The cost of each request by its key, in millionths of a dollar.
     requests: BTreeMap<String, u64>,
     /// The cost of requests without a key. Such a request is counted again if another file contains
     /// it.

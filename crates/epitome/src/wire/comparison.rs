@@ -34,7 +34,7 @@ pub struct Comparison {
     pub least: u64,
 }
 
-/// A row of the comparison as people read it.
+/// A row of the comparison, as it is displayed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComparisonRow {
     /// What is compared.
