@@ -204,9 +204,9 @@ impl Stub {
     }
 }
 
-/// Splits `text`, the description of a stub, at its last comma: returns what is before the comma,
-/// and the value that `read` parses from what is after it. If there is no comma, `read` is given
-/// all of `text`. If `read` cannot parse, returns `text` and `None`.
+/// Parses with `read` what follows the last comma of `text`, or all of `text` if it has none.
+/// Returns what is before the comma, and the value; or, if `read` cannot parse it, all of `text`
+/// and `None`.
 fn last_part<T>(text: &str, read: impl Fn(&str) -> Option<T>) -> (&str, Option<T>) {
     let (rest, part) = text.rsplit_once(", ").unwrap_or(("", text));
     match read(part) {

@@ -242,10 +242,10 @@ pub fn rebuild_index(folder: &Path) -> Result<Index> {
 }
 
 /// Rebuilds a folder's manifest and index like [`rebuild_index`], and adds pages of another
-/// program: for each subfolder that has a page called `index` and none of epitome, `session` is
-/// called with the subfolder's name and returns the entry of the session. Subfolders with neither
-/// such a page nor a page of epitome, or for which `session` returns `None`, are skipped; their
-/// number is returned.
+/// program: `session` is called with the name of each subfolder that has a page called `index` and
+/// no page of epitome, and returns the entry of the session. Also returns the number of subfolders
+/// that were skipped: those with neither kind of page, and those for which `session` returns
+/// `None`.
 ///
 /// # Errors
 ///
