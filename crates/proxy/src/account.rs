@@ -11,7 +11,8 @@ use crate::effect::{Effect, NewCut};
 /// The run and the agent that requests come from.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Origin {
-    /// The name of the proxy's run in the ledger.
+    /// The name of this run of the proxy in the ledger, the list of all requests that were passed
+    /// on.
     pub(crate) run: String,
     /// The agent whose requests these are, if it is known.
     pub(crate) agent: Option<String>,
@@ -32,7 +33,7 @@ pub(crate) struct Finished<'r> {
 }
 
 impl Finished<'_> {
-    /// Makes the line that the ledger gets about the request.
+    /// Makes the line about the request in the ledger.
     pub(crate) fn line(self, origin: &Origin, prices: &Catalogue) -> LedgerLine {
         let Finished { api, effect, client, status, end, usage, recalled } = self;
         let model = effect.model.as_deref();
@@ -82,13 +83,13 @@ impl Finished<'_> {
     }
 }
 
-/// The usage that the unchanged request would have had.
+/// Estimates the usage that the request would have had unchanged.
 ///
-/// Tokens that earlier decisions leave out count as read from the cache, and tokens that the newest
-/// decisions leave out as written to it. Tokens that the provider had to write again because of a
-/// cut while the cache was warm count as read. If this request was cut while the cache was cold, or
-/// if nothing was read from the cache, all tokens that were left out count as written. If the
-/// provider reports no written tokens, tokens count as input instead of as written.
+/// What was left out of messages that were sent before would have been read from the provider's
+/// cache, and what was left out of new messages would have been written to it. What the provider
+/// had to write again because of a cut would have been read. If the request was cut while the cache
+/// was cold, or if nothing was read from the cache, all that was left out counts as written. A
+/// provider that reports no written tokens counts them as input.
 pub(crate) fn unchanged(effect: &Effect, usage: TokenUsage) -> TokenUsage {
     let is_cold = effect.has_cold_cut();
     let rewritten = effect.cut.filter(|cut| cut.is_warm).map_or(Tokens(0), |cut| cut.rewritten);
@@ -97,8 +98,8 @@ pub(crate) fn unchanged(effect: &Effect, usage: TokenUsage) -> TokenUsage {
     with_new(with_saved(usage, effect.saved_before, is_cold), effect.saved_now, writes)
 }
 
-/// The usage if `tokens` of the tokens that were written to the cache had been read from it
-/// instead. If the provider reports no written tokens, they are subtracted from the input.
+/// The usage if `tokens` tokens had been read from the cache instead of written to it. If the
+/// provider reports no written tokens, they are subtracted from the input.
 fn written_again(usage: TokenUsage, tokens: Tokens) -> TokenUsage {
     let TokenUsage { input, cached, cache_written, output } = usage;
     if cache_written > Tokens(0) {
@@ -111,9 +112,8 @@ fn written_again(usage: TokenUsage, tokens: Tokens) -> TokenUsage {
     }
 }
 
-/// The usage with additional tokens of messages that were sent before. They count as read from the
-/// cache if the provider has read from it and it was warm; otherwise as tokens that the cache does
-/// not have.
+/// The usage with more tokens of messages that were sent before. They count as read from the cache,
+/// unless it was cold or nothing was read from it: then they count as new.
 fn with_saved(usage: TokenUsage, tokens: Tokens, is_cold: bool) -> TokenUsage {
     if usage.cached == Tokens(0) || is_cold {
         return with_new(usage, tokens, usage.cache_written > Tokens(0));
@@ -121,8 +121,8 @@ fn with_saved(usage: TokenUsage, tokens: Tokens, is_cold: bool) -> TokenUsage {
     TokenUsage { cached: usage.cached + tokens, ..usage }
 }
 
-/// The usage with additional tokens that the cache does not have. They count as written to the
-/// cache if the provider reports written tokens (`writes`), and as input otherwise.
+/// The usage with more tokens that the cache does not have. They count as written to the cache if
+/// the provider reports written tokens (`writes`), and as input otherwise.
 fn with_new(usage: TokenUsage, tokens: Tokens, writes: bool) -> TokenUsage {
     if writes {
         return TokenUsage { cache_written: usage.cache_written + tokens, ..usage };

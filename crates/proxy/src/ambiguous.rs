@@ -13,7 +13,7 @@ pub(crate) fn is_ambiguous(message: &[u8]) -> bool {
         || !matches!(has_other_keys(&mut Cursor::new(message), LEVELS), Ok(true))
 }
 
-/// Whether in each object of the next value all keys differ. Only the outer `levels` levels of
+/// Whether no object in the next value has the same key twice. Only the outer `levels` levels of
 /// arrays and objects are checked.
 fn has_other_keys(cursor: &mut Cursor<'_>, levels: u8) -> Result<bool, MalformedJson> {
     let mut are_other = true;

@@ -3,8 +3,8 @@
 use epitome_model::{At, Block, Part, Role, Span, Transcript};
 use epitome_passes::View;
 
-/// The range of a block's content in the body. The content of a call is its arguments, and that of
-/// an image its data. `None` if the range is empty, or if the body does not contain the block.
+/// The range of a block's content in the body: of a call its arguments, of an image its data.
+/// `None` if the block has no content in the body.
 pub(crate) fn span_of(block: &Block) -> Option<Span> {
     let span = match block {
         Block::Text(text) | Block::Summary(text) => text.span()?,

@@ -10,7 +10,7 @@ use epitome_model::{Tokens, decode};
 /// message. A message counts as the same with and without it.
 const MARK: &[u8] = b"cache_control";
 
-/// The places of the messages in a body.
+/// The messages of a body, as ranges of its bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
     /// The model that the body names.
@@ -112,10 +112,10 @@ impl Messages {
         Tokens((body.len() - self.list.len()) as u64 / BYTES_PER_TOKEN)
     }
 
-    /// The index of the message that holds a range of the body, and the
-    /// [offsets](Message::offset_of) in the message at which the range begins and ends. `None` if
-    /// the range is empty or not within one message, or if its first or last byte does not count
-    /// when messages are compared.
+    /// Finds the message that contains a range of the body. Returns the index of the message, and
+    /// the [offsets](Message::offset_of) in it at which the range begins and ends. `None` if the
+    /// range is empty or not within one message, or if its first or last byte is
+    /// [ignored](Message::ignored).
     pub(crate) fn place(&self, range: &Range<usize>) -> Option<(usize, usize, usize)> {
         let idx = self.index_at(range.start)?;
         let start = self.all[idx].offset_of(range.start)?;
@@ -131,15 +131,16 @@ impl Messages {
 }
 
 impl Message {
-    /// The ranges of the body in which the message has bytes that count when messages are compared.
+    /// The ranges of the body that belong to the message and are not [ignored](Message::ignored).
     fn counted(&self) -> impl Iterator<Item = Range<usize>> {
         let starts = std::iter::once(self.span.start).chain(self.ignored.iter().map(|it| it.end));
         let ends = self.ignored.iter().map(|it| it.start).chain([self.span.end]);
         starts.zip(ends).map(|(start, end)| start..end)
     }
 
-    /// The offset of a byte of the body among those bytes of the message that count when messages
-    /// are compared. `None` if the byte is outside of the message, or does not count.
+    /// The offset of a byte of the body in the message, not counting the
+    /// [ignored](Message::ignored) bytes before it. `None` if the byte is ignored or outside of the
+    /// message.
     pub(crate) fn offset_of(&self, at: usize) -> Option<usize> {
         let mut before = 0;
         for range in self.counted() {
@@ -151,21 +152,21 @@ impl Message {
         None
     }
 
-    /// The number of bytes of the message that count when messages are compared.
+    /// The number of bytes of the message that are not [ignored](Message::ignored).
     pub(crate) fn length(&self) -> usize {
         self.counted().map(|range| range.len()).sum()
     }
 
-    /// The range of the body that holds the bytes from `start` to `end`, offsets as
-    /// [`offset_of`](Message::offset_of) returns them. `None` if there are no such bytes.
+    /// The range of the body that begins and ends at these [offsets](Message::offset_of) in the
+    /// message. `None` if the range is empty or the message is shorter.
     pub(crate) fn range_of(&self, start: usize, end: usize) -> Option<Range<usize>> {
         let first = self.place_of(start)?;
         let last = self.place_of(end.checked_sub(1)?)?;
         (start < end).then_some(first..last + 1)
     }
 
-    /// The position in the body of the byte at an offset as [`offset_of`](Message::offset_of)
-    /// returns it; `None` if the message is shorter.
+    /// The position in the body of the byte at an [offset](Message::offset_of) in the message.
+    /// `None` if the message is shorter.
     fn place_of(&self, offset: usize) -> Option<usize> {
         let mut before = 0;
         for range in self.counted() {
@@ -178,9 +179,8 @@ impl Message {
     }
 }
 
-/// The range of the text, a JSON string, that is the whole content of a message or of a result: the
-/// value itself, or the text of the only block in an array. `None` if the content is anything else
-/// than one text.
+/// Finds the text of a content that is one text and nothing else: a JSON string, or an array with
+/// one block of text. Returns the range of the JSON string. `None` for any other content.
 pub(crate) fn sole_text(body: &[u8], value: &Range<usize>) -> Option<Range<usize>> {
     const TEXTS: [&[u8]; 3] = [br#""text""#, br#""input_text""#, br#""output_text""#];
     let mut cursor = Cursor::at(body, value);

@@ -1,5 +1,6 @@
-//! The client that passes requests on. It adds no header but `host`, and `proxy-authorization` for
-//! a proxy; it changes no path, follows no redirect and decodes no body.
+//! The client that sends requests to services. It adds no header but `host`, and
+//! `proxy-authorization` if an HTTP proxy is used; it changes no path, follows no redirect and
+//! decodes no body.
 
 use std::error::Error as StdError;
 use std::io;
@@ -74,9 +75,9 @@ impl Client {
         self.http.request(request).await
     }
 
-    /// The authorization for a proxy that reads the request itself, because the request is not
-    /// encrypted. `None` if there is no such proxy, or if it needs none. A proxy that makes a
-    /// tunnel gets its authorization when the tunnel is made.
+    /// The value of the header `proxy-authorization` for a request without TLS. `None` if no HTTP
+    /// proxy is used for the request, or if the proxy needs no authorization. A request over TLS
+    /// goes through a tunnel: the proxy gets the authorization when the tunnel is made.
     fn proxy_authorization(&self, uri: &Uri) -> Option<hyper::header::HeaderValue> {
         let is_plain = uri.scheme_str() == Some("http");
         let proxy = self.proxies.intercept(uri).filter(|_| is_plain)?;

@@ -1,4 +1,4 @@
-//! A tokenizer that counts each text once, because requests of one conversation repeat the same
+//! A tokenizer that remembers its counts, because requests of one conversation repeat the same
 //! texts.
 
 use std::collections::HashMap;
@@ -6,10 +6,10 @@ use std::sync::{Mutex, PoisonError};
 
 use epitome_model::{Counter, Tokens};
 
-/// Texts with fewer bytes are counted again: that is as quick as to look them up.
+/// The counts of texts with fewer bytes are not kept: counting such a text is as quick as looking
+/// up its count.
 const LEAST: usize = 64;
-/// The maximum number of counts that are kept. Before one more is added, all are forgotten; texts
-/// that are still in use are then counted again.
+/// The maximum number of counts that are kept. Before one more is added, all are dropped.
 const MOST: usize = 200_000;
 
 /// Counts with another tokenizer, and keeps the counts.

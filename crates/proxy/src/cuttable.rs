@@ -1,4 +1,5 @@
-//! A request that may be cut, and what a cut of it costs.
+//! A request that may be cut: sent with less of its old messages. Here it is decided whether a cut
+//! is worth its price.
 //!
 //! The modules `priced_cut` and `digest` make the cut: their functions are methods of [`Cuttable`].
 
@@ -26,8 +27,8 @@ pub(crate) struct Cuttable<'r> {
     pub(crate) price: &'r Price,
 }
 
-/// A planned cut: new decisions about all messages of a request. Unlike a cut of `epitome_model`,
-/// it need not remove messages.
+/// A planned cut: what is sent from now on in place of each message of a request. Unlike a cut of
+/// `epitome_model`, it need not remove messages.
 pub(crate) struct Cut {
     /// What is sent in place of each message.
     pub(crate) decisions: Vec<Decision>,
@@ -43,7 +44,7 @@ pub(crate) enum PlannedCut {
     Cut(Cut),
     /// The cut saves too little for its price.
     IsNotWorthIt,
-    /// The recipe plans no such cut, or the request can have none.
+    /// The recipe has no cut of this kind, or the request has nothing that it could replace.
     IsNotPossible,
 }
 

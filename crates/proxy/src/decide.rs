@@ -1,4 +1,4 @@
-//! Decides once what is sent in place of messages that are new.
+//! Decides what is sent in place of new messages. Later requests repeat the decisions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -39,7 +39,8 @@ pub(crate) struct NewMessages<'r> {
 pub(crate) struct Decided {
     /// One decision for each new message.
     pub(crate) decisions: Vec<Decision>,
-    /// What is sent in place of each shortened result, by the hash of its call's id and its text.
+    /// What is sent in place of each shortened result, by a hash of its text and the id of its
+    /// call.
     pub(crate) results: BTreeMap<Chain, String>,
     /// The texts that are no longer sent.
     pub(crate) removed: Vec<RemovedText>,
@@ -48,18 +49,17 @@ pub(crate) struct Decided {
 }
 
 impl NewMessages<'_> {
-    /// Decides what is sent in place of each new message: each message for which `known` has no
-    /// decision.
+    /// Decides what is sent in place of each new message.
     ///
-    /// A result is shortened only if no model has seen it. A result that was sent before is sent in
+    /// A result that no model has seen may be shortened. A result that was sent before is sent in
     /// the same form: shortened if the memo has its shortened text, otherwise whole. `seen` has the
     /// lines of the results in the known messages. The lines of the new results are added to it, if
     /// the recipe has an ingest stage.
     ///
     /// # Errors
     ///
-    /// `Invariant` if the API would not accept the shortened request; `Refused` if an edit would
-    /// change anything but new messages; the errors of reading the request.
+    /// `Invariant` if the API would not accept the shortened request; `Refused` if an edit cannot
+    /// be kept as a decision about a new message; the errors of reading the request.
     pub(crate) fn decide(
         &self,
         memo: &Memo,
@@ -101,7 +101,7 @@ impl NewMessages<'_> {
         self.messages.all[self.known.len()].span.start
     }
 
-    /// A body with the new messages alone.
+    /// A body that has only the new messages.
     fn tail(&self) -> Vec<u8> {
         let new = &self.body[self.start()..self.messages.list.end - 1];
         [self.head().as_bytes(), new, b"]}"].concat()
@@ -112,8 +112,9 @@ impl NewMessages<'_> {
         format!(r#"{{"{}":["#, self.api.list)
     }
 
-    /// Decides that results which the memo has by the id of their call and their text are sent as
-    /// before. Such results are in new messages if the agent has changed something before them.
+    /// Looks up each result of the new messages in the memo, by its text and the id of its call. If
+    /// it was shortened before, decides to send the same shortened text. New messages contain such
+    /// results if the agent has changed something before them.
     fn repeat_results(
         &self,
         transcript: &Transcript,
@@ -224,10 +225,10 @@ impl NewMessages<'_> {
     }
 }
 
-/// Whether the ingest stage may shorten a result that no model has seen; false if the recipe has no
-/// such stage. This check is quicker than the stage, which reads the whole request: it reads only
-/// the new messages. It compares the lines of their results with `seen`, the lines of earlier
-/// results, and adds them to `seen`.
+/// Whether the ingest stage may shorten a result that no model has seen. The stage reads the whole
+/// request; this check reads only the new messages, and is quicker. It compares their results with
+/// `seen`, the lines of earlier results, and adds their lines to `seen`. Returns false if the
+/// recipe has no ingest stage.
 fn may_be_shortened(
     transcript: &Transcript,
     source: &Vec<u8>,
@@ -263,8 +264,7 @@ fn outputs(transcript: &Transcript) -> impl Iterator<Item = &Output> {
     })
 }
 
-/// Whether an item holds a result for which the memo has a shortened text. It is sent as it was
-/// before.
+/// Whether the memo has a shortened text for a result in this item. That text is then sent again.
 fn is_known(transcript: &Transcript, source: &dyn Source, item: usize, memo: &Memo) -> bool {
     let blocks = transcript.items[item].entry().into_iter().flat_map(|entry| &entry.blocks);
     blocks.into_iter().any(|block| match block {
@@ -276,10 +276,9 @@ fn is_known(transcript: &Transcript, source: &dyn Source, item: usize, memo: &Me
     })
 }
 
-/// The key of a result in an item: a hash of the id of its call and of its text. Unlike the chain
-/// of a message, it does not depend on what is before it. A result has no key if the request does
-/// not state the id. The reader of the format then makes up an id, which other results may have as
-/// well.
+/// The key of a result in the memo: a hash of its text and the id of its call. Unlike the chain of
+/// a message, it does not depend on what is before it. `None` if the request does not state the id:
+/// the reader of the format then makes up an id, and other results may have the same one.
 fn result_key(
     transcript: &Transcript,
     source: &dyn Source,
@@ -298,7 +297,7 @@ fn result_key(
     Some(Chain::compute(&[id, b"\0", text].concat()))
 }
 
-/// The result at a place; `None` if something else is there.
+/// The result at `at`; `None` if `at` is anything else.
 fn output_at(transcript: &Transcript, at: At) -> Option<&Output> {
     let At::Block { item, block } = at else { return None };
     match transcript.items[item].entry()?.blocks.get(block)? {

@@ -1,10 +1,10 @@
-//! A copy of a compressed body, decoded as it passes.
+//! Decodes a compressed body as it is passed on, so that its text can be read.
 
 use std::io::{self, Write as _};
 
 use hyper::header::{CONTENT_ENCODING, HeaderMap};
 
-/// Decodes a body of one encoding, piece by piece.
+/// Decodes a body with one encoding, from one chunk of bytes to the next.
 pub(crate) enum Decoder {
     Plain,
     Gzip(Box<flate2::write::GzDecoder<Vec<u8>>>),

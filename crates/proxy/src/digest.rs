@@ -32,7 +32,8 @@ impl Cuttable<'_> {
     ///
     /// # Errors
     ///
-    /// `Invariant` if the request would be refused afterwards, and the errors of reading it.
+    /// `Invariant` if the API would not accept the changed request, and the errors of reading the
+    /// request.
     pub(crate) fn digest(&self, recipe: &Recipe, counter: &dyn Counter) -> Result<PlannedCut> {
         let Some(rule) = &recipe.stages.live.digest else { return Ok(PlannedCut::IsNotPossible) };
         let target = recipe.target.live.and_then(|target| target.tokens).unwrap_or(rule.budget);
@@ -40,7 +41,7 @@ impl Cuttable<'_> {
         let request_rule = RequestRule {
             rule,
             recipe,
-            // The target is about the conversation: the system prompt and the tools stay.
+            // The recipe's target is for the messages alone: the system prompt and the tools stay.
             target: Tokens(target) + original.tokens_outside(),
             message_of: &original.message_of,
             root: self.messages.root_length(),
@@ -114,8 +115,8 @@ impl Cuttable<'_> {
         decision.patches.iter().find(is_whole).map(|patch| counter.count(&patch.with))
     }
 
-    /// The decisions so far, except that `words` is sent in place of `messages`, which saves
-    /// `saved` tokens more than the decisions so far.
+    /// The decisions so far, but with `words` sent in place of `messages`. That saves `saved`
+    /// tokens in addition to what the decisions so far save.
     fn decisions_with(&self, messages: &[usize], words: &str, saved: Tokens) -> Vec<Decision> {
         let known = self.decisions.iter().map(|decision| Decision::clone(decision));
         let mut decisions: Vec<Decision> = known.collect();
@@ -133,10 +134,10 @@ impl Cuttable<'_> {
         decisions
     }
 
-    /// Reads the request with the digest, and compares it with the original. It is an error if a
-    /// message that stays has other bytes or another place, or if an invariant of the API is
-    /// violated that the original does not violate. The other decisions are left out of this
-    /// comparison: they were verified when they were made.
+    /// Checks the request as it is sent with the digest. It is an error if a message that stays has
+    /// other bytes or another place, or if the request violates an invariant of the API that the
+    /// original does not violate. The request is checked without the effects of earlier decisions:
+    /// they were checked when they were made.
     fn check(
         &self,
         request: &Loaded<Vec<u8>>,
@@ -182,9 +183,9 @@ struct Original {
     /// For each item, the index in the list of the message that holds it; `None` for an item
     /// outside of the list.
     message_of: Vec<Option<usize>>,
-    /// The tokens of each block of each item, by which the next digest chooses what it replaces. A
-    /// shortened block has the tokens of its shortened form. A block that an earlier digest
-    /// replaces counts as whole.
+    /// The tokens of each block of each item, from which the next digest chooses what it replaces.
+    /// A shortened block has the tokens of its shortened form. A block that an earlier digest
+    /// replaces has those of its whole content.
     sent: Vec<Vec<Tokens>>,
     /// The tokens that would be sent for each item without the next digest. For the messages that
     /// an earlier digest replaces, the first item has the tokens of that digest, and the others
@@ -222,8 +223,8 @@ impl Original {
         items.map(|(_, tokens)| *tokens).sum()
     }
 
-    /// The blocks of messages that are no longer sent, and a text that lists them with a reference
-    /// for each.
+    /// The blocks of `messages`, which are no longer sent, and a text that lists them with a
+    /// reference for each.
     fn removed(
         &self,
         messages: &[usize],
@@ -274,8 +275,8 @@ impl Original {
     }
 }
 
-/// Subtracts the tokens that are saved in a message from the counts of its blocks, from the first
-/// block on: it is not known how many of them each block saves. The rest stays in `tokens`.
+/// Subtracts the tokens that are saved in a message from the counts of its blocks, beginning with
+/// the first block, because it is not known how many tokens each block saves.
 fn take_off(tokens: &mut u64, counts: &mut [Tokens]) {
     for count in counts {
         let less = (*tokens).min(count.0);

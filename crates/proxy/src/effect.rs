@@ -20,29 +20,30 @@ pub(crate) struct Effect {
     pub(crate) shortened: u64,
     /// The cut that was made in this request, if one was.
     pub(crate) cut: Option<NewCut>,
-    /// The cuts that change the request, earlier ones and `cut`: the name of each, and the tokens
-    /// that it saves.
+    /// The cuts that change the request, earlier ones and `cut`, each with the tokens that it
+    /// saves.
     pub(crate) cuts: Vec<(Chain, Tokens)>,
-    /// The chain that identifies the conversation.
+    /// The conversation, by the hash of the messages before its first response.
     pub(crate) session: Option<Chain>,
-    /// Whether the conversation is held out, or changed where that is worth it.
+    /// Whether the conversation is held out, that is, passes unchanged so that others can be
+    /// compared with it.
     pub(crate) group: Group,
     /// What was done to the request.
     pub(crate) treatment: Treatment,
     /// Whether the user begins a turn with this request.
     pub(crate) begins_turn: bool,
-    /// Whether the new messages of the request have a summary with which the agent itself has
-    /// compacted the conversation.
+    /// Whether the new messages contain a summary with which the agent itself has compacted the
+    /// conversation.
     pub(crate) has_own_compaction: bool,
-    /// The error because of which new messages are sent as they are or a cut was not made, if there
-    /// was one.
+    /// Why new messages are sent as they are or a cut was not made, if that was because of an
+    /// error.
     pub(crate) failure: Option<String>,
 }
 
 /// A cut that was made in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NewCut {
-    /// The name of the cut: the chain of the last message that it covers.
+    /// The name of the cut: the hash of the last message that it covers and of all before it.
     pub(crate) id: Chain,
     /// Tokens that the provider has to write to its cache again.
     pub(crate) rewritten: Tokens,

@@ -77,11 +77,11 @@ pub enum Reason {
     Pass,
     /// A digest, made in a cut, is sent in place of the block's message and of other messages.
     Digested,
-    /// A text or an image of the user, or instructions: neither is changed.
+    /// The block is a text or an image of the user, or instructions.
     OfUser,
-    /// A text or an image of the model: neither is changed.
+    /// The block is a text or an image of the model.
     OfModel,
-    /// Reasoning is sent exactly as it is.
+    /// The block is reasoning, which is sent exactly as it is or not at all.
     Reasoning,
     /// The block is of an unknown kind.
     Unknown,
@@ -209,7 +209,7 @@ impl Explained<'_> {
         self.splices.iter().filter(move |(at, _)| start <= at.start && at.end <= end)
     }
 
-    /// Whether a range is in a message that is replaced as a whole: by a digest, or by nothing.
+    /// Whether a range is in a message that is not sent: a digest replaces it, or it is dropped.
     fn is_replaced_with_its_message(&self, range: &Range<usize>) -> bool {
         let is_within = |at: &Range<usize>| at.start < range.start && range.end < at.end;
         self.splices.iter().any(|(at, _)| is_within(at))
@@ -233,9 +233,9 @@ impl Explained<'_> {
         (before, counter.count(&decode(&sent)))
     }
 
-    /// Why a block is changed. A message that is new to the proxy can have results that the model
-    /// has seen, if the agent has changed something before the message. Such results are sent as
-    /// they were.
+    /// Why a block is changed. If the agent has changed an old message, the messages after it are
+    /// new to the proxy, although the model has seen their results. Such results are sent as they
+    /// were.
     fn reason_to_change(&self, treatment: Treatment, message: usize, is_seen: bool) -> Reason {
         match treatment {
             Treatment::Cut if message < self.known => Reason::Pass,

@@ -1,5 +1,5 @@
-//! Access control: if the proxy has a token, a request must have it as the first part of its path.
-//! On an address that other machines can reach, the proxy must have one.
+//! Access control: if the proxy has a token, each request must have it as the first part of its
+//! path. A proxy that other machines can reach must have a token.
 
 use std::net::IpAddr;
 

@@ -22,7 +22,7 @@ const TRIED_CUTS: usize = 64;
 
 /// The memos of all conversations.
 pub(crate) struct Memos {
-    /// The folder of the memos on disk; `None` if they are only kept in memory.
+    /// The folder of the memos on disk; `None` if they are kept in memory only.
     folder: Option<PathBuf>,
     /// The memos that are open. The one that was used last is at the end.
     open: Mutex<Vec<(Chain, Arc<Mutex<Memo>>)>>,
@@ -39,7 +39,7 @@ pub(crate) struct Memo {
     /// The cuts, each by the chain of the last message that it is about. What a cut decided about a
     /// message takes the place of what `messages` has.
     cuts: HashMap<Chain, KnownCut>,
-    /// What is sent in place of results, by the hash of their call's id and their text.
+    /// What is sent in place of results, by a hash of the text of a result and the id of its call.
     results: HashMap<Chain, Arc<str>>,
     /// The hashes of the texts that are no longer sent.
     removed: BTreeSet<Hash>,
@@ -48,8 +48,8 @@ pub(crate) struct Memo {
     /// Whether the memo was on disk when it was opened: the conversation was changed before, for
     /// example by another proxy or in an earlier run.
     is_continued: bool,
-    /// Where cuts were tried, each as the chain of a message and a number of bytes. A request that
-    /// contains this message and has fewer bytes is not cut.
+    /// The cuts that were tried, each as the chain of the request's last message and a number of
+    /// bytes. A request that contains this message and has fewer bytes is not cut.
     tried_cuts: Vec<(Chain, usize)>,
     /// The lines of earlier results, with which new results are compared.
     pub(crate) seen: Seen,
@@ -67,8 +67,8 @@ pub(crate) struct PreparedCut {
     pub(crate) cuts: usize,
 }
 
-/// The lines of the results in the beginning of a conversation. They are not on disk: another proxy
-/// reads them again from a request.
+/// The lines of the results in the beginning of a conversation. They are not on disk: after a
+/// restart they are read again from a request.
 #[derive(Default)]
 pub(crate) struct Seen {
     /// The chain of the last message whose results were read.
@@ -85,16 +85,17 @@ struct KnownCut {
 }
 
 impl Memos {
-    /// Memos in a folder, or in memory alone.
+    /// Memos in a folder, or only in memory if there is none.
     pub(crate) fn new(folder: Option<PathBuf>) -> Memos {
         Memos { folder, open: Mutex::default() }
     }
 
-    /// The memo of the conversation that begins with `root`, read from disk if it is not in memory.
+    /// The memo of the conversation whose [root](crate::body::Messages::root) this is. It is read
+    /// from disk if it is not in memory.
     ///
     /// # Errors
     ///
-    /// Those of the disk.
+    /// If the memo on disk cannot be read.
     pub(crate) fn of_conversation(&self, root: Chain) -> Result<Arc<Mutex<Memo>>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = open.iter().position(|(known, _)| *known == root) {
@@ -122,15 +123,15 @@ impl Memos {
     }
 }
 
-/// Locks a memo, even if a thread panicked while it had the lock. The memo is whole then, because
-/// it is changed only after everything that can fail.
+/// Locks a memo, even if a thread panicked while it had the lock. The memo is consistent then,
+/// because it is changed only after everything that can fail.
 pub(crate) fn locked(memo: &Mutex<Memo>) -> MutexGuard<'_, Memo> {
     memo.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Memo {
-    /// The known decisions about a list of messages, given by their chains: one for each message
-    /// from the first on, up to a message that is not known.
+    /// The decisions about the first messages of a list, which is given by the chains of its
+    /// messages: one for each message, up to the first message without a decision.
     pub(crate) fn look_up(&self, chains: &[Chain]) -> Vec<Arc<Decision>> {
         let mut known = match chains.iter().rev().find_map(|chain| self.cuts.get(chain)) {
             Some(cut) => cut.messages.to_vec(),
@@ -175,12 +176,12 @@ impl Memo {
         self.results.get(&key)
     }
 
-    /// Reads from disk what other proxies have decided since the memo was read. So two proxies that
-    /// an agent uses by turns send the same bytes.
+    /// Reads from disk what other proxies have decided since the memo was read. An agent can then
+    /// use two proxies in turn, and both send the same bytes.
     ///
     /// # Errors
     ///
-    /// Those of the disk.
+    /// If the memo on disk cannot be read.
     pub(crate) fn catch_up(&mut self) -> Result<()> {
         if let Some(file) = &mut self.file {
             let lines = file.new_lines()?;
@@ -189,8 +190,8 @@ impl Memo {
         Ok(())
     }
 
-    /// Removes the prepared cut, and returns it. `None` if there is none, if it is not about the
-    /// beginning of this list, or if another cut was made since it was planned.
+    /// Removes the prepared cut, and returns it. `None` if there is none, if its last message is
+    /// not in this list, or if another cut was made since it was planned.
     pub(crate) fn take_prepared(&mut self, chains: &[Chain]) -> Option<PreparedCut> {
         let prepared = self.prepared.take()?;
         let is_of_list = chains.contains(&prepared.last);
@@ -202,13 +203,13 @@ impl Memo {
         self.cuts.len()
     }
 
-    /// Keeps the decisions of a line: first on disk, then in memory. A line that changes no message
-    /// is not written at once, but together with the next line that changes one: another proxy
-    /// makes the same decisions without having read it.
+    /// Keeps the decisions of `line`: first on disk, then in memory. A line that changes no message
+    /// is written together with the next line that does: another proxy makes the same decisions
+    /// without having read it.
     ///
     /// # Errors
     ///
-    /// Those of the disk. The decisions are not kept then.
+    /// If the memo cannot be written. The decisions are not kept then.
     pub(crate) fn keep(&mut self, line: MemoLine) -> Result<()> {
         if line.changes_nothing() {
             self.unwritten.extend(line.messages.clone());
@@ -237,9 +238,10 @@ impl Memo {
         self.learn(MemoLine { messages: unchanged.collect(), ..MemoLine::default() });
     }
 
-    /// Records that a cut of a request of this many bytes, up to the message with this chain, was
-    /// made, failed or was not worth its price. No cut is tried again of a request that contains
-    /// this message until it has a tenth more bytes. Other branches of the conversation may be cut.
+    /// Records that a cut of a request was tried, whatever the result. `bytes` is the length of the
+    /// request, and `last` the chain of its last message. A request that contains this message is
+    /// cut again only when it has a tenth more bytes. Other branches of the conversation may be
+    /// cut.
     pub(crate) fn no_cut_below(&mut self, last: Chain, bytes: usize) {
         self.tried_cuts.retain(|(known, _)| *known != last);
         if self.tried_cuts.len() >= TRIED_CUTS {

@@ -57,7 +57,7 @@ pub struct Totals {
     pub shortened: u64,
     /// Cuts that were made.
     pub cuts: u64,
-    /// Summaries with which agents compacted conversations by themselves.
+    /// Requests with a summary by which an agent itself compacted its conversation.
     pub own_compactions: u64,
     /// What requests without a count cost, estimated by their length. It is in neither of the other
     /// costs.
@@ -143,7 +143,7 @@ impl Meter {
         totals
     }
 
-    /// The finished requests as Prometheus text.
+    /// The sums of the finished requests, in the text format of Prometheus.
     pub(crate) fn metrics(&self) -> String {
         let sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
         metrics::render(sums.iter())
@@ -233,7 +233,7 @@ impl Meter {
     }
 }
 
-/// Reads the response to one request.
+/// Reads the response to one request, and counts the request when it is dropped.
 pub(crate) struct Observer {
     meter: Arc<Meter>,
     api: &'static Api,

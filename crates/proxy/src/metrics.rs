@@ -38,8 +38,8 @@ impl Labels {
     }
 }
 
-/// A Prometheus counter: its name, its help text, and a function that returns its samples in a sum
-/// of requests. A sample is further labels and a value.
+/// A Prometheus counter: its name, its help text, and a function that returns its samples for a sum
+/// of requests. A sample is a value, with labels in addition to those of the sum.
 struct CounterOf {
     name: &'static str,
     help: &'static str,
@@ -115,7 +115,7 @@ const COUNTERS: &[CounterOf] = &[
     },
 ];
 
-/// The sums of requests as text, each sum with its labels.
+/// The counters of all sums of requests, in the text format of Prometheus.
 pub(crate) fn render<'s>(
     sums: impl Iterator<Item = (&'s Labels, &'s RequestSum)> + Clone,
 ) -> String {

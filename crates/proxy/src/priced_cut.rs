@@ -1,5 +1,5 @@
-//! A cut between requests: a digest of the old messages, or the passes of a recipe over all of
-//! them, when that is worth writing the provider's cache again.
+//! A cut: a digest of the old messages, or the passes of a recipe over all messages, made only if
+//! that saves more than it costs to write the provider's cache again.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,8 @@ impl Cuttable<'_> {
     ///
     /// # Errors
     ///
-    /// `Invariant` if the request would be refused afterwards, and the errors of reading it.
+    /// `Invariant` if the API would not accept the changed request; `Refused` if an edit cannot be
+    /// kept as a decision about a message; the errors of reading the request.
     pub(crate) fn cut(&self, recipe: &Recipe, counter: &dyn Counter) -> Result<Option<Cut>> {
         if self.is_bound() {
             return Ok(None);
@@ -36,8 +37,8 @@ impl Cuttable<'_> {
 
     fn cut_by_passes(&self, recipe: &Recipe, counter: &dyn Counter) -> Result<Option<Cut>> {
         let recipe = cut_alone(recipe);
-        // If a digest has dropped messages, an edit of the messages around them may span the place
-        // where they were.
+        // If a digest has dropped messages, an edit may span the messages before and after them,
+        // and cannot be assigned to one.
         let has_dropped = self.decisions.iter().any(|decision| decision.dropped);
         if has_dropped || recipe.stages.stored.passes.is_empty() {
             return Ok(None);
@@ -106,8 +107,8 @@ impl Cuttable<'_> {
     }
 }
 
-/// A recipe that does to a request what the passes of `recipe` do to a stored session, down to the
-/// target that `recipe` has for contexts in use. The passes that remove reasoning are left out.
+/// A recipe for requests: the passes that `recipe` runs on stored sessions, except those that
+/// remove reasoning, and the target that `recipe` has for running agents.
 fn cut_alone(recipe: &Recipe) -> Recipe {
     let passes = recipe.stages.stored.passes.iter();
     let passes = passes.filter(|pass| !matches!(pass, PassSettings::Thinking(_)));

@@ -63,7 +63,7 @@ pub struct Options {
     pub prices: Catalogue,
     /// The agent whose requests these are, if it is known.
     pub agent: Option<String>,
-    /// The name of this run in the ledger.
+    /// The name of this run in the ledger, the list of all requests that were passed on.
     pub run: String,
     /// The share of conversations that pass unchanged, for comparison.
     pub holdout: Holdout,
@@ -280,8 +280,8 @@ impl Proxy {
         Ok(text_response(metrics::MEDIA_TYPE, self.meter.metrics()))
     }
 
-    /// Counts a request that is about to be sent, and passes its explanation on. Refuses the
-    /// request if there is a budget and the model's price is unknown.
+    /// Counts a request that is about to be sent, and gives its explanation to the explainer.
+    /// Refuses the request if there is a budget and the model's price is unknown.
     fn begin(
         &self,
         api: &'static Api,

@@ -1,5 +1,5 @@
-//! The body of a request as it is sent: decisions about known messages are repeated, and decisions
-//! about new messages are made once.
+//! Rewrites the body of a request: repeats the decisions about messages that were sent before, and
+//! decides what is sent in place of new ones.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -51,8 +51,8 @@ pub(crate) struct Rewritten {
     /// The body; `None` if it is sent as it came.
     pub(crate) body: Option<Bytes>,
     pub(crate) effect: Effect,
-    /// The memo of the body's conversation, in which the tokens that the service counts are
-    /// recorded. `None` if no messages were found in the body, or if its conversation is held out.
+    /// The memo of the conversation, in which the tokens that the service counts are recorded.
+    /// `None` if no messages were found in the body, or if its conversation is held out.
     pub(crate) conversation: Option<Arc<Mutex<Memo>>>,
     /// The chain of the body's last message.
     pub(crate) last: Option<Chain>,
@@ -97,7 +97,8 @@ impl Rewriter {
     ///
     /// # Errors
     ///
-    /// If anything is not as expected: the caller sends the original.
+    /// If the memo cannot be read, or if a decision in it does not fit its message. The caller then
+    /// sends the original.
     pub(crate) fn rewrite(
         &self,
         api: &'static Api,
@@ -180,7 +181,7 @@ impl Rewriter {
         let Request { api, body, messages, chains } = *request;
         let known = decisions.len();
         let new = NewMessages { api, body, messages, known: decisions };
-        // The lines are taken out of the memo: after an error they are read again.
+        // Takes the lines out of the memo: after an error they are read again.
         let mut seen = std::mem::take(&mut memo.seen);
         let before = known.checked_sub(1).map(|last| chains[last]);
         if seen.last != before {
@@ -202,10 +203,10 @@ impl Rewriter {
 
     /// Makes a cut, if one is due, and keeps its decisions.
     ///
-    /// Planning a cut takes longer than all other steps. So a cut is planned after a request was
-    /// sent, for the next request: see [`prepare`](Rewriter::prepare). It is planned here in three
-    /// cases only: for the first request of a conversation, or of a branch of it, that this proxy
-    /// sees; if the provider's cache is cold; and if the model's window is nearly full.
+    /// Planning a cut takes longer than all other steps. So it is usually planned while the request
+    /// before is under way: see [`prepare`](Rewriter::prepare). It is planned here if this proxy
+    /// has not sent a request of the conversation, or of this branch of it, before; if the
+    /// provider's cache is cold; or if the model's window is nearly full.
     fn cut(
         &self,
         request: &Request<'_>,
@@ -252,10 +253,13 @@ impl Rewriter {
     }
 
     /// Whether a cut is due if the conversation has `more` tokens in addition to those of its last
-    /// request. The memo must allow a cut, and one of these must hold: the model's window is nearly
-    /// full, or the conversation is so long that the recipe compacts it, or the recipe weighs
-    /// prices and a compaction to its target saves at least a quarter of the target and is worth
-    /// its price.
+    /// request. It is not due if a cut was tried not long ago: see [`Memo::may_cut`]. Otherwise it
+    /// is due if one of these holds:
+    ///
+    /// - The model's window is nearly full.
+    /// - The conversation is so long that the recipe compacts it.
+    /// - The recipe weighs prices, and a compaction down to its target is worth its price and saves
+    ///   at least a quarter of the target.
     fn is_due(
         &self,
         request: &Request<'_>,
@@ -272,7 +276,7 @@ impl Rewriter {
             return true;
         }
         let tokens = before.input.unwrap_or_else(|| request.estimate(cuttable.decisions));
-        // The system prompt and the tools stay.
+        // The system prompt and the tools are not compacted.
         let tokens = tokens + more - messages.tokens_outside(body);
         if self.recipe.live_trigger().tokens.is_some_and(|trigger| tokens >= Tokens(trigger)) {
             return true;

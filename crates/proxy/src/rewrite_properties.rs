@@ -101,7 +101,7 @@ fn rewriter(config: &Config, cuts: Cuts) -> Rewriter {
     Rewriter::new(Some(config.wire_memo()), recipe(cuts), &Halves, catalogue)
 }
 
-/// A conversation as its agent knows it: a body, divided at its messages.
+/// The state of a conversation in its agent: a body, divided at its messages.
 #[derive(Clone, Debug)]
 struct Talk {
     api: &'static Api,
@@ -198,7 +198,7 @@ fn steps() -> impl Strategy<Value = Vec<(bool, Step)>> {
     vec((any::<bool>(), step), 4..16)
 }
 
-/// An agent: the whole conversation that it sends in the end, and what it sends now.
+/// An agent: the whole conversation that it will have sent in the end, and what it sends now.
 struct Agent {
     source: Talk,
     now: Talk,

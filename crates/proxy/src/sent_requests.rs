@@ -34,8 +34,8 @@ impl SentRequests {
         self.0.is_empty()
     }
 
-    /// The longest of the requests whose messages are the beginning of this list, with the number
-    /// of its messages. It may be the list itself.
+    /// The longest of the requests whose messages are the beginning of this list, or the whole
+    /// list. It is returned with the number of its messages.
     pub(crate) fn longest_beginning(&self, chains: &[Chain]) -> Option<(usize, SentRequest)> {
         let place = |sent: &SentRequest| chains.iter().rposition(|chain| *chain == sent.last);
         let found = self.0.iter().filter_map(|sent| Some((place(sent)? + 1, *sent)));

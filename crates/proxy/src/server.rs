@@ -17,20 +17,20 @@ use tokio::net::TcpStream;
 use crate::proxy::{Options, Proxy};
 use crate::telemetry::Exporter;
 
-/// How long the head of a request may take, and how long a connection may be idle.
+/// How long the first bytes of a connection may take, and over HTTP/1.1 the head of each request.
 const HEAD: Duration = Duration::from_secs(120);
 /// The maximum size of the headers of a request over HTTP/2, in bytes: about as much as is accepted
 /// over HTTP/1.1.
 const HEADERS: u32 = 400 * 1024;
 /// How many requests a client may have on one connection of HTTP/2 at a time.
 const STREAMS: u32 = 1000;
-/// How long requests that are cut off at the end may take to finish.
+/// How long the server waits at its end for work that cannot be cut off.
 const END: Duration = Duration::from_secs(1);
 /// The pause after a connection could not be accepted, for example for lack of descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The least length of a token for an address that other machines can reach, in bytes. An empty
-/// token often comes from a variable that is not set.
+/// The least length of a token for an address that other machines can reach, in bytes. A length is
+/// required because a variable that is not set makes an empty token.
 const LEAST_TOKEN: usize = 16;
 
 /// Why a proxy cannot listen.

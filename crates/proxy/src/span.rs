@@ -18,7 +18,7 @@ const CLIENT: u8 = 3;
 /// The member `code` of the status of a span that failed.
 const ERROR: u8 = 2;
 
-/// A request as it is sent, without what is in its body.
+/// What a span says about a request, apart from its body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestHead {
     /// The name by which the client calls itself.

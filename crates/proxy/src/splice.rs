@@ -67,9 +67,9 @@ pub(crate) fn sent(
     Spliced::with_owned_base(body.to_vec(), splices)
 }
 
-/// Narrows the replacement of a value, if the value and `with` are each one text, alone or in an
-/// array: only the text is replaced, so that an array around it stays, with the cache marks in it.
-/// Any other replacement is returned as it is.
+/// If a value and its replacement are each one text, alone or in an array, returns the range and
+/// the replacement of the text alone, so that an array around it stays, with its cache marks.
+/// Otherwise returns the arguments as they are.
 pub(crate) fn narrowed(body: &[u8], value: Range<usize>, with: String) -> (Range<usize>, String) {
     let Some(text) = sole_text(with.as_bytes(), &(0..with.len())) else { return (value, with) };
     match sole_text(body, &value) {

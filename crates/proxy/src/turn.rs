@@ -5,8 +5,8 @@ use epitome_model::{Block, Entry, Role};
 
 use crate::body::Messages;
 
-/// Looks at the messages after the last response: results of calls, messages of the user and
-/// instructions. Returns whether one of them is of the user, and none has the result of a call.
+/// Whether the messages after the last response contain a message of the user and no result of a
+/// call.
 pub(crate) fn begins_turn(api: &Api, body: &[u8], messages: &Messages) -> bool {
     let new = messages.all.iter().rev().take_while(|message| !message.is_model).count();
     let first = messages.all.len() - new;
