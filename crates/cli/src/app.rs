@@ -122,7 +122,8 @@ impl App {
         Printed { out, all, done }
     }
 
-    /// A copy of this value, as if the program had been started in another folder.
+    /// A copy of this value with `folder` as the current folder, and with the settings of that
+    /// folder.
     pub fn called_in(&self, folder: &Path) -> App {
         let mut config = self.config.clone();
         config.here = folder.to_owned();
@@ -148,7 +149,7 @@ impl App {
         Ok(self.settings.get_or_init(|| settings))
     }
 
-    /// The configuration, with the rule files for secrets that the settings name.
+    /// The configuration, with the files of redaction rules that the settings name.
     pub fn with_rules(&self) -> Result<Config> {
         let mut config = self.config.clone();
         config.rules.extend(self.settings()?.values.redaction.rules.iter().flatten().cloned());
@@ -171,8 +172,7 @@ impl App {
         }
     }
 
-    /// Prints on standard output. `--color` says whether styles are printed; by default they are
-    /// removed if standard output is not a terminal.
+    /// Prints on standard output. `--color` and the terminal decide whether styles are printed.
     pub fn print(&self, text: &str) -> Result<()> {
         if let Some(captured) = &self.captured {
             locked(captured).print(keep_styles(text).as_bytes());
@@ -184,7 +184,8 @@ impl App {
         Ok(out.flush()?)
     }
 
-    /// A text as [`print`](App::print) would print it: without styles if `print` would remove them.
+    /// The bytes that [`print`](App::print) would print for a text: without styles if it would
+    /// remove them.
     pub fn styled(&self, text: &str) -> Vec<u8> {
         let choice = match self.global.color.choice() {
             ColorChoice::Auto => AutoStream::choice(&std::io::stdout()),
@@ -274,8 +275,8 @@ impl App {
         }
     }
 
-    /// Fails if the output is a pipe whose reader has gone. Commands call this before they write
-    /// something, and stop if it fails.
+    /// Fails if standard output is a pipe whose reader has gone (checked on Unix only). A command
+    /// calls this before it writes to files, and stops if it fails.
     #[cfg(unix)]
     pub fn check_output_has_reader(&self) -> Result<()> {
         if self.captured.is_some() {

@@ -79,13 +79,13 @@ fn body(compaction: &CompactionLosses, all: bool) -> String {
     list.text
 }
 
-/// The printed lines for a compaction, with limits on how many pieces are listed.
+/// The printed lines for a compaction. It limits how many removed texts are listed.
 struct List {
     text: String,
     most: usize,
-    /// The command-line option that lists the other pieces, too.
+    /// The command-line option that lists the other removed texts, too.
     rest: &'static str,
-    /// The number of lines that show a piece with its reference.
+    /// The number of lines that show a removed text with its reference.
     listed: usize,
 }
 
@@ -142,8 +142,8 @@ impl List {
         }
     }
 
-    /// Groups pieces that have the same kind and name; each group is displayed as its first piece.
-    /// If all pieces are listed, only those with the same text are grouped.
+    /// Groups removed texts that have the same kind and name; each group is displayed as its first
+    /// text. If all removed texts are listed, only those with equal texts are grouped.
     fn grouped<'p>(&self, pieces: &[&'p Piece]) -> Vec<Vec<&'p Piece>> {
         let is_all = self.most == usize::MAX;
         let mut groups: Vec<Vec<&Piece>> = Vec::new();
@@ -160,7 +160,7 @@ impl List {
         groups
     }
 
-    /// Adds the command that puts a piece back, or that prints it.
+    /// Adds a command that puts a removed text back, or that prints it.
     fn recovery_command(&mut self, compaction: &CompactionLosses) {
         if self.listed == 0 {
             return;

@@ -90,7 +90,8 @@ impl Messages {
     }
 
     /// The chain that identifies a conversation: the chain of the last message before the first
-    /// response. An agent may change results in later requests, but not these messages.
+    /// response. Later requests still begin with these messages, even if the agent has changed
+    /// results.
     pub(crate) fn root(&self, chains: &[Chain]) -> Chain {
         chains[self.root_length() - 1]
     }

@@ -1,4 +1,5 @@
-//! What was done to a request.
+//! What was done to a request. It may have been cut, that is, old messages were shortened or
+//! replaced, although the provider then has to write its cache again.
 
 use epitome::wire::Chain;
 use epitome::wire::ledger::{Group, Treatment};

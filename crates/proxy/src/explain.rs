@@ -1,4 +1,5 @@
-//! What was done to each block of a request, and why.
+//! What was done to each block of a request, and why. New results may be shortened at any time;
+//! other blocks only in a cut, which shortens or replaces many old messages at once.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -84,7 +84,7 @@ pub(crate) fn is_plain(headers: &HeaderMap) -> bool {
     headers.get(header::CONTENT_ENCODING).is_none_or(|value| value == "identity")
 }
 
-/// The length of the body that the headers declare; `None` if they declare none.
+/// The length of the body that the headers declare; `None` if they declare no valid one.
 pub(crate) fn content_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }

@@ -2,7 +2,8 @@
 
 use epitome::wire::Chain;
 
-/// The share of conversations that are held out.
+/// The share of conversations that are held out: they pass unchanged, so that others can be
+/// compared with them.
 ///
 /// Whether a conversation is held out follows from the hash of the messages before its first
 /// response, so it is the same after a restart. A larger share contains all conversations of a

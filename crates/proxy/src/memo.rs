@@ -1,4 +1,5 @@
-//! Memos: what was decided about the messages of conversations, in memory and on disk.
+//! Memos: what was decided about the messages of conversations, in memory and on disk. A message is
+//! identified by its chain: the hash of the message and of all messages before it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -14,7 +15,7 @@ use crate::cuttable::Cut;
 use crate::sent_requests::SentRequests;
 
 /// Maximum number of memos that are in memory at the same time. Others are read from disk again
-/// when they are needed.
+/// when they are needed. If memos are not on disk, the others are forgotten.
 const OPEN: usize = 256;
 
 /// The maximum number of tried cuts that are remembered.

@@ -55,7 +55,7 @@ pub struct Totals {
     pub saved: Tokens,
     /// Results that were shortened before they were first sent.
     pub shortened: u64,
-    /// Cuts that were made.
+    /// Cuts that were made: requests in which old messages were shortened or replaced by a digest.
     pub cuts: u64,
     /// Requests with a summary by which an agent itself compacted its conversation.
     pub own_compactions: u64,
@@ -64,7 +64,7 @@ pub struct Totals {
     pub estimated_cost: MicroDollars,
     /// Requests that were refused because of the budget.
     pub refused: u64,
-    /// Finished requests that could not be written to the ledger.
+    /// Finished requests that could not be written to the ledger, the list of all requests.
     pub unwritten: u64,
     /// WebSockets that passed unread. Those of model APIs are also in `requests`; what is sent in
     /// them is not counted.

@@ -83,7 +83,7 @@ impl Rewriter {
         Rewriter { memos, recipe, counter, prices, holdout, explains: false }
     }
 
-    /// Holds out a share of the conversations.
+    /// Lets a share of the conversations pass unchanged.
     pub(crate) fn with_holdout(self, holdout: Holdout) -> Rewriter {
         Rewriter { holdout, ..self }
     }

@@ -318,7 +318,7 @@ impl World {
         let body = original.body();
         let rewritten = self.rewriter.rewrite(original.api, &body, self.now).expect("it is read");
         assert_eq!(rewritten.effect.failure, None);
-        // A full window is cut in the request itself, if no plan is ready.
+        // If the window is full and no plan is ready, the request itself is cut.
         if let Some(next) = rewritten.next_cut.filter(|_| self.cuts != Cuts::Full) {
             self.rewriter.prepare(original.api, &body, next).expect("it is read");
         }

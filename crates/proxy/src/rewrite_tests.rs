@@ -214,7 +214,8 @@ fn cache_marks_wander_and_nothing_else_changes() {
 #[test]
 fn the_array_around_a_text_and_a_mark_in_it_stay() {
     let mark = json!({"type": "ephemeral"});
-    // A client marks the text of the last result, and moves the mark on in its next request.
+    // A client adds a cache mark to the text of the last result, and moves the mark to another
+    // message in its next request.
     for (name, path, is_marked) in
         [("anthropic", "/content/0/content", false), ("openai-chat", "/content", true)]
     {

@@ -1,4 +1,5 @@
-//! The requests of a conversation that were sent last, one for each of its branches.
+//! The requests of a conversation that were sent last, one for each of its branches. A request is
+//! identified by the chain of its last message: the hash of all its messages.
 //!
 //! A conversation has branches where the user goes back, and where several clients begin with the
 //! same messages. For each branch, its last request says what the service has in its cache, and how

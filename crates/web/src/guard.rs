@@ -108,7 +108,7 @@ impl Guard {
         }
         match only(headers, &header::ORIGIN) {
             Some(origin) if origin.strip_prefix("http://") == Some(host) => {}
-            // A browser sends the origin of every form.
+            // Only a request that reads may lack the header: a browser sends it with every form.
             None if !is_write && !headers.contains_key(header::ORIGIN) => {}
             Some(_) | None => return Err(Refusal::Origin),
         }

@@ -24,9 +24,9 @@ use crate::sums::{Period, Slot, Sums, Used};
 use crate::versions;
 use crate::viewer::Viewer;
 
-/// The number of sessions on a page of the list.
+/// The maximum number of sessions on a page of the list.
 const PAGE: usize = 100;
-/// The number of projects offered as a filter: those with the most sessions.
+/// The maximum number of projects offered as a filter: those with the most sessions.
 const PROJECTS: usize = 200;
 /// The orders to choose from; `None` is the best match first.
 const ORDERS: [Option<Sort>; 5] =
@@ -86,9 +86,9 @@ pub(crate) async fn page(
     response.await.unwrap_or_else(|problem| problem)
 }
 
-/// The indexes of the sessions that should be read before the page is shown. If the query depends
-/// on the content of sessions: all. Otherwise: those on the page, as far as that is known of
-/// sessions that were not read yet.
+/// The indexes of the sessions that should be read before the page is shown: all if the query
+/// depends on the content of sessions, otherwise those on the page. If the list is sorted by size,
+/// the page may change when they are read.
 fn first(asked: &ListQuery, kept: &[CachedSession]) -> Vec<usize> {
     if asked.needs_all() {
         return (0..kept.len()).collect();

@@ -58,7 +58,7 @@ fn of_many(files: &[PathBuf]) -> String {
     format!("{:x}-{length:x}-{newest:x}", files.len())
 }
 
-/// The stamp of one file. A missing file differs from an empty one.
+/// The stamp of one file. A missing file has another stamp than an empty one.
 fn one(file: &Path) -> String {
     let Ok(meta) = std::fs::metadata(file) else { return "none".to_owned() };
     let modified = meta.modified().ok().and_then(|it| it.duration_since(UNIX_EPOCH).ok());

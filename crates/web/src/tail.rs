@@ -27,8 +27,8 @@ use crate::viewer::{Viewer, part_and_page};
 
 /// The polling interval.
 const EVERY: Duration = Duration::from_millis(250);
-/// After reading a session, the tail rests for this many times as long, so that it reads a large
-/// session for at most a quarter of the time.
+/// After a session was read, the next look at it waits for this many times as long as reading took.
+/// So a large session is being read for at most a quarter of the time.
 const REST: u32 = 3;
 
 /// The query parameters of a page that follows a session.

@@ -1,4 +1,5 @@
-//! The vault in memory. It is read whole once; later, only what is new in it is read.
+//! The vault (the versions of sessions that `epitome keep` has stored) in memory. It is read whole
+//! once; later, only what is new in it is read.
 
 use std::sync::{Mutex, PoisonError};
 

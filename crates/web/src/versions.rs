@@ -50,7 +50,7 @@ pub(crate) async fn page(
     response.await.unwrap_or_else(|problem| problem)
 }
 
-/// A page of a session as it was at a version: `KEY-NUMBER/session.html`.
+/// A page of a session as it was at one version. The address is `KEY-NUMBER/session.html`.
 pub(crate) async fn session(
     State(viewer): State<Arc<Viewer>>,
     Path((_, version, file)): Path<(String, String, String)>,
@@ -145,8 +145,8 @@ fn version_page(key: &str, number: u64) -> String {
     format!("v/{key}-{number}/{}", name(0).file(0))
 }
 
-/// The kept session with a key, if the viewer shows the sessions of its agent or folder. If several
-/// sessions were kept from one path, returns the one that was seen last.
+/// The session in the vault with this key in URLs, if the viewer shows the sessions of its agent or
+/// folder. If several sessions were kept from one path, returns the one that was seen last.
 fn kept_file(viewer: &Viewer, vault: &Vault, wanted: &str) -> Option<FileKey> {
     let is_shown = |file: &FileKey| match &viewer.options.which {
         Which::All => true,

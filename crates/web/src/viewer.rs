@@ -35,7 +35,7 @@ pub(crate) struct Viewer {
     pub(crate) writes: Arc<RwLock<()>>,
     /// The rendered pages of the sessions that were opened last.
     pub(crate) pages: PageCache,
-    /// How many times a session was read for display.
+    /// How many times a session was read for display, for tests.
     pub(crate) reads: AtomicUsize,
     /// The versions of sessions that `epitome keep` has stored.
     pub(crate) vault: VaultCache,
@@ -60,7 +60,8 @@ impl Viewer {
         files(&self.options.config, &self.options.which)
     }
 
-    /// The session with a key. Only sessions of the list are opened: no path comes from a URL.
+    /// The session with this key in URLs. Only sessions of the list are opened: no path comes from
+    /// a URL.
     pub(crate) fn session(&self, key: &str) -> Result<SessionFile, Problem> {
         let mut found = self.session_cache.file(key);
         if !found.as_ref().is_some_and(|file| epitome::storage::exists(&file.path)) {
@@ -79,8 +80,8 @@ impl Viewer {
         epitome_render::visible(&redacted.unwrap_or_else(|| text.to_owned()))
     }
 
-    /// A redactor for texts of the session at an address. It knows all secrets of the session, also
-    /// those of removed texts, so that they are redacted wherever they occur.
+    /// A redactor for texts of a session; `None` if nothing is redacted. It knows all secrets of
+    /// the session, also those of removed texts, so that they are redacted wherever they occur.
     pub(crate) fn redactor(&self, session: &Path) -> epitome::Result<Option<Redactor<'_>>> {
         let Some(finder) = self.options.finder.as_ref() else { return Ok(None) };
         let mut redactor = Redactor::new(finder);

@@ -365,7 +365,7 @@ fn title(row: &Row) -> (String, Style) {
     }
 }
 
-/// The lines below the list: a rule, the current session, and a note or the keys.
+/// The lines below the list: a rule, three lines about the current session, and the last line.
 fn foot_lines(browser: &Browser, width: usize) -> Vec<Line<'static>> {
     let mut lines = vec![Line::styled("─".repeat(width), dim())];
     match browser.current() {
@@ -410,7 +410,7 @@ fn details(browser: &Browser, row: &Row, width: usize) -> [Line<'static>; 3] {
 }
 
 /// The size of a session's context, what compacting would save, and how many tokens a request is
-/// billed as. The form is shorter if there is less room.
+/// billed as. A short form is used if the long one does not fit.
 fn sums_of(info: &SessionInfo, width: usize) -> String {
     let mut long = Vec::new();
     let mut short = Vec::new();
@@ -433,7 +433,7 @@ fn sums_of(info: &SessionInfo, width: usize) -> String {
     if long.width() <= width { long } else { short.join(" · ") }
 }
 
-/// The last line: the work in progress, a note, or the keys.
+/// The last line of the screen: a note, or else the work in progress, or else the keys.
 fn last_line(browser: &Browser, width: usize, keys: &[(&str, &str)]) -> Line<'static> {
     match (&browser.note, &browser.work) {
         (Some(Note::Failed(text)), _) => {

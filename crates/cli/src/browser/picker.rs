@@ -46,7 +46,8 @@ pub struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptSession {
     pub agent: String,
-    /// The address at which the session is or was. An id alone may be that of several sessions.
+    /// Where the session is or was: a path, or an address in a database. Several sessions may have
+    /// the same id.
     pub path: PathBuf,
     /// The beginning of the id, for titles.
     pub short: String,

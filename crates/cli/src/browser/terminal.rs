@@ -106,7 +106,7 @@ fn finish(app: &App, told: &Receiver<Told>, interrupt: &Interrupt) -> Result<()>
     }
 }
 
-/// The output of a command; if it has more than 24 lines, only the last four, which are the
+/// The output of a command. If it has more than 24 lines, only the last four: they contain the
 /// summary.
 fn end_of(text: &str) -> String {
     const MOST: usize = 24;

@@ -29,8 +29,8 @@ pub enum Task {
     Export { session: PathBuf, short: String, form: Form },
     /// Opens the page of a session in the web browser.
     Open(PathBuf),
-    /// Lists the versions of a session, which may have been deleted. `session` is the session's
-    /// address.
+    /// Lists the versions of a session, which may have been deleted. `session` is its path, or its
+    /// address in a database.
     Versions { session: OsString, agent: String, short: String },
     /// Lists the deleted sessions of which `epitome keep` has versions.
     Deleted,
@@ -69,7 +69,7 @@ pub enum Kind {
     Plans,
     /// The output is shown, and the sessions are listed again because they have changed.
     Writes,
-    /// Like `Writes`, but there is nothing that a key could undo.
+    /// Like `Writes`, but no key undoes it.
     Restores,
     /// The output is shown, and its last line can be copied.
     Ports,
@@ -133,8 +133,8 @@ pub struct Worker {
 /// The viewer, which runs as long as the program.
 struct Viewer {
     root: String,
-    /// The files that were opened in web browsers. They contain the viewer's secret token, so they
-    /// are deleted together with this value.
+    /// The files that were opened in web browsers. They contain the viewer's secret token, and are
+    /// deleted when this value is dropped.
     opened: Vec<NamedTempFile>,
 }
 

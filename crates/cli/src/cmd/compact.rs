@@ -261,11 +261,11 @@ struct Job<'a> {
     /// Whether the text before and after each edit is shown.
     diff: bool,
     losses: LossesShown,
-    /// Whether the databases of compacted sessions are shrunk afterwards.
+    /// Whether the databases that contain the sessions are shrunk afterwards.
     vacuum: bool,
     /// Shows and records the calls of models that write summaries.
     account: &'a Account,
-    /// With `--all`: the filter that sessions must pass once they are read.
+    /// With `--all`: the filter. Its project is checked when a session is read.
     filter: Option<&'a Filter>,
 }
 

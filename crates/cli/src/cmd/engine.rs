@@ -136,7 +136,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The model of the options or else of the settings; `None` if neither names one.
+/// The model that writes summaries: that of the options, or else that of the settings. `None` if
+/// neither names one.
 fn model(app: &App, args: &Args, recipe: &Recipe, window: u64) -> Result<Option<RetryingModel>> {
     let set = &app.settings()?.values.compaction;
     let Some(model) = args.model.as_deref().or(set.model.as_deref()) else { return Ok(None) };
@@ -144,8 +145,7 @@ fn model(app: &App, args: &Args, recipe: &Recipe, window: u64) -> Result<Option<
     let fallback = if args.fallback.is_empty() { &of_settings } else { &args.fallback };
     let model = if model == AUTO { of_wire(&args.wire)?.name() } else { model };
     let address = args.base_url.as_deref();
-    // The summarising model must be able to read everything that the agent's model has read, and to
-    // answer.
+    // The model must be able to read everything that the agent's model has read, and to answer.
     let answer = recipe
         .stages
         .live

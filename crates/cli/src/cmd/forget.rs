@@ -96,7 +96,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
 }
 
 impl Args {
-    /// Whether what rules find in a session is forgotten.
+    /// Whether the texts that rules find are forgotten: `--found` or `--rule` is given.
     fn is_found(&self) -> bool {
         self.found || !self.rules.is_empty()
     }
@@ -114,7 +114,7 @@ fn forget_text(app: &App, args: &Args, mut forget: ForgetText) -> Result<()> {
     carry_out(app, args, plan, run)
 }
 
-/// The texts that the rules find in a session, of which the number is printed by rule.
+/// Finds the texts of a session that match the rules, and prints how many each rule found.
 fn found_in(app: &App, args: &Args, name: &str) -> Result<Option<ForgetText>> {
     let secrets = [Kind::Secrets.name().to_owned()];
     let names = if args.rules.is_empty() { &secrets[..] } else { &args.rules };
@@ -289,7 +289,7 @@ fn kind(kind: PlaceKind) -> &'static str {
     }
 }
 
-/// Describes what is forgotten at a place, with its number: `3 versions`.
+/// Describes how much is forgotten in a place: `3 versions`.
 fn amount(place: &ForgetPlace, is_secret: bool) -> String {
     let what = match (place.kind, is_secret) {
         (PlaceKind::Vault, _) => "version",

@@ -61,8 +61,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
 /// The maximum number of violations that are printed. JSON has all of them.
 const SHOWN: usize = 20;
 
-/// The price of the first request after a compaction, as it was quoted and as it was recorded.
-/// `None` if it was not quoted.
+/// The price of the first request after a compaction: as epitome estimated it when it compacted,
+/// and as the session records it. `None` if there was no estimate.
 fn price(it: &CompactionPrice) -> Option<String> {
     let quote = it.quote.as_ref()?;
     let input = quote.input_tokens.after;
@@ -240,7 +240,7 @@ fn session_facts(inspected: &Inspection) -> String {
     lines.render()
 }
 
-/// The facts of a compacted session as they were in its original state.
+/// Describes a compacted session as it was before its compactions.
 fn original(was: &OriginalState) -> String {
     let mut text = format!(
         "{} tokens of messages · {} · {} · {}",

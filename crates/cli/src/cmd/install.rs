@@ -116,7 +116,8 @@ struct Added<'a> {
 }
 
 impl Args {
-    /// The addition that the options choose. `None` for a hook, and for the service of `--keep`.
+    /// The addition that the options choose: the MCP server, the status line or the command. `None`
+    /// for a hook, and for the service of `--keep`.
     fn addition(&self) -> Option<AdditionKind> {
         chosen_addition(self.mcp, self.statusline, self.command)
     }
@@ -228,7 +229,7 @@ fn find_program() -> std::io::Result<PathBuf> {
     Ok(same.unwrap_or(own))
 }
 
-/// Describes what an installed rule keeps.
+/// Describes what a hook with this rule keeps: of which sessions, in which formats, and where.
 pub fn describe_rule(rule: &Rule) -> String {
     let of = match &rule.project {
         Some(project) => format!("sessions in {}", text::path(project)),
@@ -296,7 +297,7 @@ fn describe_changes(plan: &Install) -> String {
     shown
 }
 
-/// Describes how a file of an agent's settings changes.
+/// Describes how a file would change: its name and a diff.
 fn settings_change(shown: &mut String, file: &str, before: Option<&str>, after: &str) {
     match before {
         Some(before) if before == after => {

@@ -90,7 +90,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     watch(app, args, &mut keeper)
 }
 
-/// Keeps every change of the selected sessions, until the user presses Ctrl-C.
+/// Keeps every version of the selected sessions, until the user presses Ctrl-C.
 fn watch(app: &App, args: &Args, keeper: &mut Keeper<'_>) -> Result<()> {
     let mut folders = FolderWatch::new(false);
     let stopper = folders.stopper();

@@ -49,7 +49,7 @@ pub enum Command {
     },
 }
 
-/// The place of a provider's key. See `docs/json.md`.
+/// Where the key of a provider is. See `docs/json.md`.
 #[derive(Serialize)]
 struct KeyJson {
     provider: &'static str,

@@ -276,8 +276,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
 }
 
-/// The formats of the options, or else of the settings. A single turn is shown in the terminal by
-/// default.
+/// The formats of the options, or else of the settings. With `--turn`, the default is the terminal,
+/// whatever the settings are.
 fn formats(args: &Args, set: &settings::Render) -> Vec<Format> {
     let mut formats = args.format.clone();
     if formats.is_empty() && args.turn.is_none() {
@@ -374,7 +374,7 @@ fn failed(reading: &RenderSource) -> Result<()> {
     }
 }
 
-/// A session with its sub-agents as one text.
+/// A session with its sub-agents, or some of its turns, as one text.
 fn in_one_text(
     reading: &RenderSource,
     format: Format,

@@ -130,8 +130,8 @@ fn session(app: &App, finder: &Finder, name: &OsStr, args: &Args) -> Result<Opti
     history.failure().map_or(Ok(Some(places)), |failure| Err(failure.into()))
 }
 
-/// Prints what was found in a session; if nothing was found, prints that only if `shows_all`.
-/// Returns the number of places.
+/// Prints what was found in a session, and returns the number of places. If nothing was found, it
+/// prints that only with `--json` or if `shows_all`.
 fn scan(
     app: &App,
     finder: &Finder,

@@ -88,7 +88,8 @@ struct RemovedService {
 }
 
 impl Args {
-    /// The only addition to remove; `None` if no option names one.
+    /// The addition whose option was given: the MCP server, the status line or the command. Then
+    /// nothing else is removed. `None` if no such option was given.
     fn addition(&self) -> Option<AdditionKind> {
         chosen_addition(self.mcp, self.statusline, self.command)
     }

@@ -187,8 +187,9 @@ impl Reports<'_> {
     fn ask(&mut self, watch: &Watch<'_>) -> Result<()> {
         let Args { once, existing, dry_run, yes, .. } = self.args;
         let begins_at_once = *once || *existing;
-        // Without a terminal, the user is not asked about a single scan, which is how a timer runs
-        // this, nor about a watch that skips sessions that have already ended.
+        // Without a terminal the user cannot be asked. A single scan is then made without a
+        // question, because timers run it, and so is a watch that skips sessions which have already
+        // ended.
         if *dry_run || *yes || (!can_ask() && (*once || !begins_at_once)) {
             return Ok(());
         }

@@ -117,7 +117,8 @@ mod with_storage {
         vault: Option<PushedVersions>,
     }
 
-    /// What was pushed of the vault: numbers of packs.
+    /// The packs of the vault that a push copied (`pushed`), found in the storage already
+    /// (`known`), or deleted from it.
     #[derive(Serialize)]
     struct PushedVersions {
         pushed: u64,

@@ -20,7 +20,7 @@ use crate::cmd::keep::warn_of_damage;
 use crate::failure::{Failure, Result, Status};
 use crate::text::{self, BOLD, RED, count, field};
 
-/// The content of an exported tar file.
+/// What is exported into a tar file: the generations of a session, and packs of the vault.
 struct Export {
     key: Option<SessionKey>,
     packs: Vec<VaultPack>,
@@ -112,8 +112,8 @@ fn all_versions(app: &App) -> Result<Export> {
     Ok(Export { key: None, packs, versions })
 }
 
-/// Fails if neither a session nor one of its parts has a generation that can be read. So such an
-/// export fails before it writes anything.
+/// Fails if neither the session nor one of its parts has a generation that can be read, before the
+/// export writes anything.
 fn check_readable(app: &App, key: &SessionKey) -> Result<()> {
     let archive = app.config.archive();
     for key in archive.with_parts(key).map_err(Failure::writing)? {

@@ -172,7 +172,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Prints a table of the sessions, and how many are unchanged because of a failure.
+    /// Prints a table of the sessions. `left` is the number of those that failed or were skipped.
     fn print_all(&self, reports: &[CompactReport], diffs: String, left: u64) -> Result<()> {
         let mut text = diffs;
         text.push_str(&report::summary(reports));

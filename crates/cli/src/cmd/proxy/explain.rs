@@ -17,7 +17,7 @@ use crate::text::{count, one_line};
 
 /// The maximum number of characters of a block's description, and of a model's name.
 const WHAT: usize = 60;
-/// The maximum number of characters of the text that is sent in place of a block.
+/// The maximum number of characters of the stub that is sent in place of a block.
 const STUB: usize = 100;
 
 /// Returns a function that appends explanations to a file, or prints them on standard error if the
@@ -47,8 +47,8 @@ pub fn explainer(app: &App, path: &Path) -> Result<Explainer> {
     }))
 }
 
-/// A line for the request, and a line for each block. Consecutive blocks that are alike share a
-/// line.
+/// A line for the request, then a line for each block, or for several consecutive blocks that are
+/// alike.
 fn render(explanation: &Explanation, screen: &Screen) -> String {
     let Explanation { time, api, model, session, treatment, known, .. } = explanation;
     let model = one_line(&screen.text(model.as_deref().unwrap_or("unknown model")), WHAT);

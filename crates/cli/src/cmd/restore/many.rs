@@ -21,7 +21,7 @@ pub struct Wanted<'a> {
     pub what: What<'a>,
 }
 
-/// The words and options of `restore` or `undo`.
+/// The options of `restore` or `undo`, and the words of its messages.
 pub struct How<'a> {
     /// The word for what is done to a session: `restored` or `undone`.
     pub done: &'a str,
@@ -42,10 +42,10 @@ struct Left<'a> {
     error: &'a Failure,
 }
 
-/// Restores several sessions. Each is planned first. If there is something to restore in more than
-/// one, the user is asked before they are written, unless `--yes` is given. A session that cannot
-/// be restored is reported and left unchanged, and the others are restored. `unread` are the errors
-/// of parts of the archive that cannot be read and may belong to further sessions.
+/// Restores several sessions: plans each, asks before more than one is written (unless `--yes` is
+/// given), and restores one after the other. A session that cannot be restored is reported and left
+/// unchanged. `unread` has the errors of those parts of the archive that cannot be read and may
+/// belong to further sessions.
 pub fn give_back(
     app: &App,
     how: &How<'_>,

@@ -45,9 +45,9 @@ pub fn run(app: &App, args: &Args, session: &OsStr, at: &str) -> Result<()> {
     if app.global.json { app.print_json(&report) } else { app.page(&render(&report)) }
 }
 
-/// Returns the file whose version is meant, and `at` without the name of a machine. `00aa/3` is
-/// version 3 of the machine whose name begins with `00aa`. If `at` names no machine, the file is
-/// `file`.
+/// Splits the name of a machine off `at`: `00aa/3` is version 3 of the machine whose name begins
+/// with `00aa`. Returns the file of the session on that machine, or `file` if `at` names no
+/// machine, and the rest of `at`.
 fn file_and_version<'a>(
     app: &App,
     vault: &Vault,
@@ -72,9 +72,9 @@ fn file_and_version<'a>(
     }
 }
 
-/// The number of the version that `at` means, and the file that has it: `file`, or the same one in
-/// a home that was moved since. `at` is that number, or a time: then it is the last version that
-/// was seen by this time.
+/// Finds the version that `at` means: the one with this number, or the last one that was seen by
+/// this time. Returns the number of the version and the file that has it, which is `file`, or the
+/// same file in a home folder that was moved since.
 fn version_at(app: &App, vault: &Vault, file: &FileKey, at: &str) -> Result<(FileKey, u64)> {
     if let Ok(number) = at.parse() {
         return match file_with_version(&app.config, vault, file, number) {
