@@ -11,8 +11,7 @@ use crate::effect::{Effect, NewCut};
 /// The run and the agent that requests come from.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Origin {
-    /// The name of this run of the proxy in the ledger, the list of all requests that were passed
-    /// on.
+    /// The name of this run of the proxy in the ledger, the list of finished requests.
     pub(crate) run: String,
     /// The agent whose requests these are, if it is known.
     pub(crate) agent: Option<String>,

@@ -44,7 +44,7 @@ pub(crate) enum PlannedCut {
     Cut(Cut),
     /// The cut saves too little for its price.
     IsNotWorthIt,
-    /// The recipe has no cut of this kind, or the request has nothing that it could replace.
+    /// The recipe has no cut of this kind, or this request cannot be cut in this way.
     IsNotPossible,
 }
 

@@ -224,9 +224,10 @@ impl Memo {
         Ok(())
     }
 
-    /// Whether a cut of a request of this many bytes may be tried. It may not in this proxy's first
-    /// request of a conversation that another proxy has changed: that proxy may have sent the same
-    /// request, and found a cut not worth its price.
+    /// Whether a cut of a request of this many bytes may be tried. It may not if one was tried when
+    /// the request was only a little shorter: see [`no_cut_below`](Memo::no_cut_below). It may not
+    /// in this proxy's first request of a conversation that was changed before, either: another
+    /// proxy may have sent the same request, and found a cut not worth its price.
     pub(crate) fn may_cut(&self, chains: &[Chain], bytes: usize) -> bool {
         let is_sent_again = self.is_continued && self.sent.is_empty();
         let tried = self.tried_cuts.iter().filter(|(last, _)| chains.contains(last));

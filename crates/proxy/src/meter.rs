@@ -64,7 +64,7 @@ pub struct Totals {
     pub estimated_cost: MicroDollars,
     /// Requests that were refused because of the budget.
     pub refused: u64,
-    /// Finished requests that could not be written to the ledger, the list of all requests.
+    /// Finished requests that could not be written to the ledger, which lists them.
     pub unwritten: u64,
     /// WebSockets that passed unread. Those of model APIs are also in `requests`; what is sent in
     /// them is not counted.
@@ -119,7 +119,7 @@ impl Meter {
     ///
     /// # Errors
     ///
-    /// [`OverBudget::Spent`]; the request is then counted as refused.
+    /// [`OverBudget::Spent`], if the budget is spent. The request is then counted as refused.
     pub(crate) fn check_budget(&self) -> Result<(), OverBudget> {
         let Some(budget) = self.budget else { return Ok(()) };
         let Totals { cost: counted, estimated_cost: estimated, .. } = self.totals();
@@ -131,7 +131,8 @@ impl Meter {
     ///
     /// # Errors
     ///
-    /// [`OverBudget::NoPrice`]; the request is then counted as refused.
+    /// [`OverBudget::NoPrice`], if there is a budget and the model's price is not known. The
+    /// request is then counted as refused.
     pub(crate) fn check_price(&self, model: Option<&str>) -> Result<(), OverBudget> {
         let checked = self.budget.map_or(Ok(()), |_| check_price(&self.prices, model));
         checked.inspect_err(|_| self.change(|totals| totals.refused += 1))
@@ -300,8 +301,8 @@ impl Observer {
 }
 
 impl Drop for Observer {
-    /// Counts the request: its response is at its end, the client has gone, or the service could
-    /// not be reached.
+    /// Counts the request. This runs when the response is at its end, when the client has gone, or
+    /// when the service could not be reached.
     fn drop(&mut self) {
         let body = match std::mem::replace(&mut self.received, Received::Nothing) {
             Received::Whole(whole) => Some(whole).filter(|whole| !whole.is_empty()),

@@ -1,5 +1,6 @@
-//! A cut: a digest of the old messages, or the passes of a recipe over all messages, made only if
-//! that saves more than it costs to write the provider's cache again.
+//! A cut: a digest of the old messages, or the passes of a recipe over all messages. It is made if
+//! it saves more than it costs to write the provider's cache again, or if the model's window is
+//! nearly full.
 
 use std::collections::HashMap;
 

@@ -46,8 +46,8 @@ const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// The settings of a proxy.
 #[derive(Clone)]
 pub struct Options {
-    /// The service that all requests go to. `None` if the path or the headers of each request name
-    /// its provider.
+    /// The service that all requests go to. `None`: each request goes to the provider that its path
+    /// or its headers name.
     pub upstream: Option<Upstream>,
     /// The token that a request needs as the first part of its path.
     pub token: Option<String>,
@@ -63,7 +63,7 @@ pub struct Options {
     pub prices: Catalogue,
     /// The agent whose requests these are, if it is known.
     pub agent: Option<String>,
-    /// The name of this run in the ledger, the list of all requests that were passed on.
+    /// The name of this run in the ledger, the list of finished requests.
     pub run: String,
     /// The share of conversations that pass unchanged, for comparison.
     pub holdout: Holdout,

@@ -253,8 +253,7 @@ impl Rewriter {
     }
 
     /// Whether a cut is due if the conversation has `more` tokens in addition to those of its last
-    /// request. It is not due if a cut was tried not long ago: see [`Memo::may_cut`]. Otherwise it
-    /// is due if one of these holds:
+    /// request. [`Memo::may_cut`] must allow it, and one of these must hold:
     ///
     /// - The model's window is nearly full.
     /// - The conversation is so long that the recipe compacts it.

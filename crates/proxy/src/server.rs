@@ -81,8 +81,9 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`BindError`], when the port is in use, the system has no certificates, or the address needs
-    /// a token and `options` has none that is long enough.
+    /// [`BindError`], if the address cannot be bound, for example because the port is in use; if
+    /// the system has no certificates; or if the address needs a token and `options` has none that
+    /// is long enough.
     pub fn bind(address: SocketAddr, options: Options) -> Result<Server, BindError> {
         let is_guarded = options.token.as_ref().is_some_and(|token| token.len() >= LEAST_TOKEN);
         if !address.ip().is_loopback() && !is_guarded {

@@ -39,8 +39,9 @@ pub(crate) struct LaidOut {
 }
 
 impl LaidOut {
-    /// Keeps the given page and those of the same part that follow it, then the others, up to
-    /// `most` bytes of HTML. The given page is always kept.
+    /// Renders pages until they have `most` bytes of HTML: first the given page, then the other
+    /// pages of its part, then those of the other parts. The given page is kept even if it is
+    /// longer.
     pub(crate) fn from_pages(
         pages: &[Html<'_>],
         (part, page): (usize, usize),

@@ -63,9 +63,10 @@ impl PlanQuery {
 struct Part {
     /// The name of the file on the page.
     title: String,
-    /// The edits that save most, the largest first; only those of one pass, if one is chosen.
+    /// The edits that save most tokens, the largest saving first; only those of one pass, if one is
+    /// chosen.
     edits: Vec<Edit>,
-    /// The number of further edits that save tokens, of the chosen pass if one is chosen.
+    /// The number of edits that are not in `edits` because there are too many.
     more: usize,
     /// The number of edits that save tokens, by pass.
     passes: BTreeMap<String, u64>,

@@ -44,7 +44,7 @@ pub(crate) fn plan_of(session: &std::path::Path) -> String {
     format!("s/{}/plan", key(session))
 }
 
-/// An item of the transcript or one of its blocks, on the page of a session or of a sub-agent.
+/// The query parameters that name an item of a transcript, or one of its blocks.
 #[derive(Deserialize)]
 pub(crate) struct Anchor {
     m: String,

@@ -215,8 +215,8 @@ fn list(key: &str, history: &VersionHistory, is_session: bool) -> Markup {
     }
 }
 
-/// The command that restores the last version with a content, to be copied. Left out if it contains
-/// a secret.
+/// The command that restores the last version with content, to be copied. Empty if the command
+/// contains a secret.
 fn restore_command(viewer: &Viewer, history: &VersionHistory) -> Markup {
     let last = history.versions.iter().rev().find(|version| version.has_content());
     html! { @if let Some(last) = last { (command(viewer, &history.session, last.version)) } }

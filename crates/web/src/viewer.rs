@@ -191,8 +191,9 @@ impl Viewer {
     }
 }
 
-/// The address of a search in one session, relative to its pages, to which the words to search for
-/// can be appended. `None` if the id is more than a word, because a query would not find it.
+/// The beginning of the address of a search in this session alone; the words to search for are
+/// appended to it. It is relative to the session's pages. `None` if the id is not a single word: a
+/// query would not find it.
 fn search_of(id: &str) -> Option<String> {
     let is_word = id.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
     (is_word && !id.is_empty()).then(|| format!("../../search?q=session%3A{id}%20"))

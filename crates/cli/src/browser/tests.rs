@@ -377,7 +377,7 @@ fn a_plan_is_read_and_carried_out() {
     "                                                                                "
     "? help  q back  c compact  D block by block  j k scroll  space page  g G ends   "
     "#);
-    // Any key closes it and has no other effect.
+    // Any key closes the help and does nothing else.
     press(&mut browser, "q");
     assert!(matches!(&browser.mode, Mode::View(view) if !view.shows_keys));
     let (_, lines, kind) = started(press(&mut browser, "cy"));

@@ -327,8 +327,8 @@ fn rm(app: &App, session: &str, yes: bool) -> Result<()> {
     if parts.is_empty() || !archive.sizes(&key).map_err(Failure::writing)?.is_empty() {
         all.push(&key);
     }
-    // Sessions that can be opened are locked, so that no other epitome compacts them in the
-    // meantime.
+    // Sessions that can be opened are locked, so that no other process of epitome compacts them in
+    // the meantime.
     let mut held = Vec::new();
     for key in &all {
         if let Some(generation) = archive.generations(key).map_err(Failure::writing)?.whole.last() {
