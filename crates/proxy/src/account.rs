@@ -111,8 +111,8 @@ fn written_again(usage: TokenUsage, tokens: Tokens) -> TokenUsage {
     }
 }
 
-/// The usage with more tokens of messages that were sent before. They count as read from the cache,
-/// unless it was cold or nothing was read from it: then they count as new.
+/// The usage with additional tokens of messages that were sent before. They count as read from the
+/// cache, unless the cache was cold or nothing was read from it: then they count as new.
 fn with_saved(usage: TokenUsage, tokens: Tokens, is_cold: bool) -> TokenUsage {
     if usage.cached == Tokens(0) || is_cold {
         return with_new(usage, tokens, usage.cache_written > Tokens(0));
@@ -120,8 +120,8 @@ fn with_saved(usage: TokenUsage, tokens: Tokens, is_cold: bool) -> TokenUsage {
     TokenUsage { cached: usage.cached + tokens, ..usage }
 }
 
-/// The usage with more tokens that the cache does not have. They count as written to the cache if
-/// the provider reports written tokens (`writes`), and as input otherwise.
+/// The usage with additional tokens that the cache does not have. They count as written to the
+/// cache if the provider reports written tokens (`writes`), and as input otherwise.
 fn with_new(usage: TokenUsage, tokens: Tokens, writes: bool) -> TokenUsage {
     if writes {
         return TokenUsage { cache_written: usage.cache_written + tokens, ..usage };

@@ -1,5 +1,5 @@
-//! A request that may be cut: sent with less of its old messages. Here it is decided whether a cut
-//! is worth its price.
+//! A request that may be cut: sent with shorter or fewer old messages. This module decides whether
+//! a cut is worth its price.
 //!
 //! The modules `priced_cut` and `digest` make the cut: their functions are methods of [`Cuttable`].
 

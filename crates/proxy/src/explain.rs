@@ -1,4 +1,4 @@
-//! What was done to each block of a request, and why. New results may be shortened at any time;
+//! What was done to each block of a request, and why. New results may be shortened in any request;
 //! other blocks only in a cut, which shortens or replaces many old messages at once.
 
 use std::ops::Range;

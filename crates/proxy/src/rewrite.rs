@@ -257,8 +257,8 @@ impl Rewriter {
     ///
     /// - The model's window is nearly full.
     /// - The conversation is so long that the recipe compacts it.
-    /// - The recipe weighs prices, and a compaction down to its target is worth its price and saves
-    ///   at least a quarter of the target.
+    /// - The recipe compares prices, and a compaction down to its target is worth its price and
+    ///   saves at least a quarter of the target.
     fn is_due(
         &self,
         request: &Request<'_>,

@@ -1,4 +1,5 @@
-//! A session and its sub-agents, rendered as pages.
+//! A session and its sub-agents, rendered as pages. The session is part 0 of these pages, and its
+//! sub-agents are the other parts.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,8 +32,7 @@ pub(crate) struct ToldSheet {
 /// The rendered pages of a session and its sub-agents. Of a long session only some are kept.
 #[derive(Default)]
 pub(crate) struct LaidOut {
-    /// The index of the last transcript item on each page. The outer list is by part: the session
-    /// itself, then its sub-agents.
+    /// The index of the last transcript item on each page, by part.
     last_items: Vec<Vec<usize>>,
     /// The pages, by part and page number.
     pub(crate) sheets: HashMap<(usize, usize), Arc<ToldSheet>>,

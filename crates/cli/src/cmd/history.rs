@@ -46,7 +46,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     app.page(&text)
 }
 
-/// Finds the session that a name means, among those of which the vault has versions.
+/// Finds the session that a name means, among those of which `epitome keep` has versions.
 pub fn kept_file(
     vault: &Vault,
     config: &Config,

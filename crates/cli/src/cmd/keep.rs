@@ -204,7 +204,7 @@ fn print_sum(app: &App, args: &Args, report: &ScanReport) -> Result<()> {
     app.print(&format!("{BOLD}{versions}{BOLD:#} {verb}, of {files}\n"))
 }
 
-/// Warns of packs of the vault that cannot be read.
+/// Warns of stored versions that cannot be read because packs of the vault are damaged.
 pub fn warn_of_damage(app: &App, vault: &Vault) {
     for err in vault.damaged() {
         app.warn(Some(&Failure::from(err.clone()).one_line()));

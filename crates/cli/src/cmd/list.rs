@@ -86,7 +86,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     app.page(&render(app, &listed, found_sessions))
 }
 
-/// Lists the sessions that do not exist any more on this machine, and of which the vault has
+/// Lists the sessions that do not exist any more on this machine, and of which `epitome keep` has
 /// versions.
 fn list_deleted(app: &App, args: &Args) -> Result<()> {
     let vault = app.config.vault()?;

@@ -144,7 +144,8 @@ fn listed(app: &App, kept: &[Kept], total: Bytes) -> String {
     format!("{}{DIM}{packs} of {sessions}, {total} on disk{DIM:#}\n{vault}", table.render())
 }
 
-/// The size of the vault in a line; empty if nothing was kept, or if the vault cannot be opened.
+/// The size of the stored versions (the vault) in a line; empty if nothing was kept, or if the
+/// vault cannot be opened.
 fn vault_size(app: &App) -> String {
     let Ok(vault) = app.config.vault() else { return String::new() };
     let (packs, stored) = vault.size();

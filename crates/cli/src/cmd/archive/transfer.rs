@@ -1,4 +1,5 @@
-//! `epitome archive export` and `import`: parts of the archive and of the vault in a tar file.
+//! `epitome archive export` and `import`: a tar file with parts of the archive and of the vault,
+//! which has the versions that `epitome keep` has stored.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
