@@ -33,7 +33,7 @@ pub enum Status {
     Disk = 5,
     /// A scan found something.
     Found = 6,
-    /// A simulation missed its gate.
+    /// A simulation did not meet the conditions of `--gate`.
     Missed = 7,
     /// Stopped by Ctrl-C, after the work in progress was finished.
     Stopped = 130,

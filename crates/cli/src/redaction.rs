@@ -37,7 +37,7 @@ pub struct MoreRules {
 }
 
 impl Redaction {
-    /// The finder; `None` if nothing must be redacted.
+    /// The finder of what must be redacted; `None` if nothing must be.
     pub fn finder(&self, app: &App) -> Result<Option<Finder>> {
         let off = app.settings()?.values.redaction.enabled == Some(false);
         if self.no_redact {
@@ -50,7 +50,7 @@ impl Redaction {
         self.always(app).map(Some)
     }
 
-    /// The finder, whether or not redaction is enabled in the settings.
+    /// The finder of what must be redacted, even if the settings disable redaction.
     pub fn always(&self, app: &App) -> Result<Finder> {
         self.more.finder(app, &self.redact)
     }

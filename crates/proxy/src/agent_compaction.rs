@@ -24,7 +24,7 @@ const BEGINNINGS: [&str; 5] = [
     "The conversation history before this point was compacted into the following summary",
 ];
 
-/// How the type of an item of the Responses API begins, as JSON, if the item stands for a compacted
+/// The beginning of the type, as JSON, of an item of the Responses API that stands for a compacted
 /// conversation.
 const COMPACTION_ITEM: &[u8] = br#""compaction"#;
 

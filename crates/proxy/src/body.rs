@@ -39,7 +39,7 @@ pub(crate) struct Message {
 const INPUT: [&[u8]; 3] = [br#""user""#, br#""system""#, br#""developer""#];
 /// The roles of messages that hold results of calls.
 const RESULT: [&[u8]; 2] = [br#""tool""#, br#""function""#];
-/// How the type of an item that is a result ends, as JSON.
+/// The end of the type of an item that is a result, as JSON.
 const RESULT_TYPE: &[u8] = br#"_output""#;
 /// The number of bytes of JSON per token that is assumed if the service has not counted the tokens.
 pub(crate) const BYTES_PER_TOKEN: u64 = 4;

@@ -89,9 +89,9 @@ impl Client {
 #[derive(Clone)]
 pub(crate) struct Connector {
     tcp: HttpConnector,
-    /// TLS over which HTTP/1.1 is spoken.
+    /// The settings of TLS for HTTP/1.1.
     tls: Arc<ClientConfig>,
-    /// TLS over which HTTP/2 is spoken, for services that refuse HTTP/1.1.
+    /// The settings of TLS for HTTP/2, for services that refuse HTTP/1.1.
     tls_http2: Arc<ClientConfig>,
     proxies: Arc<Matcher>,
 }

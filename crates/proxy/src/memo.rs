@@ -25,7 +25,7 @@ const TRIED_CUTS: usize = 64;
 pub(crate) struct Memos {
     /// The folder of the memos on disk; `None` if they are kept in memory only.
     folder: Option<PathBuf>,
-    /// The memos that are open. The one that was used last is at the end.
+    /// The memos in memory. The one that was used last is at the end.
     open: Mutex<Vec<(Chain, Arc<Mutex<Memo>>)>>,
 }
 

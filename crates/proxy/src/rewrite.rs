@@ -372,7 +372,7 @@ impl Rewriter {
     }
 }
 
-/// The parts of a request that decisions are about.
+/// A request, divided at its messages.
 #[derive(Clone, Copy)]
 struct Request<'r> {
     api: &'static Api,

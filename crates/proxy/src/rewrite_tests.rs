@@ -145,7 +145,7 @@ fn what_a_model_has_seen_is_sent_as_it_was() {
         let mut messages = vec![first(name)];
         messages.extend(turn(name, "a", &log("a")));
         messages.extend(turn(name, "b", "ok"));
-        // The proxy began in the middle: the long result was sent before.
+        // This proxy has not seen the first request, in which the long result was sent whole.
         assert_eq!(sent(&rewriter, api, &messages), body(api, &messages), "{name}");
         messages.extend(turn(name, "c", &log("c")));
         let made = String::from_utf8(sent(&rewriter, api, &messages).to_vec()).expect("text");

@@ -26,7 +26,7 @@ const HEADERS: u32 = 400 * 1024;
 const STREAMS: u32 = 1000;
 /// How long the server waits at its end for work that cannot be cut off.
 const END: Duration = Duration::from_secs(1);
-/// The pause after a connection could not be accepted, for example for lack of descriptors.
+/// The pause after a connection could not be accepted, for example for lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The least length of a token for an address that other machines can reach, in bytes. A length is

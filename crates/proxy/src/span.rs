@@ -23,7 +23,7 @@ const ERROR: u8 = 2;
 pub(crate) struct RequestHead {
     /// The name by which the client calls itself.
     pub(crate) client: Option<String>,
-    /// The name of the service.
+    /// The host name of the service.
     server: String,
     port: Option<u16>,
     /// The span of the client, if it names one.

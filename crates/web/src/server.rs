@@ -108,7 +108,7 @@ impl Server {
     }
 }
 
-/// Each path begins with the token, which [`guard`] has checked.
+/// The paths of the viewer. Each begins with the token, which [`guard`] has checked.
 fn routes(viewer: Arc<Viewer>, known: Arc<Guard>) -> Router {
     Router::new()
         .route("/{token}/", get(list::page))

@@ -24,8 +24,8 @@ pub(crate) async fn page(
     let laid_out_page = run_blocking(viewer, move |viewer| {
         let session = viewer.session(&key)?;
         let (part, page) = part_and_page(&file).ok_or_else(not_there)?;
-        // The stamp is read before the session, so that the requests for changes of the page
-        // (module `tail`) notice every later change.
+        // The stamp is read before the session, so that the page is told of every later change
+        // (module `tail`).
         let stamp = Stamp::read(&session.path);
         let laid_out_page = sheet(viewer, &session, part, page)?;
         Ok(frame(&laid_out_page.sheet.title, UP, &body(viewer, &session, &laid_out_page, &stamp))
@@ -94,8 +94,8 @@ pub(crate) fn sheet(
     page: usize,
 ) -> Result<Arc<ToldSheet>, Problem> {
     let found = viewer.pages.get(
-        // The key is made before the session is read, so that the next request notices a change in
-        // between.
+        // The key is made before the session is read. If the session changes in between, the next
+        // request notices it.
         viewer.key_of(session),
         |laid_out| laid_out.sheet(part, page),
         || viewer.with_pages(session, |pages| LaidOut::from_pages(pages, (part, page), OF_ONE)),

@@ -18,7 +18,7 @@ use epitome_passes::built_in;
 
 use crate::sums::Used;
 
-/// How long a list waits for the sessions on its page to be read.
+/// How long a list waits at most for the sessions on its page to be read.
 const PATIENCE: Duration = Duration::from_millis(400);
 /// The number of sessions that are read at once: few at first, so that the first rows appear soon.
 const FEW: usize = 64;

@@ -45,7 +45,8 @@ impl maud::Render for Stamp {
     }
 }
 
-/// The stamp of files that may be thousands: their number, total length and last change.
+/// One stamp for all files of a session that may have thousands: their number, total length and
+/// last change.
 fn of_many(files: &[PathBuf]) -> String {
     let metas = files.iter().filter_map(|file| std::fs::metadata(file).ok());
     let mut length = 0;

@@ -143,7 +143,7 @@ pub(crate) struct Slot {
     pub(crate) sum: Sum,
 }
 
-/// The requests of many sessions.
+/// Sums over the requests of many sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sums {
     pub(crate) all: Sum,
@@ -160,7 +160,7 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    /// The requests of these sessions in a period.
+    /// Sums up the requests of these sessions in a period.
     pub(crate) fn from_sessions(sessions: &[Used<'_>], period: Period, today: Date) -> Sums {
         let mut sums = Sums {
             all: Sum::default(),

@@ -50,11 +50,11 @@ struct Changed {
     timeline: String,
     above: String,
     below: String,
-    /// Whether new turns are added to this page.
+    /// Whether this is the last page, to which new turns are added.
     is_last: bool,
 }
 
-/// Follows a page until the client disconnects.
+/// Sends the changes of a page, until the client disconnects or the server ends.
 pub(crate) async fn tail(
     State(viewer): State<Arc<Viewer>>,
     Path((_, key)): Path<(String, String)>,

@@ -21,7 +21,7 @@ use crate::interrupt::Interrupt;
 use crate::session::parse_tokens;
 use crate::text::{BOLD, DIM, visible};
 
-/// The time after which the wait for a signal begins again.
+/// How long one call waits for a signal. The call is repeated until a signal comes.
 const LOOK: Duration = Duration::from_secs(3_600);
 
 const EXAMPLES: &str = "\

@@ -179,14 +179,14 @@ fn sum_pruned(report: &PruneReport, verb: &str) -> String {
     format!("{BOLD}{versions}{BOLD:#} of {sessions} {verb}; {sizes}")
 }
 
-/// Reports what a keeper removed.
+/// Reports how many versions were removed because of the rules in the settings.
 pub fn note_pruned(app: &App, report: Option<&PruneReport>) {
     if let Some(report) = report.filter(|report| report.versions > 0) {
         app.note(&format!("{} (keep.… in the settings)", sum_pruned(report, "removed")));
     }
 }
 
-/// Prints what a scan did.
+/// Prints the versions that a scan kept, or would keep.
 fn print(app: &App, report: &ScanReport) -> Result<()> {
     if app.global.json {
         return report.kept.iter().try_for_each(|kept| app.print_json(kept));

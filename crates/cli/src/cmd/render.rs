@@ -93,7 +93,7 @@ pub struct Args {
     pub redaction: Redaction,
 }
 
-/// The value of `--compact` that may also be a separate word.
+/// A value of `--compact`, which may also follow it as a separate word.
 const NO_THINKING: &str = "no-thinking";
 
 impl Args {

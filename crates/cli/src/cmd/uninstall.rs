@@ -70,7 +70,7 @@ struct Done<'a> {
     left: Option<String>,
 }
 
-/// The report on an addition. See `docs/json.md`.
+/// The report on an addition that was removed. See `docs/json.md`.
 #[derive(Serialize)]
 struct Removed<'a> {
     agent: &'a str,
@@ -79,7 +79,7 @@ struct Removed<'a> {
     left: Option<String>,
 }
 
-/// The report on the service. See `docs/json.md`.
+/// The report on the service that was removed. See `docs/json.md`.
 #[derive(Serialize)]
 struct RemovedService {
     removed: &'static str,

@@ -155,7 +155,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
 }
 
-/// Makes the keeper of `--keep`. It uses two filters of the command: the agent and the project.
+/// Makes the keeper, which keeps versions with `--keep`. It selects sessions by the agent and the
+/// project only.
 fn keeper<'a>(app: &'a App, args: &'a Args) -> Result<Keeper<'a>> {
     let mut keeper = Keeper::open(&app.config)?;
     keeper.agent = app.agent();
@@ -171,7 +172,7 @@ fn seconds(time: Duration) -> String {
     }
 }
 
-/// Compacts what a watch finds, and reports it.
+/// Compacts the sessions that a watch finds, and reports the results.
 struct Reports<'a> {
     app: &'a App,
     run: Run,

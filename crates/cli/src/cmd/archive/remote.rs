@@ -219,7 +219,8 @@ mod with_storage {
         };
         let versions = match session {
             None => remote.pull_versions().map_err(Failure::writing)?,
-            // A pack of the vault does not belong to one session.
+            // Versions are not pulled for one session alone: a pack of the vault has versions of
+            // several.
             Some(_) => Default::default(),
         };
         let mut report = report.map_err(Failure::writing)?;

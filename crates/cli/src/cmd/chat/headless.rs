@@ -13,7 +13,7 @@ use crate::failure::{Failure, Result};
 use crate::interrupt::Interrupt;
 use crate::text::{DIM, visible};
 
-/// The time after which the wait for Ctrl-C begins again.
+/// How long one call waits for Ctrl-C. The call is repeated.
 const LOOK: Duration = Duration::from_secs(3_600);
 
 /// Runs one turn.
