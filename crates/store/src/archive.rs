@@ -96,7 +96,7 @@ pub struct Generations {
     /// The generations whose manifest can be read, sorted by number. Their removed bytes are not
     /// checked.
     pub whole: Vec<Generation>,
-    /// One error for each pack that cannot be read, or whose content is of another session or has
+    /// One error for each pack that cannot be read, or whose content names another session or
     /// another number; for each gap in the numbers of packs; and for each unreadable note about a
     /// removed pack.
     pub damaged: Vec<Error>,
@@ -239,9 +239,9 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// `Archive` if a folder cannot be listed. If no pack of a session can be read: the error of a
-    /// pack that is not damaged but cannot be read from the disk, for example `NoPermission`, if
-    /// there is one.
+    /// `Archive` if a folder cannot be listed. If all packs of a session are unreadable, and one of
+    /// them is so because of the disk and not because of its content: the error of reading it, for
+    /// example `NoPermission`.
     pub fn sessions(&self) -> Result<Vec<SessionKey>> {
         let Sessions { keys, unread } = self.sessions_found()?;
         match unread.into_iter().find(|err| !is_damage(err)) {
@@ -368,7 +368,7 @@ impl Archive {
         Err(Error::new(ErrorKind::Archive, what).at(&self.store.location(name)))
     }
 
-    /// The error for a pack that should be in the archive and is not.
+    /// The error for a pack that is missing from the archive.
     fn lost(&self, name: &str, number: u64) -> Error {
         let what = format!("generation {number} of this session is not in the archive");
         Error::new(ErrorKind::Archive, what).at(&self.store.location(name))
@@ -415,7 +415,7 @@ impl Blobs for SessionBlobs {
     }
 }
 
-/// Whether an error is about the content of a pack, and not about the disk.
+/// Whether an error is due to what is stored as a pack, and not to the disk.
 pub(crate) fn is_damage(err: &Error) -> bool {
     matches!(err.kind(), ErrorKind::Archive | ErrorKind::NewerFormat | ErrorKind::NotAFile)
 }
@@ -462,18 +462,19 @@ fn number_before(name: &str, end: &str) -> Option<u64> {
     plain.then_some(number)
 }
 
-/// The numbers of a session's packs, sorted.
+/// The numbers in the names of files in a session's folder, sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Numbers {
     /// The numbers that have a pack.
     pub here: Vec<u64>,
-    /// The numbers of packs that were removed on purpose.
+    /// The numbers with a note that the pack was removed on purpose. If the removal was
+    /// interrupted, the pack may still be there.
     pub removed: Vec<u64>,
 }
 
 impl Numbers {
-    /// The number for the next pack. It is greater than the numbers of all packs, also of those
-    /// that were removed on purpose: their numbers are not used again.
+    /// The number for the next pack: greater than all numbers that packs have or had, so that the
+    /// number of a removed pack is not used again.
     pub fn next(&self) -> u64 {
         let here = self.here.last().copied().unwrap_or(0);
         let removed = self.removed.last().copied().unwrap_or(0);

@@ -21,9 +21,9 @@ use epitome_error::{Error, ErrorKind, Result};
 
 /// The maximum length of an imported pack in bytes.
 const LONGEST_PACK: u64 = 8 << 30;
-/// The folder of packs of a vault in an export. No agent has this name.
+/// The folder in an export that contains packs of the vault. No agent has this name.
 const VAULT: &str = "vault";
-/// The length of a block of a tar archive. At least one without content is behind the last entry.
+/// The length of a block of a tar archive. A complete archive ends with at least one empty block.
 const BLOCK: u64 = 512;
 /// The maximum number of packs in one import.
 const MOST_PACKS: usize = 100_000;
@@ -112,7 +112,8 @@ impl Archive {
         }
         let mut tar = tar::Builder::new(out);
         if let Err(err) = self.append_all(&mut tar, &names, versions) {
-            // Dropping the builder would write the end mark, and the export would pass as whole.
+            // Dropping the builder would write the end mark, and the incomplete export would look
+            // complete.
             std::mem::forget(tar);
             return Err(err);
         }
@@ -383,7 +384,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Whether a generation of the archive is undamaged and equals an exported one.
+    /// Whether a generation of the archive equals an exported one, and its pack is undamaged.
     fn is_same(&self, here: &Generation, pack: &Staged) -> bool {
         let name = pack_name(&here.key().folder(), here.number);
         let mut report = VerifyReport::default();
@@ -392,9 +393,8 @@ impl Archive {
             && report.faults.is_empty()
     }
 
-    /// The numbers of all generations in `here`, and of those generations in `new` that match: a
-    /// new generation must match a file on this machine, or a generation whose number is already in
-    /// the result.
+    /// The numbers of the generations that the archive may have after the import: all in `here`,
+    /// and those in `new` that match a file on this machine or another generation of the result.
     fn joined(
         &self,
         key: &SessionKey,
@@ -416,9 +416,9 @@ impl Archive {
             };
             let before = walk(&source, here, &blobs)?;
             let after = walk(&source, &all, &blobs)?;
-            // The import is refused if an imported generation matches a state of the file but an
-            // older generation with a longer result is undone instead, or if a generation that is
-            // undone without the imported ones is not undone with them.
+            // The import must not change how this file is restored. It is refused if an imported
+            // generation matches the file, but an older one with a longer result is undone instead;
+            // and if a generation that is undone without the import is not undone with it.
             let is_in_the_way = after
                 .passed_over
                 .iter()
@@ -429,9 +429,8 @@ impl Archive {
             }
             joined.extend(after.met);
         }
-        // A generation also matches if a matching generation ends with the file that it begins
-        // with, or begins with the file that it ends with, or is the same compaction. These files
-        // need not exist any more.
+        // A generation also matches if a matching one begins where it ends, ends where it begins,
+        // or is the same compaction. Its own files need not exist any more.
         loop {
             let known: Vec<&Generation> =
                 all.iter().filter(|it| joined.contains(&it.number)).collect();
@@ -534,8 +533,8 @@ impl Staged {
     }
 }
 
-/// Whether two generations are equal, except for their numbers, their marks of import and what was
-/// forgotten in them.
+/// Whether two generations are equal in all but their numbers, their marks of import, and which of
+/// their bytes were forgotten.
 fn same(one: &Generation, other: &Generation) -> bool {
     // Forgotten bytes are not compared: otherwise an import would bring back what was forgotten
     // here.

@@ -111,7 +111,7 @@ pub fn compress(
     after: &dyn Source,
 ) -> Result<(u64, Vec<u8>)> {
     let same = common(before, after);
-    // All frames that end within the common prefix are kept, also an empty frame at its end.
+    // Frames that end within the common prefix are kept, even an empty frame at the end of it.
     let kept = frames.0.iter().rfind(|frame| frame.plain <= same).copied().unwrap_or_default();
     if kept.plain == after.len() {
         return Ok((kept.end, Vec::new()));

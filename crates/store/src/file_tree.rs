@@ -48,7 +48,7 @@ impl FileTreeSession {
         &self.session
     }
 
-    /// The id of the session: the name of its main file.
+    /// The id of the session: the name of its main file without the extension.
     pub fn id(&self) -> String {
         self.session.file_stem().unwrap_or_default().to_string_lossy().into_owned()
     }
@@ -69,8 +69,8 @@ impl FileTreeSession {
         files
     }
 
-    /// The main files of the sessions that belong to this one (those of sub-agents), and of those
-    /// that belong to them in turn.
+    /// The main files of the sessions of this one's sub-agents, of the sub-agents of these, and so
+    /// on.
     pub fn companions(&self) -> Vec<PathBuf> {
         let Some(folder) = self.session.parent() else { return Vec::new() };
         let all: Vec<FileTreeSession> =
@@ -116,7 +116,7 @@ impl FileTreeSession {
         FileSource::new(file, &self.session)
     }
 
-    /// The error that says why such a session is read-only.
+    /// The error for writing such a session, with the reason why its format is read-only.
     pub fn only_read(&self) -> Error {
         let what = format!("files of {} are only read: {}", self.kind.agent, self.kind.read_only);
         Error::new(ErrorKind::ReadOnly, what)

@@ -61,7 +61,7 @@ pub struct Occurrence {
 }
 
 impl Occurrence {
-    /// The same range of bytes, `by` further on.
+    /// The same occurrence in bytes in which it begins `by` bytes later.
     #[must_use]
     pub fn moved(&self, by: u64) -> Occurrence {
         let moved = |span: &Span| Span { start: span.start + by, end: span.end + by };
@@ -69,8 +69,8 @@ impl Occurrence {
         Occurrence { range: moved(&self.range), breaks, mask: self.mask }
     }
 
-    /// Masks those bytes of the text that are in `bytes`, a part of the content that begins at the
-    /// offset `from`.
+    /// Masks the text in `bytes`, which begin at the offset `from` of the content and may contain
+    /// only a part of the text.
     pub fn mask_in(&self, bytes: &mut [u8], from: u64) {
         let mut start = self.range.start;
         for at in &self.breaks {
@@ -81,7 +81,8 @@ impl Occurrence {
     }
 }
 
-/// Replaces those bytes of a range that are in `bytes`, which begins at the offset `from`.
+/// Overwrites with `mask` the bytes of a range that are in `bytes`, which begin at the offset
+/// `from`.
 fn fill(bytes: &mut [u8], from: u64, range: Span, mask: u8) {
     let start = range.start.max(from);
     let end = range.end.min(from + bytes.len() as u64);
@@ -104,8 +105,8 @@ impl ForgottenText {
         Ok(ForgottenText::of_all([text]))
     }
 
-    /// All of these texts, in all spellings, without those that [`new`](ForgottenText::new)
-    /// refuses. `None` if none is left.
+    /// All of these texts, in all spellings, except those that [`new`](ForgottenText::new) refuses.
+    /// `None` if it refuses all of them.
     pub fn all<'t>(texts: impl IntoIterator<Item = &'t str>) -> Option<ForgottenText> {
         let all = ForgottenText::of_all(texts.into_iter().filter(|text| check(text).is_ok()));
         (!all.texts.is_empty()).then_some(all)
@@ -136,8 +137,8 @@ impl ForgottenText {
         self.texts.push(text.to_owned());
     }
 
-    /// The error for a text that is in epitome's own records at `place`. If the description `place`
-    /// contains the text, the text is masked there.
+    /// The error for a text that is in epitome's own records, which `place` describes. The text is
+    /// masked in the description.
     pub fn in_records(&self, place: &str) -> Error {
         let place = self.masked(place.as_bytes());
         let what = format!(
@@ -151,7 +152,7 @@ impl ForgottenText {
         )
     }
 
-    /// The length of the longest spelling in bytes.
+    /// The maximum length of a spelling in bytes.
     pub fn longest(&self) -> usize {
         let plain = self.spellings.iter().map(|it| it.finder.needle().len());
         let broken = self.broken.iter().map(BrokenSpelling::longest);
@@ -183,8 +184,8 @@ impl ForgottenText {
         found
     }
 
-    /// Where the text is in a spelling that has too many forms to list them: in HTML, in JSON with
-    /// escapes such as `\u002B`, and in base64 that is broken into lines.
+    /// The occurrences in spellings that are too many to be listed: in HTML, in JSON with escapes
+    /// such as `\u002B`, and in base64 that is broken into lines.
     fn find_variable(&self, bytes: &[u8]) -> Vec<Occurrence> {
         let mut found = Vec::new();
         for text in &self.texts {
@@ -250,8 +251,8 @@ impl Spelling {
     }
 }
 
-/// The text as in a JSON string, without quotes and without escapes that have digits: these are
-/// found by [`json::find`]. Some programs escape `/`.
+/// Two spellings of a text in a JSON string, without quotes: with `/` as it is, and with `\/`. For
+/// escapes such as `\u002B` there is [`json::find`].
 fn in_json(text: &str) -> [String; 2] {
     let literal = serde_json::to_string(text).unwrap_or_default();
     let inner = literal.get(1..literal.len().saturating_sub(1)).unwrap_or_default();

@@ -14,7 +14,7 @@
 //! sessions share.
 //!
 //! Everything survives a process that is killed and a disk that is full: a pack is complete or
-//! absent, and a session is its old self or its new one.
+//! absent, and a session is unchanged or replaced as a whole.
 //!
 //! ```
 //! use epitome_formats::Spliced;

@@ -10,7 +10,7 @@ use crate::restore::{Damage, Restoration, RestoreOutcome, RestoreTarget, restore
 use crate::source::if_read;
 use crate::state::effective;
 
-/// How to get from a session to its original, including everything that its agent has appended
+/// How a session becomes its original again, which includes everything that its agent has appended
 /// since.
 #[derive(Debug, Default)]
 pub struct Original {
@@ -27,8 +27,8 @@ pub struct Original {
     pub unplaced: Vec<Vec<u8>>,
 }
 
-/// Computes how to get from a session to its original. As much as possible is put back. What is
-/// missing is named in the result and is no error.
+/// Computes how a session becomes its original again. As much as possible is put back; what is
+/// missing is not an error, but named in the result.
 ///
 /// # Errors
 ///

@@ -69,7 +69,8 @@ impl Place {
     /// `NotFound`, `NotAFile`, `NoPermission` or `Unreadable` if the session cannot be read;
     /// `Unreadable` also if its decompressed length is more than 1 GiB; `Locked` if a program is
     /// writing to its database; `UnknownFormat` for a database if the address names no session;
-    /// `Unsupported` for a database in a build without SQLite.
+    /// `Unsupported` for a database in a build without SQLite; `Disk` if the temporary file cannot
+    /// be written.
     pub fn open(&self) -> Result<FileSource> {
         match self {
             Place::File(path) => {
@@ -142,8 +143,8 @@ pub fn exists(address: &Path) -> bool {
     Place::parse(address).exists()
 }
 
-/// Why there are no rows at an address whose database exists: the database does not contain them,
-/// or could not be read. `None` if the address names no rows, or there is no database.
+/// Why there are no rows at an address, although its database exists: the database does not contain
+/// them, or it cannot be read. `None` if the address names no rows or there is no database.
 fn why_no_rows(address: &Path) -> Option<Error> {
     let (database, name) = rows::split(address)?;
     let err = match begins_as_database(&database) {

@@ -89,8 +89,8 @@ pub fn read_in(folder: &Path, path: &Path, most: u64) -> io::Result<FoundFile> {
     Ok(FoundFile { path, bytes, is_whole })
 }
 
-/// Whether a path belongs to the operating system and is not on a disk: the environment and memory
-/// of processes, devices. `path` must not contain symbolic links.
+/// Whether a path is not on a disk but made by the operating system: the environment and memory of
+/// processes, devices. `path` must not contain symbolic links.
 pub fn is_of_system(path: &Path) -> bool {
     ["/proc", "/sys", "/dev"].iter().any(|folder| path.starts_with(folder))
 }
@@ -137,7 +137,7 @@ fn open_at_once(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
 #[cfg(unix)]
 const NONBLOCK: rustix::fs::OFlags = rustix::fs::OFlags::NONBLOCK.union(rustix::fs::OFlags::NOCTTY);
 
-/// Makes reads of the open file wait for data again, as is usual.
+/// Makes reading from the open file wait for data again, as is usual.
 #[cfg(unix)]
 fn wait_as_usual(file: &File) -> io::Result<()> {
     let flags = rustix::fs::fcntl_getfl(file)?;

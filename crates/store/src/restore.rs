@@ -66,8 +66,8 @@ pub enum RestoreOutcome {
     /// program has changed the file since, a part of the archive is damaged, or only a single piece
     /// is restored.
     ByRecord {
-        /// The numbers of the generations that were undone exactly, before no hash matched any
-        /// more. The newest is first.
+        /// The numbers of the generations that were undone exactly, as long as a hash matched,
+        /// before edits were undone by record. The newest is first.
         undone: Vec<u64>,
         /// Number of edits of records that are undone. A record that was edited twice counts twice;
         /// a record that had been restored before does not count.
@@ -129,8 +129,8 @@ fn restore_without(
     let later: Vec<&Generation> = generations.iter().filter(|it| it.number > above).collect();
     let wanted = match generations.iter().find(|it| it.number == above) {
         Some(wanted) => Some(wanted),
-        // A damaged generation can be the target if there is a later one: the file before the next
-        // generation is the file after the damaged one.
+        // A generation that cannot be read can be the target if there is a later one: its result is
+        // the file before the next generation.
         None if above > 0 && later.is_empty() => return Err(no_generation(above)),
         None => None,
     };
@@ -150,17 +150,16 @@ fn restore_without(
     if let Some(number) = missing {
         return Err(unknown_before(number));
     }
-    // Another program may have changed the file between the oldest undone generation and the one
-    // before it. No hash connects the two then, but edits of the older one may still be in the
-    // file.
+    // Between the oldest undone generation and the one before it, another program may have changed
+    // the file. Then no hash connects them, but edits of the older one may still be in the file.
     let older = known.iter().copied().filter(|it| it.number < began);
     continue_by_record(current, done, &newest_first(older), blobs)
 }
 
-/// Computes how to restore a single removed piece, wherever its record is now. All other edits
+/// Computes how to restore a single removed piece, also if its record has moved. All other edits
 /// stay.
 ///
-/// The archive does not know the resulting state of the file. Archive it as a generation of its own
+/// The archive does not know the resulting file. Archive the restore as a generation of its own
 /// (see [`UndoData`](crate::archive::UndoData)), so that a later [`restore`] can undo it first.
 ///
 /// # Errors
@@ -194,8 +193,7 @@ fn block_restored(
             let view = Spliced::new(&bytes, walk.edits(idx))?;
             for splice in record.splices.iter().filter(|splice| splice.blob == hash) {
                 let span = Span { start: splice.at, end: splice.at + splice.len };
-                // A later generation may have removed or restored this part of the record. The part
-                // then has no span.
+                // The part has no span if a later generation has removed or restored it.
                 if let Some(span) = view.span_in_base(span) {
                     let with = blobs.blob(generation.number, &hash)?.into();
                     splices.push(Splice { span: moved(span, walk.start(idx)), with });
@@ -218,16 +216,17 @@ enum WayEnd {
     Wanted,
     /// The file before the generation that was undone last is not the result of another generation.
     Oldest,
-    /// The current file is not the result of a generation, but the generation with this number
-    /// began with it: an earlier restore wrote it.
+    /// The current file is not the result of a generation, but the generation with this number was
+    /// made from it: an earlier restore wrote it.
     RestoredBefore(u64),
     /// The current file is neither the result of a generation nor the file before one.
     Unknown,
 }
 
 /// Undoes generations by the hash of the whole file, the last one first. Returns the restore, and
-/// the number of the generation that began with the restored file; 0 if nothing is undone because
-/// the current file is the wanted one. `None` if no hash leads from the current file to the target.
+/// the number of the generation that was made from the restored file; 0 if nothing is undone
+/// because the current file is the wanted one. `None` if no hash leads from the current file to the
+/// target.
 fn exact(
     current: &dyn Source,
     generations: &[&Generation],
@@ -263,9 +262,8 @@ fn exact(
     let dead_end = undone.last().is_some_and(|it| it.is_restore());
     match (wanted, &end) {
         (_, WayEnd::Wanted) => {}
-        // The generation that was undone last is a partial restore, and the file before it is not
-        // the result of any generation. That file counts as the wanted one with changes that
-        // another program made later.
+        // Undoing ended with a partial restore: the file before it is not the result of any
+        // generation. That file is taken for the wanted one, with later changes of another program.
         (Some(wanted), _) if dead_end && undone.iter().all(|it| it.number > wanted.number) => {}
         (Some(wanted), WayEnd::Oldest) => return Err(not_on_the_way(wanted)),
         (Some(_), WayEnd::RestoredBefore(_) | WayEnd::Unknown) | (None, WayEnd::Unknown) => {
@@ -286,9 +284,9 @@ fn exact(
     Ok(Some((Restoration { splices: view.into_splices(), outcome }, began)))
 }
 
-/// The digests of prefixes of the current state, which are as long as the files before and after
-/// each of the `open` generations. Returns an error if no prefix is the file before `undone`, the
-/// generation that was undone last: then undoing it went wrong.
+/// The digests of the beginnings of the current state that are as long as the files before and
+/// after the `open` generations. Returns an error if `undone`, the last undone generation, was
+/// undone wrongly: then the file before it is not among these beginnings.
 fn checked_digests(
     view: &Spliced<'_>,
     open: &[&Generation],
@@ -304,9 +302,9 @@ fn checked_digests(
     }
 }
 
-/// Why no generation can be undone in a file that is not the result of one. An earlier restore may
-/// have written the file: then it is the file before a generation. Returns an error if another
-/// program has changed the record that a generation appended to the file.
+/// Whether an earlier restore wrote the current file, which is not the result of any generation:
+/// then it is the file before one. Returns an error if another program has changed the record that
+/// a generation appended to the file.
 fn begun_with(
     current: &dyn Source,
     generations: &[&Generation],
@@ -322,11 +320,12 @@ fn begun_with(
     Ok(first.map_or(WayEnd::Unknown, WayEnd::RestoredBefore))
 }
 
-/// Whether `current` continues, after the file before `generation`, with the record that the
-/// generation appended, but changed by another program since. This is assumed if the lines there
-/// contain references to removed bytes, or if one of them ends where the record ended.
+/// Whether another program has changed the record that `generation` appended to the file. This is
+/// assumed if the lines at its place contain references to removed bytes, or if one of them ends
+/// where the record ended.
 ///
-/// Call this only for a file that does not begin with the file after the generation.
+/// Call this only for a file that begins with the file before the generation, but not with the file
+/// after it.
 pub fn goes_on_as_appended(current: &dyn Source, generation: &Generation) -> Result<bool> {
     const BEGINNING: &[u8] = b"[epitome k";
     let from = generation.before.len;
@@ -385,7 +384,7 @@ fn undo_record(
     splices.collect()
 }
 
-/// Undoes every edit whose record is still in the file, whatever happened to other records.
+/// Undoes each edit whose record is still in the file, even if other records are not.
 fn by_record(
     current: &dyn Source,
     generations: &[&Generation],
@@ -421,7 +420,7 @@ fn continue_by_record(
     let restored = walk.drop_what_is_as_before()?;
     let more = walk.into_splices();
     if check_sound(&view, &Spliced::new(&view, more.clone())?, agent_of(older)).is_err() {
-        // Only the exact restore is used, which was proved by hash.
+        // Undoing by record is given up. The exact restore stays, because it was proved by hash.
         let missing = missing + restored;
         let outcome = RestoreOutcome::ByRecord { undone: undone.clone(), restored: 0, missing };
         return Ok(Restoration { outcome, ..done });
@@ -435,9 +434,9 @@ fn continue_by_record(
     Ok(Restoration { splices, outcome: RestoreOutcome::ByRecord { undone, restored, missing } })
 }
 
-/// Undoes `generations` record by record. Returns the resulting state of the file, and the number
-/// of edited records that were not found in it or, with [`Damage::LeaveOut`], whose removed bytes
-/// are damaged. Records that a restore edited do not count.
+/// Undoes `generations` record by record. Returns the resulting state of the file and a number of
+/// edited records: those that were not found in it, except those of a restore, and with
+/// [`Damage::LeaveOut`] those whose removed bytes are damaged.
 fn undone_by_record<'a>(
     current: &'a dyn Source,
     generations: &[&Generation],
@@ -467,8 +466,8 @@ fn agent_of<'g>(generations: &[&'g Generation]) -> &'g str {
     generations.first().map_or("", |generation| &generation.agent)
 }
 
-/// How far hashes lead back from a file. Its *states* are the file itself, and what it becomes each
-/// time that another generation is undone.
+/// The result of [`walk`]. The *states* are the file itself, and what the file becomes each time
+/// that another generation is undone. The *result* of a generation is the file right after it.
 pub struct HashWalk {
     /// The splices over the file that lead to the last state.
     pub splices: Vec<Splice>,
@@ -485,7 +484,7 @@ pub struct HashWalk {
     pub passed_over: BTreeSet<u64>,
 }
 
-/// Undoes generations by the hash of the whole file, the last one first, as long as one matches.
+/// Undoes generations by the hash of the whole file, the last one first, until none matches.
 pub fn walk(
     current: &dyn Source,
     generations: &[Generation],
@@ -540,9 +539,9 @@ fn moved(span: Span, by: u64) -> Span {
     Span { start: span.start + by, end: span.end + by }
 }
 
-/// The index of the generation that was applied last to a file: of those whose result is a
-/// beginning of the file, the one with the longest result, and of several such generations the
-/// newest.
+/// The index of the generation that was applied last to a file. The file right after this
+/// generation is a beginning of the file. If that is true of several, it is the one whose file is
+/// longest, and among these the newest.
 ///
 /// The newest generation is not always the last one applied: a later compaction of a copy of the
 /// session may have appended the same record as the first of two compactions of this file.
@@ -561,7 +560,8 @@ fn no_generation(number: u64) -> Error {
     Error::new(ErrorKind::NotFound, format!("this session has no generation {number}"))
 }
 
-/// The hash of the only piece that `reference` refers to.
+/// The hash of the removed piece that `reference` refers to. Returns an error unless there is
+/// exactly one.
 fn one_meant(generations: &[Generation], reference: &Ref) -> Result<Hash> {
     let meant =
         generations.iter().flat_map(Generation::blobs).filter(|hash| hash.matches(reference));

@@ -117,9 +117,9 @@ impl Rows {
         Some(Rows { database: database.to_owned(), kind, session, document })
     }
 
-    /// Rows in a build without SQLite, of which only the address is known. They count as an
-    /// existing conversation, so that nothing is removed from the archive that they may need.
-    /// Reading or writing them is an error.
+    /// Rows in a build without SQLite, of which only the address is known. Reading or writing them
+    /// is an error. They are taken for an existing conversation, so that the archive keeps what
+    /// they may need.
     fn unread(database: &Path, name: &str) -> Rows {
         let database = database.to_owned();
         let session = name.to_owned();
@@ -219,7 +219,7 @@ impl Rows {
             .map_or(true, |(_, sessions)| !sessions.is_empty())
     }
 
-    /// Writes the output of `write` to an unnamed temporary file, which can then replace the rows.
+    /// Writes the output of `write` to an unnamed temporary file, as the new content of the rows.
     ///
     /// # Errors
     ///

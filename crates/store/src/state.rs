@@ -77,8 +77,8 @@ pub(crate) fn effective(
     known
 }
 
-/// The numbers of the generations `undone`, and of those that have edited records in the session. A
-/// record that two generations left in the same form belongs to the newer one.
+/// The numbers of the generations `undone`, and of those that have edited records in the session.
+/// If two generations left the same record, it belongs to the newer one.
 fn with_records_in(source: &dyn Source, known: &[Generation], undone: Vec<u64>) -> HashSet<u64> {
     let mut numbers: HashSet<u64> = undone.into_iter().collect();
     let present: HashSet<_> =
@@ -96,9 +96,9 @@ fn with_records_in(source: &dyn Source, known: &[Generation], undone: Vec<u64>) 
     numbers
 }
 
-/// The number of the generation that was applied last to the session: of those whose result is a
-/// beginning of the session, the one with the longest result, and of several such generations the
-/// newest.
+/// The number of the generation that was applied last to the session. The file right after this
+/// generation is a beginning of the session. If that is true of several, it is the one whose file
+/// is longest, and among these the newest.
 fn last_applied(source: &dyn Source, known: &[Generation]) -> Option<u64> {
     let lens: Vec<u64> = known.iter().map(|it| it.after.len).collect();
     let digests = Digest::from_prefixes(source, &lens).unwrap_or_default();

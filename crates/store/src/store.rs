@@ -27,9 +27,9 @@ use late_appends::Carry;
 /// If the last write to a session is older than this, no process is expected to write to it soon.
 const LIVE: Duration = Duration::from_mins(10);
 
-/// How long to wait, after replacing a session whose last write is less than `LIVE` ago, for a
-/// process that has resolved the path of the old file and is about to open it. Until it opens the
-/// file, nothing shows that the process is going to write to it.
+/// How long to wait after replacing a session whose last write is less than `LIVE` ago. A process
+/// may have resolved the path of the old file and be about to open it, which nothing shows before
+/// it does.
 const GRACE: Duration = Duration::from_millis(20);
 
 /// How long after its last write a session counts as being written to.
@@ -98,8 +98,8 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// How long to wait for processes that may be about to open the file. It depends on the time of
-    /// the last write.
+    /// How long to wait for processes that may be about to open the file: the longer ago the last
+    /// write was, the shorter.
     fn grace(&self) -> Duration {
         match self.modified.map(|modified| modified.elapsed()) {
             None => BUSY_GRACE,
@@ -180,8 +180,7 @@ impl Store {
                 let what = "another epitome is working on this session";
                 Err(Error::new(ErrorKind::Locked, what).at(real))
             }
-            // The disk does not support locks: only the check before the replacement protects the
-            // session.
+            // On a disk without locks, only the check before the replacement protects the session.
             Err(TryLockError::Error(err)) if err.kind() == std::io::ErrorKind::Unsupported => {
                 Ok(FileLock { file })
             }
@@ -192,8 +191,8 @@ impl Store {
     }
 }
 
-/// Returns the error with which a session at a place could not be replaced, as far as it does not
-/// depend on other processes. Nothing is created, locked or changed.
+/// Checks that the session at a place can be replaced. Nothing is created, locked or changed. What
+/// depends on other processes is not checked.
 ///
 /// # Errors
 ///
@@ -291,9 +290,9 @@ impl LockedSession {
         Err(Error::new(ErrorKind::Changed, "the session changed meanwhile").at(&self.path))
     }
 
-    /// Replaces the session by the output of `write`, atomically. Of rows, those that differ are
-    /// updated in one transaction. Of a file, the mode and the owner (if permitted) are kept, and
-    /// also the times, because agents sort sessions by time.
+    /// Replaces the session by the output of `write`, atomically. If it is rows of a database,
+    /// those that differ are updated in one transaction. A new file gets the mode and the times of
+    /// the old one, because agents sort sessions by time, and the owner if that is permitted.
     ///
     /// Bytes that were appended between the last check and the replacement are carried over to the
     /// new file. So are bytes of a process that had the file open at that moment and wrote later:
@@ -314,10 +313,9 @@ impl LockedSession {
         self.prepare(write)?.place()
     }
 
-    /// The first half of a replacement: writes the output of `write` to a file next to the session
-    /// and flushes the file. For rows, writes it to an unnamed temporary file. If the session is a
-    /// file, lack of space makes this half fail; the second half needs space only for bytes that
-    /// are carried over.
+    /// The first half of a replacement: writes the output of `write` to a file next to the session,
+    /// or, for rows, to an unnamed temporary file. If the disk is full, a file's replacement fails
+    /// here: the second half needs space only for bytes that are carried over.
     ///
     /// # Errors
     ///
@@ -463,10 +461,11 @@ impl PreparedReplacement<'_> {
         let len = temp.file().metadata().map_err(failed)?.len();
         temp.place_over(path).map_err(failed)?;
         let mut carry = Carry::new(path, old, stamp.len, len);
-        // The agent may soon write its next record to the new file, so bytes are carried over at
-        // once.
+        // The agent may soon write its next record to the new file. Before that, the bytes that it
+        // appended to the old file are carried over.
         carry.now()?;
-        // If this fails, a power cut may bring the old file back, which is whole as well.
+        // If this fails, a power cut may bring back the old file. That is no damage: it is
+        // complete.
         disk::flush_folder(path.parent().unwrap_or(Path::new("/"))).ok();
         Ok(ReplaceReport { carried: carry.until_closed(stamp.grace())? })
     }
@@ -482,7 +481,7 @@ impl PreparedReplacement<'_> {
 pub fn write_new(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let failed = |err| Error::writing(err, "the file", path);
-    // This early check saves useless work. Whether the name is free is decided by the rename below.
+    // This early check saves useless work. The rename below checks again, and decides.
     if path.symlink_metadata().is_ok() {
         return Err(name_is_taken(path));
     }

@@ -133,9 +133,8 @@ impl Vault {
         Ok(vault)
     }
 
-    /// Finds the temporary files that killed keepers, imports and exports left, and with
-    /// [`GcMode::Remove`] removes them. Returns their lengths. The files of processes that run are
-    /// left alone.
+    /// Finds the temporary files that killed processes left, and with [`GcMode::Remove`] removes
+    /// them. Returns their lengths. The files of processes that run are left alone.
     pub fn sweep(&self, mode: GcMode) -> Vec<Bytes> {
         let listed = self.store.list("").unwrap_or_default().into_iter();
         let machines = listed.filter_map(|name| match name {
@@ -211,7 +210,8 @@ impl Vault {
         self.index.is_replaced(machine, number)
     }
 
-    /// The errors of packs that cannot be read, or of which a part cannot be read.
+    /// The errors of packs that cannot be opened, or whose list of versions cannot be read. Damaged
+    /// chunks are found only by [`verify`](Vault::verify) and when they are read.
     pub fn damaged(&self) -> impl Iterator<Item = &Error> {
         self.index.damaged()
     }

@@ -9,8 +9,8 @@ use super::pack::{Contents, Kind, Pack};
 use super::{Archive, Generation, Hash, Numbers, pack_name};
 use epitome_error::{Error, ErrorKind, Result, sentence};
 
-/// The result of [`Archive::verify`]. Its serde form is the JSON of `epitome archive verify --json`
-/// (`docs/json.md`), to which members are only added.
+/// The result of [`Archive::verify`]. Serialised, it is the JSON of `epitome archive verify --json`
+/// (`docs/json.md`): later versions may add members, but change and remove none.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct VerifyReport {
     /// Sessions with at least one pack.
@@ -37,7 +37,7 @@ fn sentences<S: Serializer>(errors: &[Error], to: S) -> std::result::Result<S::O
 }
 
 impl Archive {
-    /// Reads the whole archive, and reports what differs from what was written.
+    /// Reads all packs outside of the trash, and reports what differs from what was written.
     ///
     /// # Errors
     ///

@@ -50,8 +50,7 @@ pub struct UnneededGenerations {
     pub key: SessionKey,
     /// The path of the session's file, which may not exist any more.
     pub path: PathBuf,
-    /// Why the generations are not needed; [`Reason::Gone`] if this applies to at least one of
-    /// them.
+    /// Why the generations are not needed. If the reasons differ, [`Reason::Gone`].
     pub reason: Reason,
     /// Number of generations.
     pub packs: u64,
@@ -79,7 +78,7 @@ pub struct GcReport {
     pub emptied_bytes: Bytes,
     /// Total length of the packs that remain in the trash.
     pub trash_bytes: Bytes,
-    /// The errors of packs and sessions that cannot be read. All generations that a session may
+    /// The errors of packs and sessions that cannot be read. Generations that such a session may
     /// need are kept.
     pub unread: Vec<Error>,
 }
@@ -89,14 +88,14 @@ pub struct GcReport {
 pub struct Grace {
     /// The current time.
     pub now: Timestamp,
-    /// How old an unneeded generation must be before its pack is moved to the trash, and how long
-    /// the pack must have been in the trash before it is deleted.
+    /// The age from which the pack of an unneeded generation is moved to the trash, and the time
+    /// after which it is deleted from there.
     pub period: SignedDuration,
 }
 
 impl Grace {
-    /// Whether the grace period is over for something that has existed since `since`. It is not
-    /// over if that time is in the future.
+    /// Whether the grace period is over for something that exists since `since`. False if that time
+    /// is in the future.
     fn is_over(&self, since: Timestamp) -> bool {
         self.now.duration_since(since) >= self.period
     }
@@ -169,7 +168,7 @@ impl Archive {
         Ok((numbers.len() as u64, stored))
     }
 
-    /// The length on disk of each generation of a session, by number.
+    /// For each generation of a session, its number and the length of its pack on disk.
     ///
     /// # Errors
     ///
@@ -180,8 +179,8 @@ impl Archive {
         Ok(numbers.map(|number| (number, self.size(&pack_name(&folder, number)))).collect())
     }
 
-    /// Removes the pack of a generation if the session's file was certainly not replaced: the file
-    /// begins with the bytes from before the compaction, and not with those from after it.
+    /// Removes the pack of a generation if the session's file was certainly not replaced: it begins
+    /// with the bytes from before the compaction, and not with those from after it.
     pub fn withdraw_if_unused(&self, generation: &Generation, session: &Path) {
         let before = generation.before;
         let after = generation.after;
@@ -222,8 +221,8 @@ impl Archive {
         }
     }
 
-    /// Writes the note that a pack was removed on purpose. `was` is its generation, if that can be
-    /// read.
+    /// Writes the note that a pack was removed on purpose. `was` is the generation in the pack;
+    /// `None` if it cannot be read.
     pub(super) fn note_removed(
         &self,
         folder: &str,
@@ -355,12 +354,12 @@ impl Archive {
         Ok(())
     }
 
-    /// The digest that the session's file had after the compaction of a removed generation, if the
-    /// note about the removal contains it.
+    /// The digest that the session's file had right after a compaction whose generation was
+    /// removed. `None` if there is no note about the removal, or if the note is empty.
     ///
     /// # Errors
     ///
-    /// `NoPermission` or `Unreadable` if the note of the removal cannot be read.
+    /// `NoPermission` or `Unreadable` if the note cannot be read.
     pub(super) fn left_by_removed(&self, folder: &str, number: u64) -> Result<Option<Digest>> {
         let note = match self.store.open(&removed_name(folder, number)) {
             Ok(note) => note,
@@ -386,7 +385,7 @@ fn added_at(generation: &Generation) -> Timestamp {
 }
 
 /// The content of the note about a pack that was removed on purpose. The note is empty if the pack
-/// was damaged or was that of a restore, or if an older version wrote it.
+/// could not be read or was that of a restore, or if an older version wrote it.
 #[derive(Serialize, Deserialize)]
 struct RemovalNote {
     /// The digest of the file after the compaction.

@@ -72,9 +72,9 @@ impl Archive {
         Ok(Hash::from_bytes(hasher.finalize().into()))
     }
 
-    /// Returns an error if a text is in the archive's own records, where it cannot be masked: names
-    /// of folders, manifests, and descriptions (one is the key of the session) except their member
-    /// `what`.
+    /// Returns an error if a text is in the archive's own records, where it cannot be masked: in
+    /// the name of a folder, in a manifest, in the key of a session, or in a description of removed
+    /// bytes outside of its member `what`.
     ///
     /// # Errors
     ///
@@ -111,13 +111,13 @@ impl Archive {
     /// Removes a text from the archive: deletes the pieces that contain it, and masks it in
     /// descriptions. Packs in the trash that contain it are deleted. Returns the packs that had it.
     ///
-    /// What was in these pieces cannot be restored any more; everything else can.
+    /// The bytes of the deleted pieces cannot be restored any more. All other bytes can.
     ///
     /// # Errors
     ///
-    /// The errors of [`packs_with`](Archive::packs_with); `Disk` or `NoPermission` if a pack cannot
-    /// be replaced or deleted, and `Unsupported` if the store replaces no packs: the packs after it
-    /// are unchanged then.
+    /// The errors of [`packs_with`](Archive::packs_with). `Disk` or `NoPermission` if a pack cannot
+    /// be replaced or deleted, and `Unsupported` if the store replaces no packs: the packs after
+    /// that one are then unchanged.
     pub fn forget_text(&self, text: &ForgottenText) -> Result<Vec<PackWithText>> {
         self.sweep_all()?;
         let found = self.packs_with(text)?;
@@ -131,9 +131,9 @@ impl Archive {
         Ok(found)
     }
 
-    /// Deletes all packs of a session, those in the trash included. For each pack, a note stays
-    /// that it was removed, so that no later restore takes a compacted session for an original.
-    /// Returns the number of deleted packs and their total length on disk.
+    /// Deletes all packs of a session, those in the trash included. A note stays for each pack, so
+    /// that no later restore takes a compacted session for an original. Returns the number of
+    /// deleted packs and their total length on disk.
     ///
     /// # Errors
     ///
@@ -252,7 +252,7 @@ impl Archive {
     }
 }
 
-/// Whether two descriptions differ at most in their member `what`, a text for people.
+/// Whether two descriptions are equal except for their member `what`, which is a text for people.
 fn changes_only_what(before: &[u8], after: &[u8]) -> bool {
     if before == after {
         return true;

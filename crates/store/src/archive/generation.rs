@@ -21,8 +21,9 @@ pub struct About {
     /// The number of the line of the session file that contained the bytes, from 1; 0 if it is
     /// unknown.
     pub line: u64,
-    /// Ranges of the raw bytes that are JSON string literals, quotes included. A person is shown
-    /// their texts, joined by line feeds; without ranges, the raw bytes.
+    /// The ranges of the raw bytes that are JSON string literals, with their quotes. A person is
+    /// shown the texts of these, joined by line feeds. If there are none, a person is shown the raw
+    /// bytes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub texts: Vec<(u32, u32)>,
     /// For a picture, its media type: `image/png`.
@@ -154,7 +155,7 @@ pub struct Part {
     pub before: Digest,
 }
 
-/// Whether a number is 0, which is used for a pack that does not contain its number.
+/// Whether a number is 0: the pack does not contain its number.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 fn is_unknown(number: &u64) -> bool {
     *number == 0
@@ -192,7 +193,7 @@ pub struct UndoSplice {
 }
 
 impl Draft {
-    /// The generation of this compaction. Its number is 0 until its pack is named.
+    /// The generation for this draft. Its number is 0, until its pack gets a name.
     pub fn into_generation(self, key: &SessionKey) -> Generation {
         Generation {
             number: 0,

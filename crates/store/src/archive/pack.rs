@@ -21,7 +21,7 @@ const LONGEST_ABOUT: u64 = 1 << 24;
 
 const MAGIC: &[u8; 8] = b"EPITPACK";
 const END: &[u8; 8] = b"PACKEPIT";
-/// The bytes with which every tag begins. The first is not ASCII, so that tags are rare in
+/// The bytes with which every tag begins. The first of them is not ASCII, so that they are rare in
 /// payloads.
 const TAG: &[u8; 3] = b"\x89EP";
 
@@ -450,8 +450,8 @@ fn next_tag(file: &dyn PackBytes, mut at: u64) -> Option<u64> {
     None
 }
 
-/// Decompresses a piece. Each thread reuses its decoder, because making one costs more than most
-/// pieces.
+/// Decompresses a piece. Each thread reuses its decoder, because making a decoder takes longer than
+/// decompressing most pieces.
 fn unpacked(stored: &[u8], raw_len: u64) -> io::Result<Vec<u8>> {
     /// For a piece up to this length in bytes, memory of the length that its record states is
     /// allocated at once. A greater length may be hostile: then memory is allocated only for bytes

@@ -88,7 +88,7 @@ pub trait PackStore: fmt::Debug + Send + Sync {
     /// `Disk` if the folder cannot be flushed.
     fn flush_folder(&self, folder: &str) -> Result<()>;
 
-    /// Removes a folder if it is empty, and then its parent if that is empty as well.
+    /// Removes a folder if it is empty, and then its parent if it is empty, too.
     fn remove_if_empty(&self, folder: &str);
 
     /// Finds the temporary files of killed processes in a folder, and with [`GcMode::Remove`]
@@ -125,7 +125,7 @@ pub struct PackFacts {
     pub written: Option<Timestamp>,
 }
 
-/// An open pack. Its length stays what it was when the pack was opened.
+/// An open pack. Its length is the one that the pack had when it was opened.
 pub trait PackBytes: Source + fmt::Debug + Send {
     /// The first error of a read, if there was one: bytes that were read after it are not to be
     /// trusted.
@@ -173,8 +173,7 @@ pub trait NewPack: Write + Send {
     }
 }
 
-/// Reads a pack from its beginning, up to the length that it had when it was opened. `P` is a
-/// reference to a pack, or the pack.
+/// Reads a pack from its beginning. `P` is the pack or a reference to it.
 #[derive(Debug)]
 pub struct PackReader<P> {
     pack: P,

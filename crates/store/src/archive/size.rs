@@ -12,7 +12,7 @@ use super::{About, Archive, Draft, Generation, Hash, SessionKey, pack_name};
 use crate::source::exactly;
 use epitome_error::{Error, ErrorKind, Result};
 
-/// The least number of pieces of removed bytes for which a thread makes a compressor.
+/// A thread compresses at least this many pieces of removed bytes with one compressor.
 const BLOBS_PER_COMPRESSOR: usize = 64;
 
 impl Archive {
@@ -94,8 +94,8 @@ impl PackSize {
 
     /// The length of the whole pack, with `draft` as its generation.
     pub fn finish(mut self, draft: Draft) -> Result<Bytes> {
-        // The number that the generation gets may have more digits than 1, which changes the length
-        // by a few bytes.
+        // The generation may get a number with more digits than `1`. Then the pack is a few bytes
+        // longer.
         let generation = Generation { number: 1, ..draft.into_generation(&self.key) };
         let manifest = serde_json::to_vec(&generation)
             .map_err(|err| Error::new(ErrorKind::Broken, "no manifest").because(err))?;

@@ -9,8 +9,8 @@ use super::{Digest, EditedRecord, Hash, RecordHash, UndoSplice};
 use crate::source::{Spliced, each_chunk, exactly};
 use epitome_error::Result;
 
-/// How to undo a change, as the parts of a [`Draft`](super::Draft) that follow from the change: the
-/// digests of the file before and after it, and the splices for each edited record.
+/// How to undo a change to a file: those parts of a [`Draft`](super::Draft) that are computed from
+/// the file before and after the change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UndoData {
     /// The digest of the file before the change.
@@ -94,8 +94,7 @@ fn edited_records(
         }
         let record = records.last_mut().expect("one was just put there");
         if record.len < line.span.len() {
-            // The record is new, or more lines were joined to it: its hash is that of all its
-            // bytes.
+            // A record that is new or got more lines is hashed as a whole.
             record.len = line.span.len();
             record.hash = RecordHash::compute(&exactly(after, line.span.start..line.span.end)?);
         }

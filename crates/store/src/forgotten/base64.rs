@@ -4,8 +4,8 @@ use memchr::memmem::Finder;
 
 use epitome_model::Span;
 
-/// The length of the shortest lines that are expected, except for the last one: PEM has 64
-/// characters, MIME 76.
+/// The length of the shortest line that is expected, except for a last line: PEM has 64 characters,
+/// MIME 76.
 const LINE: usize = 64;
 /// The longest run of backslashes of an escaped line break, in JSON inside of JSON.
 const BACKSLASHES: usize = 8;
@@ -14,8 +14,9 @@ const INDENT: usize = 32;
 /// The longest line break in bytes: `\r` and `\n`, both escaped, and the indentation.
 const BREAK: usize = 2 * (BACKSLASHES + 1) + INDENT;
 
-/// The text in base64, for each of the two alphabets and each of the three offsets at which it may
-/// begin in a group of three bytes: the characters that depend on the text alone.
+/// The spellings of a text in base64, in both alphabets. The text may begin at any of three offsets
+/// in a group of three bytes, and each offset gives another spelling. Characters that depend also
+/// on the bytes around the text are left out.
 pub(super) fn spellings(text: &[u8]) -> Vec<Vec<u8>> {
     let mut spelled = in_alphabet(text, b"+/");
     spelled.extend(in_alphabet(text, b"-_"));
@@ -24,7 +25,7 @@ pub(super) fn spellings(text: &[u8]) -> Vec<Vec<u8>> {
     spelled
 }
 
-/// `last` are the two characters in which alphabets differ.
+/// The spellings in one alphabet, whose last two characters are `last`.
 fn in_alphabet(bytes: &[u8], last: &[u8; 2]) -> Vec<Vec<u8>> {
     const FIRST: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     let digit = |value: usize| FIRST.get(value).copied().unwrap_or(last[value % 2]);
@@ -45,11 +46,11 @@ fn in_alphabet(bytes: &[u8], last: &[u8; 2]) -> Vec<Vec<u8>> {
     found
 }
 
-/// Finds a spelling that line breaks divide.
+/// Finds a spelling that is divided by line breaks.
 pub(super) struct BrokenSpelling {
     digits: Vec<u8>,
-    /// The first and the second piece of the spelling. They are so short that a line break divides
-    /// at most one of them.
+    /// The first and the second piece of the spelling. A line break divides at most one of them,
+    /// because both together are not longer than the shortest line.
     pieces: [Finder<'static>; 2],
 }
 
@@ -66,7 +67,7 @@ impl BrokenSpelling {
         self.digits.len() + (self.digits.len() / LINE + 1) * BREAK
     }
 
-    /// Calls `each` with the range of each place, and with the line breaks in it.
+    /// Calls `each` with the range of each occurrence that has line breaks in it, and with these.
     pub fn find(&self, bytes: &[u8], mut each: impl FnMut(Span, Vec<Span>)) {
         for (n, piece) in self.pieces.iter().enumerate() {
             let len = piece.needle().len();
@@ -88,7 +89,8 @@ impl BrokenSpelling {
         }
     }
 
-    /// Where the spelling starts whose first `count` characters end at `at`.
+    /// The offset at which the spelling begins, if its first `count` characters end at `at`;
+    /// otherwise `None`. Adds the line breaks between them to `breaks`, the last one first.
     fn start(
         &self,
         bytes: &[u8],
@@ -107,7 +109,8 @@ impl BrokenSpelling {
         Some(at)
     }
 
-    /// Where the spelling ends whose characters from `count` on begin at `at`.
+    /// The offset at which the spelling ends, if its characters from `count` on begin at `at`;
+    /// otherwise `None`. Adds the line breaks between them to `breaks`.
     fn end(
         &self,
         bytes: &[u8],
@@ -155,7 +158,8 @@ fn break_at(bytes: &[u8]) -> usize {
     len + bytes[len..].iter().take(INDENT).take_while(|byte| is_indent(**byte)).count()
 }
 
-/// The length of backslashes and a letter at the beginning of these bytes; 0 if they are not there.
+/// If the bytes begin with backslashes and then this letter, the length of both together; otherwise
+/// 0.
 fn escaped_at(bytes: &[u8], letter: u8) -> usize {
     let slashes = bytes.iter().take(BACKSLASHES).take_while(|byte| **byte == b'\\').count();
     let is_letter = slashes > 0 && bytes.get(slashes) == Some(&letter);

@@ -6,7 +6,7 @@ use epitome_model::Span;
 /// The longest reference in bytes.
 const LONGEST: usize = 16;
 
-/// The references by name to characters of ASCII, and to the space that does not break.
+/// The named references for characters of ASCII and for the no-break space.
 const NAMES: [(&str, char); 44] = [
     ("AMP", '&'),
     ("GT", '>'),
@@ -59,11 +59,13 @@ pub(super) fn longest(text: &str) -> usize {
     text.chars().count() * LONGEST
 }
 
-/// Calls `each` with each place of a text in HTML that has at least one reference.
+/// Calls `each` with each occurrence of a text in HTML in which at least one character is a
+/// reference.
 pub(super) fn find(text: &str, bytes: &[u8], mut each: impl FnMut(Span)) {
     for at in memchr::memchr_iter(b'&', bytes) {
         let Some((char, len)) = reference(&bytes[at..]) else { continue };
-        // It may be any of the text's characters, and is the first that is not written plainly.
+        // The reference may be any character of the text that equals `char`. The characters before
+        // it must be written plainly.
         for (before, _) in text.match_indices(char) {
             let (plain, rest) = text.split_at(before);
             if !bytes[..at].ends_with(plain.as_bytes()) {
@@ -76,7 +78,7 @@ pub(super) fn find(text: &str, bytes: &[u8], mut each: impl FnMut(Span)) {
     }
 }
 
-/// Where the text `rest` ends that begins at `at`.
+/// The offset at which the text `rest` ends in HTML, if it begins at `at`; otherwise `None`.
 fn end(rest: &str, bytes: &[u8], mut at: usize) -> Option<usize> {
     for char in rest.chars() {
         let mut plain = [0; 4];
@@ -90,8 +92,7 @@ fn end(rest: &str, bytes: &[u8], mut at: usize) -> Option<usize> {
     Some(at)
 }
 
-/// The character that the reference at the beginning of these bytes means, and the length of the
-/// reference.
+/// The reference at the beginning of these bytes: the character that it means, and its length.
 fn reference(bytes: &[u8]) -> Option<(char, usize)> {
     let inside = bytes.strip_prefix(b"&")?;
     let len = inside.iter().take(LONGEST - 1).position(|byte| *byte == b';')?;

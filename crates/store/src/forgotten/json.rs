@@ -10,7 +10,7 @@ const LEVELS: u32 = 3;
 /// level, `u` and four digits.
 const LONGEST: usize = 2 * (slashes(LEVELS) + 5);
 
-/// The number of backslashes before the `u` of an escape.
+/// The number of backslashes before the `u` of an escape, at a level of JSON inside of JSON.
 const fn slashes(level: u32) -> usize {
     1 << (level - 1)
 }
@@ -20,13 +20,14 @@ pub(super) fn longest(text: &str) -> usize {
     text.chars().count() * LONGEST
 }
 
-/// Calls `each` with each place of a text in JSON that has at least one escape with digits.
+/// Calls `each` with each occurrence of a text in JSON that has at least one escape with digits.
 pub(super) fn find(text: &str, bytes: &[u8], mut each: impl FnMut(Span)) {
     for last_slash in memmem::find_iter(bytes, b"\\u") {
         for level in 1..=LEVELS {
             let Some(at) = (last_slash + 1).checked_sub(slashes(level)) else { break };
             let Some((char, after)) = escape(bytes, at, level) else { continue };
-            // It may be any of the text's characters, and is the first that has digits.
+            // The escape may be any character of the text that equals `char`. The characters before
+            // it must have no digits.
             for (before, _) in text.match_indices(char) {
                 let (head, rest) = text.split_at(before);
                 let rest = &rest[char.len_utf8()..];
@@ -40,7 +41,8 @@ pub(super) fn find(text: &str, bytes: &[u8], mut each: impl FnMut(Span)) {
     }
 }
 
-/// Where the text `head` starts that ends at `at` and has no escapes with digits.
+/// The offset at which the text `head` begins, if it ends at `at` and has no escapes with digits;
+/// otherwise `None`.
 fn start(head: &str, bytes: &[u8], mut at: usize, level: u32) -> Option<usize> {
     for char in head.chars().rev() {
         let before = &bytes[..at];
@@ -59,11 +61,11 @@ fn start(head: &str, bytes: &[u8], mut at: usize, level: u32) -> Option<usize> {
 fn ends_with_escaped_slash(bytes: &[u8], level: u32) -> bool {
     let Some(before) = bytes.strip_suffix(b"/") else { return false };
     let count = before.iter().rev().take_while(|byte| **byte == b'\\').count();
-    // A backslash of the text is two at each level.
+    // A backslash of the text itself takes twice as many backslashes as the escape of a slash.
     count % (2 * slashes(level)) == slashes(level)
 }
 
-/// Where the text `rest` ends that begins at `at`.
+/// The offset at which the text `rest` ends, if it begins at `at`; otherwise `None`.
 fn end(rest: &str, bytes: &[u8], mut at: usize, level: u32) -> Option<usize> {
     for char in rest.chars() {
         if let Some((found, after)) = escape(bytes, at, level)
@@ -90,7 +92,8 @@ fn escaped_slash(level: u32) -> String {
     in_strings("\\/".to_owned(), level - 1)
 }
 
-/// A text in a JSON string, which is in a JSON string, and so on; without quotes.
+/// A text as it is spelled in a JSON string that is in a JSON string, and so on, without quotes.
+/// `levels` is the number of strings.
 fn in_strings(mut text: String, levels: u32) -> String {
     for _ in 0..levels {
         let literal = serde_json::to_string(&text).unwrap_or_default();
@@ -99,8 +102,8 @@ fn in_strings(mut text: String, levels: u32) -> String {
     text
 }
 
-/// The character that the escape at `at` means, and where the escape ends. A character of two units
-/// of UTF-16 has two escapes.
+/// The character that the escape at `at` means, and the offset at which the escape ends. A
+/// character of two UTF-16 units has two escapes, which are read together.
 fn escape(bytes: &[u8], at: usize, level: u32) -> Option<(char, usize)> {
     let (first, after) = unit(bytes, at, level)?;
     match char::decode_utf16([first]).next()? {

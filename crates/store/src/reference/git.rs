@@ -25,8 +25,8 @@ const MAGIC: &[u8] = b"\xfftOc\0\0\0\x02";
 const FANOUT: u64 = 256 * 4;
 
 /// The id that git gives to a file with these bytes, in hexadecimal digits (SHA-1, as `git
-/// hash-object --no-filters` prints it). Empty for bytes that were made to collide, which git
-/// refuses as well.
+/// hash-object --no-filters` prints it). Empty for bytes of an attack on SHA-1, which git refuses,
+/// too.
 ///
 /// ```
 /// use epitome_store::reference::blob_id;

@@ -12,8 +12,8 @@ use crate::archive::{EditedRecord, Generation, Line, RecordHash, lines};
 use crate::source::{Spliced, exactly};
 use epitome_error::{Error, ErrorKind, Result};
 
-/// The length in bytes from which a whole line of JSON counts as unique, for generations that do
-/// not record which edited records are also lines of the file before.
+/// A whole line of JSON of at least this many bytes counts as unique. This is used only for
+/// generations that do not record which edited records are also lines of the file before.
 const DISTINCT: usize = 40;
 
 /// The lines of a file while a restore goes back through the generations.
@@ -42,11 +42,11 @@ impl<'a> Walk<'a> {
 
     /// Identifies the lines that are records of a generation, in the order of the file. Of lines
     /// with the same text, at most as many are matched as there are records with that text. A
-    /// record whose line is not certain is left out.
+    /// record is left out if it is not certain which line it is.
     ///
-    /// A record is identified by its text, if only the edit can have made that text; otherwise by
-    /// its position, if it has the same distance as after the edit from the certain lines before
-    /// and after it.
+    /// A record is identified by its text, if only the edit can have made that text. Otherwise it
+    /// is identified by its position: its distances from the nearest certain lines before and after
+    /// it must be the same as right after the edit.
     pub(super) fn matches<'g>(&self, generation: &'g Generation) -> Result<Vec<Match<'g>>> {
         let mut open: BTreeMap<RecordHash, Group<'g>> = BTreeMap::new();
         // An empty record would match any empty line.
@@ -74,8 +74,8 @@ impl<'a> Walk<'a> {
         Ok(matches)
     }
 
-    /// Matches the records whose distances from the certain records before and after them are the
-    /// same as right after the edit.
+    /// Matches the records whose distances from the nearest certain records are the same as right
+    /// after the edit.
     fn by_place<'g>(
         &self,
         generation: &Generation,
@@ -89,8 +89,8 @@ impl<'a> Walk<'a> {
             len += line + 1;
         }
         let end = len.saturating_sub(1);
-        // Pairs of the position right after the edit and the position now. The beginning and the
-        // end of the file are certain as well.
+        // Pairs of a position right after the edit and the same position now: of the certain
+        // records, and of the beginning and the end of the file.
         let mut anchors = vec![(0, 0), (generation.after.len, end)];
         anchors.extend(certain.iter().map(|(idx, record)| (record.at, starts[*idx])));
         anchors.sort_unstable();
@@ -127,7 +127,7 @@ impl<'a> Walk<'a> {
         Ok(view.read(0..view.len()).into_owned())
     }
 
-    /// The splices of the edits that were undone in a line, relative to its beginning.
+    /// The splices that undid edits in a line, relative to its beginning.
     pub(super) fn edits(&self, idx: usize) -> Vec<Splice> {
         self.edits.get(&idx).cloned().unwrap_or_default()
     }

@@ -88,9 +88,9 @@ fn restored_from(
     Ok(done)
 }
 
-/// Whether `current` is longer than the result of the first undone generation. An agent may have
-/// appended the rest; but for some agents a compaction appends as well, and its generation may be
-/// the damaged part.
+/// Whether `current` is longer than the result of the first undone generation. Either an agent has
+/// appended the rest, or a compaction whose generation is the damaged part: for some agents, a
+/// compaction appends, too.
 fn goes_on_behind(found: &Generations, undone: &[u64], current: &dyn Source) -> bool {
     let first = found.whole.iter().find(|it| undone.first() == Some(&it.number));
     first.is_some_and(|first| current.len() > first.after.len)

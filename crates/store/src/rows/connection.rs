@@ -33,17 +33,17 @@ const COPIES: usize = 5;
 /// Opens a database and runs `work` with the connection. If the database changes in the meantime,
 /// `work` runs again.
 ///
-/// No file is left next to a database that is not in use, although SQLite would leave two files
-/// after reading a database with a write-ahead log. So a database that is not in use is opened as
-/// immutable or, if its log is not empty, copied first. If the database did change in the meantime,
-/// it is opened again in the usual way. A database that a killed program left in the middle of a
-/// commit is recovered in a copy.
+/// SQLite would leave two files next to a database with a write-ahead log after reading it. To
+/// avoid this, a database that is not in use is opened as immutable or, if its log is not empty,
+/// copied first. If the database did change in the meantime, it is opened again in the usual way. A
+/// database that a killed program left in the middle of a commit is recovered in a copy.
 ///
 /// # Errors
 ///
-/// `NotAFile`, also if a log or journal next to the database is not a regular file; `Locked`,
-/// `NoPermission` or `Unreadable` if the database cannot be opened; `Changed` if other programs
-/// keep changing it while it is copied; `Disk` if the copy cannot be written; the errors of `work`.
+/// `NotAFile`, also if a log, index or journal next to the database is not a regular file;
+/// `Locked`, `NoPermission` or `Unreadable` if the database cannot be opened; `Changed` if other
+/// programs keep changing it while it is copied; `Disk` if the copy cannot be written; the errors
+/// of `work`.
 pub(super) fn reading<T>(database: &Path, work: impl Fn(&Connection) -> Result<T>) -> Result<T> {
     only_files(database)?;
     if let Some(before) = QuietDatabase::read(database) {

@@ -15,10 +15,10 @@ use crate::store::ReplaceReport;
 use epitome_error::{Error, ErrorKind, Result};
 
 impl Rows {
-    /// Replaces the lines `before` by the lines `after`, in one transaction; only rows that differ
-    /// are written. Lines of rows that epitome itself makes may be new or missing in `after`: their
-    /// rows are inserted or deleted. Rows that another program has added since `before` was read
-    /// stay, and follow the lines of `after`.
+    /// Replaces the lines `before` by the lines `after`, in one transaction. Only rows that differ
+    /// are written. Rows that epitome itself makes are inserted or deleted if their lines are new
+    /// or missing in `after`. Rows that another program has added since `before` was read stay, and
+    /// follow the lines of `after`.
     ///
     /// # Errors
     ///
@@ -167,7 +167,7 @@ impl Work<'_> {
             let is = line(&row.head, stands.as_deref());
             match new.next()? {
                 Some(wanted) if wanted == is => {}
-                // Another program has added a row in the position that epitome's row must have.
+                // Another program has added a row at the position of epitome's row.
                 Some(_) => return Err(rows.changed()),
                 None => carried = carried.saturating_sub(is.len() as u64 + 1),
             }

@@ -19,7 +19,8 @@ use epitome_error::{Error, Result};
 /// user has then overridden the check for such processes with `--force`.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How often inserting bytes is tried. A try fails if another program writes to the file during it.
+/// How many times inserting bytes is tried. A try fails if another program writes to the file
+/// meanwhile.
 const TRIES: usize = 4;
 
 /// The hint if bytes cannot be carried over. The usual hint would be wrong, because the session was
@@ -108,8 +109,8 @@ impl<'a> Carry<'a> {
                     let seen = file.len();
                     self.olds.push(Old { file: Held::Later(file), seen, at: seen + many });
                 }
-                // Nothing follows, or inserting is impossible: then appending the bytes is better
-                // than losing them.
+                // If no bytes follow, the late ones are appended. If inserting failed, they are
+                // appended, too, because that is better than losing them.
                 None => {
                     new.write_all(&late).and_then(|()| new.sync_all()).map_err(failed)?;
                     let end = new.metadata().map_err(failed)?.len();
@@ -146,8 +147,8 @@ impl<'a> Carry<'a> {
         Ok(Some(was))
     }
 
-    /// Carries over until no process has an old file open any more, but for at most two seconds,
-    /// and at least for `grace`, because a process that is about to open one cannot be seen.
+    /// Carries over bytes until no process has an old file open, but for at most about two seconds,
+    /// and for at least `grace`: a process that is about to open an old file cannot be seen.
     /// Returns the number of bytes that were carried over.
     ///
     /// # Errors

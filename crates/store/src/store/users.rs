@@ -25,7 +25,8 @@ pub fn users_of(path: &Path) -> Vec<User> {
     others(find(path))
 }
 
-/// The other processes that still have the file open that was at `path` before it was replaced.
+/// The other processes that still have the file open that was at `path` before the replacement.
+/// `was` are the metadata of that file.
 ///
 /// This works on Linux only. Elsewhere an unlinked file cannot be found, and the list is empty.
 #[cfg(target_os = "linux")]
@@ -101,8 +102,8 @@ fn find(_: &Path) -> Vec<User> {
     Vec::new()
 }
 
-/// Whether an open file is writable, from Linux's
-/// <https://man7.org/linux/man-pages/man5/proc_pid_fdinfo.5.html>.
+/// Whether an open file is writable, as its file `info` in `/proc` says; true if it does not say.
+/// See <https://man7.org/linux/man-pages/man5/proc_pid_fdinfo.5.html>.
 #[cfg(target_os = "linux")]
 fn can_write(info: &Path) -> bool {
     const ACCESS: u32 = 0o3;

@@ -22,7 +22,8 @@ pub(super) const LEVEL: i32 = 9;
 /// How many times a file is read at most, if it is written to while it is read.
 const ATTEMPTS: usize = 3;
 
-/// What a scan found. Nothing of it can be read before [`commit`](Batch::commit).
+/// New versions that are collected before they are written as one pack. None of them can be read
+/// before [`commit`](Batch::commit).
 pub struct Batch<'v> {
     vault: &'v mut Vault,
     now: Timestamp,
@@ -32,10 +33,11 @@ pub struct Batch<'v> {
     /// The chunks of this batch's versions that packs of the vault have already.
     relied_on: HashSet<Hash>,
     versions: BTreeMap<FileKey, Version>,
-    /// For each file whose version in this batch refers to a version in a pack: the digest of the
-    /// version in the pack.
+    /// For each file whose version in this batch refers to a version in a pack: the digest of that
+    /// other version.
     bases: BTreeMap<FileKey, Digest>,
-    /// For files without versions: the number after which their versions are counted.
+    /// For a file of which the vault has no versions, the number of its last version under another
+    /// key: its versions are numbered after that.
     counted_from: BTreeMap<FileKey, u64>,
     /// The number of the last version that each file had when it was added to this batch.
     last: BTreeMap<FileKey, u64>,
@@ -112,9 +114,8 @@ impl Vault {
 }
 
 impl Vault {
-    /// What a new version with this content would change; `None` if the last version has it. The
-    /// vault is not read: content that was cut, or is that of an older version, counts as
-    /// rewritten.
+    /// How this content differs from the last version; `None` if it is the same. No chunk is read,
+    /// so content that was cut, or is that of an older version, is reported as rewritten.
     ///
     /// # Errors
     ///
@@ -145,8 +146,9 @@ impl Batch<'_> {
         }
     }
 
-    /// Counts the versions of files that have none yet after these numbers, instead of after 0: the
-    /// file had versions under another key.
+    /// Sets, for files that had other keys before, the number of the last version under the other
+    /// key. If the vault has no version of a file under its present key, its versions are numbered
+    /// after that, and not from 1.
     pub fn count_from(&mut self, numbers: BTreeMap<FileKey, u64>) {
         self.counted_from = numbers;
     }
@@ -267,8 +269,8 @@ impl Batch<'_> {
         Ok(Some(Draft { digest, change: Change::Appended, content }))
     }
 
-    /// Reads content that does not begin with the last version, or for which there is no last
-    /// version, or whose last version is lost or damaged.
+    /// Reads all of a content, because the last version is not its beginning, is lost or damaged,
+    /// or does not exist.
     fn read_whole(&mut self, file: &FileKey, source: &FileSource) -> Result<Draft> {
         let digest = Digest::from_source(source)?;
         let is_same = |version: &&Version| !version.is_deleted() && version.digest == digest;
@@ -321,8 +323,8 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Whether a chunk that packs list cannot be read. This is checked only if the last version of
-    /// the file is lost or damaged; otherwise the chunk counts as readable.
+    /// Whether a chunk cannot be read although packs list it. To save time, this is checked only if
+    /// the last version of the file is lost or damaged; otherwise the result is false.
     fn is_lost(&self, hash: &Hash) -> bool {
         self.is_damaged && ChunkReader::new(self.vault, &self.vault.machine).chunk(hash).is_err()
     }
@@ -398,8 +400,8 @@ impl Batch<'_> {
         Ok(Committed::Written(self.versions.into_iter().collect()))
     }
 
-    /// Whether the last versions of the files are still those that this batch was made for, and the
-    /// vault still has the versions and chunks that the batch relies on.
+    /// Whether the last versions of the files are still the same as when they were added to this
+    /// batch, and the vault still has the versions and chunks that the batch needs.
     fn is_current(&self) -> bool {
         let vault = &self.vault;
         let last =
@@ -470,7 +472,7 @@ fn stamp(source: &FileSource) -> Result<FileStamp> {
     Ok(FileStamp::from_metadata(&meta))
 }
 
-/// Whether a file still begins with the bytes that were read.
+/// Whether a file that was read still has the same bytes, apart from what was appended.
 fn is_still(source: &FileSource, digest: &Digest) -> Result<bool> {
     match Digest::from_source(source) {
         Ok(again) => Ok(again == *digest),

@@ -1,4 +1,4 @@
-//! What the packs of a vault hold, in memory.
+//! The content of a vault's packs, as it is kept in memory.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -29,10 +29,10 @@ pub(super) struct PackFacts {
     pub len: u64,
     /// The ranges of numbers of the packs that it replaces.
     pub replaces: Vec<(u64, u64)>,
-    /// Whether a newer pack has one of the pack's versions as well: a merge or a removal was
+    /// Whether a newer pack also has one of the pack's versions: a merge or a removal was
     /// interrupted before it deleted this pack.
     pub is_stale: bool,
-    /// The error, if not all of the pack can be read.
+    /// The error, if the pack cannot be opened or its list of versions cannot be read.
     pub damage: Option<Error>,
 }
 
@@ -104,7 +104,7 @@ impl Index {
             for version in versions {
                 let held = Held { version, pack: id.1 };
                 match known.entry(held.version.number) {
-                    // A merge or a removal was interrupted: the version in the newer pack counts.
+                    // A merge or a removal was interrupted: the version in the newer pack is used.
                     Entry::Occupied(mut old) if old.get().pack < id.1 => {
                         stale.insert(old.insert(held).pack);
                     }
@@ -218,8 +218,8 @@ impl Index {
         held.expect("the version").version.digest.len -= 1;
     }
 
-    /// The ranges of numbers that a new pack replaces if it replaces these packs of a machine:
-    /// their own numbers, and those of the packs that they had replaced.
+    /// The ranges of numbers that a pack must list as replaced if it replaces these `packs` of a
+    /// machine: their own numbers, and the numbers of the packs that they had replaced.
     pub fn replaced_by(&self, machine: &str, packs: &BTreeSet<u64>) -> Vec<(u64, u64)> {
         let of_these = self.packs_of(machine).filter(|(number, _)| packs.contains(number));
         let mut ranges: Vec<(u64, u64)> = packs.iter().map(|number| (*number, *number)).collect();

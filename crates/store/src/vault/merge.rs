@@ -63,7 +63,7 @@ impl Vault {
                     merged.before += before;
                     merged.after += after;
                 }
-                // The name is taken: a process that does not use the lock writes packs as well.
+                // The name is taken: a process that does not use the lock is writing packs, too.
                 Ok(None) => break,
                 Err(Failed::Damaged(number)) => drop(damaged.insert(number)),
                 Err(Failed::Other(err)) => return Err(err),
@@ -143,7 +143,7 @@ pub(super) struct Merge<'v> {
     pieces: PieceWriter,
     /// The chunks that were written to the new pack.
     written: HashSet<Hash>,
-    /// The chunks of packs that stay.
+    /// The chunks in the packs that are not merged.
     elsewhere: HashSet<Hash>,
 }
 
@@ -169,7 +169,8 @@ impl<'v> Merge<'v> {
         entries.filter(|entry| entry.kind == Kind::Chunk).map(|entry| entry.hash).collect()
     }
 
-    /// Makes the merge write these chunks if they are needed, although packs that stay list them.
+    /// Makes the merge write these chunks if they are needed, although packs that are not merged
+    /// list them.
     pub fn write_again(&mut self, lost: impl IntoIterator<Item = Hash>) {
         for chunk in lost {
             self.elsewhere.remove(&chunk);
@@ -182,8 +183,8 @@ impl<'v> Merge<'v> {
         self.vault.index.versions_in_packs(&self.vault.machine, &numbers)
     }
 
-    /// Lists all chunks in the newest version of each chain of appends. The older versions of the
-    /// chain then refer to it as beginnings of it.
+    /// Lets the newest version of each chain of appends list all its chunks. The older versions of
+    /// the chain then become beginnings of that version.
     pub fn join_appended(&mut self, listed: &mut FileVersions) -> Result<(), Failed> {
         let mut joined = BTreeSet::new();
         for at in (0..listed.versions.len()).rev() {
@@ -225,9 +226,9 @@ impl<'v> Merge<'v> {
         older
     }
 
-    /// The chunks of a version. Those with certain boundaries (see `Parts`) stay; the rest of the
-    /// content is cut again, and chunks that are new are written. `None` if the content cannot be
-    /// read or does not match the version's digest.
+    /// The chunks of a version after the merge: the first chunks, as far as cutting the content
+    /// again would give the same ones, and new chunks of the rest, which are written. `None` if the
+    /// content cannot be read or does not match the version's digest.
     pub fn chunks_of(&mut self, file: &FileKey, version: &Version) -> Result<Option<Vec<Hash>>> {
         let vault = self.vault;
         let reader = ChunkReader::new(vault, &vault.machine);
@@ -273,9 +274,9 @@ impl<'v> Merge<'v> {
         needed
     }
 
-    /// Completes the new pack: copies the chunks of the merged packs that a version still needs and
-    /// that no other pack of this machine has, and adds the list of versions, `files`. Returns the
-    /// name of the pack; `None` if there was already a pack of that name.
+    /// Completes the new pack. Copies the chunks of the merged packs that a version still needs and
+    /// that no other pack of this machine has, and adds the list of versions `files`. Returns the
+    /// name of the pack; `None` if the name was taken.
     pub fn finish(mut self, files: &PackVersions) -> Result<Option<String>, Failed> {
         let needed = self.needed(files);
         self.copy_chunks(&needed)?;

@@ -151,7 +151,7 @@ impl Vault {
 /// Reads chunks, and keeps a few packs open.
 pub(super) struct ChunkReader<'v> {
     vault: &'v Vault,
-    /// The machine whose packs are looked into first.
+    /// The machine whose packs are searched first.
     machine: &'v str,
     open: RefCell<BTreeMap<PackId, Pack>>,
 }
@@ -210,8 +210,8 @@ impl<'v> ChunkReader<'v> {
     ///
     /// # Errors
     ///
-    /// `Archive` if no pack has the chunk undamaged: the error names the chunk, and a pack that
-    /// lists it if there is one.
+    /// `Archive` if no pack lists the chunk; otherwise the error of the first pack that lists it,
+    /// which is also `Archive` if the chunk is damaged.
     pub fn chunk(&self, hash: &Hash) -> Result<Vec<u8>> {
         let mut first = None;
         for id in self.vault.index.packs_with(self.machine, hash) {

@@ -32,7 +32,8 @@ pub struct Removed {
     pub after: u64,
 }
 
-/// JSON that a removal may write into a list of versions that did not contain it before.
+/// JSON that a removal may add to a list of versions. A text that is a part of it cannot be
+/// forgotten.
 const WORDS: [&str; 5] = [
     r#"],"replaces":[["#,
     r#","masked":"#,
@@ -45,14 +46,14 @@ const WORDS: [&str; 5] = [
 pub type VersionNumbers = BTreeMap<FileKey, BTreeSet<u64>>;
 
 impl Vault {
-    /// Removes versions, and all chunks that no other version needs. Versions that are made of
-    /// removed ones get content of their own. Numbers that do not exist are ignored.
+    /// Removes versions, and all chunks that no other version needs. Versions that refer to removed
+    /// ones get content of their own. Numbers that do not exist are ignored.
     ///
     /// # Errors
     ///
-    /// `Archive` if a part of the vault cannot be read, `Disk` or `NoPermission` if the new pack
-    /// cannot be written: nothing is removed then. `Disk` or `NoPermission` if an old pack cannot
-    /// be deleted: then it still has what was to be removed.
+    /// `Archive` if a part of the vault cannot be read, `Disk` or `NoPermission` if a new pack
+    /// cannot be written: then nothing of that machine is removed. `Disk` or `NoPermission` if an
+    /// old pack cannot be deleted: then it still has what was to be removed.
     pub fn remove(&mut self, versions: &VersionNumbers) -> Result<Removed> {
         let none = BTreeSet::new();
         self.replace_packs(
@@ -86,7 +87,7 @@ impl Vault {
         )
     }
 
-    /// The versions in which a text is.
+    /// The versions that contain a text.
     ///
     /// # Errors
     ///
@@ -158,10 +159,10 @@ impl Vault {
         Ok(found)
     }
 
-    /// For each machine, replaces all packs that have a version of the files that `affected`
-    /// returns, a chunk that no other file needs, or what an interrupted merge or removal left.
-    /// `change` changes the versions of each of these files, and returns how many versions it
-    /// removed or changed.
+    /// For each machine, replaces packs by one new pack: those with a version of the files that
+    /// `affected` returns, with a chunk that no other file needs, or that an interrupted merge or
+    /// removal left. `change` changes the versions of each of these files, and returns how many
+    /// versions it removed or changed.
     fn replace_packs(
         &mut self,
         affected: impl Fn(&Vault, &str) -> Result<BTreeSet<FileKey>>,
@@ -213,7 +214,7 @@ impl Vault {
             }
             listed.files.retain(|list| !list.versions.is_empty());
             let Some(name) = merge.finish(&listed).map_err(|err| self.unread(err))? else {
-                // A process that does not use the lock writes packs as well.
+                // A process that does not use the lock is writing packs, too.
                 continue;
             };
             self.prove(&name)?;
@@ -228,8 +229,8 @@ impl Vault {
         self.refresh().map(drop)
     }
 
-    /// Deletes packs, the newest first, because versions in newer packs are made of versions in
-    /// older ones.
+    /// Deletes packs, the newest first, because versions in newer packs refer to versions in older
+    /// ones.
     fn delete_packs(&self, numbers: &BTreeSet<u64>) -> Result<()> {
         let mut failed = None;
         for number in numbers.iter().rev() {
@@ -246,8 +247,8 @@ impl Vault {
         }
     }
 
-    /// The packs of this machine that have a version of these files, a chunk that no other file
-    /// names, or what an interrupted merge or removal left.
+    /// The packs of this machine with a version of these files, with a chunk that no other file
+    /// names, or that an interrupted merge or removal left.
     fn packs_to_replace(&self, files: &BTreeSet<FileKey>) -> BTreeSet<u64> {
         let needed = self.index.chunks_named(&self.machine, |file| !files.contains(file));
         let packs = self.index.packs_of(&self.machine);
@@ -262,7 +263,8 @@ impl Vault {
         numbers
     }
 
-    /// The error for a pack with damage: what is damaged cannot be copied.
+    /// The error for packs that could not be merged. A damaged pack stays as it is, because what is
+    /// damaged cannot be copied.
     fn unread(&self, failed: Failed) -> Error {
         match failed {
             Failed::Other(err) => err,
@@ -277,8 +279,8 @@ impl Vault {
     }
 }
 
-/// Gives content of their own to those versions of a file that are made of versions which are not
-/// in the list.
+/// Gives content of their own to those versions of a file that refer to versions which are not in
+/// the list.
 pub(super) fn stand_alone(merge: &mut Merge<'_>, listed: &mut FileVersions) -> Result<(), Failed> {
     let numbers: BTreeSet<u64> = listed.versions.iter().map(|it| it.number).collect();
     let is_broken =

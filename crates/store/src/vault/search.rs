@@ -17,13 +17,13 @@ pub(super) struct TextSearch<'a> {
     vault: &'a Vault,
     reader: ChunkReader<'a>,
     text: &'a ForgottenText,
-    /// How many bytes on each side of the border of two chunks can belong to a text that lies in
-    /// both.
+    /// A text that crosses the border of two chunks has at most this many bytes on each side of it.
     edge: usize,
     chunks: HashMap<Hash, SearchedChunk>,
 }
 
-/// What a search found in a chunk, and the bytes with which the borders of the chunk are searched.
+/// The result of searching one chunk, and the bytes at its ends, in which texts that cross into
+/// other chunks are searched.
 struct SearchedChunk {
     len: u64,
     /// The occurrences that are in this chunk alone.
@@ -48,7 +48,7 @@ impl<'a> TextSearch<'a> {
     /// `Archive` if a chunk cannot be read.
     pub fn occurrences(&mut self, file: &FileKey, version: &Version) -> Result<Vec<Occurrence>> {
         let mut found = Vec::new();
-        // The last bytes before the present chunk, and the offset of the chunk.
+        // The last bytes before the current chunk, and the offset of the chunk.
         let mut before: Vec<u8> = Vec::new();
         let mut at = 0;
         for segment in self.vault.segments(file, version)? {
@@ -161,7 +161,8 @@ pub(super) fn mask_versions(
     Ok(found.values().filter(|places| !places.is_empty()).count() as u64)
 }
 
-/// Whether a version of a file is known to be the beginning of another one.
+/// Whether the content of version `one` of a file is the beginning of the content of `other`, as
+/// far as the lists of versions say.
 pub(super) fn is_prefix_of(merge: &Merge<'_>, file: &FileKey, one: u64, other: u64) -> bool {
     let index = &merge.vault.index;
     let Some(longer) = index.version(file, other) else { return false };

@@ -1,4 +1,4 @@
-//! The state of a file on disk: shows that it was not changed.
+//! Tells by the metadata of a file that its content was not changed.
 
 use std::fs::Metadata;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -28,7 +28,7 @@ use epitome_error::{Error, ErrorKind, Result};
 const LONGEST_PACK: u64 = 1 << 40;
 /// The maximum length of a received chunk in bytes, before compression.
 const LONGEST_CHUNK: u64 = 4 << 20;
-/// The maximum number of a received version: later versions of the file need higher numbers.
+/// The maximum number of a received version. It leaves room for the numbers of later versions.
 const LAST_NUMBER: u64 = 1 << 40;
 
 /// A pack to send to another machine, or to export.
@@ -215,9 +215,9 @@ impl Vault {
         Ok(())
     }
 
-    /// Leaves only those versions of a received file that are wanted, that the vault does not have
-    /// undamaged, and that can be restored from what was received. Returns the chunks of versions
-    /// that are damaged in this vault.
+    /// Keeps only those versions of a received file that are wanted, that the vault does not have
+    /// or has damaged, and that can be restored from what was received. Returns the chunks of
+    /// versions that are damaged in this vault.
     fn retain_new(
         &self,
         incoming: &Vault,
@@ -261,7 +261,7 @@ impl Vault {
         list.versions.retain(|version| proved.contains(&version.number));
         refused += (new.len() - list.versions.len()) as u64;
         for version in &mut list.versions {
-            // Only the machine that kept the file can compare a stamp with the file.
+            // A stamp can be compared only on the machine where the file is.
             version.stamp = None;
         }
         if refused > 0 {
@@ -286,8 +286,8 @@ impl Vault {
             })
     }
 
-    /// Those of the versions `wanted` of a file whose content has the hash that it should have. A
-    /// chain of appends is read once.
+    /// Those of the `wanted` versions of a file whose content matches their digest. Versions that
+    /// are beginnings of another version are read together with it.
     fn proved(&self, file: &FileKey, wanted: &BTreeSet<u64>) -> BTreeSet<u64> {
         let mut proved = BTreeSet::new();
         let mut judged = BTreeSet::new();
@@ -320,8 +320,8 @@ impl Vault {
         proved
     }
 
-    /// `version`, and the versions whose content is a beginning of its content, as the lists of
-    /// versions say.
+    /// `version`, and the versions whose content is a beginning of its content, as far as the lists
+    /// of versions say.
     fn beginnings<'v>(
         &'v self,
         file: &FileKey,
@@ -342,8 +342,8 @@ impl Vault {
         found
     }
 
-    /// Those of some digests that are of the first bytes of a version. Its content is read once.
-    /// What cannot be read is left out.
+    /// Those of the `digests` that are digests of the first bytes of a version. The content is read
+    /// once, up to the first chunk that cannot be read.
     pub fn beginnings_among(
         &self,
         file: &FileKey,
@@ -400,7 +400,8 @@ impl Vault {
 }
 
 impl StagedVersions {
-    /// No packs yet, for the vault in `home`. Nothing is written before the first one.
+    /// An empty collection of packs for the vault in `home`. Nothing is written before the first
+    /// pack is added.
     pub fn new(home: &std::path::Path) -> StagedVersions {
         StagedVersions::in_store(Arc::new(FolderStore::new(Vault::folder_in(home))))
     }
@@ -469,7 +470,7 @@ fn unread(failed: Failed) -> Error {
     }
 }
 
-/// A vault's packs, with staged packs as the newest ones of a machine.
+/// A vault's packs, and staged packs that appear as the newest ones of a machine.
 struct Overlay {
     store: Arc<dyn PackStore>,
     machine: String,

@@ -1,5 +1,5 @@
-//! A vault that can be changed without a change on disk: what a removal would leave is known
-//! exactly only once it was done.
+//! A vault that can be changed without a change on disk. It shows exactly what a removal would
+//! leave.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};

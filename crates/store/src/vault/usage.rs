@@ -62,8 +62,8 @@ impl<'v> VaultUsage<'v> {
         given_back
     }
 
-    /// Whether other versions, which stay, need all chunks of a version that was removed: then its
-    /// removal gives nothing back.
+    /// Whether removing a version gave nothing back, because other versions need all its chunks.
+    /// The version must have been counted as removed.
     pub fn is_free(&self, file: &'v FileKey, version: &Version) -> bool {
         self.chunks_of(file, version).iter().all(|chunk| {
             let usage = self.chunks.get(&(&*file.machine, *chunk));

@@ -10,8 +10,8 @@ use crate::archive::Hash;
 use crate::archive::pack::{Contents, Kind, Pack};
 use epitome_error::{Error, ErrorKind, sentence};
 
-/// The result of [`Vault::verify`]. Its serde form is the member `vault` of the JSON of `epitome
-/// archive verify --json`, to which members are only added.
+/// The result of [`Vault::verify`]. Serialised, it is the member `vault` of the JSON of `epitome
+/// archive verify --json`: later versions may add members, but change and remove none.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct VaultReport {
     /// The number of kept files.

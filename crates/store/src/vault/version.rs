@@ -28,7 +28,7 @@ pub struct FileKey {
     pub path: PathBuf,
 }
 
-/// The content that a file had at a scan.
+/// The content that a file had when it was scanned for the vault.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
     /// The number of the version, from 1. A new version gets the number after that of the file's
@@ -39,7 +39,7 @@ pub struct Version {
     /// When the file was last modified, if the system says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modified: Option<Timestamp>,
-    /// The length and hash of the content. If the file was deleted, those of no bytes.
+    /// The length and hash of the content. If the file was deleted, those of an empty file.
     #[serde(flatten)]
     pub digest: Digest,
     /// How the content differs from that of the version before.
@@ -112,7 +112,7 @@ pub(super) enum Content {
 }
 
 impl Content {
-    /// The number of the version that this content is made of, if it is made of one.
+    /// The number of the version that this content refers to, if there is one.
     pub fn base(&self) -> Option<u64> {
         match self {
             Content::Extends { of, .. } | Content::Prefix { of } => Some(*of),
@@ -141,8 +141,8 @@ pub(super) struct FileVersions {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct PackVersions {
     pub files: Vec<FileVersions>,
-    /// The ranges of numbers, first and last, of the packs that this pack replaces, with those that
-    /// they had replaced. Copies of these packs, for example in a remote archive, can be deleted.
+    /// The packs that this pack replaces, as ranges of numbers (first and last), and the packs that
+    /// those had replaced. Copies of all these, for example in a remote archive, can be deleted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replaces: Vec<(u64, u64)>,
 }

@@ -41,10 +41,10 @@ enum Step {
     Replace(usize, usize),
     /// A keeper scans.
     Scan(Option<usize>),
-    /// A keeper merges packs wherever so many are of one size.
+    /// A keeper merges packs wherever this many are of about one size.
     Merge(usize, Option<usize>),
-    /// The agent appends so many of the first bytes of the secret to a file. If the file ends with
-    /// a beginning of the secret, it appends the rest of the secret instead.
+    /// The agent appends this many of the first bytes of the secret to a file. If the file ends
+    /// with a beginning of the secret, it appends the rest of the secret instead.
     Secret(usize, usize),
     /// The keeper removes those versions of a file whose bit is set, but not the last one. The flag
     /// says whether the removal is repeated.
@@ -55,8 +55,8 @@ enum Step {
     Forget(Option<usize>),
     /// The keeper is started again.
     Restart,
-    /// Another machine receives all packs, or else packs that are made for all files, and then
-    /// receives them again.
+    /// Another machine receives packs twice: all packs of the vault if the flag is set, or else
+    /// packs that are made for all files.
     Send(bool, Option<usize>),
     /// Another keeper scans, between the reads and the writes of this one.
     TwoScan,
