@@ -39,10 +39,10 @@ enum Service {
     Folder,
 }
 
-/// How often a failed request is repeated, and for how long.
+/// How many times a failed request is repeated, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retries {
-    /// How often a request is repeated.
+    /// How many times a request is repeated.
     pub count: usize,
     /// The wait before the first repetition. Each further wait is about twice as long.
     pub first_wait: Duration,
@@ -162,7 +162,7 @@ impl Address {
     }
 }
 
-/// Applies the options whose names `apply` knows.
+/// Applies those of the options whose names `apply` knows.
 fn with_options<B: Clone>(
     options: &[(String, String)],
     builder: B,

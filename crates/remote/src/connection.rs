@@ -20,10 +20,10 @@ use crate::key::SealKey;
 
 /// How many heads, the small objects of names, are requested at the same time.
 const AT_ONCE: usize = 16;
-/// How often the creation of a head is tried when its result is unknown.
+/// How many times the creation of a head is tried if its result is unknown.
 const TRIES: u32 = 5;
-/// Bytes of a pack that no name refers to are deleted by a sweep after this time: a writer stores
-/// them before the name.
+/// A sweep deletes the bytes of a pack that no name refers to only if they are older than this,
+/// because a writer stores the bytes before the name.
 const ORPHANED: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 pub(crate) struct Connection {
@@ -39,12 +39,12 @@ pub(crate) struct Connection {
     pub seen: Mutex<Seen>,
 }
 
-/// What this process knows of names.
+/// What this process has learned about the names in the remote archive.
 #[derive(Default)]
 pub(crate) struct Seen {
-    /// Names that exist: a listing may not have them yet.
+    /// Names that certainly exist, although a listing may not contain them yet.
     pub names: BTreeSet<String>,
-    /// Heads by their object and its version.
+    /// The heads that were read, each by its object and the version of the object.
     pub heads: HashMap<(ObjectPath, String), Head>,
 }
 
@@ -72,8 +72,8 @@ impl Connection {
         PathBuf::from(format!("{}/{name}", self.address.trim_end_matches('/')))
     }
 
-    /// The object of a name, or the prefix of the objects of all names in a folder. Each part of
-    /// the name becomes one hash of this part and all parts before it.
+    /// The object of a name. For a folder, the beginning of the objects of all names in it. Each
+    /// part of a name becomes a hash of this part and all parts before it.
     pub fn object_of(&self, name: &str) -> ObjectPath {
         let parts = hidden_parts(&self.key, name).into_iter();
         parts.fold(self.prefix.clone(), |object, part| object.join(part))
@@ -115,8 +115,8 @@ impl Connection {
         Ok(Some((head, meta)))
     }
 
-    /// Creates the object of a head, unless its name has one. A request whose answer was lost may
-    /// have created the object, so the object is read after such a failure.
+    /// Creates the object of a head, unless there is an object for its name. A request that failed
+    /// may have created it nevertheless, so the object is then read.
     pub async fn create(&self, head: &Head, sealed: PutPayload) -> Result<Created> {
         let object = self.object_of(&head.name);
         let location = self.location(&head.name);
@@ -206,7 +206,8 @@ impl Connection {
         }))
     }
 
-    /// Adds names that this process knows and that the listing does not have yet.
+    /// Adds the heads of names in the folder that this process has seen and that the listing does
+    /// not have yet.
     async fn add_unlisted(&self, folder: &str, listing: &mut Listing) -> Result<()> {
         let listed: BTreeSet<String> = listing.heads.iter().map(|head| head.name.clone()).collect();
         let names = self.seen().names.clone();

@@ -9,7 +9,7 @@ use crate::key::SealKey;
 /// The maximum length of a sealed head in bytes. A note has a few bytes.
 pub(crate) const LONGEST: u64 = 64 << 10;
 
-/// What is stored under a name.
+/// The content of the small object of a name: it says what is stored under the name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Head {
     /// The name: `claude/0f3c9a52/000001.pack`.
@@ -66,8 +66,8 @@ impl Head {
         }
     }
 
-    /// Encrypts the head as JSON, after the proof of it: a hash that only a program with this key
-    /// can make.
+    /// Encrypts a proof and, after it, the head as JSON. The proof is a hash of the JSON that only
+    /// a program with this key can make.
     pub(crate) fn seal(&self, key: &SealKey) -> std::io::Result<Vec<u8>> {
         let json = serde_json::to_vec(self).map_err(std::io::Error::other)?;
         let mut writer = key.seal(Vec::new())?;

@@ -57,7 +57,7 @@ impl SealKey {
         self.identity.to_string().expose_secret().to_owned()
     }
 
-    /// A hash that names a part of a path and does not reveal it: 32 hexadecimal digits.
+    /// The hash that is stored in place of a path, and does not reveal it: 32 hexadecimal digits.
     pub(crate) fn name(&self, path: &str) -> String {
         blake3::keyed_hash(&self.names, path.as_bytes()).to_hex()[..32].to_owned()
     }

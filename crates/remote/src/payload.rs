@@ -138,8 +138,8 @@ impl Sealed {
         Sealed { connection, object, len, location, at: 0, block: Bytes::new(), block_at: 0 }
     }
 
-    /// The bytes of the current block from the current position on; empty if the position is not in
-    /// the block.
+    /// The bytes of the current block from the current position on; empty if this position is in
+    /// another block.
     fn rest_of_block(&self) -> &[u8] {
         let skip = self.at.checked_sub(self.block_at).and_then(|skip| usize::try_from(skip).ok());
         skip.and_then(|skip| self.block.get(skip..)).unwrap_or_default()

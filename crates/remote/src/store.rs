@@ -29,9 +29,9 @@ use crate::upload::{NotUploaded, Uploader};
 
 /// Keeps packs in object storage, encrypted. Clones share the connection.
 ///
-/// A pack is staged in a local folder, encrypted and uploaded, and then named by a small object
-/// that is created only if there is none of that name. If two writers use one name, the first one
-/// gets it. The name of a pack exists only once the pack is complete.
+/// A pack is first written to a local folder. Then it is encrypted and uploaded, and at last a
+/// small object is created that gives it its name, unless there is one for that name. So a name
+/// exists only for a complete pack, and if two writers use one name, the first one gets it.
 ///
 /// Methods that make requests wait for the network: [`Retries`] says for how long.
 #[derive(Clone)]
@@ -175,7 +175,7 @@ impl ObjectPackStore {
     }
 
     /// Deletes a name and the bytes of its pack. Returns whether the name existed. If the process
-    /// is killed in between, bytes without a name stay until they are [swept](PackStore::sweep).
+    /// is killed between the two, the bytes stay until they are [swept](PackStore::sweep).
     pub(crate) fn remove(&self, name: &str) -> Result<bool> {
         let Some((head, _)) = self.head(name)? else { return Ok(false) };
         self.delete(name)?;
@@ -264,7 +264,7 @@ pub(crate) fn hash_of(pack: &dyn PackBytes, location: &Path) -> Result<String> {
     Ok(hasher.finalize().to_hex().to_string())
 }
 
-/// What became of a pack that was put.
+/// The result of storing a pack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Put {
     /// The pack was stored.
@@ -276,7 +276,7 @@ pub(crate) enum Put {
 }
 
 impl Put {
-    /// What becomes of a pack with the hash `hash` whose name exists.
+    /// The result for a pack with the hash `hash`, if its name exists already.
     fn existing(head: &Head, hash: &str) -> Put {
         match head.payload() {
             Some(payload) if payload.blake3 == hash => Put::Known,

@@ -87,9 +87,9 @@ struct LocalPack {
     number: u64,
 }
 
-/// A file that records which packs were copied, one in each line. For [`push`], a line has a name
-/// and a length, and only saves requests: `push` writes the file again from what the remote archive
-/// has. For the vault, a line has a name in the remote archive.
+/// A file that records which packs were copied, one in each line. For [`push`], a line is the name
+/// and the length of a local pack. This record only saves requests: `push` makes it again from what
+/// the remote archive has. For the vault, a line is the name of a pack in the remote archive.
 #[derive(Clone, Debug)]
 pub struct PushRecord {
     path: PathBuf,
@@ -179,8 +179,8 @@ pub fn push(
     push_packs(from, to, packs, &known, BTreeSet::new(), record)
 }
 
-/// As [`push`], but only packs that are not in the record, and without a listing. `connect` is
-/// called only if there is such a pack.
+/// As [`push`], but copies only packs that are not in the record, and does not list the remote
+/// archive. Calls `connect` only if there is such a pack.
 ///
 /// # Errors
 ///
@@ -315,10 +315,10 @@ fn number_of(file: &str, extension: &str) -> Option<u64> {
     file.strip_suffix(extension)?.parse().ok()
 }
 
-/// Copies packs from the remote archive to the local one, whose packs are in `local`: those of
-/// `session` and of what was compacted with it, or those of all sessions if `session` is `None`.
-/// `files` is the same as for [`Archive::import`]. Each pack is proved by its hash before it is
-/// added.
+/// Copies packs from the remote archive to the local one, whose packs are in `local`. For a
+/// `session`, copies its packs and those of what was compacted with it; for `None`, those of all
+/// sessions. `files` is the same as for [`Archive::import`]. Each pack is proved by its hash before
+/// it is added.
 ///
 /// # Errors
 ///

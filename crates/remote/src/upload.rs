@@ -39,7 +39,7 @@ impl From<object_store::Error> for NotUploaded {
     }
 }
 
-/// Where and how objects are stored.
+/// Encrypts packs and stores them as objects.
 pub(crate) struct Uploader<'a> {
     pub runtime: &'a Runtime,
     pub objects: &'a dyn ObjectStore,
@@ -48,8 +48,8 @@ pub(crate) struct Uploader<'a> {
 
 impl Uploader<'_> {
     /// Encrypts everything that `from` contains and stores it as one object. `path` returns the
-    /// path of an object from its name. After a success the object is complete, but no head refers
-    /// to it yet.
+    /// path of an object from its name. If this succeeds, the object is complete, but no name
+    /// refers to it yet.
     pub(crate) fn upload(
         &self,
         from: &mut dyn Read,
@@ -165,7 +165,7 @@ impl Parts<'_> {
         Ok(())
     }
 
-    /// Deletes the parts that were sent, if the service is reached.
+    /// Asks the service to delete the parts that were sent.
     fn abort(&mut self) {
         if let Some(upload) = &mut self.upload {
             self.uploader.runtime.block_on(upload.abort()).ok();

@@ -54,16 +54,15 @@ pub struct PullReceipt {
 }
 
 impl PullReceipt {
-    /// Records that the vault has the content of the packs, so that they are not pulled again.
+    /// Records that the vault has the content of these packs, so that they are not pulled again.
     pub fn note(mut self) {
         self.record.write(self.names);
     }
 }
 
-/// Copies the packs of this machine that the remote archive does not have. From the remote archive
-/// it deletes those packs that this home has pushed and that were replaced in the vault. `record`
-/// lists what this home has pushed. If a call fails, what was copied stays, and the next call
-/// continues.
+/// Copies the packs of this machine that the remote archive does not have. Then deletes from the
+/// remote archive those packs that were replaced in the vault, if this home has pushed them:
+/// `record` lists these. If a call fails, what was copied stays, and the next call continues.
 ///
 /// # Errors
 ///
@@ -86,7 +85,7 @@ pub fn push_vault(
         here.insert(number);
         let local = format!("{machine}/{number:06}.pack");
         let pack = match from.open(&local) {
-            // It was deleted since the vault was read, by a merge or a removal.
+            // A merge or a removal has deleted the pack since the vault was read.
             Err(err) if err.kind() == ErrorKind::NotFound => continue,
             opened => opened?,
         };
@@ -99,8 +98,8 @@ pub fn push_vault(
             continue;
         }
         let text = name.text();
-        // The name is recorded before the pack is copied: so the record has all that this home
-        // pushed, and may delete later.
+        // The name is recorded before the pack is copied, so that the record has every pack that
+        // this home has pushed and may delete later.
         record.add(&text)?;
         if there.contains(&text) {
             report.known += 1;

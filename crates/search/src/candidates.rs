@@ -54,8 +54,8 @@ impl Candidates {
     }
 }
 
-/// The weight of a word that occurs in `having` of about `all` messages: the inverse document
-/// frequency, as in BM25. It is more than 0.
+/// The weight of a word that occurs in `having` messages, of about `all`: its inverse document
+/// frequency, as in BM25. More than 0.
 fn rarity(having: usize, all: i64) -> f64 {
     let (having, all) = (having as f64, all as f64);
     ((all - having + 0.5).max(0.5) / (having + 0.5)).ln().max(1e-6)

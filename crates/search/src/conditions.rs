@@ -79,14 +79,14 @@ impl Conditions {
     }
 }
 
-/// Puts a space at both ends of a text whose words are separated by single spaces, so that one such
-/// text contains another only as whole words.
+/// Puts a space at both ends of a text whose words are separated by single spaces. If one such text
+/// contains another, then it contains it as whole words.
 pub(super) fn spaced(normalized: &str) -> String {
     format!(" {normalized} ")
 }
 
-/// An expression for `MATCH`. Words consist of letters and digits only, so within quotes nothing in
-/// them must be escaped.
+/// An expression for `MATCH`. Words are put in quotes; nothing in them needs an escape, because
+/// they consist of letters and digits only.
 fn expression(clauses: &[&Clause], between: &str) -> Value {
     let all = clauses.iter().map(|clause| {
         let star = if clause.is_prefix { " *" } else { "" };

@@ -30,9 +30,10 @@ pub struct Failures {
 
 impl Search {
     /// Returns the sessions in which a call, with its arguments and result, contains all words of
-    /// the error: at most `most` sessions, the best first, each with its best call. If there are
+    /// `error`: at most `most` sessions, the best first, each with its best call. If there are
     /// none, returns the sessions whose calls contain the most and the rarest of the words. Only
-    /// the `5 * most` best hits are considered, so one session with many hits can crowd out others.
+    /// the `5 * most` best calls are considered, so that a session with many of them may displace
+    /// others.
     ///
     /// # Errors
     ///

@@ -54,12 +54,14 @@ pub struct Hit {
     pub project: Option<String>,
     /// The title of the session.
     pub title: String,
-    /// The number of the sub-agent that has the message, from 0, in the order of the session's
-    /// [`RenderSource`](epitome::render::RenderSource). `None` if the session itself has it.
+    /// The number of the sub-agent that the message is from, counted from 0 in the order of the
+    /// session's [`RenderSource`](epitome::render::RenderSource). `None` if it is from the session
+    /// itself.
     pub sub_agent: Option<usize>,
     /// The turn, from 1; 0 before the first message of the user.
     pub turn: usize,
-    /// The anchor on the session's pages, without the prefix that sub-agents have there.
+    /// The anchor of the message on the session's pages. For a sub-agent, the prefix of its anchors
+    /// is left out.
     pub anchor: String,
     /// The index of the message's item in the transcript.
     #[serde(skip)]

@@ -28,7 +28,8 @@ pub(super) struct IndexLocation {
     /// The folder's name in the cache folder, and its path.
     name: String,
     folder: PathBuf,
-    /// Identifies the tables, the version of epitome and the rules that an index is made with.
+    /// A hash of what an index depends on: the version of its tables, the version of epitome, and
+    /// the rules for secrets.
     version: String,
 }
 
@@ -75,9 +76,9 @@ impl IndexLocation {
         Ok(indexes.max_by_key(|index| index.number))
     }
 
-    /// Deletes all indexes, including indexes of other versions, and makes an empty one. If there
-    /// is an index of this version that is not `old`, another process has replaced `old` already:
-    /// returns that index instead.
+    /// Deletes all indexes, of other versions, too, and makes an empty one. But if there is an
+    /// index of this version that is not `old`, another process has already replaced `old`: then
+    /// that index is returned.
     pub(super) fn replace(&self, config: &Config, old: Option<&Index>) -> Result<Index> {
         let _lock = self.lock()?.ok_or(SearchError::Busy)?;
         let current = self.index()?;
@@ -126,8 +127,8 @@ impl Index {
         let connection = Connection::open_with_flags(self.folder.join(DATABASE), flags)?;
         connection.busy_timeout(BUSY)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-        // A damaged file may contain anything, so SQLite does not trust its schema, and checks its
-        // pages. Temporary data stays in memory, and so do 8 MB of the index.
+        // A damaged file may contain anything, so SQLite must not trust its schema and must check
+        // its pages. Temporary data and up to 8 MB of the index are kept in memory.
         connection.execute_batch(
             "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;
              PRAGMA temp_store = MEMORY; PRAGMA synchronous = NORMAL;
@@ -144,8 +145,8 @@ impl Index {
         }
     }
 
-    /// Writes the checksum of the index, after the last write. Writes none while another process is
-    /// reading, because SQLite then cannot merge the write-ahead log into the database.
+    /// Writes the checksum of the index, after the last write. If another process is reading, no
+    /// checksum is written, because SQLite then cannot merge the write-ahead log into the database.
     pub(super) fn seal(&self, connection: Connection) -> Result<()> {
         let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
         let is_read = connection.query_row(sql, [], |row| row.get::<_, bool>(0))?;
@@ -168,9 +169,9 @@ impl Index {
         Ok(sum.to_hex().to_string())
     }
 
-    /// Whether the index is undamaged. This is seen from its checksum; if there is none, SQLite
-    /// checks the database. The checksum is missing before the first update, after an update that
-    /// failed or was killed, and if another process was reading when the update finished.
+    /// Whether the index is undamaged, as its checksum shows. Without a checksum, SQLite checks the
+    /// database. There is none before the first update, after an update that failed or was killed,
+    /// and if another process was reading when the update finished.
     pub(super) fn is_whole(&self) -> Result<bool> {
         match fs::read(self.folder.join(CHECKSUM)) {
             Ok(sealed) => Ok(sealed == self.checksum().map_err(SearchError::Folder)?.as_bytes()),

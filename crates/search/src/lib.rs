@@ -2,8 +2,8 @@
 //!
 //! [`Search::open`] opens the index of a [`Scope`]: all sessions of this machine, or the sessions
 //! below a folder. [`Search::update`] brings the index up to date: it recognises changed sessions
-//! by path, length, time and archive, and reads only these sessions. [`Search::find`] returns the
-//! [`Hits`] of a [`Query`], the best first.
+//! by their path, length, time and packs in the archive, and reads only these. [`Search::find`]
+//! returns the [`Hits`] of a [`Query`], the best first.
 //!
 //! The index contains what the pages of a session show, without secrets and personal data. It is an
 //! SQLite database with an FTS5 table; SQLite is needed anyway for agents that keep sessions in it.
@@ -71,8 +71,8 @@ const REDACTED: [&str; 2] = ["secrets", "pii"];
 pub struct Search {
     config: Config,
     place: IndexLocation,
-    /// The connection of the last search, with the index that it reads. It is used again because
-    /// SQLite has a part of the index in its memory. A search that runs at the same time opens
+    /// The connection of the last search, with the index that it reads. The next search uses it
+    /// again, because SQLite has a part of the index in its memory. A search at the same time opens
     /// another connection.
     connection: Mutex<Option<(Index, Connection)>>,
     done: AtomicUsize,

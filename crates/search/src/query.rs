@@ -46,10 +46,9 @@ pub(super) struct Clause {
 }
 
 impl Clause {
-    /// The clause that matches a word with any ending: a prefix, namely the word without its
-    /// English ending, or the whole word if less than the minimum length would be left. Phrases,
-    /// excluded words, words that are not ASCII, and words shorter than the minimum stay as they
-    /// are.
+    /// The clause for a word with any ending. The word without its English ending becomes a prefix;
+    /// if this would be shorter than [`STEM`], the whole word becomes the prefix. Phrases, excluded
+    /// words, words that are not ASCII, and words shorter than [`STEM`] are not changed.
     fn relaxed(&self) -> Clause {
         let [word] = self.words.as_slice() else { return self.clone() };
         if self.is_excluded || !word.is_ascii() {
@@ -178,7 +177,8 @@ impl Query {
         Some(Query { is_relaxed: true, clauses, ..self.clone() })
     }
 
-    /// A query for each wanted word or phrase, with the filters and excluded words of this one.
+    /// For each word or phrase that is not excluded, a query that asks for it alone, with the same
+    /// filters and excluded words.
     pub(super) fn single_clauses(&self) -> impl Iterator<Item = Query> {
         let (excluded, wanted): (Vec<&Clause>, Vec<&Clause>) =
             self.clauses.iter().partition(|clause| clause.is_excluded);
@@ -213,7 +213,8 @@ impl Query {
     }
 
     /// Limits the query to sessions that were run in a folder or below it. A relative path is
-    /// relative to the current folder; a symbolic link means its target as well.
+    /// relative to the current folder. If the path has symbolic links, sessions that name the
+    /// folder without them are found, too.
     #[must_use]
     pub fn with_project(self, project: &Path) -> Query {
         let absolute = std::path::absolute(project).unwrap_or_else(|_| project.to_owned());

@@ -10,7 +10,7 @@ use super::terms::{self, Word};
 
 /// The approximate length of a snippet in bytes.
 const LENGTH: usize = 200;
-/// The approximate number of bytes, at most, that are shown before the first matching word.
+/// A snippet shows at most about this many bytes before the first matching word.
 const BEFORE: usize = 60;
 /// The maximum number of matches in a text that are considered.
 const PLACES: usize = 5_000;
@@ -95,9 +95,8 @@ fn is_met(clause: &Clause, found: &[Word]) -> bool {
     })
 }
 
-/// The index of the place to begin a snippet with, so that the snippet contains matches of as many
-/// different clauses as possible. If several places are equally good, it is the first of them;
-/// `None` if there is no place.
+/// The index of the place to begin a snippet with: the one with which the snippet contains matches
+/// of the most clauses. Of several such places, the first; `None` if there are no places.
 fn best(places: &[(usize, Range<usize>)]) -> Option<usize> {
     (0..places.len()).max_by_key(|&at| {
         let start = places[at].1.start;
@@ -110,8 +109,8 @@ fn best(places: &[(usize, Range<usize>)]) -> Option<usize> {
     })
 }
 
-/// Where a snippet that shows the match at `at` begins: some bytes before the match, at the start
-/// of a word if possible.
+/// The offset at which a snippet for a match at `at` begins: some bytes before the match, if
+/// possible at the start of a word.
 fn begin(text: &str, at: usize) -> usize {
     let from = text.floor_char_boundary(at.saturating_sub(BEFORE));
     if from == 0 {

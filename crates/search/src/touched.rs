@@ -11,7 +11,7 @@ use super::conditions::Conditions;
 use super::query::{BadQuery, Query};
 use super::{Result, Search};
 
-/// The most sessions that are read for one file, the newest first.
+/// The maximum number of sessions that are read for one file.
 const READ: i64 = 50;
 
 /// A session that touched a file. Everything but the path of the session is redacted.
@@ -59,7 +59,7 @@ pub enum TouchKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilePath {
     path: String,
-    /// Finds the calls and results that contain the name of the file, without its folders.
+    /// A query for the calls and results that contain the name of the file, without its folders.
     query: Query,
 }
 
@@ -103,7 +103,7 @@ impl Search {
     }
 }
 
-/// The sessions with a message that matches, the newest first, without their touches.
+/// The newest sessions with a message that matches, at most [`READ`], without their touches.
 fn candidates(connection: &Connection, query: &Query) -> rusqlite::Result<Vec<TouchedBy>> {
     let Conditions { sql, mut values, .. } = Conditions::from_query(query);
     let sql = format!(
@@ -174,7 +174,8 @@ fn names(text: &str, path: &str) -> bool {
         let before = text[..at].chars().next_back();
         let mut after = text[at + path.len()..].chars();
         let next = after.next();
-        // `a.rs.bak` is another file, but a path may end a sentence.
+        // `a.rs.bak` is another file than `a.rs`; but the full stop of a sentence may follow a
+        // path.
         let is_longer = next == Some('.') && after.next().is_some_and(is_of_name);
         !before.is_some_and(is_of_name) && !next.is_some_and(is_of_name) && !is_longer
     })

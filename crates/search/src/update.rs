@@ -70,9 +70,9 @@ pub struct UpdateCounts {
 }
 
 impl Search {
-    /// Updates the index to these sessions and no others: all sessions of the scope must be passed.
-    /// Unchanged sessions are not read. Calls `tell` after each of the other sessions, on any
-    /// thread.
+    /// Makes the index contain these sessions and no others, so all sessions of the scope must be
+    /// passed. Reads only sessions that are new or changed, and calls `tell` after each of them, on
+    /// any thread.
     ///
     /// # Errors
     ///
@@ -85,8 +85,8 @@ impl Search {
         files: &[SessionFile],
         tell: &(dyn Fn(Progress) + Sync),
     ) -> Result<Update> {
-        // If the index was damaged, an empty one has replaced it, which is updated from the
-        // beginning.
+        // If the index was damaged, it was replaced by an empty one, and everything is indexed
+        // again.
         let looked = match self.read(|connection| stale(&self.config, connection, files)) {
             Err(SearchError::Damaged) => {
                 self.read(|connection| stale(&self.config, connection, files))
