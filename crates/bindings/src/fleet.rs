@@ -58,7 +58,7 @@ pub struct Fleet {
 pub struct FleetSession<'a> {
     /// The caller's name of the session. It is used if the session has no id of its own.
     pub id: &'a str,
-    /// The bytes of the session, not compressed; `None` is an error.
+    /// The bytes of the session, not compressed. Without bytes, the result of the row is an error.
     pub bytes: Option<&'a [u8]>,
     /// The name of the session's agent; `None` if the agent is to be recognised by the bytes.
     pub agent: Option<&'a str>,
@@ -67,7 +67,7 @@ pub struct FleetSession<'a> {
 /// A compacted session, and the pack from which it is restored.
 #[derive(Clone, Copy, Debug)]
 pub struct FleetPack<'a> {
-    /// The bytes of the compacted session; `None` is an error.
+    /// The bytes of the compacted session. Without bytes, the result of the row is an error.
     pub bytes: Option<&'a [u8]>,
     /// The pack of the compaction; `None` if the compaction removed nothing.
     pub pack: Option<&'a [u8]>,
@@ -76,10 +76,10 @@ pub struct FleetPack<'a> {
     pub blake3: Option<&'a str>,
 }
 
-/// A row of a result.
+/// The result for one session of a call with many.
 #[derive(Clone, Debug)]
 pub struct Row<T> {
-    /// The result, or what went wrong.
+    /// The result, or why there is none.
     pub done: std::result::Result<T, RowError>,
 }
 
@@ -144,7 +144,7 @@ pub struct InspectedRow {
 /// A session that was restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoredRow {
-    /// The bytes of the restored session; `None` if the given bytes are the same.
+    /// The bytes of the restored session; `None` if they are the bytes that were given.
     pub bytes: Option<Vec<u8>>,
     /// The blake3 hash of the restored session, in hexadecimal.
     pub blake3: String,
@@ -173,7 +173,7 @@ struct Options {
     price: bool,
     #[serde(default)]
     redact: bool,
-    /// The rules and the kinds of rules by which `redact` finds texts; empty for all rules.
+    /// The names of rules, or of kinds of rules, that `redact` applies; empty for all rules.
     #[serde(default)]
     find: Vec<String>,
     /// The number of rows that are worked on at once; 0 for one per core.

@@ -3,12 +3,13 @@
 //! with the types and errors of its language.
 //!
 //! - [`Engine`] keeps the context of a running agent, as `epitome engine` does on a pipe.
-//! - [`Fleet`] compacts, restores, inspects and redacts batches of sessions, which are bytes
-//!   in memory.
-//! - [`call`] runs a command of the program on stored sessions. Most answers are what the command
-//!   prints with `--json`.
+//! - [`Fleet`] compacts, restores, inspects and redacts batches of sessions, which are bytes in
+//!   memory.
+//! - [`call`] runs a command of the program, mostly on a stored session. Most answers are what the
+//!   command prints with `--json`.
 //!
-//! An error is also returned as an answer: `{"error": {"kind": …, "message": …, "hints": […]}}`.
+//! An error of [`Engine`] or [`call`] is an answer, too:
+//! `{"error": {"kind": …, "message": …, "hints": […]}}`.
 //!
 //! ```
 //! let answer = epitome_bindings::call("no-such-function", b"{}");

@@ -91,7 +91,8 @@ struct SimulateRequest {
     sessions: Vec<String>,
     agent: Option<String>,
     recipes: Vec<String>,
-    /// Policies that are programs: command lines for the shell.
+    /// Commands for the shell. Each starts a program that decides what a context contains, in place
+    /// of a recipe.
     commands: Vec<String>,
     window: Option<u64>,
     overhead: Option<u64>,

@@ -92,8 +92,8 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// The name of the kind in JSON, in kebab case: `not-found`. Some kinds have the same name, and
-    /// some keep the name that they had first (`docs/exit-codes.md`).
+    /// The name of the kind in JSON, in kebab case: `not-found`. Several kinds may share a name,
+    /// and a few names differ from the kind, because they are older (`docs/exit-codes.md`).
     pub fn name(self) -> &'static str {
         match self {
             ErrorKind::NotFound => "not-found",
@@ -121,8 +121,8 @@ impl ErrorKind {
     }
 
     /// Whether an operation on many sessions skips a session with this error and still succeeds:
-    /// the session is in use or changed during the operation, epitome does not write its format, or
-    /// the file is no session in a known format.
+    /// the session is in use, locked, or changed during the operation; epitome does not write its
+    /// format; or the file is no session in a known format.
     pub fn leaves_one_of_many(self) -> bool {
         matches!(
             self,
@@ -235,8 +235,8 @@ impl Error {
         self
     }
 
-    /// Marks the error as one that occurred while writing. `epitome-cli` then does not exit with
-    /// the status for an unreadable session.
+    /// Marks the error as one that occurred while writing, so that `epitome-cli` exits with the
+    /// status for a disk and not with the one for an unreadable session.
     #[must_use]
     pub fn while_writing(mut self) -> Error {
         self.0.while_writing = true;
@@ -351,8 +351,8 @@ impl StdError for Error {
     }
 }
 
-/// Lets `?` convert an error of a writer. An [`Error`] inside the [`io::Error`] is returned as it
-/// is.
+/// Lets `?` convert an error of a writer. If the [`io::Error`] contains an [`Error`], this one is
+/// returned.
 impl From<io::Error> for Error {
     fn from(err: io::Error) -> Error {
         match Error::inside(err) {

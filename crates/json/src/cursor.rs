@@ -259,7 +259,8 @@ impl<'a> Cursor<'a> {
         let mut open: Vec<u8> = Vec::new();
         loop {
             self.skip_space();
-            // Whether a value has ended. Otherwise the next value is the first in a new container.
+            // Whether a value has ended here. It has not if a container that is not empty begins
+            // here.
             let is_value_over = match self.bytes.get(self.pos) {
                 Some(b'{') => {
                     self.pos += 1;
@@ -295,9 +296,9 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Skips the ends of the containers that end after a value, and then, if a container is still
-    /// open, the comma and (in an object) the key before the next value. Returns whether the
-    /// outermost container was closed.
+    /// After a value, skips the ends of the containers that end here. If a container is still open,
+    /// also skips the comma and (in an object) the key before the next value. Returns whether all
+    /// containers are closed.
     fn close_containers(&mut self, open: &mut Vec<u8>) -> Result<bool, MalformedJson> {
         loop {
             let Some(&closer) = open.last() else { return Ok(true) };

@@ -43,7 +43,7 @@ impl<'a> Document<'a> {
         Ok(Document { root, bytes, lines })
     }
 
-    /// The line that a value begins on, from 1.
+    /// The line of the document that a value begins on, from 1.
     pub fn line(&self, value: &Value<'_>) -> u64 {
         1 + self.lines.partition_point(|&start| start <= value.range.start) as u64
     }

@@ -34,8 +34,7 @@ impl std::fmt::Display for Unwritable {
 
 impl std::error::Error for Unwritable {}
 
-/// How a format spells the texts that edits leave. Each function returns the JSON that replaces a
-/// value.
+/// How a format writes edits as JSON.
 pub struct Shapes {
     /// The JSON that replaces the value of a tool result, for a given text.
     pub output: fn(&str) -> String,
@@ -64,8 +63,8 @@ pub enum OwnReplacement {
     Member(Span, String),
 }
 
-/// Returns the replacements for an edit that a format writes in its own way; `None` if the edit is
-/// written in the general way.
+/// For an edit that a format writes in its own way, returns the replacements. For any other edit,
+/// returns `None`: [`splices_with`] then writes it as [`splices`] does.
 pub type OwnReplacements<'a> = &'a dyn Fn(&Edit) -> Option<Vec<OwnReplacement>>;
 
 /// A text as a JSON string: a function for [`Shapes`].
@@ -103,12 +102,8 @@ pub fn splices(
     splices_with(transcript, source, edits, shapes, &|_| None)
 }
 
-/// Does what [`splices`] does, except for the edits for which `own` returns replacements: these are
-/// written as `own` says.
-///
-/// # Errors
-///
-/// The errors of [`splices`].
+/// Does what [`splices`] does, but applies the replacements that `own` returns for an edit, if it
+/// returns any.
 pub fn splices_with(
     transcript: &Transcript,
     source: &dyn Source,
@@ -137,7 +132,7 @@ struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    /// Adds an edit that the format writes in its own way.
+    /// Adds one of the replacements that the format makes for an edit.
     fn add_own(&mut self, edit: &Edit, piece: OwnReplacement) -> Result<(), &'static str> {
         match piece {
             OwnReplacement::Value(span, with) => self.replace(edit, span, with),
@@ -152,7 +147,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Adds an edit that is written in the general way.
+    /// Adds an edit for which the format makes no replacements itself.
     fn add(&mut self, edit: &Edit, shapes: &Shapes) -> Result<(), &'static str> {
         match place(&self.transcript.items, edit.at, shapes)? {
             Place::Value(span, shape) => {
@@ -217,29 +212,29 @@ fn sorted_and_disjoint(mut splices: Vec<(Splice, At)>) -> Result<Vec<(Splice, At
     Ok(splices)
 }
 
-/// How the text of an edit is spelled.
+/// How the text of an edit becomes JSON.
 enum Shape {
-    /// As a string literal of the same kind as the one that it replaces.
+    /// A string literal with the quotes and escapes of the literal that it replaces, which may be
+    /// inside another string.
     Literal,
-    /// As [`Shapes::output`] spells it.
+    /// What [`Shapes::output`] returns.
     Output,
-    /// As [`Shapes::block`] spells it.
+    /// What [`Shapes::block`] returns.
     Block,
 }
 
-/// Where an edit changes a record, and how.
+/// What an edit changes in its record.
 enum Place {
-    /// A value that is replaced, and how its replacement is spelled.
+    /// Replaces a value by the text of the edit, in this shape.
     Value(Span, Shape),
-    /// A value that is replaced by fixed JSON, whatever the text of the edit: by an empty value of
-    /// the same type, or by what the format leaves of removed reasoning.
+    /// Replaces a value by fixed JSON, whatever the text of the edit: an empty value of the same
+    /// type, or the [`BlockRemainder`] of removed reasoning.
     Fixed(Span, &'static str),
-    /// A value that is removed, with its key and its comma.
+    /// Removes a value with its key and its comma.
     Child(Span),
 }
 
-/// What an edit at the position `at` changes, and how. The error says why this position cannot be
-/// edited.
+/// What an edit at the position `at` changes. The error says why this position cannot be edited.
 fn place(items: &[Item], at: At, shapes: &Shapes) -> Result<Place, &'static str> {
     let item = items.get(at.item()).ok_or("there is no such record")?;
     if let At::HiddenField { field, .. } = at {

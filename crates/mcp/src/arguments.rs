@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::tool::{ParameterKind, Tool};
 
-/// The arguments of a call, which have the types in the tool's schema.
+/// The arguments of a call, which were checked against the parameters of the tool.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Arguments(Map<String, Value>);
 
@@ -66,7 +66,7 @@ impl Arguments {
         self.0.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
     }
 
-    /// The number that an optional argument has, but at most `most`; `usual` if the argument was
+    /// The number of an optional argument, but at most `most`. Returns `usual` if the argument was
     /// left out.
     pub(crate) fn number(&self, name: &str, usual: usize, most: usize) -> usize {
         let number = self.0.get(name).and_then(Value::as_u64);

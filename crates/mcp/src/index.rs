@@ -34,7 +34,8 @@ impl SessionIndex {
     }
 
     /// Updates the index from the sessions `files`, and calls `look` with it. If the index turns
-    /// out to be damaged, an empty one replaces it, and both are done once more.
+    /// out to be damaged, it is replaced by an empty one, which is then updated and passed to
+    /// `look`.
     ///
     /// # Errors
     ///
@@ -46,7 +47,7 @@ impl SessionIndex {
         look: impl Fn(&Search) -> Result<T>,
     ) -> Result<(T, Coverage)> {
         match self.look_once(files, &look) {
-            // An empty index has replaced the damaged one: this fills it.
+            // An empty index has replaced the damaged one: the second attempt fills it.
             Err(SearchError::Damaged) => self.look_once(files, &look),
             looked => looked,
         }
@@ -70,9 +71,9 @@ impl SessionIndex {
         Ok(Arc::clone(self.search.get_or_init(|| search)))
     }
 
-    /// Starts an update, and waits until it has ended, but no longer than [`WAIT`]. If an earlier
-    /// call stopped waiting for its update, that update must end first. It has not read what
-    /// changed after it began, so its result is ignored.
+    /// Starts an update, and waits until it ends. Before that, waits for the update of an earlier
+    /// call if that call stopped waiting for it. The result of that update is ignored, because it
+    /// may lack what changed after it began. Waits no longer than [`WAIT`] in all.
     fn update(&self, search: &Arc<Search>, files: &[SessionFile]) -> Result<Coverage> {
         let mut running = self.update.lock().unwrap_or_else(PoisonError::into_inner);
         let deadline = Instant::now() + WAIT;

@@ -37,10 +37,11 @@ pub enum BadCursor {
 }
 
 impl Page {
-    /// The maximum number of bytes of an answer in one page, without its marks.
+    /// The maximum number of bytes of an answer in one page. The lines before and after them, which
+    /// mark the page as a quotation, are not counted.
     pub const LARGEST: usize = 20_000;
-    /// If a line ends within this many bytes before the maximum length of a page, the page ends
-    /// after that line. Otherwise a line is divided.
+    /// A page ends after a line if a line ends within this many bytes before the maximum length.
+    /// Otherwise it ends within a line.
     const LAST_PART: usize = 4_000;
 
     /// The page of an answer that begins where `cursor` says; without a cursor, the first page.

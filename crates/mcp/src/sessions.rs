@@ -26,14 +26,14 @@ impl<'c> Sessions<'c> {
         Sessions { config, files, short }
     }
 
-    /// The short id of the session in the file at `path`; `id`, its whole id, if the session is not
-    /// among the sessions that were found.
+    /// The short id of the session in the file at `path`. Returns `id`, the whole id, if the
+    /// session is not among the sessions that were found.
     pub(crate) fn short_id<'a>(&'a self, path: &Path, id: &'a str) -> &'a str {
         self.short.get(path).map_or(id, String::as_str)
     }
 
-    /// The path of the session that `id` names: by its id, the beginning of its id, or its path. A
-    /// model may not read any other file of this machine.
+    /// The path of the session that `id` names: by its id, the beginning of its id, or its path. An
+    /// error for any other path, so that a model cannot read other files of this machine.
     pub(crate) fn path(&self, id: &str) -> Result<PathBuf, ToolError> {
         let is_path = id.contains(['/', '\\']) || Path::new(id).exists();
         let known = self.files.iter().find(|file| is_path && file.path == Path::new(id));

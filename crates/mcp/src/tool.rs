@@ -15,7 +15,7 @@ pub enum Tool {
     Search,
     /// Shows the messages around a hit of a search.
     Around,
-    /// Shows the text that a stub replaced.
+    /// Shows the text that a stub replaced, or a call or response of a session.
     Show,
     /// Reports what compactions removed from the context of a session.
     Losses,

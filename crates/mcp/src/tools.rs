@@ -23,9 +23,9 @@ pub(crate) struct Library {
 }
 
 impl Library {
-    /// The answer of a tool. For [`Tool::Show`], the redactor first learns the secrets of the
-    /// session that the text is from, so that it finds them in the answer even without the text
-    /// around them.
+    /// The answer of a tool. For [`Tool::Show`], the redactor first reads the whole session, if it
+    /// is found. So it learns the session's secrets, and finds them in the answer even without the
+    /// text around them.
     pub(crate) fn answer(
         &self,
         tool: Tool,

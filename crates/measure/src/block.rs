@@ -35,17 +35,17 @@ pub struct MeasuredBlock {
     pub kind: BlockKind,
     /// Whether the model wrote the block.
     pub by_model: bool,
-    /// A hash of the type of the block, of whether the model wrote it, and of its content: blocks
-    /// that are equal in these have equal ids. Of a result, only the text counts as content, with
-    /// the id of the call and whether the tool failed; of a repeated result, nothing does.
+    /// A hash of the block's type, of whether the model wrote it, and of its content. Blocks with
+    /// equal ids are taken for the same block. The content of a result is its text, the id of its
+    /// call and whether the tool failed; a repeated result has no content.
     pub id: u64,
     /// The tokens of the block, including what an API adds around it.
     pub tokens: Tokens,
     /// The id of the call, for a call and for its result; otherwise `None`.
     pub call: Option<Box<str>>,
     /// For a call: the file that it reads, writes or edits, or that its command prints. For a
-    /// result in a [`History`](crate::History): the file that its call has read or printed.
-    /// Otherwise `None`.
+    /// result, once it is in a [`History`](crate::History): the file that its call read or printed.
+    /// `None` if there is no such file.
     pub file: Option<Box<str>>,
     /// The text of the block. For a call: the texts and numbers among its arguments, one per line.
     /// Empty for a block of the kind [`BlockKind::Other`].
@@ -54,8 +54,9 @@ pub struct MeasuredBlock {
     pub facts: Vec<FactId>,
     /// The ids of the distinct lines with at least eight characters, sorted.
     pub lines: Vec<LineId>,
-    /// For a call: the lines of each text that it removes from a file, and the lines that its patch
-    /// removes or repeats unchanged. The model must have known these lines.
+    /// For a call that edits a file: the lines that the model must have known to write the call.
+    /// Each inner list is for one text that the call replaces, or for a patch: the lines that it
+    /// removes or repeats unchanged.
     pub quoted: Vec<Vec<LineId>>,
 }
 
@@ -117,7 +118,7 @@ impl MeasuredBlock {
         }
     }
 
-    /// The [`id`](MeasuredBlock::id) that this block would have, without measuring it.
+    /// The [`id`](MeasuredBlock::id) of a block, without measuring the block.
     pub fn id_of(block: &Block, role: Role, source: &dyn Source) -> u64 {
         let mut hasher = DefaultHasher::new();
         (role == Role::Assistant).hash(&mut hasher);
@@ -191,8 +192,8 @@ fn push_line(text: &mut String, line: &str) {
     text.push_str(line);
 }
 
-/// The file that a call reads, writes or edits, or that its command prints. `None` for other calls,
-/// and for a call without a target.
+/// The file that a call reads, writes or edits, or that its command prints; `None` if there is
+/// none.
 fn file(call: &Call, source: &dyn Source) -> Option<Box<str>> {
     let target = call.target.as_ref()?.read(source);
     match call.kind {
@@ -202,8 +203,8 @@ fn file(call: &Call, source: &dyn Source) -> Option<Box<str>> {
     }
 }
 
-/// The lines of each text that a call removes from a file, and the lines that its patch removes or
-/// repeats unchanged. The model must have known these lines.
+/// The lines of each text that a call replaces, and the lines that its patch removes or repeats
+/// unchanged.
 fn quoted(call: &Call, text: &str, source: &dyn Source) -> Vec<Vec<LineId>> {
     let removed = call.fields.iter().filter(|field| field.role == FieldRole::Old);
     let removed = removed.map(|field| field.text.read(source).into_owned()).chain(patched(text));

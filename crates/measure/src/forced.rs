@@ -14,12 +14,12 @@ use crate::history::History;
 use crate::lines::{LineId, plain_line};
 use crate::needs::{Edit, HORIZON, Needs, UsedFact};
 
-/// The references with which results can be recalled, by the id of the call: one for each result
-/// that is not sent whole.
+/// The references with which the model can recall results, by the id of the call: one for each
+/// result of which the context does not contain the whole text.
 pub type References = HashMap<Box<str>, String>;
 
-/// The maximum number of blocks that are searched for lines with a fact: the newest of the blocks
-/// that contain the fact.
+/// The lines with a fact are taken from at most this many blocks: the newest ones that contain the
+/// fact.
 const LOOKED_AT: usize = 4;
 
 type Set<T> = HashSet<T, BuildHasherDefault<IdHasher>>;
@@ -31,7 +31,8 @@ pub struct ForcedCompaction<'h> {
     needs: &'h Needs,
     call: usize,
     first: usize,
-    /// The facts that were used later, each with earlier lines that contain the fact.
+    /// The facts that the model used after the compaction, each with lines from before the
+    /// compaction that contain it.
     used: Vec<(UsedFact, Vec<&'h str>)>,
 }
 
@@ -47,16 +48,17 @@ pub struct CutFigures {
     pub used: usize,
     /// Of the used facts, the share by weight that the compacted context contains (0 to 1).
     pub recall: f64,
-    /// Of the used facts, the share by weight that the compacted context contains together with a
-    /// whole line in which they occurred earlier (0 to 1).
+    /// Of the used facts, the share by weight for which the compacted context contains the fact and
+    /// a whole line that had the fact before the compaction (0 to 1).
     pub in_line: f64,
     /// Of the used facts, the share by weight that the compacted context contains, or that can be
     /// recalled by a reference or a file name in it (0 to 1).
     pub recoverable: f64,
-    /// The number of edits that quote content from before the compaction, in the first call after
-    /// it and the [`HORIZON`] calls after that.
+    /// The number of edits after the compaction whose lines the model took from before it. The
+    /// edits of [`HORIZON`] + 1 calls are counted.
     pub edits: u64,
-    /// The number of these edits that quote a line which the compacted context does not contain.
+    /// The number of these edits with a line from before the compaction that the compacted context
+    /// does not contain.
     pub rereads: u64,
     /// Tokens of the blocks that would have to be read again for these edits.
     pub reread: Tokens,
@@ -129,7 +131,7 @@ impl<'h> ForcedCompaction<'h> {
     }
 
     /// Whether a fact that the context does not contain can be recalled: the context contains a
-    /// reference to a block with the fact, or the name of the file that the block shows.
+    /// reference to an earlier block with the fact, or the name of the file of such a block.
     fn is_recoverable(
         &self,
         used: &UsedFact,
@@ -144,7 +146,7 @@ impl<'h> ForcedCompaction<'h> {
     }
 }
 
-/// The lines that contain a fact, in the newest blocks with the fact.
+/// The lines that contain a fact, from the newest blocks with the fact.
 fn lines<'h>(history: &'h History, used: &UsedFact) -> Vec<&'h str> {
     let finder = memmem::Finder::new(&used.text);
     let places = used.places.iter().rev().take(LOOKED_AT);

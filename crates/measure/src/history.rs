@@ -33,7 +33,7 @@ pub struct History {
     /// For each block, the tokens of all blocks before it. The last element is the sum of all
     /// blocks.
     tokens: Vec<Tokens>,
-    /// For each block, the number of calls whose response is before the block.
+    /// For each block, the number of calls whose responses come before it.
     answered: Vec<usize>,
 }
 
@@ -119,7 +119,7 @@ impl History {
         Some(&self.pieces[newest])
     }
 
-    /// The number of calls whose response is before a block.
+    /// The number of calls whose responses come before a block.
     pub(crate) fn call_of(&self, piece: usize) -> usize {
         self.answered[piece]
     }
@@ -151,8 +151,7 @@ fn entries(transcript: &Transcript, source: &dyn Source) -> Vec<Entry> {
 #[derive(Default)]
 struct Building {
     entries: Vec<Entry>,
-    /// The response that is being assembled from its entries. More entries of the response may
-    /// follow.
+    /// The response whose entries are being put together. The next entry may belong to it, too.
     response: Option<Entry>,
     /// The results by the id of their call. If a call has several results, this is the first one.
     results: HashMap<Box<str>, Output>,
@@ -247,8 +246,8 @@ fn has_content(block: &Block, source: &dyn Source) -> bool {
 }
 
 impl MeasuredBlock {
-    /// Whether the facts in this block are facts that the model used: the model wrote the block,
-    /// and it is not reasoning. Reasoning is left out because it is not sent to every model.
+    /// Whether the facts in this block count as used by the model: the model wrote the block, and
+    /// it is not reasoning, which is not sent to every model.
     pub(crate) fn is_used(&self) -> bool {
         self.by_model && self.kind != BlockKind::Thinking
     }

@@ -22,8 +22,8 @@ const CUTS: usize = 8;
 static GENERIC: LazyLock<HashSet<FactId>> =
     LazyLock::new(|| include_str!("../generic.txt").lines().map(FactId::from_text).collect());
 
-/// Whether a fact is common to all kinds of sessions, so that its use says nothing about this
-/// session.
+/// Whether a fact is common in sessions of all kinds. If a model uses such a fact, that does not
+/// show that the fact came from this session.
 pub fn is_generic(fact: FactId) -> bool {
     GENERIC.contains(&fact)
 }
@@ -54,13 +54,13 @@ pub struct Need {
     pub is_far: bool,
 }
 
-/// An edit that removes a text from a file.
+/// An edit of a file, for which the model needed lines that occurred earlier in the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// The lines of the removed text that occurred earlier in the session. Each has the index of
-    /// the last block before the edit that contains the line.
+    /// The lines that the edit quotes and that occurred earlier in the session. Each has the index
+    /// of the last block before the response that contains the line.
     pub lines: Vec<(LineId, usize)>,
-    /// The index of the block in which the most of these lines last occurred before the edit.
+    /// The index of the block that contains the most of these lines.
     pub from: usize,
 }
 
@@ -169,8 +169,8 @@ impl Needs {
     }
 }
 
-/// The number of blocks so far that contain a fact, and the number of calls before the last of
-/// these blocks.
+/// For a fact, the number of blocks so far that contain it, and the number of calls before the last
+/// of these blocks.
 #[derive(Default)]
 struct FactPlaces {
     pieces: usize,
@@ -207,7 +207,7 @@ fn origin(piece: &MeasuredBlock) -> Origin {
 }
 
 /// The edits that quote earlier lines, by call. An edit is included if at least half of the lines
-/// that it quotes (rounded down, but at least one) occurred earlier in the session.
+/// that it quotes, and at least one, occurred earlier in the session. Half is rounded down.
 fn edits(history: &History) -> Vec<(usize, Vec<Edit>)> {
     let mut held: HashMap<LineId, usize> = HashMap::new();
     let mut seen = 0;
@@ -232,16 +232,17 @@ fn edit(quoted: &[LineId], held: &HashMap<LineId, usize>) -> Option<Edit> {
     if lines.len() < (quoted.len() / 2).max(1) {
         return None;
     }
-    // If several blocks have equally many of these lines, the block with the first of the lines is
+    // Of several blocks with equally many of these lines, the one with the first of the lines is
     // used.
     let places = lines.iter().rev().map(|(_, place)| *place);
     let from = places.max_by_key(|from| lines.iter().filter(|(_, place)| place == from).count())?;
     Some(Edit { lines, from })
 }
 
-/// The indices of the calls before which a compaction is forced: at most [`CUTS`], evenly
-/// distributed over the calls that have at least five calls before them, at least eight calls after
-/// them, and before them at least 40,000 tokens or two fifths of all tokens, whichever is less.
+/// The indices of the calls before which a compaction is forced. Suitable are calls with at least
+/// five calls before them, at least eight after them, and before them at least 40,000 tokens (or
+/// two fifths of all tokens, if that is less). If there are more than [`CUTS`] of them, as many are
+/// chosen at even distances.
 fn cuts(history: &History) -> Vec<usize> {
     let calls = history.calls.len();
     let least = Tokens(40_000.min(history.tokens().0 * 2 / 5));

@@ -11,8 +11,7 @@ use crate::cache::{Bill, Cache};
 use crate::history::History;
 use crate::needs::Needs;
 
-/// For this number of calls, the model is assumed to know content that was read again: it is not
-/// read again during these calls.
+/// Content that was read again is assumed to be known to the model for this many calls.
 const KNOWN: usize = 10;
 /// The output tokens that are assumed for a call that reads a file again.
 const REREAD_OUTPUT: Tokens = Tokens(80);
@@ -43,7 +42,7 @@ pub struct CallFigures {
     pub prefix: Bill,
     /// The cost if only whole earlier requests are cached.
     pub requests: Bill,
-    /// The cost of reading files again because an edit quotes content that the context lacks.
+    /// The cost of reading files again for edits that quote content which the context lacks.
     pub rereads: Bill,
     /// Of the earlier facts that the response uses, the share by weight that the context contains
     /// (0 to 1); `None` if the response uses none.
@@ -57,8 +56,8 @@ pub struct CallFigures {
 }
 
 impl<'h> Replay<'h> {
-    /// Begins before the first call. `overhead` are the tokens in every request that are not in
-    /// messages.
+    /// A replay that begins before the first call. `overhead` are the tokens in every request that
+    /// are not in messages.
     pub fn new(history: &'h History, needs: &'h Needs, overhead: Tokens) -> Replay<'h> {
         Replay {
             history,
@@ -104,8 +103,8 @@ impl<'h> Replay<'h> {
         self.edits(call, figures)
     }
 
-    /// Replaces the current view by the next one, and updates `held`. Blocks at the beginning that
-    /// both views have in common are not counted again.
+    /// Replaces the current view by the next one, and updates `held`. Blocks that are the same at
+    /// the beginning of both views need no update.
     fn look_at(&mut self, view: Vec<Arc<MeasuredBlock>>) {
         let same = self.view.iter().zip(&view).take_while(|(a, b)| a.id == b.id).count();
         for fact in self.view[same..].iter().flat_map(|piece| &piece.facts) {

@@ -8,8 +8,9 @@ use memchr::memmem;
 use crate::block::{BlockKind, MeasuredBlock};
 use crate::lines::line_ids;
 
-/// A rule that every request must fulfil. Some services refuse a request that breaks any rule
-/// except `KeepsRequest`; a request that breaks `KeepsRequest` does not tell the model what to do.
+/// A rule that every request must fulfil. For each rule except `KeepsRequest`, there are services
+/// that refuse a request which breaks it. A request that breaks `KeepsRequest` does not tell the
+/// model what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RequestRule {
     /// The request has a message.

@@ -1,9 +1,9 @@
 //! The native module of the npm package `@epitome-cli/context`: the library for Node.
 //! `docs/typescript.md` has a guide.
 //!
-//! Every function takes a JSON object and returns JSON, which is `{"error": …}` after an error. The
-//! package around this module, in `npm`, has the types, the documentation and the errors. `call`
-//! and `answer_later` work on a thread of Node's pool, so that the event loop goes on.
+//! Requests and answers are JSON; after an error, the answer is `{"error": …}`. The package around
+//! this module, in `npm`, has the types, the documentation and the errors. `call` and
+//! `answer_later` work on a thread of Node's pool, so that the event loop goes on.
 //!
 //! # Absent
 //!

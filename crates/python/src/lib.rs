@@ -1,9 +1,9 @@
 //! The module `epitome._native`: the library for Python. `docs/python.md` has a guide.
 //!
-//! The methods of [`fleet::Fleet`] take and return columns. Every other function takes a JSON
-//! object and returns JSON, which is `{"error": …}` after an error. The package around this module,
-//! in `python/epitome`, has the types, the documentation and the exceptions. Python's global lock
-//! is released while a function works.
+//! The methods of [`fleet::Fleet`] take and return columns. The other functions take and return
+//! JSON, which is `{"error": …}` after an error. The package around this module, in
+//! `python/epitome`, has the types, the documentation and the exceptions. Python's global lock is
+//! released while a function works.
 //!
 //! # Absent
 //!

@@ -43,11 +43,10 @@ impl Counter for O200k {
 
     /// The tokens of `text`, counted on its own; 0 only when it is empty.
     ///
-    /// Time is linear in the length and memory is constant for any text: a text is counted in
-    /// windows of at most 32 KB, each of which ends where no token can span the end. Only a window
-    /// without such a place (a line of a single repeated letter or mark, 32 KB of Chinese without a
-    /// comma) is cut between any two characters, which may make the count wrong by a few tokens for
-    /// each such window.
+    /// Time is linear in the length of the text: it is counted in windows of at most 32 KB, which
+    /// end where a token certainly ends. A window in which no such place is found (32 KB of one
+    /// repeated letter, or of Chinese without a comma) is cut between any two characters. Each such
+    /// cut may make the count wrong by a few tokens.
     fn count(&self, text: &str) -> Tokens {
         if text.is_empty() {
             return Tokens(0);
@@ -76,8 +75,8 @@ impl Counter for O200k {
     }
 }
 
-/// Size in bytes from which a text is counted on all cores, and its count cached: several steps of
-/// a compaction count the same text.
+/// Texts of at least this many bytes are counted on all cores. Their counts are cached, because
+/// several steps of a compaction count the same text.
 const LARGE: usize = 1 << 20;
 
 /// The number of cached counts; the oldest count is dropped first.
@@ -109,7 +108,7 @@ fn windows(text: &str, limit: usize) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The offset at which the first window of `text` ends; more than 0.
+/// The length of the first window of `text`, in bytes; more than 0.
 fn cut(text: &str, limit: usize) -> usize {
     if text.len() <= limit {
         return text.len();

@@ -143,7 +143,8 @@ fn many_threads_may_count() {
     });
 }
 
-/// Random texts, put together from kinds of pieces that the pattern and the cuts treat differently.
+/// Random texts, put together from all kinds of characters for which the counter has a rule of its
+/// own.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         "[a-zA-Z]{1,5}",

@@ -118,13 +118,14 @@ fn is_openai(word: &str) -> bool {
 
 /// The minimum number of points for a calibration.
 const MIN_POINTS: usize = 8;
-/// The least difference between the largest and the smallest context, in our tokens.
+/// The minimum difference between the largest and the smallest context of a calibration, in tokens
+/// as this crate counts them.
 const MIN_SPREAD: u64 = 4_000;
 /// The difference between the largest and the smallest context must also be at least the largest
 /// context divided by this number.
 const SPREAD_SHARE: u64 = 4;
-/// Maximum number of points that a line is fitted to: more points are thinned out evenly, because
-/// the work grows with the square of their number.
+/// A line is fitted to at most this many points, because the work grows with the square of their
+/// number. Of more points, evenly spaced ones are used.
 const MAX_POINTS: usize = 400;
 /// The plausible factors, in thousandths.
 const FACTORS: std::ops::RangeInclusive<i128> = 500..=3_000;
@@ -207,8 +208,8 @@ fn thin(points: &[(i128, i128)]) -> Vec<(i128, i128)> {
     (0..MAX_POINTS).map(|idx| points[idx * (points.len() - 1) / last]).collect()
 }
 
-/// The quantile of the values at `part` / `whole`: the value that this share of the values does not
-/// exceed. `None` if there are no values.
+/// The quantile `part` / `whole` of the values: at most this share of them is smaller. `None` if
+/// there are no values.
 fn quantile(mut values: Vec<i128>, part: usize, whole: usize) -> Option<i128> {
     let place = values.len().checked_sub(1)? * part / whole;
     Some(*values.select_nth_unstable(place).1)

@@ -6,16 +6,16 @@ use crate::weights::{FEATURES, WEIGHTS};
 
 /// Estimates the tokens of `o200k_base` without its vocabulary, at 300 to 390 MB/s.
 ///
-/// It splits a text much as o200k does before the merging (words with the character before them,
-/// numbers, marks, white space, runs of other scripts) and adds up the average number of tokens of
-/// each piece. It uses integers only: the same text gives the same number on every machine. One
-/// pass, no allocation, nothing to load.
+/// It splits a text into pieces, much as o200k does before the merging: words with the character
+/// before them, numbers, marks, white space, runs of other scripts. Then it adds up the average
+/// number of tokens of each piece. It uses integers only: the same text gives the same number on
+/// every machine. It reads the text once, allocates nothing and loads nothing.
 ///
 /// # Errors of the estimate
 ///
-/// Relative to the exact count, per piece of up to 2,000 characters. The weights were fitted on
-/// sessions of two repositories (17,402 pieces, Go and TypeScript) and on translations of programs
-/// in 40 languages; the figures are from other repositories (4,376 pieces, TypeScript and Python)
+/// Relative to the exact count, per text of up to 2,000 characters. The weights were fitted on
+/// sessions of two repositories (17,402 texts, Go and TypeScript) and on translations of programs
+/// in 40 languages; the figures are from other repositories (4,376 texts, TypeScript and Python)
 /// and from translations that were left out of the fit.
 ///
 /// | text             | median |   95% | worst | all together |
@@ -73,12 +73,13 @@ impl Counter for Estimate {
 /// One token, in the unit of the weights: thousandths of a token.
 const UNIT: u64 = 1_000;
 
-// Features, as indices into the table of weights.
+// Features of pieces: each constant is the index of the first weight of a feature in the table of
+// weights. Where the weight depends on a length, the weights for the lengths 1, 2, 3, … follow each
+// other: they are called a row.
 
-/// A word: the row depends on the character before it and on its capital letters and accents; the
-/// position in the row depends on its length.
+/// A word. It has a row for each [`Lead`] and each case of its letters.
 const WORD: usize = 0;
-/// The number of lengths with a weight of their own.
+/// The length of a row: longer words use its last weight.
 const WORD_ROW: usize = 20;
 /// The number of cases of a word: small letters, one capital, several capitals, accents.
 const WORD_CASES: usize = 4;
@@ -92,8 +93,8 @@ const ACCENT: usize = WORD_LONG + 1;
 const LEAD: usize = ACCENT + 1;
 /// Each group of up to three digits.
 const DIGITS: usize = LEAD + 128;
-/// A run of marks: the row depends on whether a space is before it and whether all marks are equal;
-/// the position in the row depends on its length.
+/// A run of marks. It has four rows: without and with a space before the run, and in each case for
+/// mixed and for equal marks.
 const MARKS: usize = DIGITS + 1;
 const MARKS_ROW: usize = 8;
 /// Each mark of a run after its first [`MARKS_ROW`] marks. These are two features: this one for a
@@ -115,13 +116,13 @@ const SPACE_ROW: usize = 12;
 const SPACE_LONG: usize = SPACE + SPACE_ROW;
 /// A control character.
 const CONTROL: usize = SPACE_LONG + 1;
-/// Scripts other than Latin: each has a row of three features, for a run, for a character, and for
-/// a character that equals the one before it.
+/// Scripts other than Latin. Each has three weights: for a run, for a character, and for a
+/// character that equals the one before it.
 const SCRIPT: usize = CONTROL + 1;
 const SCRIPT_ROW: usize = 3;
 const SCRIPTS: usize = 17;
 
-// The table of weights has one row for each feature.
+// The table has exactly the weights of these features.
 const _: () = assert!(SCRIPT + SCRIPTS * SCRIPT_ROW == FEATURES);
 
 // The classes of bytes.
@@ -167,8 +168,8 @@ fn class(bytes: &[u8], at: usize) -> u8 {
     bytes.get(at).map_or(LINE_FEED, |byte| CLASS[usize::from(*byte)])
 }
 
-/// What is directly before a word. A space, a tab or a mark is part of the same piece; digits are a
-/// piece of their own.
+/// What is directly before a word. Digits are a piece of their own; anything else is part of the
+/// word's piece.
 #[derive(Clone, Copy)]
 enum Lead {
     Nothing = 0,
@@ -196,10 +197,10 @@ impl Lead {
     }
 }
 
-/// Scans `bytes`, which are UTF-8, piece by piece, and calls `add` with each feature of a piece and
-/// how often the piece has it.
+/// Splits `bytes`, which are UTF-8, into pieces. Calls `add` for each feature of a piece, with the
+/// index of its weight and how often the piece has the feature.
 ///
-/// [`word`], [`digits`], [`marks`], [`white`] and [`script`] scan one piece each (`digits` also the
+/// [`word`], [`digits`], [`marks`], [`white`] and [`script`] each scan one piece (`digits` also the
 /// word after it), and return the offset of the next piece.
 #[inline(always)]
 fn scan(bytes: &[u8], mut add: impl FnMut(usize, usize)) {
@@ -276,7 +277,8 @@ fn digits(bytes: &[u8], start: usize, add: &mut impl FnMut(usize, usize)) -> usi
     }
 }
 
-/// Scans a run of marks from `start`. `led` is whether the space before the run belongs to it.
+/// Scans a run of marks from `start`. `led` says whether the space before the run belongs to its
+/// piece.
 #[inline(always)]
 fn marks(bytes: &[u8], start: usize, led: bool, add: &mut impl FnMut(usize, usize)) -> usize {
     let mut at = start + 1;
@@ -305,9 +307,9 @@ fn marks(bytes: &[u8], start: usize, led: bool, add: &mut impl FnMut(usize, usiz
     at
 }
 
-/// Scans white space. Everything up to the last line feed is one piece, and the rest is another. If
-/// text follows, the last space of the rest is separate: a word or marks after it begin with it;
-/// before anything else it is a piece of its own.
+/// Scans white space. The part up to and including the last line feed is one piece, the part after
+/// it is another. If text follows, the last space of the second part is separate: it begins the
+/// piece of the word or marks that follow, or else is a piece of its own.
 #[inline(always)]
 fn white(bytes: &[u8], start: usize, add: &mut impl FnMut(usize, usize)) -> usize {
     let mut at = start;
@@ -335,8 +337,8 @@ fn white(bytes: &[u8], start: usize, add: &mut impl FnMut(usize, usize)) -> usiz
     if rest == 0 {
         return at;
     }
-    // Unless the text ends here, the last space is separate: it begins the next piece or is a piece
-    // of its own.
+    // Whether the last space is separate from other white space. It is not if the text ends here,
+    // or if it is the only white space.
     let apart = at < bytes.len() && (rest > 1 || line_end > start);
     let led = apart
         && match class(bytes, at) {
@@ -391,8 +393,8 @@ fn char_len(lead: u8) -> usize {
     }
 }
 
-/// The script of a character by its first two bytes: a row of the weights of scripts, in the order
-/// of the table.
+/// The script of a character, from its first two bytes: the position of the script's weights after
+/// [`SCRIPT`].
 fn script_of(bytes: &[u8], at: usize) -> usize {
     let second = bytes.get(at + 1).copied().unwrap_or(0);
     match (bytes[at], second) {

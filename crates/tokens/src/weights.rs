@@ -9,8 +9,8 @@
 /// Number of features of a text, each with a weight.
 pub(crate) const FEATURES: usize = 1_004;
 
-/// The weight of each feature, in thousandths of a token. A comment names the features of the
-/// numbers below it: `estimate` declares them in the same order.
+/// The weights of all features, in thousandths of a token, in the order in which `estimate`
+/// declares the features. Each comment names the features of the numbers below it.
 #[rustfmt::skip]
 pub(crate) static WEIGHTS: [u16; FEATURES] = [
     // Words with nothing before them, in small letters, by length.

@@ -64,7 +64,7 @@ pub fn error(err: &Error) -> String {
     json!({ "error": error_json(err) }).to_string()
 }
 
-/// The error for requests to an engine that was stopped.
+/// The error for a request to an engine that is not running.
 pub fn not_running() -> Error {
     usage("the engine is not running")
 }

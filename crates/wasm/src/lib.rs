@@ -33,7 +33,8 @@ thread_local! {
     static ENGINES: RefCell<Vec<Option<Engine>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Begins a request of `len` bytes, and returns a pointer to the buffer to which it is written.
+/// Begins a request of `len` bytes. Returns a pointer to the buffer into which the caller writes
+/// it.
 #[unsafe(no_mangle)]
 pub extern "C" fn input(len: usize) -> *mut u8 {
     INPUT.with_borrow_mut(|input| {

@@ -1,4 +1,4 @@
-//! `show`: the text that a stub replaced.
+//! `show`: the text that a stub replaced, or a call or response of a session.
 
 use std::path::Path;
 
@@ -65,8 +65,8 @@ impl Library {
         Ok(String::from_utf8_lossy(&archived.bytes).into_owned())
     }
 
-    /// Teaches the redactor the secrets of a session, so that it also finds them in a short text of
-    /// the session. Does nothing if the session cannot be read, or without a redactor.
+    /// Lets the redactor learn the secrets of a session, so that it also finds them in a short text
+    /// of the session. Does nothing if there is no redactor or if the session cannot be read.
     fn learn(&self, path: &Path, redactor: Option<&mut Redactor<'_>>) {
         let Some(redactor) = redactor else { return };
         if let Ok(history) = History::open(&self.config, path, None, Version::AsItWas) {
