@@ -3,22 +3,22 @@
 
 use epitome_model::{Block, Entry, Role, Source, Transcript};
 
-/// A position at which an unfinished turn is divided.
+/// Where a context is divided, as [`with_reasoning`] decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CutPlace {
     /// Divide at this index of the context.
     At(usize),
-    /// No index in the wanted range is one at which the kept part would begin with reasoning. This
-    /// is the last such index before the range.
+    /// No response in the range that the caller allows begins with reasoning. This is the index of
+    /// the last one before the range that does.
     Before(usize),
 }
 
-/// Finds an index within the last turn at which the kept part would begin with reasoning. In
-/// thinking mode Anthropic refuses a request in which the kept part of an unfinished turn begins
-/// with anything else. Returns the nearest such index from `end` down to `least`, or else the
-/// nearest from `end` up to `most`, or else the last such index before `least`, as
-/// [`CutPlace::Before`]. Returns `end` if all entries after the last message of the user would be
-/// kept anyway, or if there is no such index.
+/// Finds an index in the last turn at which a response with reasoning begins: in thinking mode,
+/// Anthropic refuses a request in which the kept part of an unfinished turn begins with anything
+/// else. The indices are tried from `end` down to `least`, then from `end` up to `most`, and then
+/// from `least` down; if only one of the last is possible, the result is [`CutPlace::Before`].
+///
+/// Returns `end` if no such index exists, or if the whole turn is kept.
 pub(crate) fn with_reasoning(
     transcript: &Transcript,
     source: &dyn Source,
@@ -56,8 +56,7 @@ pub(crate) fn with_reasoning_in(
     (turn..least).rev().find(begins).map_or(CutPlace::At(end), CutPlace::Before)
 }
 
-/// The entry at an index of the context; `None` if the context is shorter, or if the item at that
-/// index is no entry.
+/// The entry at an index of the context, if there is one.
 fn sent_at(transcript: &Transcript, at: usize) -> Option<&Entry> {
     transcript.items[*transcript.context.get(at)?].entry()
 }

@@ -77,8 +77,9 @@ pub use tool::{NotDone, Outcome, compact_tool};
 /// model.
 ///
 /// Add the messages of the conversation, and call [`view`](Context::view) before each request: it
-/// does what the recipe wants done and returns what to send. A model that writes summaries is
-/// called by the caller, between [`step`](Context::step) and [`answer`](Context::answer).
+/// runs those stages of the recipe that are due, and returns what to send. A model that writes
+/// summaries is called by the caller, between [`step`](Context::step) and
+/// [`answer`](Context::answer).
 ///
 /// ```
 /// use epitome_engine::{Context, MessagePart, Setup};
@@ -107,8 +108,8 @@ pub struct Context {
 /// What has been read from the log, so that it need not be read again.
 #[derive(Clone, Default)]
 struct Knowledge {
-    /// The lines of the results in the context, if the recipe has an ingest stage. The stage can
-    /// leave lines out of a new result that are among these.
+    /// The lines of the results in the context, if the recipe has an ingest stage. That stage can
+    /// leave such lines out of a new result, because they would be repetitions.
     seen: SeenLines,
     /// The state of `seen` at the last response of the model.
     answered: SeenMark,
@@ -121,9 +122,8 @@ struct Knowledge {
 }
 
 impl Knowledge {
-    /// Reads the calls of the whole log, and empties the index for digests. Called when a context
-    /// is made from a log, when the last lines of the log were removed, and when the context has
-    /// gone back to an earlier message.
+    /// Reads all calls of the log again, and empties the index for digests. Needed when a context
+    /// is made, and when its log has changed in another way than by new messages.
     fn reread(&mut self, log: &ContextLog) {
         let mut calls = Calls::default();
         for (item, entry) in log.parsed().transcript().entries() {
@@ -134,8 +134,8 @@ impl Knowledge {
     }
 }
 
-/// The requested compaction and the summary that is being written, if there are any. The summary
-/// may also belong to an automatic compaction.
+/// The state of a requested compaction, and of the summary that is being written, which may also
+/// belong to an automatic compaction.
 #[derive(Default)]
 struct Summarising {
     /// A summary that is being written.
@@ -151,8 +151,7 @@ struct Summarising {
     outcome: Option<Outcome>,
 }
 
-/// The state of the current attempt to make the context smaller, and the facts about earlier
-/// requests that an attempt uses.
+/// The state of the current attempt to make the context smaller, and facts about earlier requests.
 #[derive(Clone, Default)]
 struct Attempt {
     /// The number of items in the log when the context was last ready to be sent, or was resumed:
@@ -276,8 +275,8 @@ impl Context {
         context
     }
 
-    /// What to send in the next request. All work that is due is done first, except summaries. A
-    /// caller with a model that writes summaries uses [`view_with`](Context::view_with), or
+    /// What to send in the next request. If a compaction is due, it is made first, but without a
+    /// summary by a model: for that, a caller uses [`view_with`](Context::view_with), or calls
     /// [`step`](Context::step) before this.
     ///
     /// ```
@@ -347,7 +346,7 @@ impl Context {
         Ok(self.unchanged_view())
     }
 
-    /// What to send in the next request, without doing work that is due.
+    /// What to send in the next request, without making a compaction that may be due.
     ///
     /// ```
     /// # use epitome_engine::{Context, Setup};
@@ -379,8 +378,8 @@ impl Context {
         blocks.any(|block| is_digest(block, self.log.bytes()))
     }
 
-    /// Does all work that is due before the next request, and returns what the caller does next.
-    /// Questions for summaries are returned, not asked.
+    /// Makes a compaction if one is due, and returns what the caller does next: send the request,
+    /// or ask a model a question for a summary.
     ///
     /// ```
     /// use epitome_engine::Next;
@@ -416,9 +415,9 @@ impl Context {
                         continue;
                     }
                     self.attempt.sent = self.transcript().items.len();
-                    // `run` resets this as well. But an attempt begins with a digest, without
-                    // `run`, if the window is full while the circuit breaker is open (it stops
-                    // automatic compactions that save too little).
+                    // `run` resets this too, but it is not called if the window is full while the
+                    // circuit breaker is open (it stops automatic compactions that save too
+                    // little): then a digest is the first step.
                     self.attempt.has_begun = false;
                     return Ok(Next::Send);
                 }
@@ -439,12 +438,12 @@ impl Context {
         }
     }
 
-    /// Compacts the context now. The target is half of the recipe's target, and at most a quarter
-    /// of the window without the tokens that the recipe reserves for the response. If the recipe
-    /// has no target, the passes remove all that they can. The context is not changed if its
-    /// messages have fewer tokens than the recipe's `live.tool.min_tokens` and fewer than the
-    /// target. `focus` is what a digest should pay attention to. No summary is written here: see
-    /// [`ask_for_compaction`](Context::ask_for_compaction).
+    /// Compacts the context now, without a summary by a model: for that, see
+    /// [`ask_for_compaction`](Context::ask_for_compaction). The target is half of the recipe's
+    /// target, and at most a quarter of the window without the tokens that the recipe reserves for
+    /// the response. If the recipe has no target, the passes remove all that they can. The context
+    /// is not changed if its messages have fewer tokens than both the recipe's
+    /// `live.tool.min_tokens` and the target. `focus` is what a digest should pay attention to.
     ///
     /// ```
     /// use epitome_engine::NotDone;
@@ -631,7 +630,7 @@ impl Context {
         Ok(true)
     }
 
-    /// Takes back the last step of the attempt, which did not help.
+    /// Takes back the last step of the attempt.
     fn take_back_step(&mut self) -> Result<()> {
         self.drop_question();
         self.log.append(undo(UndoReason::NoGain).as_bytes())?;

@@ -11,11 +11,10 @@ use epitome_model::{
 };
 use epitome_passes::{RuleFiles, TrimRule, View, is_cut, messages, pins};
 
-/// The items that a rule removes from a log, and the text that is sent in their place. `None` if
-/// there are no such items except the texts of earlier cuts, or if removing them saves nothing. A
-/// response stays if the recipe keeps a part of it, or if a part of it is pinned, that is, should
-/// stay in the context after every compaction. The new cut includes what earlier cuts have removed.
-/// `tokens` counts an item.
+/// The items that a rule removes from a log, and the text that is sent in their place. A response
+/// stays if the recipe keeps a part of it, or if a part of it is pinned (should stay in the context
+/// after every compaction). `None` if no items are left except the texts of earlier cuts, or if
+/// removing them saves nothing. `tokens` counts an item.
 pub(crate) fn middle_cut(
     log: &Log,
     source: &dyn Source,
@@ -41,8 +40,7 @@ pub(crate) fn middle_cut(
     if new.is_empty() {
         return None;
     }
-    // The text that is sent says how many messages are left out, including those that earlier cuts
-    // removed.
+    // The text says how many messages are left out, including those that earlier cuts removed.
     let mut all = Vec::new();
     for &item in &items {
         let before = log.cut_out(item);

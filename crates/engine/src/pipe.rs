@@ -90,8 +90,8 @@ impl Size {
     }
 }
 
-/// A request that waits for a summary. The client is being asked the questions for the summary, and
-/// the request is answered after the last of them.
+/// An operation that is not finished. If a client writes the summaries, it first gets the questions
+/// for one, and the answer to its request follows the last of them.
 enum PendingOp {
     Call,
     Step,

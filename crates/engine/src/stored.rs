@@ -57,8 +57,8 @@ pub enum Way {
     Native,
     /// Into the records that hold the edited content: the file becomes smaller as well.
     Rewrite,
-    /// As the agent's own record of a summary, which replaces the beginning of the history. A plan
-    /// that consists of a summary is written like this.
+    /// As the agent's own record of a summary, which replaces the beginning of the history. A
+    /// summary and a digest are written like this.
     Summary,
 }
 
@@ -110,7 +110,8 @@ pub struct PreparedCompaction<'a, S> {
     pub plan: Plan,
     /// What a summary or a digest replaces; `None` if the plan has neither.
     pub stands_for: Option<ReplacedItems>,
-    /// The parts of the recipe that were left out, and why.
+    /// Why parts of the recipe were left out, or why the compaction does less than the recipe asks
+    /// for.
     pub notes: Vec<Note>,
     /// The replacements of bytes that carry out the edits, each with the position of its edit.
     pub splices: Vec<(Splice, At)>,
@@ -139,8 +140,8 @@ enum Staged<'a, S> {
 }
 
 impl<'a, S: Source> PreparedCompaction<'a, S> {
-    /// Makes a compaction that is written into the records. If the recipe finds nothing to do, the
-    /// result [is empty](PreparedCompaction::is_empty).
+    /// Makes a compaction with [`Way::Rewrite`]. If the recipe finds nothing to do, the result [is
+    /// empty](PreparedCompaction::is_empty).
     ///
     /// # Errors
     ///
@@ -155,7 +156,8 @@ impl<'a, S: Source> PreparedCompaction<'a, S> {
         PreparedCompaction::in_way(Way::Rewrite, session, recipe, counter)
     }
 
-    /// Makes a compaction that is written in the given way.
+    /// Makes a compaction that is written in the given way. A digest is written with
+    /// [`Way::Summary`], whatever the given way is.
     ///
     /// # Errors
     ///
@@ -368,7 +370,7 @@ impl<'a, S: Source> Planner<'a, '_, S> {
         };
         let tokens_after = match mode {
             WriteMode::Splice | WriteMode::Mark => recount(&plan, after_side, self.counter),
-            // An appended record replaces all records before it.
+            // An appended record replaces all records before it, so everything is counted again.
             WriteMode::Append => weigh(&after, &spliced, self.counter).total(),
         };
         let bytes_after = Bytes(Source::len(&spliced));

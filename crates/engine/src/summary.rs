@@ -40,8 +40,8 @@ impl SummaryRequest<'_> {
     /// Makes the first question. `Ok(None)` if there is nothing to summarise.
     ///
     /// `end` receives the index in the context at which the old part ends, and may return another.
-    /// `find_originals` receives the items that go and those that stay; it returns the items that
-    /// the model reads, and all original items.
+    /// `find_originals` receives the items that the summary replaces and those that stay. It
+    /// returns the items that the model reads, and all original items.
     ///
     /// # Errors
     ///

@@ -203,8 +203,8 @@ impl Context {
         added
     }
 
-    /// Connects results with their calls in several messages, and makes the ids of calls unique. In
-    /// an error, `messages[0]` is called message `first` + 1 of `of`.
+    /// Calls [`tie`](Context::tie) for several messages. The error says which message is wrong:
+    /// `messages[0]` is number `first` + 1 of `of`.
     pub(super) fn tie_all(
         &self,
         messages: &mut [ParsedMessage<'_>],
@@ -318,9 +318,9 @@ impl Context {
         self.known.calls.open().iter().map(|call| (call.id.clone(), call.tool.clone())).collect()
     }
 
-    /// Adds the entries of a parsed message. `number` is the number of the message among those that
-    /// a client passed, from 1; `None` for a whole request body. In the log, the last entry of the
-    /// message has this number.
+    /// Adds the entries of a parsed message. `number` is the number of the message among all that
+    /// were added in the format of an API, from 1; the log records it with the last entry of the
+    /// message. It is `None` for a whole request body.
     fn push_parsed(&mut self, parsed: &ParsedMessage<'_>, number: Option<u64>) -> Result<()> {
         for (idx, (prompt, entry)) in parsed.entries.iter().enumerate() {
             let message = number.filter(|_| idx + 1 == parsed.entries.len());
@@ -397,7 +397,8 @@ fn arguments(json: &[u8]) -> String {
     }
 }
 
-/// The calls that new results may answer, and the ids that new calls must not have.
+/// The state of [`Context::tie`]: the calls that new results may answer, and the ids that new calls
+/// must not have.
 struct Ties {
     /// The calls that have no result so far.
     open: OpenCalls,

@@ -61,8 +61,8 @@ impl Context {
             .map_err(|err| Error::new(ErrorKind::Refused, err.why))
     }
 
-    /// Adds a line that carries out a plan, unless the line violates one of the invariants with
-    /// which a stored session is verified. The caller must count the context again.
+    /// Adds a line that carries out a plan, unless the changed context would violate an invariant;
+    /// they are the same as those of stored sessions. The caller must count the context again.
     ///
     /// # Errors
     ///
@@ -92,8 +92,8 @@ impl Context {
     }
 }
 
-/// A log whose last line carries out a plan, and is verified before it is kept. Such a line only
-/// adds items; existing items do not change.
+/// A log with a new last line that carries out a plan, to be verified. Such a line only adds items;
+/// existing items do not change.
 struct Changed<'l> {
     transcript: &'l Transcript,
     trial: &'l Trial,

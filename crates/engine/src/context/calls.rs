@@ -28,7 +28,8 @@ pub struct OpenCall {
 #[derive(Clone, Debug, Default)]
 pub struct OpenCalls(Vec<OpenCall>);
 
-/// The beginning of the call id in a result that names only its tool and no call.
+/// Begins the call id of a result that names its tool but no call, as results of the Gemini API
+/// may; the name of the tool follows.
 pub const NO_CALL: &str = "no call of ";
 /// Separates an id from a number that makes it unique, if an earlier call has the same id. All APIs
 /// accept these characters in ids.
@@ -122,8 +123,8 @@ impl Calls {
         &self.open
     }
 
-    /// Adds the calls of an entry that was appended to the context, and removes the open calls that
-    /// results in the entry answer.
+    /// Adds the calls of an entry that was appended to the context. Calls that a result in the
+    /// entry answers are no longer open.
     pub fn add(&mut self, item: usize, entry: &Entry, source: &dyn Source) {
         self.number_calls(item, entry, source);
         self.open.link(entry);

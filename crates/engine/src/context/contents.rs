@@ -1,4 +1,4 @@
-//! The contents of a window, by kind.
+//! How many tokens of a context each kind of content has.
 
 use std::collections::BTreeMap;
 

@@ -54,7 +54,8 @@ impl Counts {
         })
     }
 
-    /// For each item, whether it is sent as a message: false for the prompt.
+    /// For each item, whether it is sent as a message: false for the prompt, and for items that are
+    /// not in the context.
     pub fn sent_flags(&self, transcript: &Transcript) -> Vec<bool> {
         let mut sent = vec![false; transcript.items.len()];
         for &item in &transcript.context {

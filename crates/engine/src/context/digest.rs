@@ -13,9 +13,9 @@ use crate::boundary::current_request;
 use crate::digest::{Chosen, Digesting, saves_enough};
 
 impl Context {
-    /// Adds a digest after the passes, if the recipe has one. Adds none if `why` is `Request`: the
-    /// recipe then runs its passes before every request. `by_stage` is the number of edits of each
-    /// pass; it is returned with the digest added.
+    /// Runs the digest stage after the passes, if the recipe has one. It is not run if `why` is
+    /// [`EventReason::Request`]: such a recipe runs its passes before every request. `by_stage` is
+    /// the number of edits of each pass; the result also has the digest.
     pub(super) fn digested(
         &mut self,
         why: EventReason,
@@ -44,12 +44,13 @@ impl Context {
         Ok(by_stage)
     }
 
-    /// Replaces the old part of the context by a digest. The context then has at most `target`
-    /// tokens, unless too much has to stay. Returns false and changes nothing if the context is
-    /// small enough already, if the old part has nothing to digest, or if the digest would be
-    /// hardly smaller than what it replaces.
+    /// Replaces the old part of the context by a digest, so that the context has at most `target`
+    /// tokens, unless the parts that must stay have more. Returns false and changes nothing if the
+    /// context has at most `target` tokens already, if the old part has nothing to digest, or if
+    /// the digest would be less than 5 per cent smaller than what it replaces.
     pub(super) fn put_digest(&mut self, rule: &DigestRule, target: Tokens) -> Result<bool> {
-        // The index keeps what this digest reads, for the next digest.
+        // The digest reads the old part into the index, and so the next digest need not read it
+        // again.
         let mut index = std::mem::take(&mut self.known.index);
         let is_put = self.put_digest_with(&mut index, rule, target);
         self.known.index = index;
@@ -63,8 +64,8 @@ impl Context {
         target: Tokens,
     ) -> Result<bool> {
         let target = self.in_counts(target);
-        // `in_counts` has subtracted what the API format adds around the present blocks. That is
-        // added again, because most of these blocks are going to be removed.
+        // `in_counts` has subtracted the tokens that the API format adds around all present blocks.
+        // They are added again, because most of these blocks are going to be removed.
         let budget = target + self.counts.total().frames;
         if self.counts.total().tokens <= budget {
             return Ok(false);
@@ -74,16 +75,15 @@ impl Context {
         let view = View::new(transcript, source, &*self.setup.counter)
             .with_counts(self.counts.items())
             .with_rule_files(&self.setup.recipe.rule_files);
-        // The tail is the newest part, which is kept. It is measured against `target`, because
-        // `budget` includes what the API format adds around the present blocks. The next digest
-        // will have fewer blocks and so a smaller budget: measured against budgets, it would keep a
-        // shorter tail than this digest.
+        // The tail is the newest part, which is kept. Its length depends on `target` and not on
+        // `budget`: the budget of the next digest is smaller, because there will be fewer blocks,
+        // and that digest would keep a shorter tail than this one.
         let least = rule.longest_tail(&view, target);
-        // Messages that the model has not seen are digested as well if they exceed half of the
-        // target: kept whole, they would leave no room for the context that they refer to.
+        // Results that the model has not seen are digested too if they exceed half of the target:
+        // otherwise they would leave no room for the context that they refer to.
         //
-        // A kept part may have to begin earlier, with reasoning. If it exceeds half of the target
-        // for that reason, it is digested as well: otherwise it would leave no room for a digest.
+        // The kept part may have to begin earlier, with reasoning. If it then exceeds half of the
+        // target, it is digested too, to leave room for the digest.
         let end = self.end_of_old(least, rule.tail(&view, target), least, Tokens(target.0 / 2));
         // The user's current request stays word for word.
         let end = end.min(current_request(transcript));

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use epitome_model::{Block, Entry, Output, Transcript};
 
-/// Some items of a transcript as a transcript, with the order in which they are sent.
+/// A transcript that consists of some items of another transcript.
 pub struct Excerpt {
     /// The indices of the items in the whole transcript, sorted.
     items: Vec<usize>,

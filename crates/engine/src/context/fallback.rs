@@ -11,14 +11,13 @@ use tracing::debug_span;
 
 use super::Context;
 
-/// The target of the digest, in per cent of the limit. The target of the default recipe has the
-/// same percentage.
+/// The target of the first digest, in per cent of the limit.
 const AIM: u64 = 45;
-/// The target if no digest can be as small as `AIM`, for example because of pinned rules; in per
-/// cent of the limit.
+/// The target in per cent of the limit if the first digest is refused, for example because pinned
+/// rules alone have more tokens than its target.
 const MOST: u64 = 90;
-/// The target of the last digest, in per cent of the limit. This digest is made if the context is
-/// still too large after the passes.
+/// The target of the last digest, in per cent of the limit. It is made if the context is still too
+/// large after the passes.
 const LEAST: u64 = 10;
 
 impl Context {
@@ -52,10 +51,10 @@ impl Context {
         Ok(())
     }
 
-    /// Replaces the old part by a digest, so that the context has far fewer than `limit` tokens:
-    /// the recipe's target, and at most [`AIM`] per cent of the limit. If no digest can be that
-    /// small, the target is [`MOST`] per cent. Returns the reason if no digest is possible: what
-    /// stays is too large, or the digest would violate an invariant.
+    /// Replaces the old part by a digest. The target is that of the recipe, but at most [`AIM`] per
+    /// cent of `limit`; if this digest is refused, another is tried with [`MOST`] per cent. Returns
+    /// the reason if that is refused too: a pinned rule alone exceeds the target, the digest is
+    /// longer than what it replaces, or the context would violate an invariant.
     pub(super) fn digest_within(
         &mut self,
         limit: Tokens,
@@ -70,7 +69,7 @@ impl Context {
     }
 
     /// Replaces the old part by a digest, so that the context has at most `target` tokens. Returns
-    /// the reason if that is impossible.
+    /// the reason if the digest is refused.
     fn digest_to(
         &mut self,
         target: Tokens,

@@ -17,9 +17,9 @@ use epitome_error::{Error, ErrorKind, Result};
 const LEARNED: u64 = 1 << 20;
 
 impl Context {
-    /// Truncates the results in an entry before the entry is first sent. If this cannot be written,
-    /// they are sent whole: the entry is in the log, and after an error the caller would add it
-    /// again.
+    /// Truncates the results in an entry before the entry is first sent. If that cannot be written
+    /// to the log, the results are sent whole, and only an event reports it: after an error, the
+    /// caller would add the entry again, although it is in the log.
     pub(super) fn truncate_on_ingest(&mut self, item: usize) {
         let Some(rule) = self.setup.recipe.stages.live.ingest else { return };
         let transcript = self.log.parsed().transcript();
@@ -50,8 +50,8 @@ impl Context {
         }
     }
 
-    /// Truncates the largest results after the model's last response, if these results are too
-    /// large together. Results that were sent before do not change.
+    /// Truncates the largest of the results that follow the model's last response, if all of them
+    /// together are too large. Results that were sent before do not change.
     pub(super) fn preview(&mut self) -> Result<()> {
         let ingest = self.setup.recipe.stages.live.ingest;
         let Some(rule) = ingest.and_then(|rule| rule.batch) else { return Ok(()) };
@@ -105,8 +105,8 @@ impl Context {
         newest
     }
 
-    /// Records the lines of the results after the model's last response again, in the form in which
-    /// they are sent now.
+    /// Replaces the recorded lines of the results after the model's last response by the lines that
+    /// are sent now.
     fn see_unanswered(&mut self) {
         let mut seen = std::mem::take(&mut self.known.seen);
         seen.rewind(self.known.answered);
@@ -174,9 +174,9 @@ impl Context {
         self.machine.skip(EventReason::Request, reason);
     }
 
-    /// Counts the edited entries again. Their edited versions are the last items of the transcript,
-    /// in the order of the originals. No count of the provider includes these entries yet, so none
-    /// becomes wrong.
+    /// Replaces the counts of the edited entries by those of their edited versions, which are the
+    /// last items of the transcript, in the order of the originals. The provider has not counted
+    /// these entries yet, so its count stays valid.
     fn count_shortened(&mut self, plan: &Plan) {
         let edited = plan.edits.iter().map(|planned| planned.edit.at.item());
         let edited: BTreeSet<usize> = edited.collect();

@@ -27,7 +27,7 @@ pub struct ListChange {
     pub new: u64,
 }
 
-/// The beginning of a list that the context has already.
+/// The beginning of a list whose messages the context has already.
 #[derive(Default)]
 struct Prefix {
     /// Number of messages.
@@ -127,7 +127,7 @@ impl Context {
             context.push_all(&new, billed)
         })?;
         if known < before {
-            // The question is about messages of which some are gone.
+            // The question may be about messages that are gone.
             self.drop_question();
         }
         Ok(ListChange {
@@ -168,8 +168,8 @@ impl Context {
     /// the messages before that one contain no result.
     fn compare(&self, api: &Api, message: &str, items: &[usize], open: &OpenCalls) -> Compared {
         let Ok(parsed) = ParsedMessage::read(api, message) else { return Compared::Other };
-        // `items` may begin with results that the context itself added; the items of the message
-        // follow.
+        // `items` may begin with results of the tool `compact`, which the context itself added; the
+        // items of the message follow.
         let skipped = items.len().checked_sub(parsed.entries.len());
         let Some(items) = skipped.map(|skipped| &items[skipped..]) else {
             return Compared::Other;
@@ -179,8 +179,8 @@ impl Context {
         for (&item, (is_prompt, entry)) in items.iter().zip(&parsed.entries) {
             let was_prompt = transcript.head.prompt.contains(&item);
             let id = transcript.items[item].entry().and_then(|entry| entry.id.as_deref());
-            // The entry of the log is compared in its current text if it is a prompt, and otherwise
-            // in its original text.
+            // A prompt is compared with its current text, because the text may have been replaced;
+            // any other entry is compared with its original text.
             let now = id.and_then(|id| self.log.parsed().item(id)).filter(|_| was_prompt);
             let original_entry = transcript.items[now.unwrap_or(item)].entry();
             let (Some(original_entry), Some(id), true) =
@@ -225,9 +225,9 @@ impl Context {
         Ok(())
     }
 
-    /// The items after the first `messages` messages. If they begin with results that the context
-    /// itself gave to calls of its tool `compact` in those messages, these results are left out:
-    /// they belong to calls that stay.
+    /// The items after the first `messages` messages. The context itself adds the results of calls
+    /// of the tool `compact`: if the first of these items are results of calls in those messages,
+    /// they are left out, because the calls stay.
     fn said_behind(&self, messages: usize) -> HashSet<usize> {
         let log = self.log.parsed();
         let mut items: Vec<usize> =

@@ -17,7 +17,7 @@ use epitome_error::{ErrorKind, Result};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "recovery", rename_all = "kebab-case")]
 pub enum Recovery {
-    /// The request was not too long: the context is unchanged.
+    /// The provider did not refuse the request for its length: the context is unchanged.
     NotAnOverflow,
     /// The context is smaller now: send it again.
     Retry {
@@ -124,7 +124,7 @@ impl Context {
             return Ok(Recovery::Retry { before, after });
         }
         let because = self.largest();
-        // Steps that did not help are taken back.
+        // A context that cannot be made to fit stays as it was.
         while self.log.parsed().compactions() > compactions_before {
             self.take_back_step()?;
         }

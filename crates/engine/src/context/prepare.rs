@@ -73,8 +73,7 @@ impl Preparation {
         self.question.as_ref()
     }
 
-    /// Whether a question for a model was asked, for a summary that is being written or for one
-    /// that has ended, written or not.
+    /// Whether a model was or is asked a question for a summary, even if no summary was written.
     pub fn has_asked(&self) -> bool {
         self.copy.ask.pending.is_some() || self.copy.ask.spent.asks > 0
     }
@@ -114,9 +113,9 @@ impl PartialEq for Preparation {
 
 impl Context {
     /// Returns a copy on which the next compaction can be prepared, if the recipe has
-    /// `live.background` and the context has come near its trigger. `None` if not, and while a
-    /// compaction is due, automatic compactions are suspended, or a question of a summary is
-    /// pending. Each time the context comes near, this returns at most one copy. Call it after
+    /// `live.background` and the context has come near its trigger; at most one copy each time that
+    /// it comes near. `None` in all other cases, and while a compaction is due, automatic
+    /// compactions are suspended, or a question for a summary is pending. Call it after
     /// [`step`](Context::step) has returned that the context can be sent. See [`Preparation`] for
     /// an example.
     ///

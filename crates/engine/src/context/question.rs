@@ -176,15 +176,16 @@ impl Context {
         Ok(Pending { why, items, kept, writing })
     }
 
-    /// The index in the context at which the kept part begins: a summary or a digest may replace
-    /// everything before it. The index is near `end` and, if possible, not before `least`; see
-    /// [`with_reasoning`]. If only an index before `least` is possible, and more than `longest`
-    /// tokens would be kept from there on, everything is replaced, unless a call of the last
-    /// response has no result.
+    /// The index in the context at which the kept part begins, near `end`: a summary or a digest
+    /// may replace everything before it.
     ///
-    /// In all other cases, the last response stays with its results if one of its calls has no
-    /// result. The last response stays as well if the model has not seen the results, the recipe
-    /// keeps such results, and the response begins at or after `unseen`.
+    /// The last response stays with its results if one of its calls has no result. It also stays if
+    /// it begins at or after `unseen`, the model has not seen its results, and the recipe keeps
+    /// such results.
+    ///
+    /// The kept part begins with reasoning if [`with_reasoning`] finds some, if possible not before
+    /// `least`. If it would have to begin before `least` and would have more than `longest` tokens,
+    /// everything is replaced, unless a call of the last response has no result.
     pub(super) fn end_of_old(
         &self,
         least: usize,

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::Context;
 
-/// The name of the recall tool. Results of this tool are not searched.
+/// The name of the recall tool. [`Context::search`] does not search its calls and their results.
 pub const RECALL: &str = "recall";
 
 /// The content that a name refers to.
@@ -133,9 +133,9 @@ impl Context {
             .collect()
     }
 
-    /// The content that a name refers to: results of calls with the model's texts next to them,
-    /// texts of the model, or content that was removed under a reference. `None` if there is no
-    /// such content.
+    /// The content that a name refers to: results of calls with the texts of the responses that
+    /// made the calls, texts of responses, or removed content by its reference. `None` if there is
+    /// no such content.
     ///
     /// ```
     /// use epitome_engine::{Context, MessagePart, Setup};

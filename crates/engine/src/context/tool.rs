@@ -251,23 +251,23 @@ impl Context {
         Ok(())
     }
 
-    /// Why a requested compaction without a target has nothing to do; `None` if it has something to
-    /// do.
+    /// If the context is too small for a requested compaction without a target: the reason that its
+    /// outcome gives. `None` if the context is large enough.
     pub(super) fn small(&self) -> Option<NotDone> {
         let messages = self.tokens() - self.setup.overhead;
         let least = self.least();
         (messages < least).then_some(NotDone::Small { messages, least })
     }
 
-    /// The number of tokens of messages from which on a requested compaction without a target has
-    /// something to do: the recipe's minimum, or the target of requested compactions if that is
-    /// smaller, as in a small window.
+    /// A requested compaction without a target does nothing if the messages have fewer tokens than
+    /// this: the recipe's minimum, or the target of requested compactions if that is smaller, as in
+    /// a small window.
     fn least(&self) -> Tokens {
         let least = Tokens(self.setup.recipe.live.tool.min_tokens);
         self.machine.target_by_hand().map_or(least, |aim| least.min(aim))
     }
 
-    /// Records that a requested compaction has nothing to do, because the messages are small.
+    /// Records that a requested compaction does nothing, because the messages are small.
     pub(super) fn needless(&mut self, why: EventReason, small: NotDone) {
         let least = self.least();
         self.machine.skip(why, format!("messages are made small from {least} tokens on"));

@@ -18,8 +18,8 @@ pub fn unanswered(transcript: &Transcript) -> BTreeSet<usize> {
 }
 
 impl<'a, S: Source> PreparedCompaction<'a, S> {
-    /// Shortens the results in `new`, items of a request that is about to be sent, by the ingest
-    /// stage that the recipe has for contexts in use. All other items stay unchanged. `None` if
+    /// Shortens results in a request that is about to be sent, with the ingest stage that the
+    /// recipe has for running agents. `new` are the items whose results may be shortened. `None` if
     /// nothing is worth shortening: the request is then neither written nor read again.
     ///
     /// # Errors
@@ -43,8 +43,8 @@ impl<'a, S: Source> PreparedCompaction<'a, S> {
     }
 }
 
-/// A recipe that does to a stored session what the ingest stage of `recipe` does to a context in
-/// use, and nothing else.
+/// A recipe for stored sessions with no other stage than the one that `recipe` has for ingest in
+/// running agents.
 fn ingest_alone(recipe: &Recipe) -> Recipe {
     let ingest = recipe.stages.live.ingest;
     let stored = Stages { ingest, ..Stages::default() };

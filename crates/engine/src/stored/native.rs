@@ -9,9 +9,9 @@ use epitome_passes::Plan;
 
 use super::{Note, PreparedCompaction, Way};
 
-/// The tokens that a compaction in the agent's default way saves. `taken` is the number of tokens
-/// that a recipe removes from a context of `before` tokens. The result is `taken`; it is 0 if the
-/// way is to append a record, and the saving is not worth that record.
+/// The tokens that a compaction in the agent's default way saves if a recipe removes `taken` of the
+/// `before` tokens of a context. That is `taken`, or 0 if a record would be appended and the saving
+/// is not worth it.
 pub fn default_way_saving(format: &Format, taken: Tokens, before: Tokens) -> Tokens {
     let is_native = format.native.is_some_and(|native| native.is_default());
     let way = if is_native { Way::Native } else { Way::Rewrite };

@@ -8,8 +8,8 @@ use epitome_model::{Bytes, Tokens};
 /// `Display` prints the note as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// Messages are not removed from the middle: the agent has no record for that, or the
-    /// compaction rewrites existing records.
+    /// Messages are not removed from the middle: the agent has no record for that, or this
+    /// compaction does not append records.
     NoTrim {
         /// The name of the agent.
         agent: &'static str,

@@ -175,8 +175,8 @@ fn turn(transcript: &Transcript, message_of: &[Option<usize>]) -> usize {
     (0..context.len()).rev().find(is_of_user).map_or(0, |at| at + 1)
 }
 
-/// The last index in the context, at most `end`, between two messages that separates no call from
-/// its result.
+/// The last index in the context that is not after `end`, is between two messages, and separates no
+/// call from its result.
 fn between_messages(transcript: &Transcript, message_of: &[Option<usize>], end: usize) -> usize {
     let context = &transcript.context;
     let message = |at: usize| context.get(at).map(|&item| message_of[item]);

@@ -32,7 +32,7 @@ pub struct Savings {
 }
 
 impl<S: Source> PreparedCompaction<'_, S> {
-    /// The savings of the edits. What a summary or a digest replaces is not included.
+    /// The savings of the edits, without what a summary, a digest or a cut replaces.
     ///
     /// ```
     /// # use epitome_engine::stored::PreparedCompaction;
