@@ -243,8 +243,8 @@ impl<'t> Conversation<'t> {
     }
 
     /// The exchange that an entry of the model belongs to. This is the last exchange if the entry
-    /// is of the same response as that exchange, or if neither a result nor a message followed its
-    /// response. Otherwise, and for the first response, a new exchange is added.
+    /// continues its response, or if that exchange has neither results nor messages yet. Otherwise
+    /// a new exchange is added. The first exchange never has a response.
     fn replying(&mut self, entry: &'t Entry) -> &mut Exchange<'t> {
         self.follows_summary = false;
         let group = entry.group.as_deref();

@@ -16,9 +16,8 @@ pub(crate) enum CutPlace {
 /// Finds an index in the last turn at which a response with reasoning begins: in thinking mode,
 /// Anthropic refuses a request in which the kept part of an unfinished turn begins with anything
 /// else. The indices are tried from `end` down to `least`, then from `end` up to `most`, and then
-/// from `least` down; if only one of the last is possible, the result is [`CutPlace::Before`].
-///
-/// Returns `end` if no such index exists, or if the whole turn is kept.
+/// from `least` down. An index before `least` is returned as [`CutPlace::Before`]. Returns `end` if
+/// no such index exists, or if the whole turn is kept.
 pub(crate) fn with_reasoning(
     transcript: &Transcript,
     source: &dyn Source,

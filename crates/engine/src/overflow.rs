@@ -40,8 +40,8 @@ pub enum OverflowSign {
     Silence,
 }
 
-/// The first phrase of a known message must begin within this many bytes of the message: what
-/// follows may be quotations and advice.
+/// The first phrase of a message in [`FAMILIES`] must begin within this many bytes of the error's
+/// message: what follows may be quotations and advice.
 const BEGINNING: usize = 120;
 
 /// HTTP statuses that mean another refusal, whatever the text says.

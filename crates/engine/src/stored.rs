@@ -55,7 +55,8 @@ pub enum Way {
     /// history at the end of the session, which a resume reads instead of everything before it; or
     /// marks on results.
     Native,
-    /// Into the records that hold the edited content: the file becomes smaller as well.
+    /// Into the records that hold the edited content: not only the context but also the file
+    /// becomes smaller.
     Rewrite,
     /// As the agent's own record of a summary, which replaces the beginning of the history. A
     /// summary and a digest are written like this.

@@ -1,9 +1,9 @@
 //! The values that other programs read from a session: tokens, costs, ids, times, models, folders.
 //!
-//! A format lists these values as paths of keys. No edit may change them. This is enforced in two
-//! places. Readers report no part of a record that contains such a value as a hidden field, which
-//! may be removed ([`hidden_fields`]). And a compaction that would change one of the values is
-//! refused (`Invariant::Accounting`).
+//! A format lists these values as paths of keys. No edit may change them: a reader offers no part
+//! of a record that contains such a value as a hidden field ([`hidden_fields`]; hidden fields may
+//! be removed), and a compaction that would change one of the values is refused
+//! (`Invariant::Accounting`).
 
 use std::ops::Range;
 
@@ -32,8 +32,8 @@ pub fn values(record: &[u8], paths: &[Path]) -> Vec<Range<usize>> {
     found
 }
 
-/// Reads the next value, and adds to `found` the positions of the values at `paths`, which are
-/// relative to it.
+/// Reads the next value, and adds to `found` the positions of those values inside it that `paths`
+/// lead to. The paths begin at the value that is read.
 fn find_values(
     value: &mut Cursor<'_>,
     paths: &[Path],
@@ -81,13 +81,14 @@ fn path_after(path: Path, key: &[u8]) -> Option<Path> {
     }
 }
 
-/// The hidden fields of a value that no model sees: the parts of it that may be removed.
+/// The hidden fields of a value that no model sees: the parts of it that may be removed. `paths`
+/// lead from the value to accounting values.
 ///
-/// If the value contains no accounting value (none at `paths`, which are relative to the value),
-/// the result is the whole value, in place of which `left` remains. Otherwise the result is all
-/// large strings, arrays and objects in the value that contain no accounting value. Each of them is
-/// replaced by an empty value of its type, so that programs can still parse the value. Nothing of
-/// malformed JSON may be removed, because an accounting value may be in it.
+/// If there is no accounting value in it, the whole value may be removed, and `left` remains.
+/// Otherwise all strings, arrays and objects in it that are longer than [`SHORT`] and contain no
+/// accounting value may be removed; an empty value of the same type remains, so that programs can
+/// still parse the record. Malformed JSON has no hidden fields, because an accounting value may be
+/// in it.
 pub fn hidden_fields(
     at: &RecordBytes<'_>,
     (name, place, left): (&'static str, &Range<usize>, FieldRemainder),

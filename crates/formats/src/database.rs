@@ -17,13 +17,13 @@ pub struct Database {
     /// [`ListedBy::Database`] also `title`, `folder` (a path or a `file:` URL) and `context`, the
     /// tokens of its context; each of these may be NULL.
     pub sessions: &'static str,
-    /// Where the details of a session list come from.
+    /// Where a list of sessions gets its details, such as titles.
     pub glance: ListedBy,
     /// The documents of a session; the first is the conversation.
     pub documents: &'static [Document],
 }
 
-/// Where the details of a session list come from.
+/// Where a list of sessions gets its details, such as titles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListedBy {
     /// From reading each session.

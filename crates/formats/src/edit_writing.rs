@@ -9,7 +9,7 @@ use crate::{Format, Native, Unwritable, Writing};
 pub struct Capabilities {
     /// Whether edits can be written into existing records.
     pub splice: Result<(), &'static str>,
-    /// Whether edits can be written in the agent's own way; if so, whether as appended records or
+    /// Whether edits can be written in the agent's own way. `Ok` says how: as appended records or
     /// as marks.
     pub own: Result<WriteMode, &'static str>,
     /// Whether items can be cut out of the middle of the context, by an appended record.

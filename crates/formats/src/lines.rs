@@ -61,7 +61,8 @@ pub fn batches(source: &dyn Source, mut each: impl FnMut(&[Line<'_>])) {
     }
 }
 
-/// The result of `read` for the first line that is not blank; `None` if all lines are blank.
+/// The result of `read` for the first line that is not blank. `None` if all lines are blank, or if
+/// `read` returns `None`.
 pub fn first<T>(head: &[u8], read: impl Fn(&Line<'_>) -> Option<T>) -> Option<T> {
     let mut first = None;
     lines(&head, |line| {

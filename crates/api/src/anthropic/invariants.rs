@@ -110,8 +110,8 @@ fn first(found: &mut Violations<'_>, turns: &[Turn<'_>]) {
     }
 }
 
-/// No id of a `tool_use` may repeat, and within a turn no text may follow a `tool_use`. The calls
-/// of tools that the service runs are checked as well.
+/// No id of a `tool_use` may repeat, and within a turn no text may follow a `tool_use`. Also checks
+/// the calls of tools that the service runs: see [`service_calls`].
 fn calls(found: &mut Violations<'_>, turns: &[Turn<'_>]) {
     let mut seen = HashSet::new();
     for turn in turns {
@@ -204,9 +204,10 @@ fn results_have_calls(found: &mut Violations<'_>, turn: &Turn<'_>, before: Optio
     }
 }
 
-/// Called for a request with reasoning enabled. If the last turn is the user's and has tool
-/// results, the model is still answering the last user turn that has none. The turn after that user
-/// turn, or the first turn if there is no such user turn, must begin with reasoning.
+/// For a request with reasoning enabled. If the last turn is the user's and has tool results, the
+/// model has not finished its answer to the last user turn without tool results. Then the turn
+/// after that user turn must begin with reasoning; if there is no such user turn, the first turn
+/// must.
 fn open_loop(found: &mut Violations<'_>, turns: &[Turn<'_>]) {
     if !turns.last().is_some_and(|turn| turn.role == Role::User && has_results(turn)) {
         return;

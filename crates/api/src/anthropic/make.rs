@@ -58,9 +58,9 @@ pub fn tool(tool: &Tool<'_>) -> String {
     format!(r#"{{"name":{name},"description":{about},"input_schema":{schema}}}"#)
 }
 
-/// The kinds of opaque blocks that are sent unchanged in user messages and in results. An opaque
-/// `text` is a part of a result with a cache marker. An opaque `image` has a cache marker, or its
-/// bytes are not in the body.
+/// Opaque blocks of these kinds are sent unchanged in user messages and in results. A `text` is
+/// opaque if it is a part of a result and has a cache marker. An `image` is opaque if it has a
+/// cache marker, or if its bytes are not in the body.
 const CARRIED: [&str; 5] = ["document", "search_result", "tool_reference", "text", "image"];
 
 fn carries(block: &Value<'_>) -> bool {

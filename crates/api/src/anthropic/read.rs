@@ -54,9 +54,9 @@ pub fn messages(body: &mut Body<'_>, messages: &[Value<'_>]) {
     read_messages(body, messages, false);
 }
 
-/// Reads messages. If `loops` is true, the API requires reasoning while the model uses tools: then
-/// the reasoning after the last user message without tool results is not removable, and no
-/// reasoning is if there is no such message.
+/// Reads messages. `loops` is whether the API requires reasoning while the model uses tools. If so,
+/// reasoning after the last user message without tool results cannot be removed; if there is no
+/// such message, no reasoning can be removed.
 fn read_messages(body: &mut Body<'_>, messages: &[Value<'_>], loops: bool) {
     let prompt = messages.iter().rposition(|it| it.is("role", "user") && !answers(it));
     for (idx, message) in messages.iter().enumerate() {

@@ -64,8 +64,8 @@ fn part(part: &Value<'_>, role: &str, instead: &mut Replacements) -> CheckResult
     }
 }
 
-/// Replaces the result of a function by its JSON as text, unless it is empty or is a text under a
-/// known key.
+/// Replaces the result of a function by its JSON as text, unless it is empty or is one text under a
+/// key of [`TEXTS`].
 fn returned(response: &Value<'_>, instead: &mut Replacements) {
     let members: Vec<_> =
         response.members().iter().filter(|(_, value)| !is_nothing(value)).collect();

@@ -74,8 +74,8 @@ pub fn sniff(head: &[u8]) -> bool {
     let own = seen.members.contains("tool_calls")
         || seen.tools.contains("function")
         || ["developer", "tool", "system"].iter().any(|role| seen.roles.contains(*role));
-    // A file with an unknown role is recognised as a request, which violates an invariant. But if
-    // the file has a key that no request has, it may be an agent's file.
+    // A request with an unknown role is recognised, so that the check of the invariants can report
+    // the role. A file that also has a key which no request has may be an agent's file.
     let is_request = seen.has("model")
         && seen.roles.contains("user")
         && seen.keys.iter().all(|key| PARAMETERS.contains(&key.as_str()));

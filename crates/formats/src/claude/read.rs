@@ -246,12 +246,17 @@ impl Reader {
         last
     }
 
-    /// The items that a resume from `leaf` sends: the records on the path to it, where a missing
-    /// parent is replaced by the record before it in the file; the other records of the responses
-    /// on the path; the results of the calls of these responses, which are not on the path if the
-    /// calls were parallel; and the messages that the newest compaction kept. Records in side
-    /// chains are not added to the path. In a sub-agent's file all records are in a side chain, so
-    /// only the path is sent.
+    /// The items that a resume from `leaf` sends:
+    ///
+    /// - the records on the path to `leaf`; where a parent is missing, the path continues with the
+    ///   record before it in the file,
+    /// - the other records of the responses on the path,
+    /// - the results of the calls of these responses: if calls were parallel, not all results are
+    ///   on the path,
+    /// - the messages that the newest compaction kept.
+    ///
+    /// Of records in side chains, only those on the path are sent. A sub-agent's file is one side
+    /// chain.
     fn context(&self, session: &TranscriptBuilder<'_>, leaf: usize) -> Vec<usize> {
         let nodes = &session.nodes;
         let path = tree::path(nodes, leaf, Orphan::ContinuesAbove);

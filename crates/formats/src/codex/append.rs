@@ -121,7 +121,8 @@ pub const MALFORMED: &str = "an item of the session is not as Codex writes it";
 pub enum HistoryItem {
     /// A value that is in the file.
     Value(Span),
-    /// The string literal of the summary of an old compaction, which is not stored as an item.
+    /// The string literal of a summary that an old version of Codex wrote, which did not store it
+    /// as an item.
     Summary(String),
 }
 
@@ -210,7 +211,8 @@ fn begins_with(line: &[u8], place: &Option<Range<usize>>, first: u8) -> bool {
     place.as_ref().is_some_and(|place| line[place.start] == first)
 }
 
-/// The newest records of those kinds that Codex needs again after the record of a replaced history.
+/// What Codex needs again after the record of a replaced history: the newest world state, turn
+/// context and token count.
 #[derive(Default)]
 struct Last {
     timestamp: Option<Box<str>>,
@@ -263,21 +265,21 @@ impl Last {
     }
 }
 
-/// A `token_count` line, and the position in it of the tokens of the last request.
+/// The payload of a `token_count` event, and the range in it of the tokens of the last request.
 struct Count {
     text: String,
     usage: Range<usize>,
 }
 
 impl Count {
-    /// The tokens of the last request; `None` if the line does not state them.
+    /// The tokens of the last request; `None` if the payload does not state them.
     fn total(&self) -> Option<u64> {
         let usage = self.text.get(self.usage.clone())?.as_bytes();
         let place = accounting::values(usage, &["total_tokens"]).pop()?;
         epitome_json::integer(usage, &place)
     }
 
-    /// The same line, with `total_tokens` of the last request set to `tokens` and its other counts
+    /// The payload with `total_tokens` of the last request set to `tokens` and its other counts set
     /// to 0. `None` if the counts of the last request are not an object.
     fn with(mut self, tokens: u64) -> Option<String> {
         let mut members = Vec::new();

@@ -25,7 +25,7 @@ const NOT_USER: [&str; 14] = [
     "Warning: apply_patch was requested via ",
 ];
 
-/// The text with which every summary of Codex begins.
+/// The text with which summaries of Codex begin.
 pub const SUMMARY: &str =
     "Another language model started to solve this problem and produced a summary of its thinking";
 
@@ -81,7 +81,8 @@ pub fn is_prompt(at: &RecordBytes<'_>, item: &raw::Item) -> bool {
     }
 }
 
-/// Converts an item. The caller sets its position in the file and in the conversation.
+/// Converts an item into an entry. The caller sets the entry's position in the file and in the
+/// conversation.
 pub fn entry(at: &RecordBytes<'_>, item: &raw::Item) -> Entry {
     let kind = at.literal(&item.kind);
     let whole = at.span(&item.whole);

@@ -48,7 +48,7 @@ struct Reader {
     failed: HashMap<Box<str>, bool>,
     /// The ids of calls that ask the user.
     asked: HashSet<Box<str>>,
-    /// The items in which Codex states permissions and the environment.
+    /// The items for which [`items::is_prompt`] is true.
     prompt_items: HashSet<usize>,
     has_meta: bool,
 }
@@ -85,8 +85,8 @@ impl Records for Reader {
                 }
             }
         }
-        // Of the items that state permissions and the environment, only those before the first
-        // response are the prompt: later ones state changes.
+        // After the first response such items only state changes, for example of the environment:
+        // they are not the prompt.
         let before = transcript.context().take_while(|(_, entry)| entry.role != Role::Assistant);
         let before = before.map(|(item, _)| item);
         transcript.head.prompt = before.filter(|item| self.prompt_items.contains(item)).collect();
@@ -157,13 +157,13 @@ impl Reader {
         Ok(RecordContent::default())
     }
 
-    /// Remembers an item in which Codex states permissions or the environment.
+    /// Remembers the item if it is one that Codex sends before the conversation.
     fn note_prompt(&mut self, item: usize, at: &RecordBytes<'_>, raw: &raw::Item) {
         self.prompt_items.extend(items::is_prompt(at, raw).then_some(item));
     }
 
-    /// Completes the entries of a record that a model sees, with their ids, their times, and the
-    /// response that each is part of. The entries are added at the end of the context.
+    /// Sets the ids, times and responses of the entries of a record. The entries are added at the
+    /// end of the context.
     fn entries(
         &mut self,
         session: &TranscriptBuilder<'_>,
@@ -219,7 +219,6 @@ impl Reader {
             self.in_response = false;
             return Ok(content);
         }
-        // In old rollouts a compaction keeps the messages of the user and adds a summary.
         let Transcript { items, context, .. } = &mut session.transcript;
         context.retain(|&item| items[item].entry().is_some_and(|it| it.role == Role::User));
         if let Some(message) = &compacted.message {

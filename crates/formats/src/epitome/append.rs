@@ -204,10 +204,10 @@ pub fn undo(by: UndoReason) -> &'static str {
     }
 }
 
-/// The line, with its line feed, that takes a conversation back to its first `messages` client
-/// messages. The entries whose original items are in `originals` are then no longer part of the
-/// conversation, and this cannot be undone. Older versions of epitome read the line as an edit that
-/// emptied these entries.
+/// The line, with its line feed, that takes a conversation back to its first `messages` messages,
+/// as the client (the program that passes messages to the engine) counts them. The entries whose
+/// original items are in `originals` are then no longer part of the conversation, and this cannot
+/// be undone. Older versions of epitome read the line as an edit that emptied these entries.
 ///
 /// # Errors
 ///

@@ -422,7 +422,7 @@ impl Log {
     }
 
     /// Reads a line that takes the conversation back to its first `messages` client messages: the
-    /// entries after them are no longer part of the conversation, and are not read again.
+    /// entries after them become hidden records.
     fn back(&mut self, root: &Value<'_>, messages: u64) {
         let ids = root.list_of("edits").iter().filter_map(|edit| edit.text_of("of"));
         let gone: HashSet<usize> =

@@ -52,7 +52,7 @@ fn check(transcript: &Transcript, source: &dyn Source) -> Vec<Violation> {
     violations
 }
 
-/// Consecutive entries of the same role.
+/// Consecutive entries of the model, or of all other roles.
 struct Turn<'a> {
     by_model: bool,
     line: u64,
@@ -114,7 +114,7 @@ fn answers(turn: &Turn<'_>, after: &Turn<'_>) -> Vec<Violation> {
     violations
 }
 
-/// Finds empty texts. If a turn of the model contains one, Gemini CLI leaves out the whole turn.
+/// Finds empty texts of the model. Gemini CLI leaves out a turn that contains one.
 fn empty_texts(transcript: &Transcript, source: &dyn Source) -> Vec<Violation> {
     let entries = transcript.context().filter(|(_, entry)| entry.role == Role::Assistant);
     entries

@@ -79,8 +79,8 @@ fn no_id(tool: &str) -> Box<str> {
     format!("{NO_ID}{tool}").into()
 }
 
-/// Converts a message. Results that may be removed are converted as repeated results, because only
-/// after the whole session was read it is known which result is the first one of its call.
+/// Converts a message. Results are converted as repeated results: which result is the first one of
+/// its call, and so is none, is only known after the whole session was read.
 pub fn convert(at: &RecordBytes<'_>, record: Record, raw: &raw::Message) -> Message {
     let kind = at.literal(&raw.kind);
     let mut sent = true;

@@ -150,7 +150,7 @@ impl Reader {
             revert.and_then(|it| Some((at.text(it.message.as_ref()?), at.maybe(it.part.as_ref()))));
     }
 
-    /// Reads a message. Its parts follow.
+    /// Reads a message, without its parts: they are separate records.
     pub fn message(
         &mut self,
         session: &mut TranscriptBuilder<'_>,
@@ -276,8 +276,8 @@ fn compacted(messages: &[Message]) -> Vec<usize> {
     with_tail_behind(messages, back)
 }
 
-/// Moves the kept messages behind the request for a summary and the summary itself: they are sent
-/// in this order. All other messages stay in their order.
+/// Moves the messages that a summary kept behind the summary: OpenCode sends the request for the
+/// summary, the summary, and then these messages. All other messages stay in their order.
 fn with_tail_behind(messages: &[Message], order: Vec<usize>) -> Vec<usize> {
     let request = order.iter().rposition(|&idx| messages[idx].tail().is_some());
     let Some(request) = request else { return order };

@@ -132,8 +132,8 @@ impl<'v, 'a> Members<'v, 'a> {
         Some(self.0.remove(at).1)
     }
 
-    /// Takes the member whose value is `text`, but no bulky field. `None` if there is no such
-    /// member.
+    /// Takes the member whose value is `text`. Bulky fields are not considered. `None` if there is
+    /// no such member.
     fn take_text(&mut self, call: &Call, text: &str) -> Option<String> {
         let at = self.0.iter().position(|(key, value)| {
             !call.fields.iter().any(|field| *field.name == **key)

@@ -1,8 +1,9 @@
 //! Converts records into a transcript.
 //!
 //! It works as `SessionService.loadSession` and `buildApiHistoryFromConversation` of Qwen Code
-//! 0.15.10 do: a resume sends the messages of all records or, after a compaction, the history in
-//! the record of the compaction and the messages after it.
+//! 0.15.10 do: a resume sends the messages on the path through the tree of records that ends at the
+//! last record. After a compaction, it sends the history in the record of the compaction and the
+//! messages after that record.
 
 use epitome_json::{Document, Value};
 use epitome_model::{
