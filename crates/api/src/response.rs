@@ -201,8 +201,8 @@ mod tests {
     use super::*;
     use crate::{anthropic, gemini_api, ollama, openai_chat, openai_responses};
 
-    /// The content of a body: the kinds of its blocks, why it stopped, the input and output that
-    /// were counted.
+    /// Describes the response in a body: the kinds of its blocks, the reason why it stopped, and
+    /// its input and output tokens.
     fn describe(api: &Api, body: &str) -> String {
         let response = match api.response(body.as_bytes()) {
             Ok(response) => response,

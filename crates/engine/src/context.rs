@@ -160,7 +160,7 @@ struct Attempt {
     /// Whether a step of this attempt was written to the log. An undo takes back all steps of an
     /// attempt.
     has_begun: bool,
-    /// Number of requests that the provider refused as too long since its last response.
+    /// Number of requests that the provider refused as too long since the last response.
     overflows: u32,
     /// Whether a middle cut has violated an invariant in this context: then no other cut is tried.
     is_cut_refused: bool,
@@ -415,9 +415,9 @@ impl Context {
                         continue;
                     }
                     self.attempt.sent = self.transcript().items.len();
-                    // `run` resets this too, but it is not called if the window is full while the
-                    // circuit breaker is open (it stops automatic compactions that save too
-                    // little): then a digest is the first step.
+                    // `run` resets this as well. But if the window is full while the circuit
+                    // breaker is open (automatic compactions are stopped because they saved too
+                    // little), a digest is the first step, and `run` is not called.
                     self.attempt.has_begun = false;
                     return Ok(Next::Send);
                 }
@@ -500,9 +500,9 @@ impl Context {
         Ok(self.ask.outcome.clone().expect("what was asked for is done before a view"))
     }
 
-    /// Requests a compaction, which is made before the next request. Like
-    /// [`compact_to`](Context::compact_to), but for a caller with a model that writes summaries:
-    /// such a caller calls [`step`](Context::step) or [`view_with`](Context::view_with) after this.
+    /// Requests a compaction with a target, as [`compact_to`](Context::compact_to) does, but does
+    /// not make it yet: the next [`step`](Context::step) or [`view_with`](Context::view_with) does.
+    /// For a caller with a model that writes summaries.
     ///
     /// ```
     /// # use epitome_model::Tokens;
@@ -580,9 +580,9 @@ impl Context {
         self.setup.writer = Some(writer);
     }
 
-    /// Takes the last compaction back, with all its steps. Returns whether there was one. After an
-    /// undo the context is compacted only if the window is full, until it has grown by 5 per cent
-    /// or a compaction is requested.
+    /// Takes the last compaction back, with all its steps. Returns whether there was one. From then
+    /// on the context is compacted only if the window is full. This ends when the context has grown
+    /// by 5 per cent, or when a compaction is requested.
     ///
     /// ```
     /// # use epitome_model::Tokens;

@@ -5,8 +5,7 @@ use epitome_error::Result;
 /// Stores the log of a context. The engine keeps the log in memory as well. A line that cannot be
 /// written to the journal is not in the context either.
 ///
-/// A file is a journal (`epitome::live::create`). A row of a database can be one, or as here a
-/// vector:
+/// A journal can be a file (`epitome::live::create`), a row of a database, or a vector, as here:
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};

@@ -40,7 +40,7 @@ pub(crate) fn middle_cut(
     if new.is_empty() {
         return None;
     }
-    // The text says how many messages are left out, including those that earlier cuts removed.
+    // The text states how many messages are removed, including those that earlier cuts removed.
     let mut all = Vec::new();
     for &item in &items {
         let before = log.cut_out(item);

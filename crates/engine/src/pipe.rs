@@ -90,8 +90,8 @@ impl Size {
     }
 }
 
-/// An operation that is not finished. If a client writes the summaries, it first gets the questions
-/// for one, and the answer to its request follows the last of them.
+/// An operation that is not finished. A client that writes summaries first gets the questions for a
+/// summary; the answer to its request comes after its answer to the last question.
 enum PendingOp {
     Call,
     Step,

@@ -1,8 +1,8 @@
 //! The values that other programs read from a session: tokens, costs, ids, times, models, folders.
 //!
-//! A format lists these values as paths of keys. No edit may change them: a reader offers no part
-//! of a record that contains such a value as a hidden field ([`hidden_fields`]; hidden fields may
-//! be removed), and a compaction that would change one of the values is refused
+//! A format lists these values as paths of keys. No edit may change them. A reader reports no part
+//! of a record that contains such a value as a hidden field (hidden fields may be removed; see
+//! [`hidden_fields`]), and a compaction that would change one of the values is refused
 //! (`Invariant::Accounting`).
 
 use std::ops::Range;

@@ -237,8 +237,8 @@ impl<'f> TranscriptBuilder<'f> {
         }
     }
 
-    /// Reports the id of a record that is in no tree, if an earlier record that was passed to this
-    /// function has the same id. Ids in the tree are checked at the end.
+    /// Reports the id of a record that is in no tree, if this function was called with the same id
+    /// before. Ids in the tree are checked at the end.
     pub fn check_id(&mut self, id: &str) {
         if !self.ids.insert(id.into()) {
             self.fault(format!("the id {id} repeats"));
@@ -287,7 +287,7 @@ impl<'f> TranscriptBuilder<'f> {
         }
     }
 
-    /// Applies the effect of the next item to the context.
+    /// Changes the context as `effect` says, which is the effect of the next item.
     fn send(&mut self, effect: ContextEffect) {
         let item = self.next();
         match effect {

@@ -67,9 +67,9 @@ fn carries(block: &Value<'_>) -> bool {
     block.text_of("type").is_some_and(|kind| CARRIED.contains(&&*kind))
 }
 
-/// The blocks of a response, as JSON: the texts and the signed reasoning before the first call,
-/// then the calls and the signed reasoning after the first call. The API refuses text after a call,
-/// so such text is moved before the calls. Empty if the response has neither a text nor a call.
+/// The blocks of a response, as JSON: first all texts and the signed reasoning that is before the
+/// first call, then the calls and the signed reasoning that is after the first call. The API
+/// refuses a text after a call. Empty if the response has neither a text nor a call.
 fn reply(all: &mut Conversation<'_>, blocks: &[&Block]) -> Vec<String> {
     let mut contents = Vec::new();
     let mut calls = Vec::new();

@@ -19,7 +19,8 @@ const PARTS: [[&str; 2]; 7] = [
     ["codeExecutionResult", "code_execution_result"],
 ];
 
-/// The keys of parts that are sent unchanged, to this API only.
+/// The keys of opaque parts that are sent unchanged, to this API only. A picture is opaque if its
+/// bytes are not in the body.
 pub const CARRIED: &[[&str; 2]] = PARTS.split_at(3).1;
 
 pub fn check_message(content: &Value<'_>, instead: &mut Replacements) -> CheckResult {

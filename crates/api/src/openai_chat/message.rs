@@ -7,7 +7,8 @@ use crate::message::{
     text,
 };
 
-/// Kinds of parts that are sent unchanged, to this API only.
+/// Kinds of opaque parts that are sent unchanged, to this API only. A picture is opaque if its
+/// bytes are not in the body, or if it has a cache marker.
 pub const CARRIED: [&str; 3] = ["image_url", "input_audio", "file"];
 
 pub fn check_message(message: &Value<'_>, instead: &mut Replacements) -> CheckResult {

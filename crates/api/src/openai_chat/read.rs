@@ -5,7 +5,8 @@ use epitome_model::{Block, Call, Image, Output, Part, Role, Thinking};
 
 use crate::Body;
 
-/// Keys and kinds of blocks that Anthropic's Messages has, and this API does not.
+/// Keys that requests of Anthropic's Messages have, and requests of this API do not.
+/// `FOREIGN_BLOCKS` has such kinds of blocks.
 const FOREIGN: [&str; 5] =
     ["system", "anthropic_version", "anthropic_beta", "context_management", "stop_sequences"];
 const FOREIGN_BLOCKS: [&str; 4] = ["tool_use", "tool_result", "thinking", "redacted_thinking"];

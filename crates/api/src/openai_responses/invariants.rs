@@ -92,8 +92,8 @@ fn pairs(found: &mut Violations<'_>, items: &[Value<'_>], continues: bool) {
     }
 }
 
-/// Reasoning must have a `summary` and come before the item it led to. It must also have its
-/// encrypted content; if the service stores responses, its id is enough.
+/// Reasoning must have a `summary`, and must be followed by the item that it led to. It must also
+/// have its encrypted content; if the service stores responses, an id is enough.
 fn reasoning(found: &mut Violations<'_>, items: &[Value<'_>], stored: bool) {
     for (idx, item) in items.iter().enumerate() {
         if kind(item) != "reasoning" {

@@ -4,10 +4,11 @@ use epitome_json::Value;
 
 use crate::message::{self, CheckResult, Replacements, check_text, has_only, kind, reject, text};
 
-/// Kinds of parts that are sent unchanged, to this API only.
+/// Kinds of opaque parts that are sent unchanged, to this API only. A picture is opaque if its
+/// bytes are not in the body, or if it has a cache marker.
 pub const CARRIED: [&str; 2] = ["input_image", "input_file"];
 
-/// Calls that the service answers itself: sent unchanged, to this API only.
+/// Calls that the service answers itself, and lists of tools: sent unchanged, to this API only.
 pub const SERVICE_CALLS: [&str; 6] = [
     "web_search_call",
     "file_search_call",

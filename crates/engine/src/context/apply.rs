@@ -61,15 +61,16 @@ impl Context {
             .map_err(|err| Error::new(ErrorKind::Refused, err.why))
     }
 
-    /// Adds a line that carries out a plan, unless the changed context would violate an invariant;
-    /// they are the same as those of stored sessions. The caller must count the context again.
+    /// Adds a line that carries out a plan, unless the changed context would violate an invariant.
+    /// The invariants are those of stored sessions. The caller must count the context again.
     ///
     /// # Errors
     ///
     /// `Refused` with the first new violation; `Disk` if the line cannot be written. The log is
     /// then unchanged.
     pub(super) fn add_line(&mut self, line: &[u8], plan: &mut Plan) -> Result<()> {
-        // `verify` uses the tokens of these blocks. They were counted when the items were added.
+        // `verify` needs the tokens of the blocks of the edited items, which were counted when the
+        // items were added.
         let items: Vec<usize> = plan.block_edits().map(|it| it.edit.at.item()).collect();
         for item in items {
             let blocks = self.counts.items().get(item).into_iter().flatten().enumerate();

@@ -35,7 +35,8 @@ fn state(context: &Context) -> (Vec<u8>, Transcript, super::super::WindowUse) {
     (context.log().to_vec(), context.transcript().clone(), context.usage())
 }
 
-/// Applies `line`, and returns the invariant that it violates, if any; then nothing must change.
+/// Applies `line`. Returns the invariant that the line violates, if any; the context must then be
+/// unchanged.
 fn applied(context: &mut Context, line: &str, mut plan: Plan) -> Option<String> {
     let before = state(context);
     let err = context.add_line(line.as_bytes(), &mut plan).err()?;

@@ -15,7 +15,7 @@ use crate::digest::{Chosen, Digesting, saves_enough};
 impl Context {
     /// Runs the digest stage after the passes, if the recipe has one. It is not run if `why` is
     /// [`EventReason::Request`]: such a recipe runs its passes before every request. `by_stage` is
-    /// the number of edits of each pass; the result also has the digest.
+    /// the number of edits of each pass; the result also counts the digest.
     pub(super) fn digested(
         &mut self,
         why: EventReason,

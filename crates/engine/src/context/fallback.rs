@@ -13,8 +13,8 @@ use super::Context;
 
 /// The target of the first digest, in per cent of the limit.
 const AIM: u64 = 45;
-/// The target in per cent of the limit if the first digest is refused, for example because pinned
-/// rules alone have more tokens than its target.
+/// The target, in per cent of the limit, if the first digest is refused, for example because a
+/// pinned rule alone has more tokens than its target.
 const MOST: u64 = 90;
 /// The target of the last digest, in per cent of the limit. It is made if the context is still too
 /// large after the passes.

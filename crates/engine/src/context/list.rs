@@ -127,7 +127,7 @@ impl Context {
             context.push_all(&new, billed)
         })?;
         if known < before {
-            // The question may be about messages that are gone.
+            // The question may be about messages that are no longer part of the conversation.
             self.drop_question();
         }
         Ok(ListChange {

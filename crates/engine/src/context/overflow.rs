@@ -86,7 +86,7 @@ impl Context {
         if self.attempt.overflows > 1 {
             return Ok(Recovery::Final { because: self.largest() });
         }
-        // A pending question is about the context as it is now, which is changed below.
+        // A pending question is about the current context, which is changed below.
         self.drop_question();
         let before = self.tokens();
         let wanted = self.fitting(&refusal);
@@ -95,8 +95,8 @@ impl Context {
         self.machine.set_limit(wanted);
         self.attempt.has_begun = false;
         let gauge = self.gauge();
-        // The state machine reports that the compaction begins. The step that it returns is to run
-        // the recipe. That is done below, together with other recipes.
+        // This call reports that the compaction begins. The step that it returns, to run the
+        // recipe, is done below, together with other recipes.
         self.machine.step(&gauge);
         let mut recipes = vec![self.setup.recipe.clone()];
         recipes.extend(overflow_recipes());

@@ -143,7 +143,7 @@ impl Context {
         Some(Preparation { copy, log_bytes, items, sent, question: None, is_done: false })
     }
 
-    /// Whether the next [`step`](Context::step) compacts the context without a request for it.
+    /// Whether the next [`step`](Context::step) makes a compaction that was not requested.
     ///
     /// ```
     /// # use epitome_engine::{Context, Setup};

@@ -164,7 +164,7 @@ impl Context {
             window: self.setup.window.unwrap_or(WINDOW),
             counter: self.setup.counter.clone(),
         });
-        // In a small window the kept part must leave room for the rest of the context.
+        // In a small window the kept part must leave room for everything else in a request.
         let mut recipe = self.setup.recipe.clone();
         if let Some(usable) = self.machine.usable() {
             recipe.keep.tokens = recipe.keep.tokens.map(|tokens| tokens.min(usable.0 / 2));

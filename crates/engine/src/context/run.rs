@@ -18,9 +18,9 @@ impl Context {
     /// Runs the passes, and then the digest if the recipe has one.
     pub(super) fn run(&mut self, why: EventReason) -> Result<()> {
         self.attempt.has_begun = false;
-        // An automatic compaction has the target of the recipe, unless the recipe runs before every
-        // request: then it has none. A requested compaction has its own. Without a target the
-        // passes remove all that they can.
+        // An automatic compaction has the target of the recipe, but no target if the recipe runs
+        // before every request. A requested compaction has a target of its own, or none. Without a
+        // target the passes remove all that they can.
         let target = match why {
             EventReason::Trigger | EventReason::Background | EventReason::Hard => {
                 let tokens = self.machine.target_tokens().map(|it| self.in_counts(it).0);

@@ -11,7 +11,7 @@ use super::{Context, SavingsReport, WindowUse};
 /// Token counts of the provider, each with epitome's count of the same context.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Bill {
-    /// The last count for the context, if only entries were added to it since then.
+    /// The last count for the context, if only entries were added to the context since then.
     of_context: Option<Counted>,
     /// The last count for any state of the context.
     last: Option<Counted>,

@@ -251,8 +251,8 @@ impl Context {
         Ok(())
     }
 
-    /// If the context is too small for a requested compaction without a target: the reason that its
-    /// outcome gives. `None` if the context is large enough.
+    /// The reason why a requested compaction without a target does nothing, if the context is too
+    /// small for one; otherwise `None`.
     pub(super) fn small(&self) -> Option<NotDone> {
         let messages = self.tokens() - self.setup.overhead;
         let least = self.least();

@@ -83,6 +83,6 @@ pub(super) const CODES: &[(&str, &str)] = &[
     ("prompt_too_long", "any"),
 ];
 
-/// Phrases of temporary refusals: a quota, a rate limit.
+/// Phrases of temporary refusals, such as those of a rate limit.
 pub(super) const PASSING: [&str; 5] =
     ["rate limit", "rate_limit", "throttl", "please wait", "tokens per min"];

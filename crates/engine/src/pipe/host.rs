@@ -51,11 +51,11 @@ pub type LogLock = Box<dyn Any + Send>;
 
 /// A log that was created.
 pub struct NewLog {
-    /// Its path.
+    /// The path of the log.
     pub path: PathBuf,
     /// The context whose log it is.
     pub context: Context,
-    /// Its lock.
+    /// The lock of the log.
     pub lock: LogLock,
 }
 

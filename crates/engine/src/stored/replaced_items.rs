@@ -27,7 +27,7 @@ pub enum ReplacementKind {
 }
 
 impl ReplacedItems {
-    /// Counts the calls and texts in these items.
+    /// Counts the calls and texts in these items, without those of the prompt.
     pub(super) fn from_items(transcript: &Transcript, old: &[usize]) -> ReplacedItems {
         let mut calls = 0;
         let mut texts = 0;

@@ -131,7 +131,7 @@ fn usage(usage: &Value<'_>) -> Option<RecordedUsage> {
     })
 }
 
-/// Values of a message that only the editor displays: open files and the like.
+/// The state of the editor that a message records, such as open files: no model sees it.
 fn hidden_fields(message: &Value<'_>) -> Vec<HiddenField> {
     let state = message.get("userState").filter(|state| state.is_object());
     let copy = state.map(|value| HiddenField {

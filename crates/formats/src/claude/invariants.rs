@@ -3,10 +3,10 @@
 use crate::accounting::Path;
 use crate::pairing::{self, RecordInvariants};
 
-/// The values that `ccusage`, `claude-code-log` and other programs read from records: the usage of
-/// each response; and the id, the directory and the time of each record. Each record of a response
-/// repeats the usage; some programs add up the first records, others the last. The usage in the
-/// `data` of `progress` and in the result of a sub-agent is the sub-agent's.
+/// The values that `ccusage`, `claude-code-log` and other programs read from records, such as the
+/// usage of each response, and the id, the directory and the time of each record. Each record of a
+/// response repeats the usage; some programs add up the first records, others the last. The usage
+/// in the `data` of `progress` and in the result of a sub-agent is the sub-agent's.
 pub const ACCOUNTING: &[Path] = &[
     "type",
     "uuid",

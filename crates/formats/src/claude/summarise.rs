@@ -21,7 +21,7 @@ pub fn summarise(
     let last = transcript.context().last().ok_or("nothing is sent")?.1;
     let newest = Newest::from_entry(source, last).ok_or("the newest message has no id")?;
     // A resume continues from the message with the newest time. The last message may have an older
-    // one: a reminder may have an earlier time than its parent.
+    // time, because a reminder may have an earlier time than its parent.
     let time = transcript.entries().filter_map(|(_, entry)| entry.time.as_deref()).max();
     let time = encode(time.ok_or("no message has a time")?);
     let kept = summary.kept.iter();

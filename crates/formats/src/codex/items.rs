@@ -172,8 +172,8 @@ fn part(at: &RecordBytes<'_>, raw: &raw::Part) -> Part {
     }
 }
 
-/// The picture in a `data:image/png;base64,…` URL. `None` for any other URL, because the picture is
-/// not in the session then.
+/// The picture in a `data:` URL with base64, such as `data:image/png;base64,…`. `None` for any
+/// other URL, because the picture is not in the session then.
 fn image(at: &RecordBytes<'_>, raw: &raw::Part, url: &Range<usize>) -> Option<Image> {
     const MARK: &[u8] = b";base64,";
     let literal = &at.line[url.clone()];

@@ -64,7 +64,7 @@ fields! {
         usage: b"usage" => inside<Tokens>,
     }
 
-    /// Tokens of a request: its input includes what was read from a cache.
+    /// The tokens of a request. `input` includes what was read from a cache.
     pub struct Tokens {
         input: b"input_tokens" => number,
         cached: b"cached_input_tokens" => number,

@@ -185,7 +185,7 @@ impl Scan<'_> {
         true
     }
 
-    /// Whether a slash here may begin a regular expression. After a value it is a division.
+    /// Whether a slash here may begin a regular expression. A slash after a value is a division.
     fn may_be_regex(&self) -> bool {
         match &self.last {
             Last::Nothing => true,

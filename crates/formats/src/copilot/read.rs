@@ -205,7 +205,8 @@ fn output(data: Option<&Value<'_>>) -> Output {
     }
 }
 
-/// Values that the log contains twice, or that were only displayed.
+/// Values that no model sees: repetitions of other values, telemetry, and values that are only
+/// displayed.
 fn hidden_fields(data: &Value<'_>) -> Vec<HiddenField> {
     const UNSEEN: [(&str, &[&str]); 5] = [
         ("arguments", &["arguments"]),

@@ -48,8 +48,8 @@ enum Kind {
     Result,
 }
 
-/// Whether the text begins with `user:`, and continues with `<user_query>` or has a line of the
-/// assistant later.
+/// Whether the text begins with `user:`, and continues with `<user_query>` or has a line later with
+/// which a text or a call of the assistant begins.
 pub fn begins(head: &[u8]) -> bool {
     let Some(rest) = head.strip_prefix(b"user:") else { return false };
     let query = rest.trim_ascii_start().starts_with(b"<user_query>");
@@ -107,7 +107,7 @@ impl Reader {
                 self.close_part();
                 self.begin(kind, rest, record.span);
             }
-            // A call ends with its arguments, at an empty line.
+            // An empty line ends the arguments of a call, and so the call.
             Some(_) | None if bytes.trim_ascii().is_empty() && self.is_in(Kind::Call) => {
                 self.close_part();
             }

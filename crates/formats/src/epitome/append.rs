@@ -13,7 +13,7 @@ use super::{Log, SHAPES};
 pub enum Batch<'a> {
     /// Results are truncated on ingest, before they are first sent. This cannot be undone.
     Ingest,
-    /// A compaction with this recipe; `None` if the recipe is not recorded.
+    /// A compaction. The text is the name of its recipe; `None` if the line states none.
     Compaction(Option<&'a str>),
 }
 

@@ -79,8 +79,8 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
 #[derive(Clone, Debug, Default)]
 pub struct Log {
     transcript: Transcript,
-    /// The items with the current content of each entry, in the order in which they are sent.
-    /// Entries that edits emptied are included.
+    /// For each entry that is sent, in order, the item with its current content. Entries that edits
+    /// emptied are included.
     slots: Vec<usize>,
     /// The index in `slots` of each entry, by its id.
     places: HashMap<Box<str>, usize>,
@@ -92,7 +92,8 @@ pub struct Log {
     cuts: BTreeMap<usize, Vec<usize>>,
     /// How to undo each compaction that is in effect, the oldest first.
     undo: Vec<Undo>,
-    /// For each element of `undo`, whether it continues the compaction before it.
+    /// For each element of `undo`, whether its compaction continues the previous one: both are
+    /// undone together.
     continues: Vec<bool>,
     /// The number of entries that were sent when the user undid the last compaction. `None` if
     /// there is no compaction, if the last one is in effect, or if the engine undid it.
@@ -108,15 +109,15 @@ pub struct Log {
     origin: Origin,
 }
 
-/// How to undo a compaction.
+/// How to undo a compaction. A slot is an element of `Log::slots`, given by its index.
 #[derive(Clone, Debug)]
 enum Undo {
-    /// A batch of edits: the slots that the edits changed, each with the item that it contained
+    /// A batch of edits: the slots that the edits changed, each with the item that was in it
     /// before.
     Edits(Vec<(usize, usize)>),
     /// A summary: the items that the summary replaced.
     Summary(Vec<usize>),
-    /// A cut: the slot of the text that was inserted, and the slots and items that were removed.
+    /// A cut: the slot with the text that was inserted, and the removed slots with their items.
     Cut(usize, Vec<(usize, usize)>),
 }
 
@@ -315,8 +316,8 @@ impl Log {
             .map(|text| epitome_model::title(text.trim()));
     }
 
-    /// Sets the new content of entries. Returns each changed slot with the item that it contained
-    /// before.
+    /// Sets the new content of entries. Returns the index in `slots` of each changed entry, with
+    /// the item that was there before.
     fn edits(
         &mut self,
         root: &Value<'_>,
@@ -422,7 +423,7 @@ impl Log {
     }
 
     /// Reads a line that takes the conversation back to its first `messages` client messages: the
-    /// entries after them become hidden records.
+    /// entries that the line names become hidden records.
     fn back(&mut self, root: &Value<'_>, messages: u64) {
         let ids = root.list_of("edits").iter().filter_map(|edit| edit.text_of("of"));
         let gone: HashSet<usize> =

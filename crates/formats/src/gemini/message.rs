@@ -16,7 +16,8 @@ use super::raw::{self, Content};
 use super::tools::{self, TOOLS};
 use crate::place::RecordBytes;
 
-/// A call's description of more than this many bytes is taken to repeat the arguments of the call.
+/// A description of a call that is longer than this many bytes is assumed to repeat the arguments
+/// of the call.
 const DESCRIPTION: u64 = 200;
 
 /// Beginnings of texts in the user's role that a resume leaves out.
@@ -79,8 +80,8 @@ fn no_id(tool: &str) -> Box<str> {
     format!("{NO_ID}{tool}").into()
 }
 
-/// Converts a message. Results are converted as repeated results: which result is the first one of
-/// its call, and so is none, is only known after the whole session was read.
+/// Converts a message. Results with content become repeated results at first: which result is the
+/// first one of its call, and so no repetition, is only known after the whole session was read.
 pub fn convert(at: &RecordBytes<'_>, record: Record, raw: &raw::Message) -> Message {
     let kind = at.literal(&raw.kind);
     let mut sent = true;
@@ -124,7 +125,7 @@ fn words(at: &RecordBytes<'_>, content: Option<&Content>) -> String {
         Kind::Array | Kind::Object => {
             let texts = content.parts.iter().map(|part| match &part.text {
                 Some(text) if !part.thought && part.response.is_none() => at.text(text),
-                // Gemini CLI shows such a part as `[Function Response: …]`.
+                // Gemini CLI itself has `[Function Response: …]` here for a result, for example.
                 Some(_) | None => "[".into(),
             });
             texts.collect()

@@ -18,7 +18,7 @@ fields! {
         messages: b"messages" => list<Message>,
     }
     else record_member {
-        /// The members of a message, if the record is a message: it then has an id.
+        /// The members of a message. The record is a message if it has an id.
         message: Message,
         /// The last key of the record that begins with `$` and is not declared above: an unknown
         /// operation on the log.
@@ -117,8 +117,8 @@ pub struct Content {
 }
 
 impl Record {
-    /// Whether the record describes the session. It is then of no other kind: Gemini CLI tests for
-    /// the other kinds first.
+    /// Whether the record describes the session, and is of no other kind: Gemini CLI tests for the
+    /// other kinds first.
     pub fn is_header(&self) -> bool {
         let Record { message, rewind_to, set, session, project, .. } = self;
         let is_other = rewind_to.is_some() || message.id.is_some() || set.is_some();
@@ -166,7 +166,7 @@ fn content(value: &mut Cursor<'_>) -> Result<Option<Content>, MalformedJson> {
     Ok(Some(Content { whole, kind, parts: parts.items }))
 }
 
-/// An element of a content: a string is a part of text.
+/// Reads an element of a content. A string is read as a part with this text.
 fn part(value: &mut Cursor<'_>) -> Result<Part, MalformedJson> {
     let kind = value.kind();
     let mut part = Part::read(value)?;

@@ -45,7 +45,7 @@ fn own(transcript: &Transcript, edit: &Edit) -> Option<Vec<OwnReplacement>> {
         }
         At::Part { part, .. } => {
             let Part::Image(image) = output.parts.get(part)? else { return None };
-            // The text goes to the end of the result's text, where the model looks for it.
+            // The pictures of a result come after its text, so the text for one goes to the end.
             let end = output.whole.end.checked_sub(1)?;
             let literal = encode(&format!("\n{words}"));
             let inner = literal[1..literal.len() - 1].to_owned();

@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn what_a_sub_agent_ran_in_stays_in_the_log() {
-        // Longer than the limit for short values.
+        // Both values are longer than the limit up to which values are kept.
         let (output, id) = ("o".repeat(80), "i".repeat(80));
         let noted =
             format!(r#"{{"sessionId":"{id}","model":{{"modelID":"{id}"}},"preview":"{output}"}}"#);

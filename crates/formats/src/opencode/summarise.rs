@@ -236,8 +236,9 @@ impl Session {
         })
     }
 
-    /// An id in OpenCode's form: the time with the counter 1, digits derived from `what`, and
-    /// digits derived from all before them, which [`is_made`] checks. It is the same in every run.
+    /// An id in OpenCode's form: the time with the counter 1, digits derived from the session, the
+    /// time and `what`, and digits derived from all before them, which [`is_made`] checks. It is
+    /// the same in every run.
     fn id(&self, kind: &str, time: u64, what: &str) -> String {
         let stamp = (time.wrapping_mul(0x1000) + 1) & 0xffff_ffff_ffff;
         let own = Ref::from_bytes(format!("{} {time} {what}", self.id).as_bytes());

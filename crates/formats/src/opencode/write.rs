@@ -43,7 +43,7 @@ fn own(transcript: &Transcript, source: &dyn Source, edit: &Edit) -> Option<Vec<
         }
         (Block::Output(output), At::Part { part, .. }, Verb::Replace(words)) => {
             let Part::Image(image) = output.parts.get(part)? else { return None };
-            // The text goes to the end of the result's text, where the model looks for it.
+            // The pictures of a result come after its text, so the text for one goes to the end.
             let end = output.whole.end.checked_sub(1)?;
             let literal = encode(&format!("\n{words}"));
             let inner = literal[1..literal.len() - 1].to_owned();
@@ -78,8 +78,8 @@ impl Record {
         words.chain(signature).collect()
     }
 
-    /// Turns a picture into a text of the same role. Its file name stays in the part and is not
-    /// sent. `None` if the part has no type or no URL.
+    /// Turns a picture into a text of the same role. The file name of the picture stays in the part
+    /// and is not sent. `None` if the part has no type or no URL.
     fn as_text(&self, words: &str) -> Option<Vec<OwnReplacement>> {
         let kind = self.part.kind.as_ref()?;
         let url = self.part.url.as_ref()?;

@@ -2,7 +2,8 @@
 
 use crate::address::{AddressSettings, is_other_provider};
 
-/// If the settings name a provider, pi starts with it.
+/// If the settings name a default provider, pi starts with it. `epitome wrap` gives base URLs only
+/// for some providers.
 pub const ADDRESS: AddressSettings = AddressSettings {
     file: "settings.json",
     overriding: |settings| {

@@ -9,7 +9,8 @@ use crate::port::{Message, NewSessionValues, PortedCall, PortedResult, messages}
 /// Maximum length of a call id: the smallest limit of the APIs that pi uses.
 const ID: usize = 40;
 
-/// The type of messages that belong to the agent itself; no extension of pi has this name.
+/// The `customType` of messages of the agent itself, which are written as messages of an extension
+/// of pi.
 const CUSTOM: &str = "ported";
 
 /// The usage that every response must have: pi adds up the costs of all responses, and fails if one

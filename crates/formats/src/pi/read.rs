@@ -216,8 +216,8 @@ impl Reader {
         self.edited(session, &path)
     }
 
-    /// The items that are sent for a path: each entry, or in its position its newest edit, which
-    /// gets the role of the entry. An entry that an edit omits is not sent.
+    /// The items that are sent for a path: each entry or, in its position, the newest edit of it,
+    /// which gets the role of the entry. An entry that its newest edit omits is not sent.
     fn edited(&self, session: &mut TranscriptBuilder<'_>, path: &[usize]) -> Vec<usize> {
         let TranscriptBuilder { nodes, transcript, .. } = session;
         let mut edits: HashMap<&str, (usize, Option<Span>)> = HashMap::new();

@@ -37,7 +37,7 @@ pub enum Reach {
     All,
 }
 
-/// Names of arguments that do not change what a call does: timeouts, output limits.
+/// Names of arguments that do not change what a call does, such as timeouts and output limits.
 const MANNER: [&str; 6] =
     ["yield_time_ms", "max_output_tokens", "timeout", "timeout_ms", "login", "tty"];
 

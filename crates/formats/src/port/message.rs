@@ -141,8 +141,8 @@ fn add_entry<'t>(
     });
 }
 
-/// Counts a block that epitome does not understand as left out: as sealed if only the service can
-/// read it, or else as `or`.
+/// Counts a block that epitome does not understand as left out: as [`LeftBehind::Sealed`] if only
+/// the service can read it, otherwise as `or`.
 fn leave_opaque(all: &mut Conversation<'_>, block: &Block, or: LeftBehind) {
     let Block::Opaque(span) = block else { return };
     let raw = all.raw(*span);

@@ -42,7 +42,8 @@ fn pictures_beside_a_result_are_known() {
         (message_with("x", json!([picture("QUJD"), pdf])), vec!["text", "picture", "opaque"]),
         (message_with("x", json!([file, more, "x"])), vec!["text", "opaque", "opaque", "opaque"]),
         (message_with("x", json!("no list")), vec!["text", "opaque"]),
-        // Without text there is no place for the stub of a picture.
+        // A picture's stub is written into the text of its result: without a text the picture is
+        // kept.
         (empty, vec!["opaque", "opaque"]),
     ] {
         let (transcript, _) = read_log(&[message("3", "user", json!([result]))]);

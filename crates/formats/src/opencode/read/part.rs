@@ -26,8 +26,8 @@ const FROM_USER: [&[u8]; 2] = [
     b"User has answered your questions",
 ];
 
-/// Metadata of tool calls that OpenCode reads later: the instructions that a read has shown, the
-/// session of a sub-agent, the output of an interrupted call.
+/// Metadata of tool calls that OpenCode reads later, for example the instructions that a read has
+/// shown, the session of a sub-agent, or the output of an interrupted call.
 const LOOKED_UP: [&[u8]; 7] = [
     b"loaded",
     b"sessionId",
