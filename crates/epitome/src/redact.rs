@@ -25,9 +25,9 @@ pub struct RedactedSession<'a> {
     pub found: Vec<Found>,
 }
 
-/// All rules: the built-in rules, rules for the names of this machine's user, the user's own rules,
-/// and the rules in the files that `config` and `files` name. If two rules have the same id, the
-/// later rule is used.
+/// The built-in rules, rules for this machine's user (home folder, names, host name), the user's own
+/// rules, and the rules in the files that `config` and `files` name. Later rules replace earlier
+/// ones with the same id, and a file may disable earlier rules.
 ///
 /// # Errors
 ///

@@ -43,8 +43,8 @@ pub struct CutFigures {
     pub before: Tokens,
     /// Tokens of the context after the compaction.
     pub after: Tokens,
-    /// The number of facts from before the compaction that were used in the [`HORIZON`] calls after
-    /// it.
+    /// The number of facts from before the compaction that were used in the [`HORIZON`] requests
+    /// after it.
     pub used: usize,
     /// Of the used facts, the share by weight that the compacted context contains (0 to 1).
     pub recall: f64,

@@ -10,9 +10,10 @@ use crate::block::{BlockKind, MeasuredBlock};
 use crate::history::History;
 use crate::lines::LineId;
 
-/// The number of calls after a compaction in which the uses of earlier facts are counted.
+/// The number of requests to the model after a compaction in whose responses the uses of earlier
+/// facts are counted.
 pub const HORIZON: usize = 40;
-/// A fact is far if it last occurred more than this many calls ago.
+/// A fact is far if it last occurred more than this many requests ago.
 pub const FAR: usize = 10;
 /// Maximum number of compactions that are forced in one session.
 const CUTS: usize = 8;
@@ -50,7 +51,7 @@ pub struct Need {
     /// The weight of the fact: ln(1 + blocks before the response / blocks with the fact). The rarer
     /// a fact, the larger its weight.
     pub weight: f64,
-    /// Whether the fact last occurred more than [`FAR`] calls ago.
+    /// Whether the fact last occurred more than [`FAR`] requests ago.
     pub is_far: bool,
 }
 

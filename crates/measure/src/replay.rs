@@ -47,7 +47,7 @@ pub struct CallFigures {
     /// Of the earlier facts that the response uses, the share by weight that the context contains
     /// (0 to 1); `None` if the response uses none.
     pub recall: Option<f64>,
-    /// Like `recall`, but only of the facts that last occurred more than ten calls ago.
+    /// Like `recall`, but only of the facts that last occurred more than ten requests ago.
     pub far: Option<f64>,
     /// The number of edits in the response that quote earlier content.
     pub edits: u64,

@@ -101,8 +101,8 @@ pub struct SummaryInProgress {
 enum Stage {
     /// The open question is the last one.
     Last,
-    /// Notes of parts of the history are being written: `done` are the finished ones, `open` the
-    /// questions that remain.
+    /// Notes of parts of the history are being written. The open question is about one part; `done`
+    /// are the finished notes, `open` the questions after the open one.
     Notes { done: Vec<String>, open: Vec<Ask> },
 }
 

@@ -72,7 +72,7 @@ const OF_A_RUN: [&str; 9] = [
     "websockets",
 ];
 
-/// What was sent through the proxy so far.
+/// The options that show what was sent through the proxy so far.
 #[derive(ClapArgs, Clone, Debug)]
 pub struct Stats {
     /// Start nothing, and show what was sent through the proxy so far, and what that cost

@@ -203,7 +203,7 @@ enum Step {
     Result { of: usize },
 }
 
-/// A change of an entry in a random line.
+/// How a random compaction line of the log changes the blocks of an entry.
 #[derive(Clone, Copy, Debug)]
 enum Mutation {
     Shorter,
