@@ -1,7 +1,7 @@
-//! The end-to-end test: record, compact, resume, restore, resume.
+//! The end-to-end test: record a session once; then for each way compact, resume, restore, resume.
 
 use crate::agent::{Agent, Way};
-use crate::record::record;
+use crate::record::{Recording, record};
 use crate::resume::{Counts, Sent, appended, resume, resume_in};
 use crate::scenario::Scenario;
 use anyhow::{Context, bail, ensure};
@@ -56,70 +56,115 @@ pub struct Stage {
     pub bulk: usize,
 }
 
-/// Records a session in the real agent, compacts it with the program `epitome`, resumes it in the
-/// same home, restores it, and resumes it again.
-///
-/// # Errors
-///
-/// If any of this fails: a refused history, a resume that starts from nothing, a history that did
-/// not become smaller, or a restored file that is not the original with what the agent appended.
-pub fn run(agent: &'static dyn Agent, way: Way, epitome: &Path) -> anyhow::Result<Report> {
-    let begin = Instant::now();
-    let recording = record(agent, &Scenario::full(agent)).context("record")?;
-    let file = &recording.session.path;
-    let read = || recording.sandbox.read(file);
-    let original = read()?;
-    let text = String::from_utf8(original.clone()).context("a session is UTF-8")?;
-    let scrubbed = recording.sandbox.home().scrub(&text);
-    let before = resume(agent, &scrubbed).context("resume of the original")?;
-    before.accepted().context("resume of the original")?;
+/// A session that was recorded in the real agent. Everything that is tried with it begins with the
+/// same home.
+#[derive(Debug)]
+pub struct RecordedSession {
+    agent: &'static dyn Agent,
+    recording: Recording,
+    /// The bytes of the session.
+    original: Vec<u8>,
+    /// What the agent sends when it resumes the session.
+    before: Sent,
+}
 
-    let archive = tempfile::tempdir()?;
-    let tool = |args: &[&str]| call(epitome, archive.path(), file, args);
-    // The default recipe would keep the recorded sessions whole, because they are short.
-    let summary = archive.path().join("summary.md");
-    let options = options(way, &summary)?;
-    let report_text = tool(&[&["compact", "--json", "--keep-turns", "1"], &options[..]].concat())?;
-    let compacted = read()?;
-    match way {
-        Way::Rewrite => ensure!(compacted.len() < original.len(), "the file did not shrink"),
-        Way::Native if agent.facts().marked_text.is_some() => {
-            ensure!(compacted.len() > original.len(), "nothing was marked");
-        }
-        Way::Native | Way::Summary => {
-            let more = appended(&original, &compacted)?;
-            ensure!(!more.is_empty(), "nothing was appended");
-        }
+impl RecordedSession {
+    /// Records a session, and resumes it in another home.
+    ///
+    /// # Errors
+    ///
+    /// If the agent cannot be run, or refuses the session.
+    pub fn record(agent: &'static dyn Agent) -> anyhow::Result<RecordedSession> {
+        let recording = record(agent, &Scenario::full(agent)).context("record")?;
+        let original = recording.sandbox.read(&recording.session.path)?;
+        let text = std::str::from_utf8(&original).context("a session is UTF-8")?;
+        let scrubbed = recording.sandbox.home().scrub(text);
+        let before = resume(agent, &scrubbed).context("resume of the original")?;
+        before.accepted().context("resume of the original")?;
+        recording.sandbox.home().keep_copy()?;
+        Ok(RecordedSession { agent, recording, original, before })
     }
 
-    let marked = agent.facts().marked_text.filter(|_| way == Way::Native);
-    let left = marked.unwrap_or(STUB);
-    let home = (&recording.sandbox, &recording.server);
-    let after = resume_in(home.0, home.1, &recording.session)?;
-    after.accepted().context("resume of the compacted session")?;
-    let report = Report {
-        agent: agent.name(),
-        way,
-        seconds: 0.0,
-        original: stage(original.len(), &before, left),
-        compacted: stage(compacted.len(), &after, left),
-        appended: 0,
-        report_text: serde_json::from_str(&report_text)
-            .unwrap_or(serde_json::Value::String(report_text)),
-    };
-    shrunk(&report)?;
+    /// The agent of the session.
+    pub(crate) fn agent(&self) -> &'static dyn Agent {
+        self.agent
+    }
 
-    let grown = read()?;
-    let tail = appended(&compacted, &grown)?;
-    ensure!(!tail.is_empty(), "the agent appended nothing");
-    tool(&["restore"])?;
-    let expected = [&original, tail].concat();
-    ensure!(read()? == expected, "restored is not the original and what was appended");
-    resume_in(home.0, home.1, &recording.session)?
-        .accepted()
-        .context("resume of the restored session")?;
-    let appended = tail.len();
-    Ok(Report { seconds: begin.elapsed().as_secs_f64(), appended, ..report })
+    /// The recording, in the home as it was when it was recorded.
+    ///
+    /// # Errors
+    ///
+    /// If the home cannot be restored.
+    pub(crate) fn recording(&self) -> anyhow::Result<&Recording> {
+        self.recording.sandbox.home().reset()?;
+        Ok(&self.recording)
+    }
+
+    /// Compacts the session with the program `epitome`, resumes it, restores it, and resumes it
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// If any of this fails: a refused history, a resume that starts from nothing, a history that
+    /// did not become smaller, or a restored file that is not the original with what the agent
+    /// appended.
+    pub fn compact(&self, way: Way, epitome: &Path) -> anyhow::Result<Report> {
+        let begin = Instant::now();
+        let Recording { sandbox, server, session } = self.recording()?;
+        let archive = tempfile::tempdir()?;
+        let tool = |args: &[&str]| call(epitome, archive.path(), &session.path, args);
+        // The default recipe would keep the recorded sessions whole, because they are short.
+        let summary = archive.path().join("summary.md");
+        let options = options(way, &summary)?;
+        let compact = [&["compact", "--json", "--keep-turns", "1"], &options[..]].concat();
+        let report_text = tool(&compact)?;
+        let compacted = sandbox.read(&session.path)?;
+        self.check_file(way, &compacted)?;
+
+        let after = resume_in(sandbox, server, session)?;
+        after.accepted().context("resume of the compacted session")?;
+        let grown = sandbox.read(&session.path)?;
+        let tail = appended(&compacted, &grown)?;
+        ensure!(!tail.is_empty(), "the agent appended nothing");
+        tool(&["restore"])?;
+        let expected = [&self.original, tail].concat();
+        let restored = sandbox.read(&session.path)?;
+        ensure!(restored == expected, "restored is not the original and what was appended");
+        resume_in(sandbox, server, session)?
+            .accepted()
+            .context("resume of the restored session")?;
+
+        let marked = self.agent.facts().marked_text.filter(|_| way == Way::Native);
+        let left = marked.unwrap_or(STUB);
+        let report = Report {
+            agent: self.agent.name(),
+            way,
+            seconds: begin.elapsed().as_secs_f64(),
+            original: stage(self.original.len(), &self.before, left),
+            compacted: stage(compacted.len(), &after, left),
+            appended: tail.len(),
+            report_text: serde_json::from_str(&report_text)
+                .unwrap_or(serde_json::Value::String(report_text)),
+        };
+        shrunk(&report)?;
+        Ok(report)
+    }
+
+    /// Checks that a compaction changed the file as its way does.
+    fn check_file(&self, way: Way, compacted: &[u8]) -> anyhow::Result<()> {
+        let original = &self.original;
+        match way {
+            Way::Rewrite => ensure!(compacted.len() < original.len(), "the file did not shrink"),
+            Way::Native if self.agent.facts().marked_text.is_some() => {
+                ensure!(compacted.len() > original.len(), "nothing was marked");
+            }
+            Way::Native | Way::Summary => {
+                let more = appended(original, compacted)?;
+                ensure!(!more.is_empty(), "nothing was appended");
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The options of `compact` for a way.

@@ -1,13 +1,17 @@
 //! A temporary home for one agent. Dropping the value removes the home.
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use tempfile::TempDir;
 
 /// The path of the home in the text of recorded sessions. It is replaced by the path of the real
 /// home before a session is used, and the other way round after a recording.
 pub const RECORDED_HOME: &str = "/home/dev";
+
+/// The name of the copy of a home, next to it.
+const COPY: &str = "copy";
 
 const RECORDED_KERNEL: &str = "6.8.0-generic";
 
@@ -35,6 +39,25 @@ impl Home {
         let temporary = path.join("tmp");
         fs::create_dir(&temporary)?;
         Ok(Self { _guard: guard, path, project, temporary })
+    }
+
+    /// Copies the home as it is now to the folder that [`reset`](Home::reset) restores it from.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be copied.
+    pub(crate) fn keep_copy(&self) -> anyhow::Result<()> {
+        copy(&self.path, &self.path.with_file_name(COPY))
+    }
+
+    /// Makes the home what it was at [`keep_copy`](Home::keep_copy), with the same times of files.
+    ///
+    /// # Errors
+    ///
+    /// If there is no copy, or a file cannot be removed or copied.
+    pub(crate) fn reset(&self) -> anyhow::Result<()> {
+        fs::remove_dir_all(&self.path)?;
+        copy(&self.path.with_file_name(COPY), &self.path)
     }
 
     /// The home folder.
@@ -82,6 +105,13 @@ impl Home {
     fn path_text(&self) -> String {
         self.path.display().to_string()
     }
+}
+
+/// Copies a folder and all that is in it, with times and permissions.
+fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    let status = Command::new("cp").arg("-a").arg(from).arg(to).status()?;
+    ensure!(status.success(), "{} was not copied: {status}", from.display());
+    Ok(())
 }
 
 /// A path as Claude Code names its folders: each character but letters and digits becomes a dash.

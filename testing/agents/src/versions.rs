@@ -9,10 +9,9 @@ use anyhow::{Context, ensure};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::agent::Agent;
-use crate::record::{Recording, record};
+use crate::e2e::RecordedSession;
+use crate::record::Recording;
 use crate::resume::{appended, resume_in};
-use crate::scenario::Scenario;
 
 /// The agents that are tried.
 pub const TRIED: [&str; 6] = ["claude", "codex", "gemini", "opencode", "pi", "qwen"];
@@ -37,19 +36,19 @@ pub struct Report {
     pub seconds: f64,
 }
 
-/// Records a session in the real agent, keeps a version of it, deletes the session, restores its
-/// last version, and resumes it. A session in a database is not deleted, because `restore` cannot
+/// Keeps a version of a recorded session, deletes the session, restores its last version, and resumes it. A session in a database is not deleted, because `restore` cannot
 /// create deleted rows: instead its rows are compacted, and the archive with the removed content is
 /// deleted.
 ///
 /// # Errors
 ///
 /// If a command fails, a byte does not come back, or the agent does not accept the session.
-pub fn run(agent: &'static dyn Agent, epitome: &Path) -> anyhow::Result<Report> {
+pub fn run(session: &RecordedSession, epitome: &Path) -> anyhow::Result<Report> {
     let begin = Instant::now();
-    let recording = record(agent, &Scenario::full(agent)).context("record")?;
+    let agent = session.agent();
+    let recording = session.recording()?;
     let (id, path) = (&recording.session.id, &recording.session.path);
-    let tool = Tool { recording: &recording, epitome, agent: agent.name() };
+    let tool = Tool { recording, epitome, agent: agent.name() };
     let original = recording.sandbox.read(path)?;
     tool.call(&["keep", "--all", "--once"])?;
     let is_file = path.is_file();

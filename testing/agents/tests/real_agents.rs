@@ -1,14 +1,15 @@
 //! With the real agents: they are installed from the npm registry, so these tests have a feature of
 //! their own, which `cargo lab e2e` switches on.
 
+use agents::e2e::RecordedSession;
 use agents::scenario::Scenario;
-use agents::{Way, e2e, find_agent, record, resume};
+use agents::{Way, find_agent, record, resume};
 use anyhow::{Context, ensure};
 use std::path::Path;
 
 fn check_e2e(agent: &str) -> anyhow::Result<()> {
     let by_hand = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/by_hand.sh");
-    e2e::run(find_agent(agent)?, Way::Rewrite, &by_hand)?;
+    RecordedSession::record(find_agent(agent)?)?.compact(Way::Rewrite, &by_hand)?;
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use agents::e2e::Report;
+use agents::e2e::{RecordedSession, Report};
 use agents::resume::Counts;
 use agents::{
     AGENTS, Agent, WRAPPED, Way, carry, command, fleet, histories, keep, node, past, python, sdk,
@@ -63,8 +63,8 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
     match names {
         ["port"] => return carried(&epitome).map(drop),
         ["keep"] => return kept(&epitome).map(drop),
-        ["versions"] => return came_back(&versions::TRIED, &epitome),
-        ["versions", agents @ ..] => return came_back(agents, &epitome),
+        ["versions"] => return came_back(&find(&versions::TRIED)?, &epitome),
+        ["versions", agents @ ..] => return came_back(&find(agents)?, &epitome),
         ["mcp"] => return searched(&epitome),
         ["command"] => return commanded(&epitome),
         ["sdk"] => return clients(&epitome),
@@ -80,16 +80,15 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
     }
     let chosen = match names {
         [] => AGENTS.to_vec(),
-        names => names.iter().map(|name| agents::find_agent(name)).collect::<Result<_, _>>()?,
+        names => find(names)?,
     };
     if names.is_empty() {
         viewer(&epitome)?;
     }
-    resumed(&chosen, &epitome)?;
+    resumed(&chosen, &epitome, names.is_empty())?;
     if names.is_empty() {
         carried(&epitome)?;
         kept(&epitome)?;
-        came_back(&versions::TRIED, &epitome)?;
         searched(&epitome)?;
         commanded(&epitome)?;
         clients(&epitome)?;
@@ -112,7 +111,7 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
 pub(crate) fn write() -> anyhow::Result<()> {
     let epitome = cargo::epitome("dev")?;
     let (resumed, carried, kept) =
-        (resumed(AGENTS, &epitome)?, carried(&epitome)?, kept(&epitome)?);
+        (resumed(AGENTS, &epitome, false)?, carried(&epitome)?, kept(&epitome)?);
     let table = [&resumed, CARRIED, &carried, KEPT, &kept].concat();
     let page = fs::read_to_string(PAGE).context(PAGE)?;
     let (head, rest) = page.split_once(BEGIN).with_context(|| format!("{PAGE}: no {BEGIN}"))?;
@@ -207,12 +206,17 @@ impl Table {
     ) {
         let rows: Vec<anyhow::Result<String>> = cases.par_iter().map(cells).collect();
         for (case, row) in cases.iter().zip(rows) {
-            match row {
-                Ok(cells) => self.text.push_str(&format!("| {cells} |\n")),
-                Err(err) => {
-                    say(&format!("{}: {err:#}", name(case)));
-                    self.failed.push(name(case));
-                }
+            self.add(&name(case), row);
+        }
+    }
+
+    /// Adds the row of a case, or prints why it failed.
+    fn add(&mut self, name: &str, row: anyhow::Result<String>) {
+        match row {
+            Ok(cells) => self.text.push_str(&format!("| {cells} |\n")),
+            Err(err) => {
+                say(&format!("{name}: {err:#}"));
+                self.failed.push(name.to_owned());
             }
         }
     }
@@ -224,10 +228,15 @@ impl Table {
     }
 }
 
-/// Records, compacts, resumes and restores a session with each of these agents, and prints the
-/// table.
-fn resumed(chosen: &[&'static dyn Agent], epitome: &Path) -> anyhow::Result<String> {
-    let mut table = Table::new(&[
+/// Records a session with each of these agents; compacts, resumes and restores it in each way; and
+/// prints the table. With `versions`, the session is also deleted and comes back, for the agents for
+/// which that is tried: a second table.
+fn resumed(
+    chosen: &[&'static dyn Agent],
+    epitome: &Path,
+    versions: bool,
+) -> anyhow::Result<String> {
+    let mut resumed = Table::new(&[
         "agent",
         "version",
         "way",
@@ -239,15 +248,49 @@ fn resumed(chosen: &[&'static dyn Agent], epitome: &Path) -> anyhow::Result<Stri
         "appended",
         "seconds",
     ]);
-    let ways_of =
-        |&agent: &&'static dyn Agent| agent.facts().ways.iter().map(move |&way| (agent, way));
-    let cases: Vec<(&dyn Agent, Way)> = chosen.iter().flat_map(ways_of).collect();
-    table.try_all(
-        &cases,
-        |(agent, way)| format!("{} · {}", agent.name(), way.name()),
-        |&(agent, way)| Ok(resumed_cells(agent, &agents::e2e::run(agent, way, epitome)?)),
-    );
-    table.finish()
+    let mut came_back = Table::new(CAME_BACK);
+    let sessions: Vec<(&str, anyhow::Result<SessionRows>)> = chosen
+        .par_iter()
+        .map(|&agent| (agent.name(), session_rows(agent, epitome, versions)))
+        .collect();
+    for (agent, rows) in sessions {
+        match rows {
+            Ok(rows) => {
+                for (way, row) in rows.resumed {
+                    resumed.add(&format!("{agent} · {}", way.name()), row);
+                }
+                if let Some(row) = rows.came_back {
+                    came_back.add(agent, row);
+                }
+            }
+            Err(err) => resumed.add(agent, Err(err)),
+        }
+    }
+    let text = resumed.finish()?;
+    if versions {
+        came_back.finish()?;
+    }
+    Ok(text)
+}
+
+/// The rows of one agent.
+struct SessionRows {
+    resumed: Vec<(Way, anyhow::Result<String>)>,
+    came_back: Option<anyhow::Result<String>>,
+}
+
+/// Records a session, and tries with it what [`resumed`] says. An error if it cannot be recorded.
+fn session_rows(
+    agent: &'static dyn Agent,
+    epitome: &Path,
+    versions: bool,
+) -> anyhow::Result<SessionRows> {
+    let session = RecordedSession::record(agent)?;
+    let in_way = |way| Ok(resumed_cells(agent, &session.compact(way, epitome)?));
+    let resumed = agent.facts().ways.iter().map(|&way| (way, in_way(way))).collect();
+    let comes_back = versions && versions::TRIED.contains(&agent.name());
+    let came_back = comes_back.then(|| came_back_cells(&session, epitome));
+    Ok(SessionRows { resumed, came_back })
 }
 
 fn resumed_cells(agent: &dyn Agent, report: &Report) -> String {
@@ -319,24 +362,30 @@ fn kept(epitome: &Path) -> anyhow::Result<String> {
     table.finish()
 }
 
-/// Deletes sessions, restores them from the vault, and resumes them.
-fn came_back(agents: &[&str], epitome: &Path) -> anyhow::Result<()> {
-    let columns =
-        ["agent", "version", "lost", "files", "bytes", "then appended", "versions", "seconds"];
-    let mut table = Table::new(&columns);
+const CAME_BACK: &[&str] =
+    &["agent", "version", "lost", "files", "bytes", "then appended", "versions", "seconds"];
+
+/// Records sessions, deletes them, restores them from the vault, and resumes them.
+fn came_back(agents: &[&'static dyn Agent], epitome: &Path) -> anyhow::Result<()> {
+    let mut table = Table::new(CAME_BACK);
     table.try_all(
         agents,
-        |agent| (*agent).to_owned(),
-        |agent| {
-            let agent = agents::find_agent(agent)?;
-            let version = agent.facts().version();
-            let versions::Report { agent, loss, files, bytes, appended, versions, seconds } =
-                versions::run(agent, epitome)?;
-            let sizes = format!("{files} | {bytes} | {appended} | {versions} | {seconds:.0}");
-            Ok(format!("{agent} | {version} | {loss} | {sizes}"))
-        },
+        |agent| agent.name().to_owned(),
+        |&agent| came_back_cells(&RecordedSession::record(agent)?, epitome),
     );
     table.finish().map(drop)
+}
+
+fn came_back_cells(session: &RecordedSession, epitome: &Path) -> anyhow::Result<String> {
+    let report = versions::run(session, epitome)?;
+    let versions::Report { agent, loss, files, bytes, appended, versions, seconds } = report;
+    let version = agents::find_agent(agent)?.facts().version();
+    let sizes = format!("{files} | {bytes} | {appended} | {versions} | {seconds:.0}");
+    Ok(format!("{agent} | {version} | {loss} | {sizes}"))
+}
+
+fn find(names: &[&str]) -> anyhow::Result<Vec<&'static dyn Agent>> {
+    names.iter().map(|name| agents::find_agent(name)).collect()
 }
 
 /// Lets the model of a real agent search in past sessions.
