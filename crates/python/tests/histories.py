@@ -379,6 +379,16 @@ def settings(api: str, turns: list[Turn]) -> dict[str, Any]:
     return {"max_tokens": 9_000, "thinking": {"type": "enabled", "budget_tokens": 1_024}}
 
 
+def reads(turns: int) -> list[dict[str, Any]]:
+    """The steps of a model that reads three files in each of so many turns."""
+    steps: list[dict[str, Any]] = []
+    for n in range(0, 3 * turns, 3):
+        paths = [f"{n + more}.rs" for more in range(3)]
+        steps += [{"calls": [{"name": "read", "input": {"path": path}}]} for path in paths]
+        steps.append({"text": "That was all."})
+    return steps
+
+
 class Server:
     """The scripted server: it refuses what the provider would refuse."""
 
@@ -386,9 +396,17 @@ class Server:
         address = urllib.parse.urlsplit(url)
         self.connection = http.client.HTTPConnection(str(address.hostname), address.port)
 
+    def play(self, steps: list[dict[str, Any]]) -> None:
+        """Has the server answer with these steps from now on: ``text``, ``calls``, or both. After
+        the last one it answers with a text."""
+        self._post("/script", json.dumps(steps))
+        self.connection.close()
+
     def send(self, path: str, body: dict[str, Any]) -> None:
         """Sends a request, and raises what the server has against it."""
-        content = json.dumps({"model": "scripted", "max_tokens": 100, **body})
+        self._post(path, json.dumps({"model": "scripted", "max_tokens": 100, **body}))
+
+    def _post(self, path: str, content: str) -> None:
         headers = {"content-type": "application/json"}
         self.connection.request("POST", path, content, headers)
         answer = self.connection.getresponse()

@@ -3,8 +3,8 @@
 //! It listens on 127.0.0.1, implements Anthropic Messages, OpenAI Chat Completions, OpenAI
 //! Responses, Gemini and Ollama, plays a [`Script`], and answers 400 in the provider's format to
 //! histories that the real service would refuse (but not for Ollama, which refuses none). Every
-//! request is recorded, so that a test can check what an agent has sent. [`Rough`] is a server with
-//! faults.
+//! request is recorded, so that a test can check what an agent has sent. A test in another language
+//! sets its script with `POST /script` ([`Script::from_json`]). [`Rough`] is a server with faults.
 //!
 //! ```
 //! use model_server::{Script, Server, Step};

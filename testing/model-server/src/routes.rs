@@ -1,6 +1,7 @@
 //! Maps paths to APIs.
 
 use crate::reply::{Reply, rough_tokens};
+use crate::script::Script;
 use crate::stage::{Outcome, Stage};
 use crate::{anthropic, chat, gemini, ollama, responses};
 use serde_json::{Value, json};
@@ -35,6 +36,7 @@ pub(crate) fn route(path: &str, post: bool, body: &Value, stage: &Stage) -> (Rep
         "/v1/responses" if post => responses::reply(body, stage),
         "/api/chat" if post => ollama::reply(body, stage),
         "/v1/models" => (models(), Outcome::Other),
+        "/script" if post => (play(body, stage), Outcome::Other),
         _ if post && path.starts_with(gemini::MODELS) => {
             gemini::reply(path, body, stage).unwrap_or_else(|| (not_found(path), Outcome::Other))
         }
@@ -53,6 +55,15 @@ fn models() -> Reply {
         "created": 1_700_000_000, "created_at": "2025-01-01T00:00:00Z", "owned_by": "tests",
     });
     Reply::json(200, &json!({ "object": "list", "data": [model], "has_more": false }))
+}
+
+/// Plays the script in a body: tests in other languages set it so.
+fn play(body: &Value, stage: &Stage) -> Reply {
+    let Some(script) = Script::from_json(body) else {
+        return Reply::json(400, &json!({ "error": "a script is a list of steps" }));
+    };
+    stage.play(script);
+    Reply::json(200, &json!({}))
 }
 
 fn not_found(path: &str) -> Reply {

@@ -66,6 +66,20 @@ impl Script {
     pub fn new(steps: impl IntoIterator<Item = Step>) -> Self {
         Self { steps: steps.into_iter().collect(), ..Self::default() }
     }
+
+    /// The script of one conversation that a JSON list describes: each step has a `text`, a list of
+    /// `calls` (`name` and `input`), or both. `None` if the JSON is no such list.
+    ///
+    /// ```
+    /// use model_server::{Script, Step};
+    /// let script = Script::from_json(&serde_json::json!([{ "text": "Hello." }]));
+    /// assert_eq!(script.map(|script| script.steps), Some(vec![Step::text("Hello.")]));
+    /// assert!(Script::from_json(&serde_json::json!(["Hello."])).is_none());
+    /// ```
+    pub fn from_json(steps: &Value) -> Option<Self> {
+        let steps = steps.as_array()?.iter().map(Step::from_json);
+        steps.collect::<Option<Vec<_>>>().map(Self::new)
+    }
 }
 
 impl Step {
@@ -74,10 +88,23 @@ impl Step {
         Self { text: Some(text.into()), ..Self::default() }
     }
 
+    fn from_json(step: &Value) -> Option<Self> {
+        let text = step.as_object()?.get("text").and_then(Value::as_str).map(str::to_owned);
+        let calls = step["calls"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let calls = calls.iter().map(ToolCall::from_json).collect::<Option<Vec<_>>>()?;
+        Some(Self { text, calls, ..Self::default() })
+    }
+
     /// Sets the reason for the end of the answer.
     #[must_use]
     pub fn ending(mut self, ending: Ending) -> Self {
         self.ending = ending;
         self
+    }
+}
+
+impl ToolCall {
+    fn from_json(call: &Value) -> Option<Self> {
+        Some(Self { name: call["name"].as_str()?.to_owned(), input: call["input"].clone() })
     }
 }
