@@ -10,6 +10,7 @@ import os
 import random
 import unittest
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -180,6 +181,28 @@ class HttpxTest(unittest.TestCase):
         self.assertEqual(len(sizes), 2)
         self.assertLess(sizes[1], sizes[0])
 
+    def test_another_conversation_is_not_sent_after_a_refusal(self) -> None:
+        said = {name: histories.anthropic([reading(12, f"{name}/")]) for name in "ab"}
+        sent: list[str] = []
+
+        def answer(request: httpx2.Request) -> httpx2.Response:
+            sent.append(request.read().decode())
+            if len(sent) > 1:
+                return httpx2.Response(200, json={})
+            # The other one begins alike, and is sent before the refusal of this one is here.
+            client.post("/v1/messages", json={"messages": said["b"]})
+            why = {"type": "invalid_request_error", "message": "prompt is too long: 9 > 8"}
+            return httpx2.Response(400, json={"type": "error", "error": why})
+
+        transport = epitome.httpx.Transport(httpx2.MockTransport(answer))
+        client = httpx2.Client(transport=transport, base_url="http://model")
+        client.post("/v1/messages", json={"messages": said["a"]})
+        first, other, again = sent
+        self.assertIn("b/11.rs", other)
+        self.assertIn("a/11.rs", again)
+        self.assertNotIn("b/11.rs", again)
+        self.assertLess(len(again), len(first))
+
     def test_no_random_history_is_refused(self) -> None:
         for api, form in histories.FORMS.items():
             for seed in SEEDS:
@@ -231,6 +254,8 @@ def langchain_content(words: str, thought: histories.Thought | None) -> Any:
 
 class LangChainTest(unittest.TestCase):
     def test_an_agent(self) -> None:
+        histories.Server(URL).play(histories.reads(9))
+
         @tool
         def read(path: str) -> str:
             """Reads a file."""
@@ -355,6 +380,49 @@ class LangChainTest(unittest.TestCase):
         self.assertEqual(answer, "nothing was removed")
 
 
+    def test_a_view_that_fails_is_not_where_the_context_is(self) -> None:
+        middleware = epitome.langchain.EpitomeMiddleware(window=8_000, count="estimate")
+        [recall] = middleware.tools
+        first, second = (langchain_messages([reading(12, f"{name}/")]) for name in "ab")
+        runtime = SimpleNamespace(state={"messages": [*second, AIMessage("")]})
+
+        async def answered(_: Any) -> None:
+            pass
+
+        async def talk() -> str:
+            await middleware.awrap_model_call(Request(first), answered)  # type: ignore[arg-type]
+            failure = mock.AsyncMock(side_effect=epitome.Error("a bug", "bug"))
+            with mock.patch.object(epitome.AsyncContext, "body", failure):
+                with self.assertLogs("epitome", "WARNING"):
+                    await middleware.awrap_model_call(Request(second), answered)  # type: ignore[arg-type]
+            return str(await recall.coroutine(ref="#1", runtime=runtime))  # type: ignore[attr-defined]
+
+        self.assertIn("b/0.rs: line 150", asyncio.run(talk()))
+        middleware.wrap_model_call(Request(first), lambda it: it)  # type: ignore[arg-type, return-value]
+        failure = mock.Mock(side_effect=epitome.Error("a bug", "bug"))
+        with mock.patch.object(epitome.Context, "body", failure):
+            with self.assertLogs("epitome", "WARNING"):
+                middleware.wrap_model_call(Request(second), lambda it: it)  # type: ignore[arg-type, return-value]
+        self.assertIn("b/0.rs: line 150", recall.func(ref="#1", runtime=runtime))  # type: ignore[attr-defined]
+
+    def test_threads_recall_each_from_its_own_conversation(self) -> None:
+        middleware = epitome.langchain.EpitomeMiddleware(window=8_000, count="estimate")
+        [recall] = middleware.tools
+
+        def talk(name: str) -> set[str]:
+            said = langchain_messages([reading(12, f"{name}/")])
+            runtime = SimpleNamespace(state={"messages": [*said, AIMessage("")]})
+            recalled = set()
+            for _ in range(20):
+                middleware.wrap_model_call(Request(said), lambda it: it)  # type: ignore[arg-type, return-value]
+                recalled.add(recall.func(ref="#1", runtime=runtime))  # type: ignore[attr-defined]
+            return recalled
+
+        with ThreadPoolExecutor(2) as pool:
+            both = [*pool.map(talk, "ab")]
+        self.assertEqual(both, [{text_of("a/0.rs")}, {text_of("b/0.rs")}])
+
+
 def contents(messages: list[AnyMessage]) -> list[Any]:
     return [(it.type, it.content, getattr(it, "tool_calls", None)) for it in messages]
 
@@ -406,6 +474,8 @@ class Request:
 
 class OpenAiAgentsTest(unittest.TestCase):
     def test_a_run_with_a_session(self) -> None:
+        histories.Server(URL).play(histories.reads(5))
+
         @function_tool
         def read(path: str) -> str:
             """Reads a file."""
@@ -448,6 +518,20 @@ class OpenAiAgentsTest(unittest.TestCase):
         first, second = asyncio.run(talk())
         self.assertIn("a/0.rs: line 150", first)
         self.assertIn("b/0.rs: line 150", second)
+
+    def test_a_view_that_fails_is_not_where_the_context_is(self) -> None:
+        smaller = epitome.openai_agents.InputFilter(window=8_000, count="estimate")
+
+        async def talk() -> str:
+            first, second = (histories.responses([reading(12, f"{name}/")]) for name in "ab")
+            await smaller.items(first, None)  # type: ignore[arg-type]
+            failure = mock.AsyncMock(side_effect=epitome.Error("a bug", "bug"))
+            with mock.patch.object(epitome.AsyncContext, "body", failure):
+                with self.assertLogs("epitome", "WARNING"):
+                    await smaller.items(second, None)  # type: ignore[arg-type]
+            return await smaller._recall("#1")
+
+        self.assertIn("b/0.rs: line 150", asyncio.run(talk()))
 
     def test_no_random_history_is_refused(self) -> None:
         server = histories.Server(URL)
@@ -529,6 +613,7 @@ class LiteLlmTest(unittest.TestCase):
             self.assertLess(len(str(messages)), len(str(chat)) / 3)
 
     def test_an_agent_recalls_what_was_removed(self) -> None:
+        histories.Server(URL).play(histories.reads(3))
         callback = epitome.litellm.EpitomeCallback(window=8_000, count="estimate")
         messages: list[Any] = [{"role": "user", "content": "Read all of it."}]
         for n in range(12):
@@ -543,7 +628,32 @@ class LiteLlmTest(unittest.TestCase):
         callback.completion(messages=messages, **LITELLM)
         self.assertIn("0.rs: line 150", callback.recall("#1", messages))
         self.assertIn("nothing was removed", callback.recall("k1234567", messages))
-        self.assertEqual(callback.recall("#1", [*messages[:1]]), "nothing was removed")
+        other = [{"role": "user", "content": "Hello."}]
+        self.assertEqual(callback.recall("#1", other), "nothing was removed")
+
+    def test_each_model_recalls_from_its_own_conversation(self) -> None:
+        callback = epitome.litellm.EpitomeCallback(window=8_000, count="estimate")
+        both = {name: histories.chat([reading(12, f"{name}/")]) for name in "ab"}
+        for name, messages in both.items():
+            sent_without_await(callback, messages)
+        recalled = [callback.recall("#1", both[name]) for name in "aba"]
+        self.assertEqual(recalled, [text_of(f"{name}/0.rs") for name in "aba"])
+
+    def test_each_model_recalls_from_its_own_conversation_with_await(self) -> None:
+        callback = epitome.litellm.EpitomeCallback(window=8_000, count="estimate")
+        litellm.callbacks = [callback]
+        both = {name: histories.chat([reading(12, f"{name}/")]) for name in "ab"}
+
+        async def talk() -> list[str]:
+            for messages in both.values():
+                await litellm.acompletion(messages=messages, **LITELLM)
+            recalled = [await callback.arecall("#1", both[name]) for name in "aba"]
+            # Without `await` the context cannot go elsewhere.
+            return [*recalled, *(callback.recall("#1", both[name]) for name in "ab")]
+
+        texts = [text_of(f"{name}/0.rs") for name in "abaa"]
+        elsewhere = "another conversation is read: use `arecall`"
+        self.assertEqual(asyncio.run(talk()), [*texts, elsewhere])
 
     def test_a_further_attempt_is_of_the_same_conversation(self) -> None:
         callback = epitome.litellm.EpitomeCallback(count="estimate")
@@ -705,6 +815,7 @@ class PydanticAiTest(unittest.TestCase):
         return AnthropicModel("scripted", provider=AnthropicProvider(anthropic_client=client))
 
     def test_an_agent(self) -> None:
+        histories.Server(URL).play(histories.reads(5))
         processor = epitome.pydantic_ai.HistoryProcessor(window=12_000, count="estimate")
         agent = Agent(self.model(), capabilities=[ProcessHistory(processor)])
 
@@ -748,6 +859,35 @@ class PydanticAiTest(unittest.TestCase):
         first, second = asyncio.run(talk())
         self.assertIn("a/0.rs: line 150", first)
         self.assertIn("b/0.rs: line 150", second)
+
+    def test_other_conversations_do_not_displace_what_was_given(self) -> None:
+        processor = epitome.pydantic_ai.HistoryProcessor(window=8_000, count="estimate")
+        other = pydantic_messages([histories.Turn("Another one."), reading(12, "b/")])
+
+        async def talk() -> str:
+            given = await processor(pydantic_messages([reading(12, "a/")]))
+            for _ in range(130):
+                await processor(other)
+            context: Any = SimpleNamespace(messages=given)
+            return await processor.recall(context, "#1")
+
+        self.assertEqual(asyncio.run(talk()), text_of("a/0.rs"))
+
+    def test_threads_recall_each_from_its_own_conversation(self) -> None:
+        processor = epitome.pydantic_ai.HistoryProcessor(window=8_000, count="estimate")
+
+        async def talk(name: str) -> set[str]:
+            recalled = set()
+            for _ in range(20):
+                given = await processor(pydantic_messages([reading(12, f"{name}/")]))
+                context: Any = SimpleNamespace(messages=given)
+                recalled.add(await processor.recall(context, "#1"))
+            return recalled
+
+        with ThreadPoolExecutor(2) as pool:
+            # Each thread has an event loop of its own.
+            both = [*pool.map(lambda name: asyncio.run(talk(name)), "ab")]
+        self.assertEqual(both, [{text_of("a/0.rs")}, {text_of("b/0.rs")}])
 
     def test_no_random_history_is_refused(self) -> None:
         server = histories.Server(URL)

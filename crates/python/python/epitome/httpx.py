@@ -104,34 +104,30 @@ class Transport(httpx.BaseTransport):
         response = self.wrapped.handle_request(self._smaller(request, body, known))
         if response.status_code in (400, 413):
             response.read()
-            view = self._recover(known, response)
+            view = self._recover(known, body, response)
             if view is not None:
                 response.close()
                 again = _with_body(request, replaced(body, view))
                 response = self.wrapped.handle_request(again)
         elif response.status_code == 200 and _is_json(response):
-            known.usage = counted(_body(response.read()))
+            known.count(body[_list_of(known)], counted(_body(response.read())))
         return response
 
     def _smaller(
         self, request: httpx.Request, body: dict[str, Any], known: Conversation[Context]
     ) -> httpx.Request:
-        messages = body[_list_of(known)]
         try:
-            view = known.context.body(messages, known.usage)
-            known.usage = None
-            if not known.context.is_changed:
-                return request
-            return _with_body(request, replaced(body, view))
+            view = known.body(body[_list_of(known)])
         except Error as err:
             LOG.warning("a request is sent unchanged: %s", err)
             return request
+        return request if view is None else _with_body(request, replaced(body, view))
 
     def _recover(
-        self, known: Conversation[Context], response: httpx.Response
+        self, known: Conversation[Context], body: dict[str, Any], response: httpx.Response
     ) -> dict[str, Any] | None:
         try:
-            return known.context.refused(response.status_code, response.text)
+            return known.refused(body[_list_of(known)], response.status_code, response.text)
         except Error as err:
             LOG.warning("a refused request is not tried again: %s", err)
             return None
@@ -190,35 +186,31 @@ class AsyncTransport(httpx.AsyncBaseTransport):
         response = await self.wrapped.handle_async_request(smaller)
         if response.status_code in (400, 413):
             await response.aread()
-            view = await self._recover(known, response)
+            view = await self._recover(known, body, response)
             if view is not None:
                 await response.aclose()
                 again = _with_body(request, replaced(body, view))
                 response = await self.wrapped.handle_async_request(again)
         elif response.status_code == 200 and _is_json(response):
-            known.usage = counted(_body(await response.aread()))
+            known.count(body[_list_of(known)], counted(_body(await response.aread())))
         return response
 
     async def _smaller(
         self, request: httpx.Request, body: dict[str, Any], known: Conversation[AsyncContext]
     ) -> httpx.Request:
-        messages = body[_list_of(known)]
-        async with known.lock():
-            try:
-                view = await known.context.body(messages, known.usage)
-                known.usage = None
-                if not known.context.is_changed:
-                    return request
-                return _with_body(request, replaced(body, view))
-            except Error as err:
-                LOG.warning("a request is sent unchanged: %s", err)
-                return request
+        try:
+            view = await known.body_async(body[_list_of(known)])
+        except Error as err:
+            LOG.warning("a request is sent unchanged: %s", err)
+            return request
+        return request if view is None else _with_body(request, replaced(body, view))
 
     async def _recover(
-        self, known: Conversation[AsyncContext], response: httpx.Response
+        self, known: Conversation[AsyncContext], body: dict[str, Any], response: httpx.Response
     ) -> dict[str, Any] | None:
+        messages = body[_list_of(known)]
         try:
-            return await known.context.refused(response.status_code, response.text)
+            return await known.refused_async(messages, response.status_code, response.text)
         except Error as err:
             LOG.warning("a refused request is not tried again: %s", err)
             return None

@@ -62,11 +62,10 @@ class EpitomeMiddleware(AgentMiddleware[Any, Any, Any]):
         known = self._sync.find("anthropic", _body(request, said))
         if known is None:
             return handler(request)
-        known.last = messages(said)
         try:
-            view = known.context.view(known.last, _usage(request.messages))
-            if known.context.is_changed:
-                request = request.override(messages=_rebuilt(view, said))
+            body = known.body(messages(said), _usage(request.messages))
+            if body is not None:
+                request = request.override(messages=_rebuilt(body["messages"], said))
         except Error as err:
             LOG.warning("a request is sent unchanged: %s", err)
         return handler(request)
@@ -78,14 +77,12 @@ class EpitomeMiddleware(AgentMiddleware[Any, Any, Any]):
         known = self._async.find("anthropic", _body(request, said))
         if known is None:
             return await handler(request)
-        async with known.lock():
-            known.last = messages(said)
-            try:
-                view = await known.context.view(known.last, _usage(request.messages))
-                if known.context.is_changed:
-                    request = request.override(messages=_rebuilt(view, said))
-            except Error as err:
-                LOG.warning("a request is sent unchanged: %s", err)
+        try:
+            body = await known.body_async(messages(said), _usage(request.messages))
+            if body is not None:
+                request = request.override(messages=_rebuilt(body["messages"], said))
+        except Error as err:
+            LOG.warning("a request is sent unchanged: %s", err)
         return await handler(request)
 
     def _recall_tool(self) -> Any:
@@ -95,11 +92,7 @@ class EpitomeMiddleware(AgentMiddleware[Any, Any, Any]):
             if known is None:
                 return "nothing was removed"
             try:
-                if known.last != messages(said):
-                    # Another branch of the thread has used the context since.
-                    known.last = messages(said)
-                    known.context.view(known.last)
-                return known.context.recall(ref)
+                return known.recall(messages(said), ref)
             except Error as err:
                 return str(err)
 
@@ -108,14 +101,10 @@ class EpitomeMiddleware(AgentMiddleware[Any, Any, Any]):
             known = self._async.begun_with(_first(said))
             if known is None:
                 return "nothing was removed"
-            async with known.lock():
-                try:
-                    if known.last != messages(said):
-                        known.last = messages(said)
-                        await known.context.view(known.last)
-                    return known.context.recall(ref)
-                except Error as err:
-                    return str(err)
+            try:
+                return await known.recall_async(messages(said), ref)
+            except Error as err:
+                return str(err)
 
         return StructuredTool.from_function(
             recall, recall_async, name="recall", description=RECALL

@@ -21,7 +21,7 @@ from litellm.integrations.custom_logger import CustomLogger
 from litellm.types.utils import CallTypes
 
 from ._context import LISTS, Api, AsyncContext, AsyncSummaries, Context, Summaries
-from ._conversations import LOG, Conversation, Conversations, counted, replaced
+from ._conversations import LOG, Conversation, Conversations, Given, counted, replaced
 from ._errors import Error, encode
 
 if TYPE_CHECKING:
@@ -81,22 +81,21 @@ class EpitomeCallback(CustomLogger):
         known = request.find(self._async)
         if known is None:
             return None
-        async with known.lock():
-            try:
-                body = await known.context.body(request.whole, known.usage)
-                known.usage = None
-                return {**kwargs, **request.smaller(known, body)}
-            except Error as err:
-                LOG.warning("a request is sent unchanged: %s", err)
-                return {**kwargs, request.name: request.whole}
+        try:
+            body = await known.body_async(request.whole)
+            return {**kwargs, **request.smaller(known, body)}
+        except Error as err:
+            LOG.warning("a request is sent unchanged: %s", err)
+            return {**kwargs, request.name: request.whole}
 
     async def async_post_call_success_deployment_hook(
         self, request_data: dict[str, Any], response: LLMResponseTypes, call_type: CallTypes | None
     ) -> LLMResponseTypes | None:
         """Called by LiteLLM with each response: notes what the service counted."""
-        known = self._sent(request_data, call_type)
-        if known is not None:
-            known.usage = _usage(response)
+        sent = self._sent(request_data, call_type)
+        if sent is not None:
+            known, whole = sent
+            known.count(whole, _usage(response))
         return None
 
     async def async_post_call_failure_deployment_hook(
@@ -108,19 +107,24 @@ class EpitomeCallback(CustomLogger):
     ) -> None:
         """Called by LiteLLM after each attempt that failed: the next one is smaller if this one was
         too long."""
-        known = self._sent(request_data, call_type)
-        if known is not None:
+        sent = self._sent(request_data, call_type)
+        if sent is not None:
+            known, whole = sent
             try:
-                await known.context.refused(*_refusal(exception))
+                await known.refused_async(whole, *_refusal(exception))
             except Error as err:
                 LOG.warning("a refused request is not tried again: %s", err)
 
     def _sent(
         self, request: Mapping[str, Any], call_type: CallTypes | None
-    ) -> Conversation[AsyncContext] | None:
-        """The conversation of a request that was sent."""
+    ) -> tuple[Conversation[AsyncContext], list[Any]] | None:
+        """The conversation of a request that was sent, and its whole list."""
         api = None if call_type is None else APIS.get(call_type)
-        return None if api is None else _Request(api, request).find(self._async)
+        if api is None:
+            return None
+        sent = _Request(api, request)
+        known = sent.find(self._async)
+        return None if known is None else (known, sent.whole)
 
     def completion(self, model: str, messages: Sequence[Any], **options: Any) -> Any:
         """As ``litellm.completion``, with a smaller request. A refusal because of length is tried
@@ -131,9 +135,7 @@ class EpitomeCallback(CustomLogger):
         if known is None:
             return litellm.completion(model=model, **options, **smaller)
         try:
-            body = known.context.body(request.whole, known.usage)
-            known.usage = None
-            smaller = request.smaller(known, body)
+            smaller = request.smaller(known, known.body(request.whole))
         except Error as err:
             LOG.warning("a request is sent unchanged: %s", err)
         try:
@@ -143,31 +145,44 @@ class EpitomeCallback(CustomLogger):
             if again is None:
                 raise
             response = litellm.completion(model=model, **{**options, **again})
-        known.usage = _usage(response)
+        known.count(request.whole, _usage(response))
         return response
 
     def _recover(
         self, known: Conversation[Context], request: _Request, refusal: Exception
     ) -> dict[str, Any] | None:
         try:
-            body = known.context.refused(*_refusal(refusal))
-            return None if body is None else request.smaller(known, body, is_changed=True)
+            body = known.refused(request.whole, *_refusal(refusal))
+            return None if body is None else request.smaller(known, body)
         except Error as err:
             LOG.warning("a refused request is not tried again: %s", err)
             return None
 
     def recall(self, ref: str, messages: Sequence[Any]) -> str:
         """A text that was removed from the conversation with these messages: the result of a call
-        of ``recall_tool``. They are those that were given to the call of the model."""
+        of ``recall_tool``. They are those that were given to ``completion``; for the other calls
+        there is ``arecall``."""
         request = _Request("openai-chat", {"messages": [*messages]})
-        for known in (request.continued(self._async), request.continued(self._sync)):
-            if known is None:
-                continue
-            try:
-                return str(known.context.recall(ref))
-            except Error as err:
-                return str(err)
-        return "nothing was removed"
+        known: Conversation[Context] | None = request.continued(self._sync)
+        if known is None:
+            waits: Conversation[AsyncContext] | None = request.continued(self._async)
+            return NOTHING if waits is None else _recalled_here(waits, request, ref)
+        try:
+            return known.recall(request.whole, ref)
+        except Error as err:
+            return str(err)
+
+    async def arecall(self, ref: str, messages: Sequence[Any], api: Api = "openai-chat") -> str:
+        """As ``recall``, for the calls with ``await``: for ``acompletion``, or for the one that has
+        this API."""
+        request = _Request(api, {LISTS.get(api, "messages"): [*messages]})
+        known: Conversation[AsyncContext] | None = request.continued(self._async)
+        if known is None:
+            return NOTHING
+        try:
+            return await known.recall_async(request.whole, ref)
+        except Error as err:
+            return str(err)
 
 
 class _Request:
@@ -191,25 +206,33 @@ class _Request:
     def continued(self, conversations: Conversations[Any]) -> Any:
         """The conversation whose last request had this list. A further attempt of a call may have
         the list that was sent: the whole one is put in its place."""
+        if not self.whole:
+            return None
         for known in conversations:
-            given, whole = known.given or ([], [])
-            if known.api == self.api and given and self.whole in (given, whole):
-                self.whole = whole
-                return known
+            for given, whole in reversed(known.given):
+                if known.api == self.api and self.whole in (given, whole):
+                    self.whole = whole
+                    return known
         return None
 
-    def smaller(
-        self, known: Known, body: Mapping[str, Any], is_changed: bool = False
-    ) -> dict[str, Any]:
-        """The arguments with the messages of a view."""
+    def smaller(self, known: Known, body: Mapping[str, Any] | None) -> dict[str, Any]:
+        """The arguments with the messages of a view; without one, with the whole list."""
         given = {self.name: self.whole}
-        if is_changed or known.context.is_changed:
+        if body is not None:
             given = replaced({**given, "instructions": self.kwargs.get("instructions")}, body)
             given = {name: value for name, value in given.items() if value is not None}
             if self.api == "openai-chat":
                 given[self.name] = _originals(given[self.name], self.whole)
-        known.given = (given[self.name], self.whole)
+        known.given.append(Given(given[self.name], self.whole))
         return given
+
+
+def _recalled_here(known: Conversation[AsyncContext], request: _Request, ref: str) -> str:
+    try:
+        recalled = known.recall_here(request.whole, ref)
+    except Error as err:
+        return str(err)
+    return "another conversation is read: use `arecall`" if recalled is None else recalled
 
 
 def _plain(messages: Sequence[Any]) -> list[Any]:
@@ -281,6 +304,9 @@ def _refusal(exception: Exception) -> tuple[int | None, str]:
     status = getattr(exception, "status_code", None)
     return (status if isinstance(status, int) else None), str(exception)
 
+
+#: The answer to ``recall`` in a conversation that was sent as it is.
+NOTHING = "nothing was removed"
 
 RECALL: dict[str, Any] = {
     "type": "function",

@@ -72,14 +72,12 @@ class _Smaller:
             return list(items)
         whole = list(items)
         _SENT.set(_Request(self.conversations, known, whole))
-        async with known.lock():
-            known.last = whole
-            try:
-                view = await known.context.view(whole)
-                return cast("list[Any]", view) if known.context.is_changed else list(items)
-            except Error as err:
-                LOG.warning("a request is sent unchanged: %s", err)
-                return list(items)
+        try:
+            view = await known.body_async(whole)
+        except Error as err:
+            LOG.warning("a request is sent unchanged: %s", err)
+            return list(items)
+        return list(items) if view is None else cast("list[Any]", view["input"])
 
 
 class InputFilter(_Smaller):
@@ -107,16 +105,10 @@ class InputFilter(_Smaller):
         sent = _SENT.get()
         if sent is None or sent.conversations is not self.conversations:
             return "nothing was removed"
-        known = sent.known
-        async with known.lock():
-            try:
-                if known.last is not sent.items:
-                    # Another conversation that begins alike has used the context since.
-                    known.last = sent.items
-                    await known.context.view(sent.items)
-                return known.context.recall(ref)
-            except Error as err:
-                return str(err)
+        try:
+            return await sent.known.recall_async(sent.items, ref)
+        except Error as err:
+            return str(err)
 
 
 class EpitomeSession:

@@ -10,10 +10,9 @@ the model.
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple, Union
+from typing import Any, Literal, Union
 
 from pydantic_ai import RunContext
 from pydantic_ai.messages import (
@@ -31,20 +30,12 @@ from pydantic_ai.messages import (
 )
 
 from ._context import Api, AsyncContext, AsyncSummaries
-from ._conversations import LOG, MOST, Conversation, Conversations
+from ._conversations import LOG, Conversation, Conversations, Given
 from ._errors import Error
 from ._matching import Block, Said, Sent, matched, messages, result_text
 
 #: A part of a request with the request itself, or a response.
 Value = tuple[ModelMessage, Union[ModelRequestPart, None]]
-
-
-class _Given(NamedTuple):
-    """What was given back to the framework, and what it was made of."""
-
-    history: list[ModelMessage]
-    whole: list[ModelMessage]
-    known: Conversation[AsyncContext]
 
 
 class HistoryProcessor:
@@ -73,59 +64,60 @@ class HistoryProcessor:
             )
 
         self._conversations = Conversations(make)
-        #: The newest last. Several conversations may begin alike, and one may be continued twice.
-        self._given: deque[_Given] = deque(maxlen=MOST)
 
     async def __call__(self, history: list[ModelMessage]) -> list[ModelMessage]:
+        whole = [*history]
         before = self._before(history)
-        whole = list(history)
         if before is not None:
-            whole = [*before.whole, *history[len(before.history) :]]
-        said = [it for message in whole for it in _said(message)]
+            _, (sent, sent_whole) = before
+            whole = [*sent_whole, *history[len(sent) :]]
+        said = _said_by(whole)
         known = self._conversations.find("anthropic", {"messages": messages(said)})
         if known is None:
             return history
-        async with known.lock():
-            known.last = whole
-            try:
-                view = await known.context.view(messages(said))
-                given = list(_rebuilt(view, said)) if known.context.is_changed else whole
-            except Error as err:
-                LOG.warning("a request is sent unchanged: %s", err)
-                return whole
-        self._given.append(_Given(list(given), whole, known))
+        try:
+            body = await known.body_async(messages(said))
+        except Error as err:
+            LOG.warning("a request is sent unchanged: %s", err)
+            return whole
+        if body is None:
+            return whole
+        given = list(_rebuilt(body["messages"], said))
+        known.given.append(Given([*given], whole))
         return given
 
-    def _before(self, history: Sequence[ModelMessage]) -> _Given | None:
-        """What this history continues: the framework gives what it was given back, with news behind
-        it."""
-        for given in reversed(self._given):
-            head = history[: len(given.history)]
-            if len(head) == len(given.history) and all(map(_is, head, given.history)):
-                return given
+    def _before(
+        self, history: Sequence[ModelMessage]
+    ) -> tuple[Conversation[AsyncContext], Given] | None:
+        """The conversation that a history continues, and the list that it continues: the framework
+        gives what it was given back, with news behind it."""
+        for known in self._conversations:
+            # One conversation may be continued twice.
+            for given in reversed(known.given):
+                head = history[: len(given.given)]
+                if len(head) == len(given.given) and all(map(_is, head, given.given)):
+                    return known, given
         return None
 
     async def recall(self, ctx: RunContext[Any], ref: str) -> str:
         """Returns a text that was removed from the conversation, by the name that stands in its
         place: a reference such as k7f3a9c2, or the number of a call such as #4."""
-        given = self._before(ctx.messages)
-        if given is None:
+        before = self._before(ctx.messages)
+        if before is None:
             return "nothing was removed"
-        known = given.known
-        async with known.lock():
-            try:
-                if known.last is not given.whole:
-                    # Another conversation that begins alike has used the context since.
-                    known.last = given.whole
-                    said = [it for message in given.whole for it in _said(message)]
-                    await known.context.view(messages(said))
-                return known.context.recall(ref)
-            except Error as err:
-                return str(err)
+        known, given = before
+        try:
+            return await known.recall_async(messages(_said_by(given.whole)), ref)
+        except Error as err:
+            return str(err)
 
 
 def _is(one: ModelMessage, other: ModelMessage) -> bool:
     return one is other or one == other
+
+
+def _said_by(history: Sequence[ModelMessage]) -> list[Said[Value]]:
+    return [each for message in history for each in _said(message)]
 
 
 def _said(message: ModelMessage) -> Iterator[Said[Value]]:
