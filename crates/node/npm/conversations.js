@@ -58,7 +58,7 @@ export class Conversations {
     const limited = Math.min(overhead, window >> 1);
     const context = new this.#Context({ ...this.#options, api, overhead: limited });
     const beginning = sortedJson(body[LISTS[api] ?? "messages"][0]);
-    return { context, api, beginning, usage: undefined };
+    return { context, api, beginning, usage: undefined, list: undefined };
   }
 }
 
@@ -78,11 +78,29 @@ function beginningOf(messages) {
 export async function viewOf(conversation, messages) {
   const { context, usage } = conversation;
   conversation.usage = undefined;
+  conversation.list = messages;
   // Both are requested before anything is awaited: another request must not come between them.
   const answers = [context.body(messages, usage), context.isChanged()];
   const [body, isChanged] = await Promise.allSettled(answers);
-  if (body.status === "rejected") throw body.reason;
-  return isChanged.value ? body.value : undefined;
+  if (body.status === "fulfilled") return isChanged.value ? body.value : undefined;
+  if (conversation.list === messages) {
+    conversation.list = undefined;
+    conversation.calls = undefined;
+  }
+  throw body.reason;
+}
+
+/**
+ * What to send in place of a whole list whose request was refused; `undefined` if that is of no use.
+ */
+export async function viewAfterRefusal(conversation, messages, status, text) {
+  const { context, list } = conversation;
+  conversation.list = messages;
+  // Another conversation with the same beginning may have used the context since.
+  const view = list === messages ? undefined : context.body(messages);
+  const answers = [context.refused(status, text), view];
+  const [smaller] = await Promise.all(answers);
+  return smaller;
 }
 
 /** Reports why a request is sent as it is. */

@@ -1,5 +1,5 @@
 // A `fetch` for the clients of Anthropic and OpenAI that makes requests smaller.
-import { Conversations, usageOf, viewOf, warn, withView } from "./conversations.js";
+import { Conversations, usageOf, viewAfterRefusal, viewOf, warn, withView } from "./conversations.js";
 import { LISTS } from "./context.js";
 
 /** The ends of the paths whose bodies have messages, and the API of each. */
@@ -87,9 +87,11 @@ async function shorten(conversation, body) {
 }
 
 /** The body to send in place of one that was refused; `undefined` if that is of no use. */
-async function recover({ context }, body, response) {
+async function recover(conversation, body, response) {
   try {
-    const view = await context.refused(response.status, await response.clone().text());
+    const text = await response.clone().text();
+    const messages = body[LISTS[conversation.api] ?? "messages"];
+    const view = await viewAfterRefusal(conversation, messages, response.status, text);
     return view && withView(body, view);
   } catch (error) {
     warn("a refused request is not tried again", error);

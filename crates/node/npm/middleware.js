@@ -1,6 +1,6 @@
 // A middleware for language models of the AI SDK.
 import { jsonSchema, tool } from "ai";
-import { Conversations, viewOf, warn } from "./conversations.js";
+import { Conversations, viewAfterRefusal, viewOf, warn } from "./conversations.js";
 import { blockKey, match, messagesOf, resultText } from "./matching.js";
 
 const RECALL = "Returns a text that was removed from the conversation, by the name that stands in "
@@ -89,9 +89,11 @@ async function retryOnce(send, sendAgain, prompt) {
   }
 }
 
-async function recover({ conversation, system, parts }, { statusCode, responseBody, message }) {
+async function recover(prompt, { statusCode, responseBody, message }) {
+  const { conversation, system, parts, messages } = prompt;
   try {
-    const view = await conversation.context.refused(statusCode, responseBody ?? message);
+    const text = responseBody ?? message;
+    const view = await viewAfterRefusal(conversation, messages, statusCode, text);
     return view && [...system, ...rebuild(view.messages, parts)];
   } catch (error) {
     warn("a refused request is not tried again", error);
@@ -124,12 +126,14 @@ async function recall(conversations, ref, messages) {
   try {
     const { context, calls } = conversation;
     const ids = callIds(messages);
-    const isLast = ids.size === calls.size && [...ids].every((id) => calls.has(id));
+    const isLast = ids.size === calls?.size && [...ids].every((id) => calls.has(id));
     // Another conversation with the same beginning may have used the context since.
     const view = isLast ? undefined : context.view(messagesOf(parts));
+    if (!isLast) Object.assign(conversation, { calls: ids, list: undefined });
     const [text] = await Promise.all([context.recall(ref), view]);
     return text;
   } catch (error) {
+    conversation.calls = undefined;
     return error.message;
   }
 }

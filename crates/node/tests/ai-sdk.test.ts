@@ -129,6 +129,7 @@ test("the model recalls what was removed from its own conversation", async () =>
   // One that begins alike has its own calls.
   const alike = histories.modelMessages(histories.reading(1));
   assert.match(String(await execute?.({ ref: "#9" }, { ...options, messages: alike })), /no call #9/);
+  assert.match(String(await execute?.({ ref: "#9" }, options)), /8\.rs: line 100/);
 });
 
 test("a refusal because of length is tried again once", async () => {

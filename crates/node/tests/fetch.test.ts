@@ -109,6 +109,30 @@ test("a refusal because of length is tried again once, and any other passes", as
   assert.equal(service.bodies.length, 3);
 });
 
+test("another conversation that begins alike is not sent after a refusal", async () => {
+  const request = (folder: string): RequestInit => {
+    const messages = histories.anthropicMessages(histories.reading(12, folder));
+    return { method: "POST", body: JSON.stringify({ messages }) };
+  };
+  const bodies: string[] = [];
+  const send = epitomeFetch({
+    fetch: async (_, init) => {
+      bodies.push(String(init?.body));
+      if (bodies.length > 1) return Response.json({});
+      // The other one is sent before the refusal of this one is here.
+      await send("http://model/v1/messages", request("b/"));
+      const error = { type: "invalid_request_error", message: "prompt is too long: 9 > 8" };
+      return Response.json({ type: "error", error }, { status: 400 });
+    },
+  });
+  await send("http://model/v1/messages", request("a/"));
+  const [first, other, again] = bodies as [string, string, string];
+  assert.match(other, /b\/11\.rs/);
+  assert.match(again, /a\/11\.rs/);
+  assert.doesNotMatch(again, /b\/11\.rs/);
+  assert.ok(again.length < first.length);
+});
+
 test("a `Request` is shortened, and a stream is the stream of the service", async () => {
   const body = JSON.stringify({ messages: histories.anthropicMessages(histories.reading(12)) });
   const headers = { "content-type": "text/event-stream" };

@@ -151,10 +151,10 @@ export function reasons(turns: Turn[]): boolean {
   return turns.some(({ steps }) => steps.some(({ thought }) => thought !== undefined));
 }
 
-/** A conversation that reads files of some length. */
-export function reading(files: number): Turn[] {
+/** A conversation that reads files of some length in a folder. */
+export function reading(files: number, folder = ""): Turn[] {
   const steps = Array.from({ length: files }, (_, n) => {
-    const path = `${n}.rs`;
+    const path = `${folder}${n}.rs`;
     const lines = Array.from({ length: 200 }, (_, line) => `${path}: line ${line} says ${line * n}\n`);
     const result = lines.join("");
     const call = { id: `c${n}`, name: "Read", input: { path }, result, isFailed: false };
