@@ -167,10 +167,16 @@ pub fn python() -> anyhow::Result<PathBuf> {
 ///
 /// As [`python`].
 pub fn python_frameworks() -> anyhow::Result<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let pins = fs::read_to_string(root.join("crates/python/tests/requirements.txt"))?;
-    let pins = pins.lines().filter(|line| !line.starts_with('#'));
-    pip("python-frameworks", &pins.collect::<Vec<_>>())
+    pip_file("python-frameworks", "requirements.txt")
+}
+
+/// The programs of a Python environment with LiteLLM's proxy.
+///
+/// # Errors
+///
+/// As [`python`].
+pub fn litellm_proxy() -> anyhow::Result<PathBuf> {
+    pip_file("litellm-proxy", "requirements-litellm-proxy.txt")
 }
 
 /// The TypeScript compiler, for node, with node's types in the same `node_modules`.
@@ -199,6 +205,14 @@ pub fn node_frameworks() -> anyhow::Result<PathBuf> {
 pub fn claude_code_log() -> anyhow::Result<PathBuf> {
     let package = CLAUDE_CODE_LOG.replace('@', "==");
     Ok(pip("claude-code-log", &[&package])?.join("claude-code-log"))
+}
+
+/// The programs of a Python environment with the packages in a file of `crates/python/tests`.
+fn pip_file(name: &str, file: &str) -> anyhow::Result<PathBuf> {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/python/tests");
+    let pins = fs::read_to_string(tests.join(file)).with_context(|| file.to_owned())?;
+    let pins = pins.lines().filter(|line| !line.starts_with('#'));
+    pip(name, &pins.collect::<Vec<_>>())
 }
 
 /// The programs of a Python environment with these packages.

@@ -9,8 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use model_server::{Script, Server, Step, ToolCall};
-use serde_json::json;
+use model_server::{Script, Server};
 use tempfile::TempDir;
 
 use crate::histories;
@@ -103,6 +102,19 @@ impl Wheel {
         tests.run()
     }
 
+    /// Runs the tests with LiteLLM's proxy. Returns what the tests printed.
+    ///
+    /// # Errors
+    ///
+    /// If the proxy or the wheel cannot be installed, or a test fails.
+    pub fn test_litellm_proxy(&self) -> anyhow::Result<String> {
+        let python = install::litellm_proxy()?.join("python");
+        let place = self.install_for_frameworks()?;
+        let mut tests = self.tests(&python, &["test_litellm_proxy"])?;
+        tests.command.env("PYTHONPATH", &place);
+        tests.run()
+    }
+
     /// Installs the wheel into a folder and returns the folder, for the `PYTHONPATH` of the Python
     /// with the frameworks.
     ///
@@ -112,6 +124,9 @@ impl Wheel {
     pub fn install_for_frameworks(&self) -> anyhow::Result<PathBuf> {
         let python = install::python_frameworks()?.join("python");
         let place = self.folder.path().join("installed");
+        if place.exists() {
+            return Ok(place);
+        }
         let install = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target"];
         checked(Command::new(python).args(install).arg(&place).arg(&self.path))?;
         Ok(place)
@@ -131,10 +146,11 @@ impl Wheel {
         tests.run()
     }
 
-    /// A command that runs the tests in `names`, with a home and a model of their own.
+    /// A command that runs the tests in `names`, with a home and a model of their own. A test that
+    /// needs more of the model than a text sets its script.
     fn tests(&self, python: &Path, names: &[&str]) -> anyhow::Result<Tests> {
         let home = tempfile::tempdir()?;
-        let server = Server::start(script())?;
+        let server = Server::start(Script::default())?;
         let mut command = Command::new(python);
         command
             .args(["-m", "unittest"])
@@ -191,14 +207,4 @@ fn interpreter(version: &str) -> Option<PathBuf> {
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// A model that reads files for a while.
-fn script() -> Script {
-    let call = |n: usize| Step {
-        calls: vec![ToolCall { name: "read".into(), input: json!({ "path": format!("{n}.rs") }) }],
-        ..Step::default()
-    };
-    let step = |n: usize| if n % 4 == 3 { Step::text("That was all.") } else { call(n) };
-    Script::new((0..40).map(step))
 }
