@@ -119,17 +119,19 @@ pub fn has_wasm_target() -> anyhow::Result<bool> {
     Ok(place.exists())
 }
 
-/// Builds the library as WebAssembly for browsers, with these variables set, and returns its path.
+/// Builds the library as WebAssembly for browsers in a profile, with these variables set, and
+/// returns its path.
 ///
 /// # Errors
 ///
 /// If it does not build: the target must be installed, by `rustup target add
 /// wasm32-unknown-unknown`.
-pub fn wasm(variables: &[(&str, String)]) -> anyhow::Result<PathBuf> {
+pub fn wasm(profile: &str, variables: &[(&str, String)]) -> anyhow::Result<PathBuf> {
     let variables: Vec<(&str, &str)> = variables.iter().map(|(name, it)| (*name, &**it)).collect();
-    let line = ["cargo", "build", "--locked", "-p", "epitome-wasm", "--profile", "wasm"];
+    let line = ["cargo", "build", "--locked", "-p", "epitome-wasm", "--profile", profile];
     run(&[&line[..], &["--target", WASM]].concat(), &variables).with_context(|| {
         format!("if the target is missing, `rustup target add {WASM}` installs it")
     })?;
-    Ok(target()?.join(WASM).join("wasm/epitome_wasm.wasm"))
+    let folder = if profile == "dev" { "debug" } else { profile };
+    Ok(target()?.join(WASM).join(folder).join("epitome_wasm.wasm"))
 }

@@ -416,14 +416,14 @@ fn tools(epitome: &Path) -> anyhow::Result<()> {
     cargo::run(&line, &[("EPITOME_PROGRAM", &epitome)])
 }
 
-/// Builds the wheel of the Python package and tests it with each version of Python, and with the
+/// Tests the wheel of the Python package with each version of Python, and with the
 /// frameworks that it has adapters for.
 fn packages() -> anyhow::Result<()> {
     if !sdk::has_python() {
         skipped("the Python package", "there is no python3 with venv");
         return Ok(());
     }
-    let wheel = python::Wheel::build()?;
+    let wheel = wheel()?;
     for version in python::VERSIONS {
         match wheel.test(version)? {
             Some(printed) => print(&format!("Python {version}: {printed}")),
@@ -434,10 +434,25 @@ fn packages() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The wheel of the Python package, without optimisation. `EPITOME_WHEEL` may name a wheel that is
+/// built already.
+fn wheel() -> anyhow::Result<python::Wheel> {
+    match std::env::var_os("EPITOME_WHEEL") {
+        Some(path) => python::Wheel::at(path.into()),
+        None => python::Wheel::pack(&dynamic_library("_native")?),
+    }
+}
+
+/// Builds the libraries of the workspace, and returns the path of the dynamic library of this name.
+fn dynamic_library(name: &str) -> anyhow::Result<PathBuf> {
+    cargo::run(&cargo::build_of(&["--lib"]), &[])?;
+    Ok(cargo::target()?.join("debug").join(format!("{DLL_PREFIX}{name}{DLL_SUFFIX}")))
+}
+
 /// Sends `count` random histories with each adapter of the Python package, and prints a line for
 /// every thousand.
 fn python_histories(count: u64) -> anyhow::Result<()> {
-    let wheel = python::Wheel::build()?;
+    let wheel = wheel()?;
     let place = wheel.install_for_frameworks()?;
     for range in histories::thousands(count) {
         let printed = wheel.test_histories(&place, range.clone())?;
@@ -475,7 +490,7 @@ fn engines() -> anyhow::Result<()> {
         fixtures.map(|it| (format!("{}-{}", it.agent, it.name), it.bytes())).collect();
     let corpus = fixtures::corpus("real sessions in the engines for fleets");
     recorded.extend(corpus.iter().map(|it| (format!("corpus-{}", it.name), it.bytes())));
-    let wheel = python::Wheel::build()?;
+    let wheel = wheel()?;
     let (fleet, printed) = fleet::Fleet::make(wheel, count.unwrap_or(2_000), &recorded)?;
     print(printed.trim());
     for engine in fleet::ENGINES {
@@ -516,15 +531,11 @@ fn has_wasm() -> anyhow::Result<bool> {
 fn with_node_packages<T>(test: impl FnOnce(&[PathBuf]) -> anyhow::Result<T>) -> anyhow::Result<T> {
     let module = match std::env::var_os("EPITOME_NODE") {
         Some(module) => module.into(),
-        None => {
-            cargo::run(&cargo::build_of(&["--lib"]), &[])?;
-            let name = format!("{DLL_PREFIX}epitome_node{DLL_SUFFIX}");
-            cargo::target()?.join("debug").join(name)
-        }
+        None => dynamic_library("epitome_node")?,
     };
     let wasm = match wasm_built_already() {
         Some(wasm) => wasm,
-        None => cargo::wasm(&[])?,
+        None => cargo::wasm("dev", &[])?,
     };
     let folder = tempfile::tempdir()?;
     let library = Library { target: package::host()?, module, wasm };

@@ -111,7 +111,7 @@ pub(super) fn build(target: &str, profile: &str, out: &Path) -> anyhow::Result<P
     say(&format!("building the library for {target}"));
     let wheel = wheel(target, profile, out)?;
     let module = native_module(target, profile)?;
-    let wasm = cargo::wasm(&variables(WASM)?)?;
+    let wasm = cargo::wasm("wasm", &variables(WASM)?)?;
     let library = Library { target: target.to_owned(), module, wasm };
     Ok(Packages { wheel, npm: library.pack(out)? })
 }
