@@ -20,6 +20,8 @@ def run(source: str, target: str, job: fleet.Compact) -> None:
         .config("spark.ui.enabled", "false")
         # Rows of a batch: sessions are large.
         .config("spark.sql.execution.arrow.maxRecordsPerBatch", "64")
+        # Less than half of the bytes of snappy, whose library not every machine can load.
+        .config("spark.sql.parquet.compression.codec", "zstd")
         .getOrCreate()
     )
     sessions = spark.read.parquet(source)

@@ -58,5 +58,7 @@ def make(recorded: Path, count: int, target: Path) -> int:
             values.append(session)
         columns = [pa.array(ids, pa.string()), pa.array(values, pa.binary())]
         table = pa.Table.from_arrays(columns, schema=schema)
-        parquet.write_table(table, target / f"part-{part:02}.parquet", row_group_size=64)
+        path = target / f"part-{part:02}.parquet"
+        # Spark's snappy is built for two C libraries, and loads that for musl where both are.
+        parquet.write_table(table, path, row_group_size=64, compression="zstd")
     return bad
