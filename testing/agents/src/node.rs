@@ -37,6 +37,17 @@ pub fn test(packages: &[PathBuf], epitome: &Path) -> anyhow::Result<Vec<String>>
     Ok(lines)
 }
 
+/// A folder with the unpacked file of an npm package, in the folder `package`.
+///
+/// # Errors
+///
+/// If it cannot be unpacked.
+pub fn unpack(file: &Path) -> anyhow::Result<TempDir> {
+    let folder = tempfile::tempdir()?;
+    process::checked(Command::new("tar").arg("xzf").arg(file).current_dir(folder.path()))?;
+    Ok(folder)
+}
+
 /// A folder with the installed package and its compiled tests.
 pub struct Package {
     folder: TempDir,

@@ -1,9 +1,10 @@
-//! A real headless Chromium, for tests of the pages of `epitome serve`.
+//! A real headless Chromium, for tests of the pages of `epitome serve` and of the npm package in
+//! WebAssembly.
 //!
 //! # Absent
 //!
 //! epitome's code: a test starts the program and opens the address that it prints, as a person
-//! would.
+//! would, or opens a page that imports the package.
 
 mod chromium;
 #[cfg(feature = "real-browser")]

@@ -164,23 +164,27 @@ fn wrapped(epitome: &Path) -> anyhow::Result<()> {
     table.finish().map(drop)
 }
 
-/// Tests the viewer in a real Chromium. Without a Chromium, reports the test as skipped; with
-/// `EPITOME_BROWSER=required`, fails.
+/// Tests the viewer in a real Chromium.
 fn viewer(epitome: &Path) -> anyhow::Result<()> {
+    let epitome = epitome.to_string_lossy();
+    in_browser("the viewer", "viewer", ("EPITOME_PROGRAM", &epitome))
+}
+
+/// Runs a test of the crate `browser` with a variable. `what` is what is tested. Without a
+/// Chromium, reports the test as skipped; with `EPITOME_BROWSER=required`, fails.
+fn in_browser(what: &str, test: &str, variable: (&str, &str)) -> anyhow::Result<()> {
     let is_required = std::env::var_os("EPITOME_BROWSER").is_some_and(|it| it == "required");
     match browser::chromium() {
-        Ok(chromium) => say(&format!("the viewer is looked at in {}", chromium.program.display())),
+        Ok(chromium) => say(&format!("{what} is looked at in {}", chromium.program.display())),
         Err(err) if is_required => return Err(err.context("there is no Chromium")),
         Err(err) => {
             let why = format!("there is no Chromium, and none can be installed: {err:#}");
-            skipped("the viewer in a real browser", &why);
+            skipped(&format!("{what} in a real browser"), &why);
             return Ok(());
         }
     }
-    let epitome = epitome.to_string_lossy();
-    let test = ["--features", "browser/real-browser", "--test", "viewer"];
-    let line = [&["cargo", "test"], cargo::EVERYTHING, &test].concat();
-    cargo::run(&line, &[("EPITOME_PROGRAM", &epitome)])
+    let test = ["--features", "browser/real-browser", "--test", test];
+    cargo::run(&[&["cargo", "test"], cargo::EVERYTHING, &test].concat(), &[variable])
 }
 
 /// A table of results: a head, a row for each case that succeeded, and the names of the cases that
@@ -431,6 +435,7 @@ fn packages() -> anyhow::Result<()> {
         }
     }
     print(&format!("frameworks: {}", wheel.test_frameworks()?));
+    print(&format!("LiteLLM's proxy: {}", wheel.test_litellm_proxy()?));
     Ok(())
 }
 
@@ -501,15 +506,20 @@ fn engines() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Tests the npm package with each version of Node.
+/// Tests the npm package with each version of Node, and in a browser.
 fn npm_package(epitome: &Path) -> anyhow::Result<()> {
     if !has_wasm()? {
         return Ok(());
     }
-    for printed in with_node_packages(|files| node::test(files, epitome))? {
-        print(&printed);
-    }
-    Ok(())
+    with_node_packages(|files| {
+        for printed in node::test(files, epitome)? {
+            print(&printed);
+        }
+        let folder = node::unpack(&files[0])?;
+        let package = folder.path().join("package");
+        let package = package.to_string_lossy();
+        in_browser("the npm package", "wasm", ("EPITOME_PACKAGE", &package))
+    })
 }
 
 fn wasm_built_already() -> Option<PathBuf> {
