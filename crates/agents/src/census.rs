@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use aho_corasick::AhoCorasick;
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_formats::find_format;
-use epitome_model::{Ref, Source};
+use epitome_model::{Ref, Source, Stub};
 use epitome_store::archive::SessionKey;
 use epitome_store::place::{self, is_database};
 use epitome_store::rows;
@@ -89,11 +89,11 @@ impl Census {
     /// Collects the stubs in a file, and the wanted ids at its beginning. A file with such an id is
     /// read as a session, because its own id may differ from that in its name.
     fn read(&mut self, file: &Path, wanted: &WantedIds<'_>) -> Result<()> {
-        const BEGINNING: &[u8] = b"[epitome k";
+        let beginning = Stub::BEGINNING.as_bytes();
         let source = place::open(file)?;
         let bytes = source.read(0..source.len());
-        for at in memmem::find_iter(&bytes, BEGINNING) {
-            let digits = &bytes[at + BEGINNING.len()..];
+        for at in memmem::find_iter(&bytes, beginning) {
+            let digits = &bytes[at + beginning.len()..];
             let digits = &digits[..digits.len().min(Ref::DIGITS)];
             self.stubs.extend(std::str::from_utf8(digits).ok().and_then(|it| it.parse().ok()));
         }

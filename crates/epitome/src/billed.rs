@@ -151,7 +151,7 @@ fn begins_with_stub(output: &Output, source: &dyn Source) -> bool {
     let Some(Part::Text(text)) = output.parts.first() else { return false };
     let may_be_stub = text.span().is_none_or(|span| {
         let beginning = source.read(span.start..span.end.min(span.start + BEGINNING));
-        memchr::memmem::find(&beginning, b"[epitome k").is_some()
+        memchr::memmem::find(&beginning, Stub::BEGINNING.as_bytes()).is_some()
     });
     may_be_stub
         && Stub::parse(&output.text(source)).is_some_and(|stub| stub.description() != SHORTENED)

@@ -114,6 +114,9 @@ pub struct Stub {
 }
 
 impl Stub {
+    /// The bytes with which every stub begins, before the digits of its reference.
+    pub const BEGINNING: &str = "[epitome k";
+
     /// A stub with only the reference.
     pub fn new(reference: Ref) -> Stub {
         let what = String::new();
@@ -185,10 +188,15 @@ impl Stub {
         self.lines.map(Lines)
     }
 
+    /// Whether the stub is in place of a picture: a picture is described by its media type alone.
+    pub fn is_of_picture(&self) -> bool {
+        self.body.is_empty() && self.what.starts_with("image/")
+    }
+
     /// Parses a text whose first line is a stub. `None` unless the stub prints as the same text.
     pub fn parse(text: &str) -> Option<Stub> {
         let (head, body) = text.split_once('\n').unwrap_or((text, ""));
-        let inner = head.strip_prefix("[epitome k")?.strip_suffix(']')?;
+        let inner = head.strip_prefix(Stub::BEGINNING)?.strip_suffix(']')?;
         let (digits, rest) = inner.split_once(": ").unwrap_or((inner, ""));
         let reference = digits.parse().ok()?;
         let (note, rest) = Note::ALL
@@ -322,7 +330,7 @@ fn is_borrowed(text: &str) -> bool {
 /// Whether a text is one that recipes put in place of removed text: a [`Stub`], a
 /// [`line_count_stub`], or one of the texts that other programs use for this.
 pub fn is_left_by_recipe(text: &str) -> bool {
-    if text.starts_with("[epitome k") {
+    if text.starts_with(Stub::BEGINNING) {
         return Stub::parse(text).is_some();
     }
     if is_borrowed(text) {
@@ -355,6 +363,19 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn stubs_of_pictures_are_recognised() {
+        for (text, expect) in [
+            ("[epitome k7f3a9c2: image/png, 15.2 KB]", true),
+            ("[epitome k7f3a9c2: image/png, 15.2 KB]\na line", false),
+            ("[epitome k7f3a9c2: Read a.rs, 3 lines, 10 B]", false),
+        ] {
+            assert!(text.starts_with(Stub::BEGINNING));
+            let stub = Stub::parse(text).expect("a stub");
+            assert_eq!(stub.is_of_picture(), expect, "{text}");
+        }
+    }
 
     #[test]
     fn texts_left_by_recipes_are_recognised() {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use epitome_error::{Error, Result};
-use epitome_model::{Ref, Source, Splice, Transcript};
+use epitome_model::{Ref, Source, Splice, Stub, Transcript};
 
 use crate::archive::{Archive, Blobs, Generation, Generations, Hash, SessionKey};
 use crate::restore::{Damage, Restoration, RestoreOutcome, RestoreTarget, restore_from, stubs_in};
@@ -104,7 +104,8 @@ pub fn places(compactions: &[Generation]) -> Vec<u64> {
 pub fn stubs_left(transcript: &Transcript, source: &dyn Source) -> Vec<Ref> {
     // The source is first searched for the beginning of a stub, because parsing every text takes as
     // long as reading the session.
-    if is_in(source, b"[epitome k") { stubs_in(transcript, source) } else { Vec::new() }
+    let may_have_stubs = is_in(source, Stub::BEGINNING.as_bytes());
+    if may_have_stubs { stubs_in(transcript, source) } else { Vec::new() }
 }
 
 /// Whether a source contains `bytes`.

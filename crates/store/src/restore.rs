@@ -10,7 +10,7 @@ mod damaged;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use epitome_model::{Ref, Source, Span, Splice};
+use epitome_model::{Ref, Source, Span, Splice, Stub};
 
 use tracing::info_span;
 
@@ -327,7 +327,6 @@ fn begun_with(
 /// Call this only for a file that begins with the file before the generation, but not with the file
 /// after it.
 pub fn goes_on_as_appended(current: &dyn Source, generation: &Generation) -> Result<bool> {
-    const BEGINNING: &[u8] = b"[epitome k";
     let from = generation.before.len;
     let to = generation.after.len;
     let has_appended = !generation.is_restore()
@@ -347,7 +346,7 @@ pub fn goes_on_as_appended(current: &dyn Source, generation: &Generation) -> Res
         return Ok(false);
     }
     let ends_there = tail.len() >= appended && tail.get(appended - 1) == Some(&b'\n');
-    Ok(ends_there || memchr::memmem::find(&tail, BEGINNING).is_some())
+    Ok(ends_there || memchr::memmem::find(&tail, Stub::BEGINNING.as_bytes()).is_some())
 }
 
 fn appended_and_changed(generation: &Generation) -> Error {

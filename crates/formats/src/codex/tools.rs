@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use epitome_api::Arguments;
 use epitome_api::arguments::{self, ClassifiedCall, Roles, Rule};
-use epitome_model::{DecodedLiteral, Field, FieldRole, Span, Text, ToolKind, decode, encode};
+use epitome_model::{DecodedLiteral, Field, FieldRole, Span, Stub, Text, ToolKind, decode, encode};
 
 use super::script::{self, Literal};
 use crate::place::RecordBytes;
@@ -75,7 +75,8 @@ pub fn custom(name: &str, at: &RecordBytes<'_>, place: &Range<usize>) -> Classif
         return ClassifiedCall { kind, target: patched(&decode(literal)), part: None, fields };
     }
     // A stub that a recipe left in place of a script is not a script.
-    if kind == ToolKind::Shell && !literal.starts_with(b"\"[epitome k") {
+    let is_stub = literal.get(1..).is_some_and(|it| it.starts_with(Stub::BEGINNING.as_bytes()));
+    if kind == ToolKind::Shell && !is_stub {
         let inner = DecodedLiteral::decode(literal, at.span(place).start);
         let known = scripted(&inner);
         if !known.fields.is_empty() {

@@ -106,15 +106,11 @@ fn texts_of(block: &Block, source: &dyn Source) -> Vec<String> {
         // A user may have pasted a stub into a message. Only stubs of pictures are searched for: a
         // compaction leaves no other stubs in messages of the user.
         let text = text.read(source);
-        if is_stub_of_picture(&text) { vec![text.into_owned()] } else { Vec::new() }
+        let is_stub = Stub::parse(&text).is_some_and(|stub| stub.is_of_picture());
+        if is_stub { vec![text.into_owned()] } else { Vec::new() }
     } else {
         Vec::new()
     }
-}
-
-fn is_stub_of_picture(text: &str) -> bool {
-    Stub::parse(text)
-        .is_some_and(|stub| stub.body().is_empty() && stub.description().starts_with("image/"))
 }
 
 fn output_texts(output: &Output, source: &dyn Source) -> Vec<String> {
