@@ -263,7 +263,7 @@ pub fn redact_session<'a, S: Source>(
         transcript.context.clone_from(&session.transcript.context);
     }
     let session = Loaded { format: session.format, source, transcript, faults };
-    Ok(RedactedSession { session, found: redactor.found().to_vec() })
+    Ok(RedactedSession { session, found: redactor.take_found() })
 }
 
 /// The spans of reasoning, which may be signed, and of pictures, in order and disjoint.

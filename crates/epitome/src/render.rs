@@ -215,9 +215,6 @@ impl RenderSource {
                 None => Seen::Whole(member.loaded()),
             });
         }
-        // The redactor still holds the findings of the last session, which are in `found` already.
-        // The findings in the texts of `pasts` are appended to them.
-        let in_last = redactor.as_ref().map_or(0, |redactor| redactor.found().len());
         let pasts = members.iter().map(|it| past(&it.history, redactor.as_mut()));
         let pasts: Vec<Past> = pasts.collect();
         // Changed files and lines are counted before anything is compacted.
@@ -251,7 +248,7 @@ impl RenderSource {
                 })
             })
             .collect();
-        found.extend(redactor.iter().flat_map(|redactor| &redactor.found()[in_last..]).cloned());
+        found.extend(redactor.iter_mut().flat_map(Redactor::take_found));
         Ok((show(&stories), found))
     }
 

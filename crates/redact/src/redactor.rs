@@ -183,6 +183,22 @@ impl<'f> Redactor<'f> {
         &self.found
     }
 
+    /// Takes the findings out, so that the next texts begin without any.
+    ///
+    /// ```
+    /// use epitome_redact::{Finder, Redactor, Rules};
+    ///
+    /// let finder = Finder::new(Rules::built_in())?;
+    /// let mut redactor = Redactor::new(&finder);
+    /// redactor.text("DB_PASSWORD=tr0ub4dor-and-3");
+    /// assert_eq!(redactor.take_found().len(), 1);
+    /// assert_eq!(redactor.found(), []);
+    /// # Ok::<(), epitome_redact::RuleFault>(())
+    /// ```
+    pub fn take_found(&mut self) -> Vec<Found> {
+        std::mem::take(&mut self.found)
+    }
+
     /// Raises the last number of each rule to the highest number in the rule's existing
     /// placeholders, so that new numbers are higher.
     fn count_from(&mut self, source: &dyn Source) {
