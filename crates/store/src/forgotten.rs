@@ -98,8 +98,7 @@ impl ForgottenText {
     ///
     /// # Errors
     ///
-    /// `Usage` if the text is shorter than [`SHORTEST`] or longer than [`LONGEST`] bytes, or if it
-    /// consists of one character again and again.
+    /// The errors of [`check`].
     pub fn new(text: &str) -> Result<ForgottenText> {
         check(text)?;
         Ok(ForgottenText::of_all([text]))
@@ -223,8 +222,13 @@ impl ForgottenText {
     }
 }
 
-/// Refuses a text that is part of many others.
-fn check(text: &str) -> Result<()> {
+/// Refuses a text that is part of many others, or too long to be searched for.
+///
+/// # Errors
+///
+/// `Usage` if the text is shorter than [`SHORTEST`] or longer than [`LONGEST`] bytes, or if it
+/// consists of one character again and again.
+pub fn check(text: &str) -> Result<()> {
     if !(SHORTEST..=LONGEST).contains(&text.len()) {
         let what = format!("a text of {SHORTEST} to {LONGEST} bytes can be forgotten");
         return Err(Error::new(ErrorKind::Usage, what)
