@@ -31,6 +31,7 @@
 //! - Copies elsewhere: backups, snapshots, and blocks of a disk that no file uses any more. Copies
 //!   in object storage are named by [`ForgetReport::copies`], and `epitome::remote` deletes them.
 
+mod found;
 mod home;
 mod session;
 mod text;
@@ -41,6 +42,7 @@ use serde::Serialize;
 use crate::archive::{Hash, SessionKey};
 use crate::keep::FileKey;
 
+pub use found::FoundTexts;
 pub use session::{ForgetSession, SessionChoice};
 pub use text::ForgetText;
 

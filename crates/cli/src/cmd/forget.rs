@@ -6,8 +6,8 @@ use std::io::{IsTerminal, Read};
 use clap::Args as ClapArgs;
 use console::Term;
 use epitome::forget::{
-    ForgetAction, ForgetPlace, ForgetReport, ForgetSession, ForgetText, ForgottenCopy, PlaceKind,
-    SessionChoice,
+    ForgetAction, ForgetPlace, ForgetReport, ForgetSession, ForgetText, ForgottenCopy, FoundTexts,
+    PlaceKind, SessionChoice,
 };
 
 use epitome::redact::finder;
@@ -120,13 +120,16 @@ fn found_in(app: &App, args: &Args, name: &str) -> Result<Option<ForgetText>> {
     let names = if args.rules.is_empty() { &secrets[..] } else { &args.rules };
     let finder = finder(&app.config, app.settings()?, names, &[])?;
     let session = session(app, name)?;
-    let forget = ForgetText::found_in(&app.config, &session, &finder)?;
-    if let Some(forget) = &forget {
-        let rules = forget.found.iter().map(|(rule, texts)| format!("{texts} by {rule}"));
-        let texts = count(forget.found.values().sum(), "text");
+    let found = FoundTexts::search(&app.config, &session, &finder)?;
+    for what in &found.missing {
+        app.warn(Some(&format!("not all of it was searched: {what}")));
+    }
+    if found.forget.is_some() {
+        let rules = found.by_rule.iter().map(|(rule, texts)| format!("{texts} by {rule}"));
+        let texts = count(found.by_rule.values().sum(), "text");
         app.note(&format!("{texts} found: {}", rules.collect::<Vec<_>>().join(", ")));
     }
-    Ok(forget)
+    Ok(found.forget)
 }
 
 /// Shows the plan and asks, except with `--yes`; then carries the plan out. With `--dry-run`, or if

@@ -14,6 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::history::History;
 use crate::history::Version::AsItWas;
 use crate::keep::{Change, FileKey, Forgotten, Vault, VaultMatch, Version, find};
+use crate::ops::is_no_part;
 use crate::place;
 use crate::session::{key_of, load};
 
@@ -96,13 +97,19 @@ impl ForgetSession {
         }
     }
 
-    /// Teaches a redactor the secrets in all kept versions of the session, and in the present
-    /// session, including what compactions removed from it.
+    /// Teaches a redactor what it finds in all versions of the session, and in the session as it is
+    /// now, with what compactions removed. Returns what of that could not be put back, each as a
+    /// sentence.
     ///
     /// # Errors
     ///
-    /// `Archive` if the vault cannot be listed, or a version cannot be read.
-    pub(super) fn learn_all(&self, config: &Config, redactor: &mut Redactor<'_>) -> Result<()> {
+    /// `Archive` if the vault cannot be listed, or a version cannot be read; the errors of reading
+    /// the session as it is now.
+    pub(super) fn learn_all(
+        &self,
+        config: &Config,
+        redactor: &mut Redactor<'_>,
+    ) -> Result<Vec<String>> {
         let vault = config.vault()?;
         for file in &self.files {
             let versions: Vec<&Version> =
@@ -110,17 +117,27 @@ impl ForgetSession {
             // If the agent only appended between versions, the last one contains the others.
             for chain in versions.chunk_by(|_, next| next.change == Change::Appended) {
                 if let Some(last) = chain.last() {
-                    redactor.learn(&vault.open_version(file, last.number)?);
+                    let source = vault.open_version(file, last.number)?;
+                    redactor.learn(&source);
+                    source.failure().map_or(Ok(()), Err)?;
                 }
             }
         }
+        let mut missing = Vec::new();
         for path in self.paths.iter().filter(|path| place::exists(path)) {
-            // A file that cannot be read as a session is skipped.
-            if let Ok(session) = History::open(config, path, Some(&self.agent), AsItWas) {
-                session.learn(redactor);
+            let session = match History::open(config, path, Some(&self.agent), AsItWas) {
+                // A file that is no session has nothing that is kept.
+                Err(err) if is_no_part(&err) => continue,
+                opened => opened?,
+            };
+            session.learn(redactor);
+            if let Some(failure) = session.failure() {
+                return Err(failure.with_default_path(path));
             }
+            let name = path.display();
+            missing.extend(session.missing.iter().map(|what| format!("{name}: {what}")));
         }
-        Ok(())
+        Ok(missing)
     }
 
     fn new(config: &Config, vault: &Vault, agent: &str, id: &str) -> Result<ForgetSession> {

@@ -1,6 +1,5 @@
 //! Forgets a text, or several.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use epitome_agents::{self as agents, FoundSessions, find_agent};
@@ -9,7 +8,6 @@ use epitome_model::{Source, Splice, Transcript};
 use epitome_redact::{Finder, Redactor, Rules};
 use epitome_store::forgotten::ForgottenText;
 
-use super::session::ForgetSession;
 use super::{ForgetAction, ForgetReport, ForgottenCopy, PlaceKind, Proof, home};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result, sentence};
@@ -26,9 +24,6 @@ const RULE: &str = "forgotten";
 pub struct ForgetText {
     text: ForgottenText,
     finder: Finder,
-    /// For each rule that found texts in a session, the number of these texts. Empty if the caller
-    /// gave the text: see [`ForgetText::new`].
-    pub found: BTreeMap<String, u64>,
     /// Whether the text is also replaced in the sessions of agents. Otherwise the report names the
     /// sessions that have the text, and a compaction or a keeper may store the text again.
     pub sessions: bool,
@@ -49,41 +44,17 @@ impl ForgetText {
     /// # Errors
     ///
     /// `Usage` if the text is too short or too long: see
-    /// [`ForgottenText::new`](epitome_store::forgotten::ForgottenText::new).
+    /// [`check`](epitome_store::forgotten::check).
     pub fn new(text: &str) -> Result<ForgetText> {
         ForgetText::from_text(ForgottenText::new(text)?, &[text])
     }
 
-    /// Prepares to forget all texts that `finder` finds in the kept versions of a session and in
-    /// the present session, including what compactions removed from it. Texts that are too short or
-    /// too long are left out. `None` if no other text is found.
-    ///
-    /// # Errors
-    ///
-    /// `Archive` if the vault cannot be listed, or a version cannot be read.
-    pub fn found_in(
-        config: &Config,
-        session: &ForgetSession,
-        finder: &Finder,
-    ) -> Result<Option<ForgetText>> {
-        let mut redactor = Redactor::new(finder);
-        session.learn_all(config, &mut redactor)?;
-        let is_taken = |(text, _): &(&str, &str)| ForgottenText::new(text).is_ok();
-        let secrets: Vec<(&str, &str)> = redactor.secrets().filter(is_taken).collect();
-        let texts: Vec<&str> = secrets.iter().map(|(text, _)| *text).collect();
-        let Some(forgotten) = ForgottenText::all(texts.iter().copied()) else { return Ok(None) };
-        let mut forget = ForgetText::from_text(forgotten, &texts)?;
-        for (_, rule) in secrets {
-            *forget.found.entry(rule.to_owned()).or_default() += 1;
-        }
-        Ok(Some(forget))
-    }
-
-    fn from_text(text: ForgottenText, texts: &[&str]) -> Result<ForgetText> {
+    /// Prepares to forget `texts`, which are those of `text`.
+    pub(super) fn from_text(text: ForgottenText, texts: &[&str]) -> Result<ForgetText> {
         let failed = |err| Error::new(ErrorKind::Usage, "the text cannot be searched").because(err);
         let rules = Rules::parse(&rule(texts)).map_err(failed)?;
         let finder = Finder::new(rules).map_err(failed)?;
-        Ok(ForgetText { text, finder, found: BTreeMap::new(), sessions: false })
+        Ok(ForgetText { text, finder, sessions: false })
     }
 
     /// Returns where the text is, and what [`run`](ForgetText::run) would do with it. Nothing is

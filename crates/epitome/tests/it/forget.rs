@@ -5,10 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use epitome::archive::each_piece;
-use epitome::forget::{ForgetAction, ForgetSession, ForgetText, PlaceKind, SessionChoice};
+use epitome::forget::{
+    ForgetAction, ForgetSession, ForgetText, FoundTexts, PlaceKind, SessionChoice,
+};
 use epitome::keep::{FileKey, Keeper};
 use epitome::ops::{Compact, OpenSession};
 use epitome::{Config, ErrorKind};
+use epitome_redact::{Finder, Rules};
 use epitome_store::forgotten::ForgottenText;
 use epitome_store::step::{DiskStep, fault};
 use epitome_tokens::Estimate;
@@ -55,6 +58,19 @@ impl World {
         let mut bytes = Vec::new();
         vault.write_version(&file?, 1, &mut bytes).expect("it comes back");
         Some(bytes)
+    }
+
+    fn session(&self, id: &str) -> ForgetSession {
+        match ForgetSession::find(&self.config, id, None).expect("a listing") {
+            SessionChoice::One(session) => session,
+            SessionChoice::AnyOf(_) | SessionChoice::Nothing => panic!("{id} is stored"),
+        }
+    }
+
+    /// The paths of the session from which a compaction removed the secret, and of the other one.
+    fn paths(&self) -> [PathBuf; 2] {
+        let folder = self.config.agents.home.join(".pi/agent/sessions/--p--");
+        ["0001", "0002"].map(|id| folder.join(format!("2026-11-18T12-00-00-000Z_{id}.jsonl")))
     }
 
     /// Whether a text is in any file below the home of epitome.
@@ -232,4 +248,38 @@ fn what_a_keeper_stores_meanwhile_is_forgotten_as_well() {
     fault::with(keeper, || forget.run(&world.config)).expect("it is gone");
     assert!(!world.stores(SECRET));
     assert!(world.version("0003").is_some(), "it was kept meanwhile");
+}
+
+/// A finder of the secret.
+fn finder() -> Finder {
+    let rules = format!("[[rules]]\nid = 'own'\nregex = '{SECRET}'\n");
+    Finder::new(Rules::parse(&rules).expect("a rule")).expect("a finder")
+}
+
+#[test]
+fn a_session_that_cannot_be_searched_is_not_passed_over() {
+    let world = World::new();
+    // No version has the secret: it is only in what the compaction removed.
+    let [path, _] = world.paths();
+    fs::remove_dir_all(world.config.home.join("vault")).expect("no versions");
+    Keeper::open(&world.config).and_then(|mut keeper| keeper.scan()).expect("it is kept");
+    let search = |session: &ForgetSession| FoundTexts::search(&world.config, session, &finder());
+    let mut failed = 0;
+    for n in 0.. {
+        let session = world.session("0001");
+        let found = fault::with(fault::unreadable_at(n), || search(&session));
+        let Ok(found) = found else {
+            failed += 1;
+            continue;
+        };
+        let is_warned = found.missing.iter().any(|what| what.starts_with(&*path.to_string_lossy()));
+        assert!(found.forget.is_some() || is_warned, "step {n}");
+        if n > 2 * failed + 20 {
+            break;
+        }
+    }
+    assert!(failed > 2, "{failed} steps");
+    // What is no session has nothing to find.
+    fs::write(&path, "no session").expect("written");
+    assert!(search(&world.session("0001")).expect("searched").forget.is_none());
 }
