@@ -64,11 +64,24 @@ pub struct ForgetReport {
     /// What was searched afterwards to prove that nothing is left. `None` in a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proof: Option<Proof>,
+    /// The texts that rules found and that are not forgotten, because they are in epitome's own
+    /// records.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOutText>,
     /// Whether this is only what would be done.
     pub dry_run: bool,
     /// Packs of the archive that are deleted or changed, and may have copies in object storage.
     #[serde(skip)]
     pub copies: Vec<ForgottenCopy>,
+}
+
+/// A text that is not forgotten. The text itself is not named.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LeftOutText {
+    /// The id of the rule that found the text.
+    pub rule: String,
+    /// Why the text is not forgotten, with the place in epitome's records.
+    pub reason: String,
 }
 
 /// One pack of the archive of compactions, or all packs of a session, which may have copies in

@@ -124,6 +124,10 @@ fn found_in(app: &App, args: &Args, name: &str) -> Result<Option<ForgetText>> {
     for what in &found.missing {
         app.warn(Some(&format!("not all of it was searched: {what}")));
     }
+    for left in &found.left_out {
+        let what = format!("a text that {} found stays: {}", left.rule, left.reason);
+        app.warn(Some(&what));
+    }
     if found.forget.is_some() {
         let rules = found.by_rule.iter().map(|(rule, texts)| format!("{texts} by {rule}"));
         let texts = count(found.by_rule.values().sum(), "text");

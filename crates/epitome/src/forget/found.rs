@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use epitome_redact::{Finder, Redactor};
 use epitome_store::forgotten::{self, ForgottenText};
 
+use super::LeftOutText;
 use super::session::ForgetSession;
-use super::text::ForgetText;
+use super::text::{ForgetText, check_records};
 use crate::config::Config;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 
 /// The texts that rules find in a session and that can be forgotten.
 pub struct FoundTexts {
@@ -16,6 +17,8 @@ pub struct FoundTexts {
     pub forget: Option<ForgetText>,
     /// For each rule that found texts, how many of them are forgotten.
     pub by_rule: BTreeMap<String, u64>,
+    /// The texts that are not forgotten, because they are in epitome's own records.
+    pub left_out: Vec<LeftOutText>,
     /// What compactions removed from the session and could not be put back, so that the rules did
     /// not search it: each as a sentence.
     pub missing: Vec<String>,
@@ -23,29 +26,55 @@ pub struct FoundTexts {
 
 impl FoundTexts {
     /// Searches the versions of a session that were kept, and the session as it is now with what
-    /// compactions removed. Texts that are too short or too long are left out.
+    /// compactions removed. Left out are texts that are too short or too long, and those that
+    /// [`ForgetText::plan`] refuses.
     ///
     /// # Errors
     ///
     /// `Archive` if the vault cannot be listed, or a version cannot be read; the errors of reading
-    /// the session as it is now.
-    pub fn search(
-        config: &Config,
-        session: &ForgetSession,
-        finder: &Finder,
-    ) -> Result<FoundTexts> {
+    /// the session as it is now, and epitome's own records.
+    pub fn search(config: &Config, session: &ForgetSession, finder: &Finder) -> Result<FoundTexts> {
         let mut redactor = Redactor::new(finder);
         let missing = session.learn_all(config, &mut redactor)?;
         let is_taken = |(text, _): &(&str, &str)| forgotten::check(text).is_ok();
-        let secrets: Vec<(&str, &str)> = redactor.secrets().filter(is_taken).collect();
-        let texts: Vec<&str> = secrets.iter().map(|(text, _)| *text).collect();
-        let forget = ForgottenText::all(texts.iter().copied())
-            .map(|forgotten| ForgetText::from_text(forgotten, &texts))
-            .transpose()?;
+        let secrets: BTreeMap<&str, &str> = redactor.secrets().filter(is_taken).collect();
+        let mut texts: Vec<&str> = secrets.keys().copied().collect();
+        let recorded = in_records(config, &texts)?;
+        texts.retain(|text| !recorded.contains_key(text));
         let mut by_rule = BTreeMap::new();
-        for (_, rule) in secrets {
-            *by_rule.entry(rule.to_owned()).or_default() += 1;
+        for text in &texts {
+            *by_rule.entry(secrets[text].to_owned()).or_default() += 1;
         }
-        Ok(FoundTexts { forget, by_rule, missing })
+        let left_out = recorded.into_iter().map(|(text, reason)| {
+            let rule = secrets[text].to_owned();
+            LeftOutText { rule, reason }
+        });
+        let left_out: Vec<LeftOutText> = left_out.collect();
+        let mut forget = None;
+        if let Some(forgotten) = ForgottenText::all(texts.iter().copied()) {
+            let mut found = ForgetText::from_text(forgotten, &texts)?;
+            found.left_out.clone_from(&left_out);
+            forget = Some(found);
+        }
+        Ok(FoundTexts { forget, by_rule, left_out, missing })
+    }
+}
+
+/// Those of some texts that are in epitome's own records, each with what says so. The records are
+/// searched once for all texts, and again for fewer and fewer if they have one.
+fn in_records<'t>(config: &Config, texts: &[&'t str]) -> Result<BTreeMap<&'t str, String>> {
+    let Some(all) = ForgottenText::all(texts.iter().copied()) else { return Ok(BTreeMap::new()) };
+    match check_records(config, &all) {
+        Ok(()) => Ok(BTreeMap::new()),
+        Err(err) if err.kind() != ErrorKind::Refused => Err(err),
+        Err(err) => {
+            if let [text] = texts {
+                return Ok(BTreeMap::from([(*text, err.to_string())]));
+            }
+            let (first, second) = texts.split_at(texts.len() / 2);
+            let mut found = in_records(config, first)?;
+            found.extend(in_records(config, second)?);
+            Ok(found)
+        }
     }
 }

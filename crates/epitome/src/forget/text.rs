@@ -8,7 +8,7 @@ use epitome_model::{Source, Splice, Transcript};
 use epitome_redact::{Finder, Redactor, Rules};
 use epitome_store::forgotten::ForgottenText;
 
-use super::{ForgetAction, ForgetReport, ForgottenCopy, PlaceKind, Proof, home};
+use super::{ForgetAction, ForgetReport, ForgottenCopy, LeftOutText, PlaceKind, Proof, home};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result, sentence};
 use crate::ops::{LockedFile, SessionPart, replace_all};
@@ -24,6 +24,8 @@ const RULE: &str = "forgotten";
 pub struct ForgetText {
     text: ForgottenText,
     finder: Finder,
+    /// What is not forgotten of what rules found.
+    pub(super) left_out: Vec<LeftOutText>,
     /// Whether the text is also replaced in the sessions of agents. Otherwise the report names the
     /// sessions that have the text, and a compaction or a keeper may store the text again.
     pub sessions: bool,
@@ -54,7 +56,7 @@ impl ForgetText {
         let failed = |err| Error::new(ErrorKind::Usage, "the text cannot be searched").because(err);
         let rules = Rules::parse(&rule(texts)).map_err(failed)?;
         let finder = Finder::new(rules).map_err(failed)?;
-        Ok(ForgetText { text, finder, sessions: false })
+        Ok(ForgetText { text, finder, left_out: Vec::new(), sessions: false })
     }
 
     /// Returns where the text is, and what [`run`](ForgetText::run) would do with it. Nothing is
@@ -166,10 +168,9 @@ impl ForgetText {
     }
 
     fn report(&self, config: &Config) -> Result<ForgetReport> {
-        let mut report = ForgetReport::default();
-        home::check_records(config, &self.text)?;
-        config.archive().check_records(&self.text)?;
-        config.vault()?.check_records(&self.text)?;
+        check_records(config, &self.text)?;
+        let left_out = self.left_out.clone();
+        let mut report = ForgetReport { left_out, ..ForgetReport::default() };
         for (file, versions) in config.vault()?.versions_with(&self.text)? {
             let count = versions.len() as u64;
             report.add(PlaceKind::Vault, super::name_of(&file), count, ForgetAction::Masked);
@@ -253,6 +254,13 @@ impl ForgetText {
         let change = file.change(splices, true)?;
         replace_all(config, &[change]).map_err(Error::while_writing)
     }
+}
+
+/// Returns an error if a text is in epitome's own records, which could not be read without it.
+pub(super) fn check_records(config: &Config, text: &ForgottenText) -> Result<()> {
+    home::check_records(config, text)?;
+    config.archive().check_records(text)?;
+    config.vault()?.check_records(text)
 }
 
 /// Returns an error if the replacement would change the number of blocks of a session. This can

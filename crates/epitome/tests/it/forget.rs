@@ -1,6 +1,7 @@
 //! Forgetting while the disk fails at any step: nothing else is lost, and a repetition completes
 //! it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -250,9 +251,9 @@ fn what_a_keeper_stores_meanwhile_is_forgotten_as_well() {
     assert!(world.version("0003").is_some(), "it was kept meanwhile");
 }
 
-/// A finder of the secret.
-fn finder() -> Finder {
-    let rules = format!("[[rules]]\nid = 'own'\nregex = '{SECRET}'\n");
+/// A finder of these texts.
+fn finder(texts: &[&str]) -> Finder {
+    let rules = format!("[[rules]]\nid = 'own'\nregex = '{}'\n", texts.join("|"));
     Finder::new(Rules::parse(&rules).expect("a rule")).expect("a finder")
 }
 
@@ -263,7 +264,8 @@ fn a_session_that_cannot_be_searched_is_not_passed_over() {
     let [path, _] = world.paths();
     fs::remove_dir_all(world.config.home.join("vault")).expect("no versions");
     Keeper::open(&world.config).and_then(|mut keeper| keeper.scan()).expect("it is kept");
-    let search = |session: &ForgetSession| FoundTexts::search(&world.config, session, &finder());
+    let search =
+        |session: &ForgetSession| FoundTexts::search(&world.config, session, &finder(&[SECRET]));
     let mut failed = 0;
     for n in 0.. {
         let session = world.session("0001");
@@ -282,4 +284,26 @@ fn a_session_that_cannot_be_searched_is_not_passed_over() {
     // What is no session has nothing to find.
     fs::write(&path, "no session").expect("written");
     assert!(search(&world.session("0001")).expect("searched").forget.is_none());
+}
+
+#[test]
+fn of_what_rules_find_the_texts_of_records_stay_and_the_others_go() {
+    let world = World::new();
+    let [path, _] = world.paths();
+    let session = String::from_utf8(world.original.clone()).expect("text");
+    // The folder of the session is in its path, which the records name.
+    let folder = path.parent().expect("a folder").to_string_lossy().into_owned();
+    fs::write(&path, session.replace(SECRET, &format!("{SECRET} in {folder}"))).expect("written");
+    Keeper::open(&world.config).and_then(|mut keeper| keeper.scan()).expect("it is kept");
+    let session = world.session("0001");
+    let found = FoundTexts::search(&world.config, &session, &finder(&[SECRET, &folder]));
+    let found = found.expect("searched");
+    assert_eq!(found.by_rule, BTreeMap::from([("own".to_owned(), 1)]));
+    let report = found.forget.expect("a text").run(&world.config).expect("it is gone");
+    assert_eq!(report.left_out, found.left_out);
+    let [left] = &found.left_out[..] else { panic!("{:?}", found.left_out) };
+    assert_eq!(left.rule, "own");
+    assert!(left.reason.contains("epitome's own records"), "{left:?}");
+    assert!(!left.reason.contains(&folder), "{left:?}");
+    assert!(!world.stores(SECRET) && world.stores(&folder));
 }
