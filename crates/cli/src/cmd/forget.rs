@@ -241,22 +241,32 @@ fn print(app: &App, args: &Args, report: &ForgetReport) -> Result<()> {
         ]);
     }
     let mut text = table.render();
-    let is_done = report.places.iter().all(|place| place.action == ForgetAction::Stays);
-    match &report.proof {
-        None if is_done => text.push_str("epitome stores nothing of it\n"),
-        Some(proof) => {
-            let files = count(proof.files, "file");
-            let bytes = proof.bytes;
-            text.push_str(&format!(
-                "{BOLD}forgotten{BOLD:#}: {files} with {bytes} were read again, and it is in none\n"
-            ));
-        }
-        None if args.dry_run => text.push_str("to do this: the same with --yes\n"),
-        None => {}
-    }
+    text.push_str(&conclusion(args, report));
     app.print(&text)?;
     note_remaining(app, args, report);
     Ok(())
+}
+
+/// The last line of the output: what was proved, or what to do.
+fn conclusion(args: &Args, report: &ForgetReport) -> String {
+    let stored = || report.places.iter().filter(|place| place.action != ForgetAction::Stays);
+    let Some(proof) = &report.proof else {
+        return match stored().next() {
+            None => "epitome stores nothing of it\n".to_owned(),
+            Some(_) if args.dry_run => "to do this: the same with --yes\n".to_owned(),
+            Some(_) => String::new(),
+        };
+    };
+    let read = format!("{} with {} were read", count(proof.files, "file"), proof.bytes);
+    if stored().next().is_none() {
+        return format!("{BOLD}nothing found{BOLD:#}: epitome stores nothing of it ({read})\n");
+    }
+    // The search index is deleted whether it has the text or not.
+    if args.is_text() && stored().all(|place| place.kind == PlaceKind::Cache) {
+        let what = "nothing found except in caches, which may have had it";
+        return format!("{BOLD}{what}{BOLD:#}: {read} again, and it is in none\n");
+    }
+    format!("{BOLD}forgotten{BOLD:#}: {read} again, and it is in none\n")
 }
 
 /// Tells the user if files of sessions, which belong to an agent, still contain what was forgotten.
@@ -264,8 +274,9 @@ fn note_remaining(app: &App, args: &Args, report: &ForgetReport) {
     let sessions = report.remaining().filter(|place| place.kind == PlaceKind::Session).count();
     if sessions > 0 && args.is_text() {
         let what = count(sessions as u64, "session file");
+        let has = if sessions == 1 { "has" } else { "have" };
         app.note(&format!(
-            "{DIM}{what} still has the text, and epitome will store it again from there; \
+            "{DIM}{what} still {has} the text, and epitome will store it again from there; \
              --sessions replaces it, except in what is signed{DIM:#}"
         ));
     }
