@@ -33,6 +33,7 @@
 
 mod found;
 mod home;
+mod replace;
 mod session;
 mod text;
 

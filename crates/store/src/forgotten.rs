@@ -3,6 +3,7 @@
 mod base64;
 mod html;
 mod json;
+mod percent;
 
 use std::borrow::Cow;
 
@@ -22,9 +23,19 @@ pub const LONGEST: usize = 64 << 10;
 const MASK: u8 = b'*';
 /// What replaces each character of the text in base64, which has no asterisk.
 const MASK_BASE64: u8 = b'x';
+/// What replaces each hexadecimal digit of the text.
+const MASK_HEX: u8 = b'0';
 
-/// Finds a text in bytes: as it is, as JSON spells it (also in JSON inside of JSON), as HTML spells
-/// it, and in base64, also if that is broken into lines.
+/// Finds a text in bytes, in these spellings:
+///
+/// - as it is, in UTF-8 and in UTF-16;
+/// - as JSON spells it, with any of its characters as escapes, also in JSON inside of JSON, up to
+///   three levels;
+/// - as HTML spells it, with any of its characters as references;
+/// - as URLs spell it, with any of its bytes in per cent codes, and spaces as `+`;
+/// - in base64 of UTF-8 and UTF-16, in both alphabets, also in lines of 32 characters or more that
+///   may be indented;
+/// - in hexadecimal digits.
 ///
 /// A mask is as long as the bytes that it replaces, so that nothing around the text moves.
 ///
@@ -121,18 +132,19 @@ impl ForgottenText {
     }
 
     fn add(&mut self, text: &str) {
-        let mut plain: Vec<String> = vec![text.to_owned()];
-        for spelled in in_json(text) {
-            plain.extend(in_json(&spelled));
-            plain.push(spelled);
+        let utf16 = [u16::to_le_bytes, u16::to_be_bytes]
+            .map(|bytes| text.encode_utf16().flat_map(bytes).collect::<Vec<u8>>());
+        let plain = json::spellings(text);
+        let plain = plain.iter().map(String::as_bytes).chain(utf16.iter().map(Vec::as_slice));
+        self.spellings.extend(plain.map(|it| Spelling::new(it, MASK)));
+        let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+        for hex in [hex.to_uppercase(), hex] {
+            self.spellings.push(Spelling::new(hex.as_bytes(), MASK_HEX));
         }
-        plain.sort();
-        plain.dedup();
-        let plain = plain.into_iter().map(|it| Spelling::new(it.as_bytes(), MASK));
-        let encoded = base64::spellings(text.as_bytes());
-        let in_line = encoded.iter().map(|it| Spelling::new(it, MASK_BASE64));
-        self.spellings.extend(plain.chain(in_line));
-        self.broken.extend(encoded.into_iter().map(BrokenSpelling::new));
+        for encoded in [text.as_bytes(), &utf16[0], &utf16[1]].map(base64::spellings) {
+            self.spellings.extend(encoded.iter().map(|it| Spelling::new(it, MASK_BASE64)));
+            self.broken.extend(encoded.into_iter().map(BrokenSpelling::new));
+        }
         self.texts.push(text.to_owned());
     }
 
@@ -155,7 +167,10 @@ impl ForgottenText {
     pub fn longest(&self) -> usize {
         let plain = self.spellings.iter().map(|it| it.finder.needle().len());
         let broken = self.broken.iter().map(BrokenSpelling::longest);
-        let escaped = self.texts.iter().map(|text| html::longest(text).max(json::longest(text)));
+        let escaped = self
+            .texts
+            .iter()
+            .flat_map(|text| [html::longest(text), json::longest(text), percent::longest(text)]);
         plain.chain(broken).chain(escaped).max().unwrap_or(0)
     }
 
@@ -184,13 +199,14 @@ impl ForgottenText {
     }
 
     /// The occurrences in spellings that are too many to be listed: in HTML, in JSON with escapes
-    /// such as `\u002B`, and in base64 that is broken into lines.
+    /// such as `\u002B`, in per cent codes, and in base64 that is broken into lines.
     fn find_variable(&self, bytes: &[u8]) -> Vec<Occurrence> {
         let mut found = Vec::new();
         for text in &self.texts {
             let mut add = |range| found.push(Occurrence { range, breaks: Vec::new(), mask: MASK });
             html::find(text, bytes, &mut add);
             json::find(text, bytes, &mut add);
+            percent::find(text, bytes, &mut add);
         }
         for spelling in &self.broken {
             spelling.find(bytes, |range, breaks| {
@@ -255,14 +271,6 @@ impl Spelling {
     }
 }
 
-/// Two spellings of a text in a JSON string, without quotes: with `/` as it is, and with `\/`. For
-/// escapes such as `\u002B` there is [`json::find`].
-fn in_json(text: &str) -> [String; 2] {
-    let literal = serde_json::to_string(text).unwrap_or_default();
-    let inner = literal.get(1..literal.len().saturating_sub(1)).unwrap_or_default();
-    [inner.to_owned(), inner.replace('/', "\\/")]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -309,6 +317,29 @@ mod tests {
     }
 
     #[test]
+    fn a_text_is_found_in_utf_16_and_in_hexadecimal_digits() {
+        let text = ForgottenText::new("clé-secret").expect("a text");
+        let little: Vec<u8> = "clé-secret".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let big: Vec<u8> = "clé-secret".encode_utf16().flat_map(u16::to_be_bytes).collect();
+        // `powershell -EncodedCommand` takes base64 of UTF-16.
+        let encoded = |bytes: &[u8]| base64::spellings(bytes).swap_remove(0);
+        for (bytes, mask) in [
+            (little.clone(), MASK),
+            (big.clone(), MASK),
+            (encoded(&little), MASK_BASE64),
+            (encoded(&big), MASK_BASE64),
+            (b"636cc3a92d736563726574".to_vec(), MASK_HEX),
+            (b"636CC3A92D736563726574".to_vec(), MASK_HEX),
+        ] {
+            let mut masked = [b"0x", &bytes[..], b"+"].concat();
+            assert!(bytes.len() <= text.longest());
+            assert!(text.mask(&mut masked) > 0, "{bytes:?}");
+            let inside = &masked[2..masked.len() - 1];
+            assert!(inside.iter().all(|byte| *byte == mask), "{masked:?}");
+        }
+    }
+
+    #[test]
     fn base64_is_found_wherever_the_text_begins() {
         // "secret-1" after no, one and two other bytes.
         let text = ForgottenText::new("secret-1").expect("a text");
@@ -341,12 +372,14 @@ mod tests {
                 (76, "\\r\\n"),
                 (64, "\\\\n"),
                 (64, "\n    "),
+                (48, "\n    "),
+                (32, "\\n\\t"),
             ] {
                 let broken = |line: &[u8]| -> Vec<u8> {
                     line.chunks(width).collect::<Vec<_>>().join(end.as_bytes())
                 };
                 let mut bytes = broken(&line);
-                assert!(text.is_in(&bytes) && bytes.len() <= text.longest() + 12);
+                assert!(text.is_in(&bytes) && bytes.len() <= text.longest() + 24);
                 assert_eq!(text.mask(&mut bytes), 1, "{before} {width} {end:?}");
                 assert_eq!(String::from_utf8(bytes), String::from_utf8(broken(&masked)));
             }

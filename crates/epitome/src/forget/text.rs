@@ -3,17 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use epitome_agents::{self as agents, FoundSessions, find_agent};
-use epitome_formats::Spliced;
-use epitome_model::{Source, Splice, Transcript};
-use epitome_redact::{Finder, Redactor, Rules};
+use epitome_model::Source;
+use epitome_redact::{Finder, Rules};
 use epitome_store::forgotten::ForgottenText;
 
 use super::{ForgetAction, ForgetReport, ForgottenCopy, LeftOutText, PlaceKind, Proof, home};
+use super::replace::{replacements, why_left};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result, sentence};
 use crate::ops::{LockedFile, SessionPart, replace_all};
 use crate::place;
-use crate::redact::sealed;
 use crate::session::Loaded;
 
 /// The id of the rule that finds the text in sessions. The placeholders that replace the text
@@ -139,11 +138,15 @@ impl ForgetText {
         let action = if is_gone { ForgetAction::Masked } else { ForgetAction::Stays };
         let count = if is_gone { session.count } else { left };
         report.add(PlaceKind::Session, session.path.to_string_lossy(), count, action);
+        let mut reason = session.reason.clone();
+        if reason.is_none() && self.sessions && !is_gone {
+            reason = match read_session(session) {
+                Ok(read) => why_left(&read, &self.text),
+                Err(err) => Some(sentence(&err)),
+            };
+        }
         if let Some(place) = report.places.last_mut() {
-            let is_signed = self.sessions && !is_gone;
-            let signed = "it is in what a model service has signed, which cannot be changed";
-            let reason = session.reason.clone();
-            place.reason = reason.or_else(|| is_signed.then(|| signed.to_owned()));
+            place.reason = reason;
         }
     }
 
@@ -237,20 +240,18 @@ impl ForgetText {
         Ok(self.text.find(&source.read(0..source.len())).len() as u64)
     }
 
-    /// Replaces the text in a file of a session by a placeholder, except in content that a model
-    /// service has signed.
+    /// Replaces the text in a file of a session, as far as it can be replaced.
     fn replace_in(&self, config: &Config, session: &SessionPlace) -> Result<()> {
         let part = SessionPart::at(&session.path);
         let file = LockedFile::lock(config, &part, None, false)?;
         let bytes = file.source().read(0..file.source().len()).into_owned();
         let read = Loaded::read(bytes, Some(session.agent))
             .map_err(|err| err.with_default_path(&session.path))?;
-        let mut redactor = Redactor::new(&self.finder);
-        let splices = redactor.splices(&read.source, &sealed(&read.transcript));
+        let splices = replacements(&read, &self.text, &self.finder)
+            .map_err(|err| err.at(&session.path))?;
         if splices.is_empty() {
             return Ok(());
         }
-        check_structure(&read, splices.clone()).map_err(|err| err.at(&session.path))?;
         let change = file.change(splices, true)?;
         replace_all(config, &[change]).map_err(Error::while_writing)
     }
@@ -263,20 +264,10 @@ pub(super) fn check_records(config: &Config, text: &ForgottenText) -> Result<()>
     config.vault()?.check_records(text)
 }
 
-/// Returns an error if the replacement would change the number of blocks of a session. This can
-/// happen if the text is also a name in the records of the agent, for example `sessionId`.
-fn check_structure(session: &Loaded<Vec<u8>>, splices: Vec<Splice>) -> Result<()> {
-    let after = Spliced::new(&session.source, splices)?;
-    let again = (session.format.read)(&after, &mut Vec::new());
-    let blocks = |transcript: &Transcript| {
-        transcript.entries().map(|(_, entry)| entry.blocks.len()).sum::<usize>()
-    };
-    if blocks(&again) == blocks(&session.transcript) {
-        return Ok(());
-    }
-    let what =
-        "the text is a name in the agent's records: without it the session could not be read";
-    Err(Error::new(ErrorKind::Refused, what))
+/// The content of a file of a session.
+fn read_session(session: &SessionPlace) -> Result<Loaded<Vec<u8>>> {
+    let source = place::open(&session.path)?;
+    Loaded::read(source.read(0..source.len()).into_owned(), Some(session.agent))
 }
 
 /// All files of sessions, also those of sub-agents, each with the name of its agent.
@@ -292,7 +283,7 @@ fn session_files(config: &Config) -> Vec<(&'static str, PathBuf)> {
 }
 
 /// A rule that finds exactly these texts, as TOML.
-fn rule(texts: &[&str]) -> String {
+pub(super) fn rule(texts: &[&str]) -> String {
     let mut texts = texts.to_vec();
     // The longest first: if several alternatives of a regular expression match, it takes the first.
     texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
@@ -327,20 +318,5 @@ mod tests {
                 finder.find(&around).iter().map(|hit| &around[hit.range.clone()]).collect();
             assert_eq!(found, [text], "{text}");
         }
-    }
-
-    #[test]
-    fn a_text_that_is_a_name_in_records_is_refused() {
-        let body = br#"{"messages":[{"role":"user","content":"the secret word"}]}"#;
-        let session = Loaded::read(body.to_vec(), Some("openai-chat")).expect("a body");
-        let kind = |text: &str| {
-            let rules = Rules::parse(&rule(&[text])).expect("a rule");
-            let finder = Finder::new(rules).expect("a finder");
-            let splices = Redactor::new(&finder).splices(&session.source, &[]);
-            assert_eq!(splices.len(), 1, "{text}");
-            check_structure(&session, splices).err().map(|err| err.kind())
-        };
-        assert_eq!(kind("secret word"), None);
-        assert_eq!(kind("content"), Some(ErrorKind::Refused));
     }
 }

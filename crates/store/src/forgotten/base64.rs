@@ -5,14 +5,15 @@ use memchr::memmem::Finder;
 use epitome_model::Span;
 
 /// The length of the shortest line that is expected, except for a last line: PEM has 64 characters,
-/// MIME 76.
-const LINE: usize = 64;
+/// MIME 76, columns of data files fewer.
+const LINE: usize = 32;
 /// The longest run of backslashes of an escaped line break, in JSON inside of JSON.
 const BACKSLASHES: usize = 8;
 /// The longest indentation of a line.
 const INDENT: usize = 32;
-/// The longest line break in bytes: `\r` and `\n`, both escaped, and the indentation.
-const BREAK: usize = 2 * (BACKSLASHES + 1) + INDENT;
+/// The longest line break in bytes: `\r` and `\n`, both escaped, and the indentation, which may end
+/// with an escaped tab.
+const BREAK: usize = 3 * (BACKSLASHES + 1) + INDENT;
 
 /// The spellings of a text in base64, in both alphabets. The text may begin at any of three offsets
 /// in a group of three bytes, and each offset gives another spelling. Characters that depend also
@@ -155,7 +156,20 @@ fn break_at(bytes: &[u8]) -> usize {
     if len == 0 {
         return 0;
     }
-    len + bytes[len..].iter().take(INDENT).take_while(|byte| is_indent(**byte)).count()
+    len + indent_at(&bytes[len..])
+}
+
+/// The length of the spaces and tabs at the beginning of these bytes. Tabs may be escaped.
+fn indent_at(bytes: &[u8]) -> usize {
+    let mut len = 0;
+    while len < INDENT {
+        len += match bytes.get(len) {
+            Some(b' ' | b'\t') => 1,
+            Some(b'\\') if escaped_at(&bytes[len..], b't') > 0 => escaped_at(&bytes[len..], b't'),
+            Some(_) | None => break,
+        };
+    }
+    len
 }
 
 /// If the bytes begin with backslashes and then this letter, the length of both together; otherwise
@@ -175,10 +189,6 @@ fn break_before(bytes: &[u8]) -> usize {
         .map_or(0, |at| bytes.len() - at)
 }
 
-fn is_indent(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,6 +201,7 @@ mod tests {
             ("\\nA", 2),
             ("\\r\\n\tA", 5),
             ("\\\\r\\\\nA", 6),
+            ("\\n\\t\\tA", 6),
             ("\\rA", 0),
             ("\\tA", 0),
             ("  A", 0),

@@ -1,6 +1,8 @@
 //! A text as JSON may spell it: any of its characters as an escape such as `\u002B`, also in JSON
 //! inside of JSON.
 
+use std::collections::BTreeSet;
+
 use epitome_model::Span;
 use memchr::memmem;
 
@@ -13,6 +15,20 @@ const LONGEST: usize = 2 * (slashes(LEVELS) + 5);
 /// The number of backslashes before the `u` of an escape, at a level of JSON inside of JSON.
 const fn slashes(level: u32) -> usize {
     1 << (level - 1)
+}
+
+/// The text as it is and as in JSON strings on each level, without quotes and without escapes that
+/// have digits: these are found by [`find`]. Some programs escape `/`.
+pub(super) fn spellings(text: &str) -> BTreeSet<String> {
+    let mut all = BTreeSet::from([text.to_owned()]);
+    for _ in 0..LEVELS {
+        for spelled in all.clone() {
+            let inner = in_strings(spelled, 1);
+            all.insert(inner.replace('/', "\\/"));
+            all.insert(inner);
+        }
+    }
+    all
 }
 
 /// The most bytes that a text takes as JSON.
