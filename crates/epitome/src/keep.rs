@@ -59,6 +59,7 @@ pub use restore::{RestoreVersion, RestoredVersion, VersionFolder};
 pub use transfer::{
     ReceivedVersions, StagedVersions, VaultPack, files_of_session, place_here, receive_versions,
 };
+pub(crate) use unfinished::forget_restores;
 pub use watch::{FolderWatch, Stopper, Wake};
 
 use crate::archive::GcMode;

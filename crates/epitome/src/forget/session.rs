@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::history::History;
 use crate::history::Version::AsItWas;
-use crate::keep::{Change, FileKey, Forgotten, Vault, VaultMatch, Version, find};
+use crate::keep::{Change, FileKey, Forgotten, Vault, VaultMatch, Version, find, forget_restores};
 use crate::ops::is_no_part;
 use crate::place;
 use crate::session::{key_of, load};
@@ -97,9 +97,9 @@ impl ForgetSession {
         }
     }
 
-    /// Teaches a redactor what it finds in all versions of the session, and in the session as it is
-    /// now, with what compactions removed. Returns what of that could not be put back, each as a
-    /// sentence.
+    /// Teaches a redactor the secrets in all kept versions of the session, and in the present
+    /// session, including what compactions removed from it. Returns what of that could not be put
+    /// back, each as a sentence.
     ///
     /// # Errors
     ///
@@ -196,6 +196,7 @@ impl ForgetSession {
         for key in &self.keys {
             forgotten.add(config, &key.agent, &key.id)?;
         }
+        forget_restores(config, &self.agent, &self.id)?;
         self.remove_stored(config)?;
         if self.check_gone(config).is_err() {
             // A keeper that had read the list of forgotten sessions earlier may have stored the

@@ -1,5 +1,6 @@
 //! Restores a version of a session to the place where its agent keeps the session.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -230,22 +231,44 @@ impl RestoreVersion<'_> {
 
     /// Completes a restore that was interrupted: restores those of `files` that are as they were
     /// before it. Files that were changed since are left as they are.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`run`](RestoreVersion::run); `Refused` if a file was changed since, or is not
+    /// kept any more: the others are restored nevertheless.
     fn complete(&self, config: &Config, vault: &mut Vault, files: &[IntendedFile]) -> Result<()> {
         let mut waiting = Vec::new();
         let mut replaced = Vec::new();
+        let mut changed = None;
+        // The home may have been moved since.
+        let mut left: BTreeMap<FileKey, &IntendedFile> = BTreeMap::new();
+        for file in files {
+            let key = FileKey { machine: vault.machine().to_owned(), ..file.file.clone() };
+            let path = place_here(config, vault, &key)?;
+            left.insert(FileKey { path, ..key }, file);
+        }
         for target in self.targets_here(config, vault)? {
-            let Some(file) = files.iter().find(|it| it.file == target.key()) else { continue };
+            let Some(file) = left.remove(&target.file) else { continue };
             if target.is_as(file) {
                 waiting.push(target);
-            } else if target.is_there() && is_same(&target.present()?, &target.content)? {
+            } else if target.is_replaced(file)? {
                 replaced.push(target);
+            } else {
+                changed = Some(target.file.path);
             }
         }
+        let changed = changed.or(left.into_keys().next().map(|file| file.path));
         keep_present(config, vault, &mut waiting)?;
         let waiting: Vec<&Target> = waiting.iter().collect();
         self.write(config, vault, &waiting)?;
         let restored: Vec<&Target> = replaced.iter().chain(waiting).collect();
-        keep_restored(config, vault, &restored)
+        keep_restored(config, vault, &restored)?;
+        changed.map_or(Ok(()), |path| {
+            let what = "this file was changed since, by its agent or by `forget`, and stays";
+            Err(Error::new(ErrorKind::Refused, what)
+                .at(&path)
+                .with_hint("the same `epitome restore --at` again restores all files"))
+        })
     }
 
     /// Replaces the files that exist, and creates the deleted ones again.
@@ -436,18 +459,24 @@ impl Target {
         }
     }
 
-    /// The key of `file` as records of restores name it: without the machine.
-    fn key(&self) -> FileKey {
-        FileKey { machine: String::new(), ..self.file.clone() }
-    }
-
     /// What is going to be replaced: the content that [`keep_present`] has kept.
     fn intended(&self, vault: &Vault) -> Result<IntendedFile> {
         let before = match self.report.replaced {
             Some(number) => Some(vault.version(&self.file, number)?.digest),
             None => None,
         };
-        Ok(IntendedFile { file: self.key(), before })
+        let after = vault.version(&self.from, self.number)?.digest;
+        let file = FileKey { machine: String::new(), ..self.file.clone() };
+        Ok(IntendedFile { file, before, after: Some(after) })
+    }
+
+    /// Whether the file has the content that was to be restored.
+    fn is_replaced(&self, file: &IntendedFile) -> Result<bool> {
+        if !self.is_there() {
+            return Ok(false);
+        }
+        let present = self.present()?;
+        Ok(file.after == Some(Digest::from_source(&present)?) || is_same(&present, &self.content)?)
     }
 
     /// Whether the file is as it was before the restore. False if it cannot be read.

@@ -37,6 +37,10 @@ pub(super) struct IntendedFile {
     pub file: FileKey,
     /// The digest of the content before the restore; `None` if there was no file.
     pub before: Option<Digest>,
+    /// The content that is restored; `None` if an older epitome wrote the record. The version may
+    /// have another content later, if a text in it is forgotten.
+    #[serde(default)]
+    pub after: Option<Digest>,
 }
 
 impl Intention {
@@ -72,12 +76,11 @@ impl RestoreRecords {
     ///
     /// As for [`lock`](RestoreRecords::lock).
     pub fn try_lock(config: &Config) -> Result<Option<RestoreRecords>> {
-        let folder = folder(config);
-        if fs::read_dir(&folder).map_or(true, |mut entries| entries.next().is_none()) {
+        if is_empty(config) {
             return Ok(None);
         }
         let lock = try_lock_for_writing(&lock(config))?;
-        Ok(lock.map(|lock| RestoreRecords { folder, _lock: lock }))
+        Ok(lock.map(|lock| RestoreRecords { folder: folder(config), _lock: lock }))
     }
 
     /// The records, by the paths of their files. A file that contains no record is removed.
@@ -118,6 +121,29 @@ impl RestoreRecords {
         // record.
         fs::remove_file(path).ok();
     }
+}
+
+/// Removes the records of restores of a session.
+///
+/// # Errors
+///
+/// As for [`RestoreRecords::lock`].
+pub(crate) fn forget_restores(config: &Config, agent: &str, session: &str) -> Result<()> {
+    if is_empty(config) {
+        return Ok(());
+    }
+    let records = RestoreRecords::lock(config)?;
+    for (path, Intention { file, .. }) in records.all() {
+        if (&*file.agent, &*file.session) == (agent, session) {
+            records.remove(&path);
+        }
+    }
+    Ok(())
+}
+
+/// Whether there are no records.
+fn is_empty(config: &Config) -> bool {
+    fs::read_dir(folder(config)).map_or(true, |mut entries| entries.next().is_none())
 }
 
 fn folder(config: &Config) -> PathBuf {

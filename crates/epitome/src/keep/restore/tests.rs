@@ -151,6 +151,38 @@ impl Interrupted {
         self.paths.clone().map(|path| fs::read(path).unwrap_or_default())
     }
 
+    /// Begins a restore of all files to their first versions, and replaces only the first file, as
+    /// a process does that is killed then. `before` are the present contents.
+    fn begin(&self, before: &[Vec<u8>; 3]) {
+        let digest = |bytes: &[u8]| Some(Digest::new(bytes.len() as u64, &blake3::hash(bytes)));
+        let vault = self.config.vault().expect("a vault");
+        let mut files = Vec::new();
+        for ((path, before), first) in self.paths.iter().zip(before).zip(&self.first) {
+            let file = vault.files().find(|file| file.path == *path).expect("a file").clone();
+            let file = FileKey { machine: String::new(), ..file };
+            files.push(IntendedFile { file, before: digest(before), after: digest(first) });
+        }
+        let records = RestoreRecords::lock(&self.config).expect("a lock");
+        records.add(&Intention::new(&self.file, 1, files)).expect("a record");
+        fs::write(&self.paths[0], &self.first[0]).expect("written");
+    }
+
+    /// Moves the sessions and the folder of epitome to another home.
+    fn move_home(self) -> Interrupted {
+        let temp = tempfile::tempdir().expect("a folder");
+        let dir = temp.path().canonicalize().expect("a folder");
+        let from = self._dir.path().canonicalize().expect("a folder");
+        for entry in fs::read_dir(&from).expect("a folder").flatten() {
+            fs::rename(entry.path(), dir.join(entry.file_name())).expect("moved");
+        }
+        let config = Config::from_home(&dir);
+        let paths = self
+            .paths
+            .clone()
+            .map(|path| dir.join(path.strip_prefix(&from).expect("a path in the home")));
+        Interrupted { _dir: temp, config, paths, ..self }
+    }
+
     fn restore(&self) -> Result<RestoredVersion> {
         let mut vault = self.config.vault().expect("a vault");
         let restore = RestoreVersion { file: &self.file, number: 1, force: false };
@@ -242,24 +274,7 @@ fn a_restore_of_several_files_that_fails_is_undone_or_completed() {
 fn an_interrupted_restore_is_completed_before_the_session_is_restored_again() {
     let session = Interrupted::new();
     let before = session.change(false);
-    let files: Vec<IntendedFile> = session
-        .paths
-        .iter()
-        .zip(&before)
-        .map(|(path, bytes)| {
-            let vault = session.config.vault().expect("a vault");
-            let file = vault.files().find(|file| file.path == *path).expect("a file").clone();
-            let hash = blake3::hash(bytes);
-            IntendedFile {
-                file: FileKey { machine: String::new(), ..file },
-                before: Some(Digest::new(bytes.len() as u64, &hash)),
-            }
-        })
-        .collect();
-    let records = RestoreRecords::lock(&session.config).expect("a lock");
-    records.add(&Intention::new(&session.file, 1, files)).expect("a record");
-    drop(records);
-    fs::write(&session.paths[0], &session.first[0]).expect("written");
+    session.begin(&before);
     // Another epitome works on a sub-agent: neither restore can be carried out, and the record
     // stays.
     let store = crate::store::Store::new(&session.config.home);
@@ -272,4 +287,56 @@ fn an_interrupted_restore_is_completed_before_the_session_is_restored_again() {
     drop(lock);
     assert!(session.restore().expect("restored").unchanged);
     assert_eq!((session.records(), session.now()), (0, session.first.clone()));
+}
+
+#[test]
+fn an_interrupted_restore_is_completed_in_a_home_that_was_moved() {
+    let session = Interrupted::new();
+    let before = session.change(false);
+    session.begin(&before);
+    let session = session.move_home();
+    assert_eq!(scan(&session.config).iter().map(Error::to_string).collect::<Vec<_>>(), [""; 0]);
+    assert_eq!((session.records(), session.now()), (0, session.first.clone()));
+}
+
+#[test]
+fn an_interrupted_restore_is_completed_after_a_text_in_it_was_forgotten() {
+    let session = Interrupted::new();
+    let before = session.change(false);
+    session.begin(&before);
+    let text =
+        epitome_store::forgotten::ForgottenText::new("Count the lines of tests").expect("a text");
+    session.config.vault().and_then(|mut vault| vault.mask(&text)).expect("masked");
+    assert_eq!(scan(&session.config).iter().map(Error::to_string).collect::<Vec<_>>(), [""; 0]);
+    let mut expect = session.first.clone();
+    let masked: u64 = expect[1..].iter_mut().map(|bytes| text.mask(bytes)).sum();
+    assert!(masked > 0);
+    assert_eq!((session.records(), session.now()), (0, expect));
+}
+
+#[test]
+fn a_file_that_was_changed_since_a_restore_was_interrupted_is_named() {
+    let session = Interrupted::new();
+    let before = session.change(false);
+    session.begin(&before);
+    fs::write(&session.paths[1], "{}\n").expect("written");
+    let errors = scan(&session.config);
+    let [err] = &errors[..] else { panic!("{errors:?}") };
+    let sentence = crate::error::sentence(err);
+    let changed = format!("stays: {}", session.paths[1].display());
+    assert!(sentence.contains(&changed), "{sentence}");
+    let [own, _, last] = session.first.clone();
+    assert_eq!(session.now(), [own, b"{}\n".to_vec(), last]);
+    assert_eq!((session.records(), scan(&session.config).len()), (0, 0));
+}
+
+#[test]
+fn a_forgotten_session_has_no_interrupted_restore() {
+    let session = Interrupted::new();
+    let before = session.change(false);
+    session.begin(&before);
+    let found = crate::forget::ForgetSession::find(&session.config, ID, None).expect("a listing");
+    let crate::forget::SessionChoice::One(found) = found else { panic!("one session") };
+    found.run(&session.config).expect("forgotten");
+    assert_eq!((session.records(), scan(&session.config).len()), (0, 0));
 }
