@@ -169,7 +169,7 @@ impl<'c> RemoteArchive<'c> {
         let received = receive_versions(self.config, pulled.staged)?;
         // The pull is recorded only if no pack was refused. Otherwise all are pulled again next
         // time: another machine may have replaced the refused packs by then.
-        if received.refused.is_empty() {
+        if received.is_complete() {
             pulled.receipt.note();
         }
         Ok((received, pulled.unread))

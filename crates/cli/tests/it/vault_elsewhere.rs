@@ -138,11 +138,33 @@ fn versions_of_a_moved_home_are_imported_as_those_of_its_sessions() {
     assert_eq!(last["reason"], serde_json::json!({"restored_version": {"version": 2}}));
     let path = first.home.join(place(&first).strip_prefix(&first.home).expect("below it"));
     assert_eq!(history[0]["versions"][4]["earlier_path"], path.to_str().expect("text"));
+    // A session has one line, although it was kept at two paths.
+    let third = World::new();
+    let imported = import(&third, &export(&second, "both.tar", &["--vault"]));
+    assert_eq!(imported.matches(&format!("pi {PI}: ")).count(), 1, "{imported}");
+    assert!(imported.contains(&format!("pi {PI}: 6 versions of machine ")), "{imported}");
     // The full old path and the new one name the same session.
     for name in [path.to_str(), place(&second).to_str()] {
         let again = second.json(&["history", name.expect("text"), "--json"]);
         assert_eq!(again, history, "{name:?}");
     }
+}
+
+#[test]
+fn an_import_of_damaged_versions_adds_the_others_and_fails() {
+    let (first, second) = (World::new(), World::new());
+    kept(&first);
+    let vault = first.home.join(".local/share/epitome/vault");
+    let machine = fs::read_to_string(vault.join("machine")).expect("a name");
+    let pack = vault.join(machine.trim()).join("000003.pack");
+    let mut bytes = fs::read(&pack).expect("a pack");
+    bytes[100] ^= 1;
+    fs::write(&pack, bytes).expect("a pack");
+    let tar = export(&first, "versions.tar", &[PI, "--vault"]);
+    let imported = import(&second, &tar);
+    assert!(imported.contains("2 versions cannot be restored from it"), "{imported}");
+    assert!(imported.contains("imported 3 versions, 0 were here already"), "{imported}");
+    assert!(imported.ends_with("--- status 5\n"), "{imported}");
 }
 
 #[test]

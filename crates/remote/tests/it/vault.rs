@@ -71,7 +71,7 @@ impl Keeper {
         let staged = StagedVersions::new(self.machine.home.path());
         let pulled = pull_vault(&self.vault, remote, self.record("pulled-x"), staged)?;
         let received = self.vault.receive(pulled.staged, &|_| true)?;
-        if received.refused.is_empty() {
+        if received.is_complete() {
             pulled.receipt.note();
         }
         pulled.unread.into_iter().next().map_or(Ok(received), Err)

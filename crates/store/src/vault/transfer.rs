@@ -67,8 +67,11 @@ pub struct ReceivedVersions {
     pub known: u64,
     /// The number of versions of files that the caller does not want.
     pub unwanted: u64,
-    /// Files, and how many of their versions were not added: they cannot be restored from what was
-    /// received, or the vault has other versions with these numbers.
+    /// Files, and how many of their versions were not added because they cannot be restored from
+    /// what was received.
+    pub damaged: Vec<(FileKey, u64)>,
+    /// Files, and how many of their versions were not added because the vault has other versions
+    /// with these numbers.
     pub refused: Vec<(FileKey, u64)>,
 }
 
@@ -76,6 +79,11 @@ impl ReceivedVersions {
     /// The number of versions that were added.
     pub fn versions(&self) -> u64 {
         self.added.iter().map(|(_, versions)| versions).sum()
+    }
+
+    /// Whether every version is in the vault now, except those of unwanted files.
+    pub fn is_complete(&self) -> bool {
+        self.damaged.is_empty() && self.refused.is_empty()
     }
 }
 
@@ -259,10 +267,13 @@ impl Vault {
         let new: BTreeSet<u64> = list.versions.iter().map(|version| version.number).collect();
         let proved = incoming.proved(&file, &new);
         list.versions.retain(|version| proved.contains(&version.number));
-        refused += (new.len() - list.versions.len()) as u64;
+        let unproved = (new.len() - list.versions.len()) as u64;
         for version in &mut list.versions {
             // A stamp can be compared only on the machine where the file is.
             version.stamp = None;
+        }
+        if unproved > 0 {
+            report.damaged.push((file.clone(), unproved));
         }
         if refused > 0 {
             report.refused.push((file, refused));

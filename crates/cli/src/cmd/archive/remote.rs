@@ -102,7 +102,7 @@ mod with_storage {
     use super::{App, ForgottenCopy, KeyVerb, Path, Result};
     use crate::cmd::archive::key_of;
     use crate::cmd::archive::transfer::{
-        note_refused_versions, print_versions_json, version_lines,
+        check_damage, note_refused_versions, print_versions_json, version_lines,
     };
     use crate::confirm::ask_to_continue;
     use crate::failure::{Failure, Status};
@@ -323,6 +323,7 @@ mod with_storage {
             app.note(&format!("{RED}not read{RED:#}  {}", field(&why)));
         }
         note_refused_versions(app, &versions);
+        let checked = check_damage(&versions);
         let packs = report.packs;
         if app.global.json {
             packs.added.into_iter().try_for_each(|it| {
@@ -360,7 +361,7 @@ mod with_storage {
         }
         match report.unread.into_iter().next() {
             Some(err) => Err(Failure::writing(err)),
-            None => Ok(()),
+            None => checked,
         }
     }
 

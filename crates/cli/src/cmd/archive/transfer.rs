@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use epitome::archive::{Generation, ImportReport, SessionKey};
 use epitome::keep::{
-    Forgotten, ReceivedVersions, StagedVersions, VaultMatch, VaultPack, files_of_session, find,
-    receive_versions,
+    FileKey, Forgotten, ReceivedVersions, StagedVersions, VaultMatch, VaultPack, files_of_session,
+    find, receive_versions,
 };
 use epitome::storage::write_new;
 use epitome::{agents, causes};
@@ -192,12 +192,39 @@ pub fn import(app: &App, path: &Path, session: Option<&Path>) -> Result<()> {
     }
     let is_known = report.known + versions.known > 0;
     if report.added.is_empty() && versions.added.is_empty() && !is_known {
+        check_damage(&versions)?;
+        check_numbers(&versions)?;
         let what =
             "nothing in it joins the archive or a session of this machine; nothing was imported";
         return Err(Failure::new(Status::Refused, "refused", what)
             .hint("copy the session to this machine first, or name its file with --session FILE"));
     }
-    print_imported(app, report, versions)
+    let checked = check_damage(&versions).and_then(|()| check_numbers(&versions));
+    print_imported(app, report, versions)?;
+    checked
+}
+
+/// Returns a failure if versions could not be restored from what was received.
+pub fn check_damage(received: &ReceivedVersions) -> Result<()> {
+    let damaged: u64 = received.damaged.iter().map(|(_, versions)| versions).sum();
+    if damaged == 0 {
+        return Ok(());
+    }
+    let what = format!("{} cannot be restored from it", count(damaged, "version"));
+    Err(Failure::new(Status::Disk, "archive", what).hint(
+        "everything else is here; `epitome archive verify` on the machine that it comes from says \
+         what is damaged",
+    ))
+}
+
+/// Returns a failure if versions were not added because the vault has others with their numbers.
+fn check_numbers(received: &ReceivedVersions) -> Result<()> {
+    let refused: u64 = received.refused.iter().map(|(_, versions)| versions).sum();
+    if refused == 0 {
+        return Ok(());
+    }
+    let what = format!("{} of it have numbers that others have here", count(refused, "version"));
+    Err(Failure::new(Status::Refused, "refused", what).hint("everything else is here"))
 }
 
 /// Imports the packs of the archive. Adds the packs of the vault to `staged`, which the caller puts
@@ -223,12 +250,12 @@ fn read(
 
 /// Says which received versions were not added.
 pub fn note_refused_versions(app: &App, received: &ReceivedVersions) {
-    for (file, versions) in &received.refused {
+    let damaged = received.damaged.iter().map(|it| (it, "damaged", "cannot be restored from it"));
+    let refused = received.refused.iter().map(|it| (it, "refused", "not what is here as these"));
+    for ((file, versions), state, why) in damaged.chain(refused) {
         let what = count(*versions, "version");
         let (agent, id) = (&file.agent, field(&file.session));
-        app.note(&format!(
-            "{RED}refused{RED:#}  {agent} {id}: {what} damaged, or different from what is here"
-        ));
+        app.note(&format!("{RED}{state}{RED:#}  {agent} {id}: {what} {why}"));
     }
     if received.unwanted > 0 {
         let what = count(received.unwanted, "version");
@@ -272,17 +299,29 @@ fn print_imported(app: &App, report: ImportReport, received: ReceivedVersions) -
     app.print(&text)
 }
 
-/// One line for each file that has new versions.
+/// One line for each file that has new versions. A file that was kept in a home that was moved
+/// since, and in the new one, has one line.
 pub fn version_lines(received: &ReceivedVersions) -> String {
-    let mut text = String::new();
+    let mut added: Vec<(&FileKey, u64)> = Vec::new();
     for (file, versions) in &received.added {
+        let is_same = |(it, _): &&mut (&FileKey, u64)| {
+            (&it.machine, &it.agent, &it.session, &it.part)
+                == (&file.machine, &file.agent, &file.session, &file.part)
+        };
+        match added.iter_mut().find(is_same) {
+            Some((_, sum)) => *sum += versions,
+            None => added.push((file, *versions)),
+        }
+    }
+    let mut text = String::new();
+    for (file, versions) in added {
         let part = file.part.as_ref().map(|part| format!(" / {}", field(part)));
         text.push_str(&format!(
             "{} {}{}: {} of machine {}\n",
             file.agent,
             field(&file.session),
             part.unwrap_or_default(),
-            count(*versions, "version"),
+            count(versions, "version"),
             file.machine,
         ));
     }
