@@ -17,6 +17,16 @@ use crate::session::Loaded;
 use crate::settings::Settings;
 use crate::source::Spliced;
 
+/// The id of the rule by which [`forget`](crate::forget) finds a text in sessions. The placeholders
+/// that replace the text contain this id.
+pub(crate) const FORGOTTEN_RULE: &str = "forgotten";
+
+/// Whether a session has the placeholder of a text that was forgotten.
+pub(crate) fn has_forgotten_texts(source: &dyn Source) -> bool {
+    let beginning = format!("[REDACTED:{FORGOTTEN_RULE}-");
+    memchr::memmem::find(&source.read(0..source.len()), beginning.as_bytes()).is_some()
+}
+
 /// A session whose secrets were replaced by placeholders.
 pub struct RedactedSession<'a> {
     /// The redacted session, in memory only. The original is unchanged.

@@ -190,20 +190,40 @@ fn a_text_that_is_nowhere_is_not_said_to_be_forgotten() {
     let path = world.pi(PI, sessions::pi(PI));
     world.write(".local/share/epitome/hooks/log", "a log\n");
     let forget = ["forget", "--secret", "--yes"];
-    let said = |text: &str| {
+    let output = |text: &str| {
         let out = world.run_with(&forget, text.as_bytes());
         out.lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
     };
     let nothing = "nothing found: epitome stores nothing of it (1 file with 6 B were read)";
-    assert_eq!(said("hunter2-hunter2"), [nothing, "--- status 0"]);
+    assert_eq!(output("hunter2-hunter2"), [nothing, "--- status 0"]);
     // The search index may have it, and says nothing about that.
     world.run(&["search", "functions"]);
-    let out = said("hunter2-hunter2");
-    assert!(out[1].starts_with("nothing found except in caches, which may have had it: "), "{out:?}");
+    let out = output("hunter2-hunter2");
+    assert!(
+        out[1].starts_with("nothing found except in caches, which may have had it: "),
+        "{out:?}"
+    );
     // Two sessions that have it.
     let text = sessions::pi(PI).replace("I look.", "I look for hunter2-hunter2.");
     fs::write(&path, &text).expect("a session");
     world.claude(CLAUDE, sessions::claude(CLAUDE).replace("Thanks.", "hunter2-hunter2."));
-    let out = said("hunter2-hunter2").join("\n");
+    let out = output("hunter2-hunter2").join("\n");
     assert!(out.contains("2 session files still have the text"), "{out}");
+}
+
+#[test]
+fn undo_says_that_a_text_was_forgotten() {
+    let world = World::new();
+    stored(&world);
+    // In a text that the compaction left.
+    let forget = ["forget", "--secret", "--yes", "--sessions"];
+    assert!(world.run_with(&forget, b"There are 200.").ends_with("--- status 0\n"));
+    let undone = world.run(&["undo", "--yes"]);
+    assert!(undone.contains("a text of the session was forgotten since that run"), "{undone}");
+    // In a text that the compaction removed.
+    let world = World::new();
+    stored(&world);
+    world.run_with(&forget, SECRET.as_bytes());
+    let undone = world.run(&["undo", "--yes"]);
+    assert!(undone.contains("were forgotten on purpose"), "{undone}");
 }

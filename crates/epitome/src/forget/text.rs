@@ -7,17 +7,14 @@ use epitome_model::Source;
 use epitome_redact::{Finder, Rules};
 use epitome_store::forgotten::ForgottenText;
 
-use super::{ForgetAction, ForgetReport, ForgottenCopy, LeftOutText, PlaceKind, Proof, home};
 use super::replace::{replacements, why_left};
+use super::{ForgetAction, ForgetReport, ForgottenCopy, LeftOutText, PlaceKind, Proof, home};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result, sentence};
 use crate::ops::{LockedFile, SessionPart, replace_all};
 use crate::place;
+use crate::redact::FORGOTTEN_RULE;
 use crate::session::Loaded;
-
-/// The id of the rule that finds the text in sessions. The placeholders that replace the text
-/// contain this id.
-const RULE: &str = "forgotten";
 
 /// Forgets a text, or several: a secret that an agent has seen, for example.
 pub struct ForgetText {
@@ -247,8 +244,8 @@ impl ForgetText {
         let bytes = file.source().read(0..file.source().len()).into_owned();
         let read = Loaded::read(bytes, Some(session.agent))
             .map_err(|err| err.with_default_path(&session.path))?;
-        let splices = replacements(&read, &self.text, &self.finder)
-            .map_err(|err| err.at(&session.path))?;
+        let splices =
+            replacements(&read, &self.text, &self.finder).map_err(|err| err.at(&session.path))?;
         if splices.is_empty() {
             return Ok(());
         }
@@ -301,7 +298,7 @@ pub(super) fn rule(texts: &[&str]) -> String {
         }
     }
     let regex = toml::Value::String(regex);
-    format!("[[rules]]\nid = '{RULE}'\nregex = {regex}\n")
+    format!("[[rules]]\nid = '{FORGOTTEN_RULE}'\nregex = {regex}\n")
 }
 
 #[cfg(test)]

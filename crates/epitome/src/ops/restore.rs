@@ -12,6 +12,7 @@ use crate::archive::{About, Digest, Draft, Generation, Part, SessionKey, UndoDat
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::place::Place;
+use crate::redact::has_forgotten_texts;
 use crate::restore::{
     Damage, Restoration, RestoreOutcome, RestoreTarget, check_original, check_stubs, restore_block,
     restore_from,
@@ -403,7 +404,7 @@ impl Restore<'_> {
             What::Block(reference) => {
                 restore_block(source, generations, &archive.blobs(&key), reference)
             }
-            What::Run { id, .. } => undo_run(generations, id, to),
+            What::Run { id, .. } => undo_run(generations, id, source, to),
         };
         let restoration = restoration.map_err(|err| {
             if err.kind() != ErrorKind::NotFound {
@@ -524,11 +525,16 @@ fn archived_generations(
 fn undo_run(
     generations: &[Generation],
     run: &str,
+    source: &FileSource,
     restored_to: impl Fn(RestoreTarget) -> Result<Restoration>,
 ) -> Result<Restoration> {
     let whole = restored_to(RestoreTarget::Original)?;
     let RestoreOutcome::Exact { undone } = &whole.outcome else {
-        return Err(not_undone("the session was changed by another program since that run"));
+        let is_forgotten = generations.iter().any(|it| !it.forgotten.is_empty());
+        return Err(not_undone(match is_forgotten || has_forgotten_texts(source) {
+            true => "a text of the session was forgotten since that run",
+            false => "the session was changed by another program since that run",
+        }));
     };
     // `undone` begins with the newest generation.
     let newest = undone.iter().take_while(|&&number| {
