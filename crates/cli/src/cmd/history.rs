@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::failure::{Failure, Result, Status};
 use crate::session::check_name;
 use crate::table::{Side, Table};
-use crate::text::{self, BOLD, DIM, age, one_line};
+use crate::text::{self, BOLD, DIM, age};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -87,13 +87,14 @@ fn render(app: &App, history: &VersionHistory) -> String {
     let path = text::path(&history.path);
     let mut text = format!("{BOLD}{name}{BOLD:#}{state}  {DIM}{path}{DIM:#}\n");
     let sides = [Side::Right, Side::Right, Side::Right, Side::Left];
-    let mut table = Table::new(&sides, &["version", "age", "size", "what changed"]);
+    let heads = ["version", "age", "size", "what changed"];
+    let mut table = Table::new(&sides, &heads).shrinks(3, 20);
     for version in &history.versions {
         table.row(vec![
             version.version.to_string(),
             age(app.config.now(), version.seen),
             if version.has_content() { version.bytes.to_string() } else { "-".to_owned() },
-            one_line(&version.description(), 60),
+            version.description(),
         ]);
     }
     text.push_str(&table.render());

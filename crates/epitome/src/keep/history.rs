@@ -191,20 +191,23 @@ impl VersionHistory {
         let file = files.last().unwrap_or(file);
         let generations = config.archive().generations(&archive_key(file))?.whole;
         let mut versions: Vec<HistoryVersion> = Vec::new();
-        let mut before: Option<(&FileKey, &Version)> = None;
+        let mut earlier: Vec<VersionOf<'_>> = Vec::new();
         for kept in &files {
             let compacted = compacted_versions(vault, kept);
             for version in vault.versions(kept) {
-                let mut listed = history_version(version, before.map(|(_, it)| it), &generations);
+                let change = change(vault, (kept, version), &earlier);
+                let before = earlier.last().copied();
+                let mut listed = history_version(version, change, before.map(|(_, it)| it));
                 listed.earlier_path = (kept != file).then(|| kept.path.clone());
-                if listed.reason.is_none() {
-                    listed.reason = left_by(vault, (kept, version), before, &generations);
-                }
+                listed.reason = reason(version, change, before.map(|(_, it)| it), &generations)
+                    .or_else(|| {
+                        explained(vault, (kept, version), change, before, &generations)
+                    });
                 if listed.reason.is_none() && compacted.contains(&version.number) {
                     listed.reason = Some(VersionReason::CompactedByAgent);
                 }
                 versions.push(listed);
-                before = Some((kept, version));
+                earlier.push((kept, version));
             }
         }
         Ok(VersionHistory {
@@ -222,6 +225,9 @@ impl VersionHistory {
     }
 }
 
+/// A version, with the file of which it was kept.
+type VersionOf<'v> = (&'v FileKey, &'v Version);
+
 /// The key under which the archive has the compactions of a file.
 fn archive_key(file: &FileKey) -> SessionKey {
     let id = match (&file.part, find_agent(&file.agent)) {
@@ -232,22 +238,41 @@ fn archive_key(file: &FileKey) -> SessionKey {
     SessionKey::new(file.agent.clone(), id)
 }
 
-fn history_version(
-    version: &Version,
-    before: Option<&Version>,
-    generations: &[Generation],
-) -> HistoryVersion {
+/// What changed in a version since the last of `earlier`, which may have been kept in a home that
+/// was moved since. (The vault compares the versions of one path alone.)
+fn change(vault: &Vault, (file, version): VersionOf<'_>, earlier: &[VersionOf<'_>]) -> Change {
+    let Some((before_file, before)) = earlier.last().copied() else { return version.change };
+    if version.is_deleted() || matches!(version.change, Change::Back(_)) {
+        return version.change;
+    }
+    let is_same = |(kept, it): &&VersionOf<'_>| {
+        *kept != file && !it.is_deleted() && it.digest == version.digest
+    };
+    if let Some((_, same)) = earlier.iter().rfind(is_same) {
+        return Change::Back(same.number);
+    }
+    if version.change != Change::First {
+        return version.change;
+    }
+    let begins_with = |file: &FileKey, version: &Version, digest: Digest| {
+        !vault.beginnings_among(file, version, &[digest]).is_empty()
+    };
+    if before.is_deleted() {
+        Change::Rewritten
+    } else if begins_with(file, version, before.digest) {
+        Change::Appended
+    } else if begins_with(before_file, before, version.digest) {
+        Change::Cut
+    } else {
+        Change::Rewritten
+    }
+}
+
+/// `change` is what changed since `before`.
+fn history_version(version: &Version, change: Change, before: Option<&Version>) -> HistoryVersion {
     let Version { number, seen, modified, digest: Digest { len, blake3 }, .. } = *version;
     let was = before.map_or(0, |before| before.digest.len);
     let signed = |len: u64| i64::try_from(len).unwrap_or(i64::MAX);
-    let change = match (version.change, before) {
-        // The first version after the home was moved.
-        (Change::First, Some(before)) if before.digest == version.digest => {
-            Change::Back(before.number)
-        }
-        (Change::First, Some(_)) => Change::Rewritten,
-        (change, _) => change,
-    };
     HistoryVersion {
         version: number,
         seen,
@@ -266,36 +291,50 @@ fn history_version(
         },
         bytes_added: signed(len) - signed(was),
         masked: version.masked,
-        reason: reason(version, before, generations),
+        reason: None,
     }
 }
 
-/// The compaction by epitome whose result a version begins with, if the version is the first one or
-/// was rewritten. Unlike [`reason`], this does not depend on when the version was seen.
-fn left_by(
+/// What epitome did to a version that is the first one or was rewritten, by what it begins with: a
+/// compaction left that, or it was there before a compaction that the version before begins with.
+/// The archive explains it, whenever it was seen.
+fn explained(
     vault: &Vault,
-    (file, version): (&FileKey, &Version),
-    before: Option<(&FileKey, &Version)>,
+    (file, version): VersionOf<'_>,
+    change: Change,
+    before: Option<VersionOf<'_>>,
     generations: &[Generation],
 ) -> Option<VersionReason> {
-    match version.change {
+    match change {
         Change::First | Change::Rewritten => {}
         Change::Appended | Change::Cut | Change::Back(_) | Change::Deleted => return None,
     }
     let digests: Vec<Digest> = generations.iter().flat_map(|it| [it.before, it.after]).collect();
     let begins_with = vault.beginnings_among(file, version, &digests);
+    if begins_with.is_empty() {
+        return None;
+    }
+    let began_with = before
+        .map(|(file, before)| vault.beginnings_among(file, before, &digests))
+        .unwrap_or_default();
     let made = generations.iter().rfind(|it| {
         let is_compacted = it.before != it.after && it.after.len > 0;
         // If the version also begins with the session from before the compaction, the compaction
         // only removed something from the end, and that is not removed here.
         let is_whole = it.before.len > it.after.len && begins_with.contains(&it.before);
         is_compacted && begins_with.contains(&it.after) && !is_whole
-    })?;
-    // If the version before begins with this result, too, something else was changed since.
-    let is_old = before.is_some_and(|(file, before)| {
-        !vault.beginnings_among(file, before, &[made.after]).is_empty()
     });
-    (!is_old).then(|| compacted_by(made))
+    if let Some(made) = made {
+        // It was compacted in the version before as well: something else was done since.
+        return (!began_with.contains(&made.after)).then(|| compacted_by(made));
+    }
+    let is_undone = |it: &Generation| {
+        !it.is_restore()
+            && it.before.len > 0
+            && begins_with.contains(&it.before)
+            && began_with.contains(&it.after)
+    };
+    generations.iter().any(is_undone).then_some(VersionReason::Restored)
 }
 
 fn compacted_by(made: &Generation) -> VersionReason {
@@ -309,6 +348,7 @@ fn compacted_by(made: &Generation) -> VersionReason {
 /// What epitome did to a file, if the archive or the vault says that epitome changed it.
 fn reason(
     version: &Version,
+    change: Change,
     before: Option<&Version>,
     generations: &[Generation],
 ) -> Option<VersionReason> {
@@ -323,7 +363,7 @@ fn reason(
         // The agent may have appended something before the compacted session was seen.
         let between = before.seen..=version.seen;
         generations.iter().rev().find(|it| {
-            let is_possible = match version.change {
+            let is_possible = match change {
                 Change::Rewritten => true,
                 Change::Appended => {
                     it.before.len < it.after.len && before.digest.len < it.after.len

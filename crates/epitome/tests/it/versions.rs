@@ -9,6 +9,7 @@ use epitome::keep::{
     FileKey, Keeper, PruneReport, RestoreVersion, RetentionRules, VaultMatch, VersionHistory,
     VersionReason, deleted_sessions, file_with_version, find,
 };
+use epitome::ops::{Compact, OpenSession, Restore};
 use epitome_model::Bytes;
 
 /// Where an agent has a session with this id, below the home.
@@ -234,6 +235,81 @@ fn versions_that_were_kept_before_a_home_was_moved_belong_to_the_same_session() 
         listed(&history(id))[4..],
         [(5, "deleted".to_owned(), false), (6, "restored from version 1".to_owned(), false),]
     );
+}
+
+#[test]
+fn what_changed_across_a_move_is_said_as_in_one_home() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let dir = dir.path().canonicalize().expect("a folder");
+    let (before, after) = (dir.join("before"), dir.join("after"));
+    let place = place("claude", "01a1fbbd-1a90-75a1-9b38-7d1e8576fdb5");
+    let bytes = fixtures::get("claude", "pricing").bytes();
+    let scan = |home: &Path, content: &[u8]| {
+        let config = Config::from_home(home);
+        write(&home.join(&place), &[content]);
+        Keeper::open(&config).and_then(|mut keeper| keeper.scan()).expect("a scan");
+    };
+    let appended = [&bytes[..], b"{}\n"].concat();
+    let more = [&appended[..], b"{}\n"].concat();
+    let cut = &bytes[..bytes.len() / 2];
+    scan(&before, &bytes);
+    scan(&before, &appended);
+    fs::rename(&before, &after).expect("moved");
+    scan(&after, &more);
+    scan(&after, &bytes);
+    // A version that was kept in the home before, once more.
+    scan(&after, &appended);
+    let third = dir.join("third");
+    fs::rename(&after, &third).expect("moved");
+    scan(&third, cut);
+    let config = Config::from_home(&third);
+    let file = kept(&config, &third.join(&place));
+    let history = VersionHistory::read(&config, &config.vault().expect("a vault"), &file);
+    let described: Vec<String> =
+        history.expect("a history").versions.iter().map(|it| it.description()).collect();
+    let shorter = Bytes((appended.len() - cut.len()) as u64);
+    assert_eq!(
+        described,
+        [
+            format!("first seen, {}", Bytes(bytes.len() as u64)),
+            "+3 B".to_owned(),
+            "+3 B".to_owned(),
+            "as version 1".to_owned(),
+            "as version 2".to_owned(),
+            format!("cut, -{shorter}"),
+        ]
+    );
+}
+
+#[test]
+fn a_compaction_that_was_undone_after_an_append_is_named() {
+    let home = tempfile::tempdir().expect("a folder");
+    let config = Config::from_home(home.path());
+    let path = home.path().join(place("pi", "0001"));
+    let bytes = fixtures::get("pi", "pricing").bytes();
+    write(&path, &[&bytes]);
+    let mut keeper = Keeper::open(&config).expect("a vault");
+    keeper.scan().expect("a scan");
+    let run = config.begin_run("test");
+    let recipe = epitome::built_in("transcript").expect("a recipe");
+    let counter = epitome_tokens::Estimate::new();
+    let session = OpenSession::new(&config, &path);
+    Compact::new(&recipe, &counter, &run).run(&session).expect("it is compacted");
+    let line = bytes.split_inclusive(|byte| *byte == b'\n').next_back().expect("a line");
+    write(&path, &[&fs::read(&path).expect("a session"), line]);
+    keeper.scan().expect("a scan");
+    Restore::default().run(&OpenSession::new(&config, &path)).expect("it is restored");
+    assert_eq!(fs::read(&path).expect("a session"), [&bytes[..], line].concat());
+    keeper.scan().expect("a scan");
+    let file = kept(&config, &path);
+    let history = VersionHistory::read(&config, keeper.vault(), &file).expect("a history");
+    let reasons: Vec<_> = history.versions.iter().map(|it| it.reason.clone()).collect();
+    let compacted = VersionReason::Compacted {
+        generation: 1,
+        run: Some(run.id.clone()),
+        recipe: "transcript".to_owned(),
+    };
+    assert_eq!(reasons, [None, Some(compacted), Some(VersionReason::Restored)]);
 }
 
 /// Lines that have nothing in common with those of another seed.
