@@ -53,7 +53,7 @@ pub use epitome_store::vault::{Cause, Change, FileKey, FileStamp, Vault, VaultRe
 pub use find::{VaultMatch, find};
 pub use forgotten::Forgotten;
 pub use history::{HistoryVersion, VersionHistory, VersionReason};
-pub use moved::{file_with_version, files_at_place, versions_at_place};
+pub use moved::{file_with_version, files_at_place, present_path, versions_at_place};
 pub use prune::{ProjectRules, PruneReport, PrunedFile, RetentionRules};
 pub use restore::{RestoreVersion, RestoredVersion, VersionFolder};
 pub use transfer::{
@@ -658,7 +658,7 @@ impl<'a> Keeper<'a> {
                 && last.is_some_and(|last| !last.is_deleted())
                 && !here.contains(file.path.as_path())
                 && unread.iter().all(|err| err.path().is_none_or(|at| !file.path.starts_with(at)))
-                && self.is_gone(file)
+                && deleted::is_gone(self.config, &file.agent, &file.path)
                 && !self.is_moved(file, &here)
         });
         gone.cloned().collect()
@@ -669,23 +669,6 @@ impl<'a> Keeper<'a> {
     fn is_moved(&self, file: &FileKey, here: &BTreeSet<&Path>) -> bool {
         moved::moved_to(self.config, &self.vault, file).is_some_and(|to| here.contains(&*to))
             || moved::is_superseded(self.config, &self.vault, file)
-    }
-
-    /// Whether a kept file certainly does not exist any more. If the folder of its agent does not
-    /// exist either, the disk may not be mounted, so the answer is false.
-    fn is_gone(&self, file: &FileKey) -> bool {
-        let is_missing = |path: &Path| {
-            fs::symlink_metadata(path).is_err_and(|err| err.kind() == std::io::ErrorKind::NotFound)
-        };
-        if let Some((database, name)) = rows::split(&file.path)
-            && !is_missing(&database)
-        {
-            let id = name.split_once('.').map_or(name, |(id, _)| id);
-            return rows::sessions(&database)
-                .is_ok_and(|(_, sessions)| sessions.iter().all(|session| session.id != id));
-        }
-        let folder = find_agent(&file.agent).map(|agent| agent.folder(&self.config.agents));
-        is_missing(&file.path) && folder.is_some_and(|folder| folder.is_dir())
     }
 }
 

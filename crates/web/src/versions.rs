@@ -9,7 +9,7 @@ use axum::response::{IntoResponse as _, Response};
 use epitome::agents::shell_word;
 use epitome::keep::{
     DeletedSession, FileKey, HistoryVersion, RestoreVersion, Vault, VersionHistory,
-    deleted_sessions, file_with_version,
+    deleted_sessions, file_with_version, present_path,
 };
 use epitome_render::minute;
 use maud::{Markup, html};
@@ -153,9 +153,13 @@ fn kept_file(viewer: &Viewer, vault: &Vault, wanted: &str) -> Option<FileKey> {
         Which::Of(agent) => file.agent == *agent,
         Which::Below(folder) => file.path.starts_with(folder),
     };
-    let files = vault
-        .files()
-        .filter(|file| file.part.is_none() && key(&file.path) == wanted && is_shown(file));
+    // A deleted session of a home that was moved has a page under its path in the present home.
+    let is_wanted = |file: &FileKey| {
+        key(&file.path) == wanted
+            || key(&present_path(&viewer.options.config, vault, file)) == wanted
+    };
+    let files =
+        vault.files().filter(|file| file.part.is_none() && is_shown(file) && is_wanted(file));
     files.max_by_key(|file| vault.versions(file).next_back().map(|last| last.seen)).cloned()
 }
 

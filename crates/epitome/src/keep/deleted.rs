@@ -1,15 +1,19 @@
 //! Sessions that their agents have deleted.
 
-use std::path::PathBuf;
+use std::cell::OnceCell;
+use std::fs;
+use std::path::{Path, PathBuf};
 
+use epitome_agents::{self as agents, SessionFile, find_agent};
 use epitome_model::Bytes;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::moved::{is_superseded, versions_at_place};
+use super::moved::{is_superseded, present_path, versions_at_place};
 use super::{FileKey, Vault, place_here};
 use crate::config::Config;
 use crate::place;
+use crate::rows;
 
 /// A kept session that does not exist any more. Its serde form is the JSON of `epitome list
 /// --deleted --json` (`docs/json.md`), to which members are only added.
@@ -19,14 +23,14 @@ pub struct DeletedSession {
     pub agent: String,
     /// The id of the session.
     pub session: String,
-    /// The address at which the session was.
+    /// The address at which the session was: in the present home, if it was moved since.
     #[serde(serialize_with = "epitome_model::lossy_path")]
     pub path: PathBuf,
     /// The name of the other machine that kept the session. `None` if this machine kept it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
-    /// When the session was first seen to be deleted. If another machine still had it: when it was
-    /// last seen to change there.
+    /// When the session was first seen to be deleted: now, if no keeper has seen it yet. If another
+    /// machine still had it: when it was last seen to change there.
     pub deleted: Timestamp,
     /// When the session was last modified before its deletion, if that is known.
     pub modified: Option<Timestamp>,
@@ -38,10 +42,10 @@ pub struct DeletedSession {
 }
 
 /// The sessions of `agent` (`None`: of all agents) that do not exist any more, the last deleted one
-/// first. Sessions that another machine kept and this one does not have are included. A session
-/// counts as moved, and not as deleted, if this machine has kept another file with the same id that
-/// still exists and is not shorter. (The length is compared because Gemini CLI gives several files
-/// the same id.)
+/// first. Those that no keeper has seen to be deleted yet are included, and so are sessions that
+/// another machine kept and this one does not have. A session that was moved does not count as
+/// deleted: one with its id exists at another place, and is not shorter. (The length is compared
+/// because Gemini CLI gives several files the same id.)
 pub fn deleted_sessions(
     config: &Config,
     vault: &Vault,
@@ -49,40 +53,82 @@ pub fn deleted_sessions(
 ) -> Vec<DeletedSession> {
     let is_wanted =
         |file: &&FileKey| file.part.is_none() && agent.is_none_or(|agent| agent == file.agent);
+    let listed = Listed { config, agent, sessions: OnceCell::new() };
     let files = vault.files().filter(is_wanted);
     let mut found: Vec<DeletedSession> =
-        files.filter_map(|file| deleted(config, vault, file)).collect();
+        files.filter_map(|file| deleted(config, vault, file, &listed)).collect();
     found.sort_by(|one, other| (other.deleted, &one.path).cmp(&(one.deleted, &other.path)));
     found
 }
 
-fn deleted(config: &Config, vault: &Vault, file: &FileKey) -> Option<DeletedSession> {
+/// The sessions that agents list now. They are listed only if one is needed.
+struct Listed<'a> {
+    config: &'a Config,
+    agent: Option<&'a str>,
+    sessions: OnceCell<Vec<SessionFile>>,
+}
+
+impl Listed<'_> {
+    /// Whether a session with the id of `file` exists and has at least this length.
+    fn has(&self, file: &FileKey, len: u64) -> bool {
+        let list = || agents::all(&self.config.agents, self.agent).sessions;
+        self.sessions.get_or_init(list).iter().any(|session| {
+            (session.agent, &session.id) == (&*file.agent, &file.session) && session.size.0 >= len
+        })
+    }
+}
+
+fn deleted(
+    config: &Config,
+    vault: &Vault,
+    file: &FileKey,
+    listed: &Listed<'_>,
+) -> Option<DeletedSession> {
     let is_other = file.machine != vault.machine();
-    let last = vault.versions(file).next_back().filter(|last| is_other || last.is_deleted())?;
     if is_superseded(config, vault, file) {
         return None;
     }
+    let last = vault.versions(file).next_back()?;
     let versions = versions_at_place(config, vault, file);
     let content = versions.iter().map(|(_, version)| *version).rfind(|it| !it.is_deleted())?;
-    let is_elsewhere = vault.files().any(|other| {
-        (&other.agent, &other.session, &other.part) == (&file.agent, &file.session, &None)
-            && other.machine == vault.machine()
-            && vault
-                .versions(other)
-                .next_back()
-                .is_some_and(|last| !last.is_deleted() && last.digest.len >= content.digest.len)
-            && !is_superseded(config, vault, other)
-    });
-    let is_here =
-        is_other && place_here(config, vault, file).is_ok_and(|path| place::exists(&path));
-    (!is_elsewhere && !is_here).then(|| DeletedSession {
+    let (path, is_gone) = match place_here(config, vault, file) {
+        Ok(here) if is_other => (file.path.clone(), !place::exists(&here)),
+        Err(_) => (file.path.clone(), true),
+        // A keeper may not have seen yet that the file was deleted, or made again.
+        Ok(_) => {
+            let path = present_path(config, vault, file);
+            let is_gone = match last.is_deleted() {
+                true => !place::exists(&path),
+                false => is_gone(config, &file.agent, &path),
+            };
+            (path, is_gone)
+        }
+    };
+    (is_gone && !listed.has(file, content.digest.len)).then(|| DeletedSession {
         agent: file.agent.clone(),
         session: file.session.clone(),
-        path: file.path.clone(),
+        path,
         machine: is_other.then(|| file.machine.clone()),
-        deleted: last.seen,
+        deleted: if is_other || last.is_deleted() { last.seen } else { config.now() },
         modified: content.modified,
         bytes: Bytes(content.digest.len),
         version: content.number,
     })
+}
+
+/// Whether a file at an address of an agent's session certainly does not exist any more. If the
+/// folder of the agent does not exist either, the disk may not be mounted, so the answer is false.
+pub(super) fn is_gone(config: &Config, agent: &str, path: &Path) -> bool {
+    let is_missing = |path: &Path| {
+        fs::symlink_metadata(path).is_err_and(|err| err.kind() == std::io::ErrorKind::NotFound)
+    };
+    if let Some((database, name)) = rows::split(path)
+        && !is_missing(&database)
+    {
+        let id = name.split_once('.').map_or(name, |(id, _)| id);
+        return rows::sessions(&database)
+            .is_ok_and(|(_, sessions)| sessions.iter().all(|session| session.id != id));
+    }
+    let folder = find_agent(agent).map(|agent| agent.folder(&config.agents));
+    is_missing(path) && folder.is_some_and(|folder| folder.is_dir())
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::compacted::compacted_versions;
-use super::moved::{files_at_place, is_apart};
+use super::moved::{files_at_place, is_apart, present_path};
 use super::{Cause, Change, ChangeName, FileKey, Vault, Version, place_here};
 use crate::archive::{Digest, Generation, Hash, SessionKey};
 use crate::config::Config;
@@ -28,7 +28,7 @@ pub struct VersionHistory {
     pub part: Option<String>,
     /// The machine on which the file was kept.
     pub machine: String,
-    /// The address of the file: a path, or `DATABASE#ID`.
+    /// The address of the file, in the present home if it was moved: a path, or `DATABASE#ID`.
     #[serde(serialize_with = "epitome_model::lossy_path")]
     pub path: PathBuf,
     /// Whether another machine kept the file, and this one received the versions.
@@ -190,6 +190,11 @@ impl VersionHistory {
         let files = files_at_place(config, vault, file);
         let file = files.last().unwrap_or(file);
         let generations = config.archive().generations(&archive_key(file))?.whole;
+        let is_other = file.machine != vault.machine();
+        let path = match is_other {
+            true => file.path.clone(),
+            false => present_path(config, vault, file),
+        };
         let mut versions: Vec<HistoryVersion> = Vec::new();
         let mut earlier: Vec<VersionOf<'_>> = Vec::new();
         for kept in &files {
@@ -198,11 +203,9 @@ impl VersionHistory {
                 let change = change(vault, (kept, version), &earlier);
                 let before = earlier.last().copied();
                 let mut listed = history_version(version, change, before.map(|(_, it)| it));
-                listed.earlier_path = (kept != file).then(|| kept.path.clone());
+                listed.earlier_path = (kept.path != path).then(|| kept.path.clone());
                 listed.reason = reason(version, change, before.map(|(_, it)| it), &generations)
-                    .or_else(|| {
-                        explained(vault, (kept, version), change, before, &generations)
-                    });
+                    .or_else(|| explained(vault, (kept, version), change, before, &generations));
                 if listed.reason.is_none() && compacted.contains(&version.number) {
                     listed.reason = Some(VersionReason::CompactedByAgent);
                 }
@@ -215,8 +218,8 @@ impl VersionHistory {
             session: file.session.clone(),
             part: file.part.clone(),
             machine: file.machine.clone(),
-            path: file.path.clone(),
-            is_other: file.machine != vault.machine(),
+            path,
+            is_other,
             exists: place_here(config, vault, file).is_ok_and(|path| place::exists(&path)),
             versions,
             parts: Vec::new(),

@@ -96,7 +96,7 @@ pub(super) fn moved_to(config: &Config, vault: &Vault, file: &FileKey) -> Option
 }
 
 /// The path of a kept file in the present home folder, or else the path at which it was kept.
-pub(super) fn present_path(config: &Config, vault: &Vault, file: &FileKey) -> PathBuf {
+pub fn present_path(config: &Config, vault: &Vault, file: &FileKey) -> PathBuf {
     moved_to(config, vault, file).unwrap_or_else(|| file.path.clone())
 }
 

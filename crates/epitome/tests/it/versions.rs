@@ -150,6 +150,30 @@ fn a_deleted_session_is_listed_also_if_a_shorter_file_has_its_id() {
     assert_eq!(paths(&keeper), Vec::<PathBuf>::new());
 }
 
+#[test]
+fn a_deleted_session_is_listed_before_a_keeper_has_seen_that() {
+    let home = tempfile::tempdir().expect("a folder");
+    let config = Config::from_home(home.path());
+    let path = home.path().join(place("pi", "0001"));
+    write(&path, &[&fixtures::get("pi", "pricing").bytes()]);
+    let mut keeper = Keeper::open(&config).expect("a vault");
+    keeper.scan().expect("a scan");
+    assert_eq!(deleted(&config, &keeper), []);
+    let moved = path.with_file_name("2026-11-18T12-00-01-000Z_0001.jsonl");
+    fs::rename(&path, &moved).expect("moved");
+    assert_eq!(deleted(&config, &keeper), []);
+    fs::remove_file(&moved).expect("deleted");
+    assert_eq!(deleted(&config, &keeper), [(path.clone(), 1)]);
+    keeper.scan().expect("a scan");
+    assert_eq!(deleted(&config, &keeper), [(path.clone(), 1)]);
+    write(&path, &[&fixtures::get("pi", "pricing").bytes()]);
+    assert_eq!(deleted(&config, &keeper), []);
+    // The agent's folder may be on a disk that is not mounted.
+    keeper.scan().expect("a scan");
+    fs::remove_dir_all(home.path().join(".pi")).expect("deleted");
+    assert_eq!(deleted(&config, &keeper), []);
+}
+
 /// The versions of a history: number, what changed, and whether it was kept under an older path.
 fn listed(history: &VersionHistory) -> Vec<(u64, String, bool)> {
     let versions = history.versions.iter();
@@ -195,8 +219,8 @@ fn versions_that_were_kept_before_a_home_was_moved_belong_to_the_same_session() 
     let old_path = before.join(&place).to_str().expect("text").to_owned();
     let new_path = path.to_str().expect("text").to_owned();
     let mut expect = vec![
-        (1, format!("first seen, {}", Bytes(bytes.len() as u64)), false),
-        (2, "+3 B".to_owned(), false),
+        (1, format!("first seen, {}", Bytes(bytes.len() as u64)), true),
+        (2, "+3 B".to_owned(), true),
     ];
     for name in [id, &old_path, &new_path] {
         assert_eq!(listed(&history(name)), expect, "{name}");
@@ -205,7 +229,6 @@ fn versions_that_were_kept_before_a_home_was_moved_belong_to_the_same_session() 
     assert_eq!(numbers(&keeper.plan()), [3, 2]);
     assert_eq!(numbers(&keeper.scan().expect("a scan")), [3, 2]);
     assert_eq!(numbers(&keeper.scan().expect("a scan")), [] as [u64; 0]);
-    expect.iter_mut().for_each(|version| version.2 = true);
     expect.push((3, "as version 2".to_owned(), false));
     for name in [id, &old_path, &new_path] {
         let history = history(name);
@@ -235,6 +258,26 @@ fn versions_that_were_kept_before_a_home_was_moved_belong_to_the_same_session() 
         listed(&history(id))[4..],
         [(5, "deleted".to_owned(), false), (6, "restored from version 1".to_owned(), false),]
     );
+}
+
+#[test]
+fn a_session_that_was_deleted_in_a_moved_home_is_listed_there() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let dir = dir.path().canonicalize().expect("a folder");
+    let (before, after) = (dir.join("before"), dir.join("after"));
+    let place = place("claude", "01a1fbbd-1a90-75a1-9b38-7d1e8576fdb5");
+    write(&before.join(&place), &[&fixtures::get("claude", "pricing").bytes()]);
+    Keeper::open(&Config::from_home(&before)).and_then(|mut it| it.scan()).expect("a scan");
+    fs::rename(&before, &after).expect("moved");
+    // A keeper has not seen it in the new home.
+    let path = after.join(&place);
+    fs::remove_file(&path).expect("deleted");
+    let config = Config::from_home(&after);
+    let keeper = Keeper::open(&config).expect("a vault");
+    assert_eq!(deleted(&config, &keeper), [(path.clone(), 1)]);
+    let file = kept(&config, &path);
+    let history = VersionHistory::read(&config, keeper.vault(), &file).expect("a history");
+    assert_eq!((history.path, history.exists), (path, false));
 }
 
 #[test]
@@ -285,13 +328,13 @@ fn what_changed_across_a_move_is_said_as_in_one_home() {
 fn a_compaction_that_was_undone_after_an_append_is_named() {
     let home = tempfile::tempdir().expect("a folder");
     let config = Config::from_home(home.path());
-    let path = home.path().join(place("pi", "0001"));
+    let path = home.path().join(place("pi", "01a1fbbd-1a90-75a1-9b38-7d1e8576fdb5"));
     let bytes = fixtures::get("pi", "pricing").bytes();
     write(&path, &[&bytes]);
     let mut keeper = Keeper::open(&config).expect("a vault");
     keeper.scan().expect("a scan");
     let run = config.begin_run("test");
-    let recipe = epitome::built_in("transcript").expect("a recipe");
+    let recipe = epitome::built_in("epitome").expect("a recipe");
     let counter = epitome_tokens::Estimate::new();
     let session = OpenSession::new(&config, &path);
     Compact::new(&recipe, &counter, &run).run(&session).expect("it is compacted");
@@ -307,7 +350,7 @@ fn a_compaction_that_was_undone_after_an_append_is_named() {
     let compacted = VersionReason::Compacted {
         generation: 1,
         run: Some(run.id.clone()),
-        recipe: "transcript".to_owned(),
+        recipe: "epitome".to_owned(),
     };
     assert_eq!(reasons, [None, Some(compacted), Some(VersionReason::Restored)]);
 }
