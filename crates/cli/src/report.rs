@@ -242,8 +242,8 @@ fn saves(savings: &Savings) -> Vec<String> {
     lines.into_iter().flatten().collect()
 }
 
-/// Lists the largest savings, at most four, and the sum of the others: `46.6k of Read, 7.9k of Edit,
-/// 4.1k of thinking, 2.0k of 5 others`. Savings below one per cent are not named.
+/// Lists the largest savings, at most four, and the sum of the others: `46.6k of Read, 7.9k of
+/// Edit, 4.1k of thinking, 2.0k of 5 others`. Savings below one per cent are not named.
 fn largest(savings: &[Saving], name: fn(&str) -> String) -> Option<String> {
     const SHOWN: usize = 4;
     let all: Tokens = savings.iter().map(|it| it.tokens).sum();

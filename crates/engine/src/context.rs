@@ -145,8 +145,8 @@ struct Summarising {
     /// The number of questions and the billed tokens of all summaries so far, except the pending
     /// one.
     spent: AskTotals,
-    /// The compaction that was requested and is not done: by the user, the model or a program, or, in
-    /// a copy of the context, because it is prepared in the background.
+    /// The compaction that was requested and is not done: by the user, the model or a program, or,
+    /// in a copy of the context, because it is prepared in the background.
     request: Option<CompactionRequest>,
     /// The outcome of the last requested compaction; `None` until that compaction is done.
     outcome: Option<Outcome>,

@@ -155,8 +155,8 @@ impl Judge<'_> {
     ) -> Result<BTreeSet<u64>> {
         let mut restored: BTreeSet<u64> = generations.iter().map(|it| it.number).collect();
         for file in files {
-            // A file is locked only if at least one of these generations is not needed by it, which is
-            // rare. It is then examined again, because it may have changed before it was locked.
+            // A file is locked only if at least one of these generations is not needed by it, which
+            // is rare. It is then examined again, because it may have changed before it was locked.
             let mut unneeded = of_file(&self.archive, file, generations)?;
             if !unneeded.is_empty() {
                 self.hold(file)?;

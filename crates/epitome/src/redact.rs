@@ -35,9 +35,9 @@ pub struct RedactedSession<'a> {
     pub found: Vec<Found>,
 }
 
-/// The built-in rules, rules for this machine's user (home folder, names, host name), the user's own
-/// rules, and the rules in the files that `config` and `files` name. Later rules replace earlier
-/// ones with the same id, and a file may disable earlier rules.
+/// The built-in rules, rules for this machine's user (home folder, names, host name), the user's
+/// own rules, and the rules in the files that `config` and `files` name. Later rules replace
+/// earlier ones with the same id, and a file may disable earlier rules.
 ///
 /// # Errors
 ///

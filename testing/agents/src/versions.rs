@@ -36,9 +36,9 @@ pub struct Report {
     pub seconds: f64,
 }
 
-/// Keeps a version of a recorded session, deletes the session, restores its last version, and resumes it. A session in a database is not deleted, because `restore` cannot
-/// create deleted rows: instead its rows are compacted, and the archive with the removed content is
-/// deleted.
+/// Keeps a version of a recorded session, deletes the session, restores its last version, and
+/// resumes it. A session in a database is not deleted, because `restore` cannot create deleted
+/// rows: instead its rows are compacted, and the archive with the removed content is deleted.
 ///
 /// # Errors
 ///

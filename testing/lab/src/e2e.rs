@@ -233,8 +233,8 @@ impl Table {
 }
 
 /// Records a session with each of these agents; compacts, resumes and restores it in each way; and
-/// prints the table. With `versions`, the session is also deleted and comes back, for the agents for
-/// which that is tried: a second table.
+/// prints the table. With `versions`, the session is also deleted and comes back, for the agents
+/// for which that is tried: a second table.
 fn resumed(
     chosen: &[&'static dyn Agent],
     epitome: &Path,
