@@ -26,6 +26,7 @@ use crate::keyring;
 use crate::regular;
 use crate::settings::Settings;
 use crate::store::disk::{self, NotPlaced, Temp};
+use crate::store::lock_for_writing;
 
 /// For this time after a failed [`RemoteArchive::push_new`], further calls of it do nothing.
 const PAUSE: SignedDuration = SignedDuration::from_mins(10);
@@ -377,14 +378,18 @@ pub fn remove_key(config: &Config) -> Result<bool> {
 }
 
 /// Keeps a key in the keyring, or else in a file that only its owner can read. Returns the key that
-/// is kept: if another process has made a key in the file at the same time, that key.
+/// is kept: if another process has kept a key at the same time, that key.
 fn keep_key(config: &Config, key: &SealKey) -> Result<(SealKey, SealKeyPlace)> {
+    disk::private_folder(&config.home)?;
+    let _lock = lock_for_writing(&config.home.join("archive.key.lock"))?;
+    if let Some(found) = find_key(config)? {
+        return Ok(found);
+    }
     if keyring::set_secret(config, ACCOUNT, &key.reveal()).is_ok() {
         return Ok((key.clone(), SealKeyPlace::Keyring));
     }
     let path = key_file(config);
     let failed = |err| Error::writing(err, "the key of the remote archive", &path);
-    disk::private_folder(&config.home)?;
     let temp = Temp::create(&config.home).map_err(failed)?;
     let text = format!("# public key: {}\n{}\n", key.recipient(), key.reveal());
     temp.file().write_all(text.as_bytes()).map_err(failed)?;
