@@ -122,7 +122,7 @@ impl PushRecord {
     ///
     /// `Disk` or `NoPermission` if it cannot be written.
     pub fn add(&mut self, line: &str) -> Result<()> {
-        if !self.lines.insert(line.to_owned()) {
+        if self.has(line) {
             return Ok(());
         }
         let mut options = std::fs::OpenOptions::new();
@@ -132,7 +132,9 @@ impl PushRecord {
                 file.write_all(format!("{line}\n").as_bytes())?;
                 file.sync_all()
             });
-        added.map_err(|err| Error::writing(err, "the record of pushed packs", &self.path))
+        added.map_err(|err| Error::writing(err, "the record of pushed packs", &self.path))?;
+        self.lines.insert(line.to_owned());
+        Ok(())
     }
 
     /// Removes a line. If the file cannot be written, the next process that opens the record has

@@ -199,12 +199,15 @@ fn secret() -> Result<String> {
     if std::io::stdin().is_terminal() {
         let terminal = Term::stderr();
         terminal.write_str("text to forget: ")?;
-        return Ok(terminal.read_secure_line()?);
+        return terminal.read_secure_line().map_err(|err| unreadable(&err));
     }
     let mut text = String::new();
-    let read = std::io::stdin().lock().read_to_string(&mut text);
-    read.map_err(|err| Failure::usage("cannot read the text").because(&err))?;
+    std::io::stdin().lock().read_to_string(&mut text).map_err(|err| unreadable(&err))?;
     Ok(text)
+}
+
+fn unreadable(err: &std::io::Error) -> Failure {
+    Failure::usage("cannot read the text").because(err)
 }
 
 fn session(app: &App, name: &str) -> Result<ForgetSession> {

@@ -86,11 +86,10 @@ fn set(app: &App, provider: Provider) -> Result<()> {
     let text = if std::io::stdin().is_terminal() {
         let terminal = Term::stderr();
         terminal.write_str(&format!("key of {provider}: "))?;
-        terminal.read_secure_line()?
+        terminal.read_secure_line().map_err(|err| unreadable(&err))?
     } else {
         let mut line = String::new();
-        let read = std::io::stdin().lock().read_line(&mut line);
-        read.map_err(|err| Failure::usage("cannot read the key").because(&err))?;
+        std::io::stdin().lock().read_line(&mut line).map_err(|err| unreadable(&err))?;
         line
     };
     let key = Key::new(text).ok_or_else(|| {
@@ -102,6 +101,10 @@ fn set(app: &App, provider: Provider) -> Result<()> {
         app.note(&format!("{DIM}{variable} is also set, and is used instead{DIM:#}"));
     }
     Ok(())
+}
+
+fn unreadable(err: &std::io::Error) -> Failure {
+    Failure::usage("cannot read the key").because(err)
 }
 
 fn remove(app: &App, provider: Provider) -> Result<()> {

@@ -83,15 +83,17 @@ impl RestoreRecords {
         Ok(lock.map(|lock| RestoreRecords { folder: folder(config), _lock: lock }))
     }
 
-    /// The records, by the paths of their files. A file that contains no record is removed.
+    /// The records, by the paths of their files. A file that contains no record is removed; one that
+    /// cannot be read stays.
     pub fn all(&self) -> Vec<(PathBuf, Intention)> {
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let path = entry.path();
-            match regular::read(&path).ok().and_then(|raw| serde_json::from_slice(&raw).ok()) {
-                Some(intention) => found.push((path, intention)),
-                // It is a record of another version of epitome, or a temporary file.
-                None => drop(fs::remove_file(path)),
+            let Ok(raw) = regular::read(&path) else { continue };
+            match serde_json::from_slice(&raw) {
+                Ok(intention) => found.push((path, intention)),
+                // Most likely a record of another version of epitome, or a temporary file.
+                Err(_) => drop(fs::remove_file(path)),
             }
         }
         found

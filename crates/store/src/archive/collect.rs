@@ -302,16 +302,25 @@ impl Archive {
             let name = pack_name(folder, number);
             // The note records that the file after the compaction is not an original, and that the
             // number of the generation was used.
-            let generation = match self.read_generation(&name, number) {
-                Ok(generation) => Some(generation),
-                // The digest of the file after the compaction cannot be read from a damaged pack.
-                Err(err) if is_damage(&err) => None,
-                Err(err) => return Err(err),
-            };
+            let generation = self.read_unless_damaged(&name, number)?;
             self.note_removed(folder, number, generation.as_ref())?;
             self.move_to(&trash, &name, now)?;
         }
         self.store.flush_folder(&trash)
+    }
+
+    /// A generation. `None` if its pack is damaged, so that the digest of the file after the
+    /// compaction cannot be read from it.
+    pub(super) fn read_unless_damaged(
+        &self,
+        name: &str,
+        number: u64,
+    ) -> Result<Option<Generation>> {
+        match self.read_generation(name, number) {
+            Ok(generation) => Ok(Some(generation)),
+            Err(err) if is_damage(&err) => Ok(None),
+            Err(err) => Err(err),
+        }
     }
 
     /// Moves a pack into the trash under an unused name.

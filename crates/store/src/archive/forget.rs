@@ -137,8 +137,8 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// `Archive` if a folder cannot be listed; `Disk` or `NoPermission` if a pack cannot be
-    /// deleted.
+    /// `Archive` if a folder cannot be listed, or a pack that is not damaged cannot be read; `Disk`
+    /// or `NoPermission` if a pack cannot be deleted.
     pub fn forget_session(&self, key: &SessionKey) -> Result<(u64, Bytes)> {
         let folder = key.folder();
         self.store.sweep(&folder, GcMode::Remove);
@@ -147,7 +147,7 @@ impl Archive {
         // The newest first, so that an interruption leaves numbers without gaps.
         for number in self.numbers(&folder)?.here.into_iter().rev() {
             let name = pack_name(&folder, number);
-            let generation = self.read_generation(&name, number).ok();
+            let generation = self.read_unless_damaged(&name, number)?;
             self.note_removed(&folder, number, generation.as_ref())?;
             stored += self.size(&name);
             self.store.delete(&name)?;

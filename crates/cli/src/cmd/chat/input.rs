@@ -48,7 +48,9 @@ fn read(app: &App) -> Result<String> {
         app.note(&format!("{DIM}waiting for the end of standard input{DIM:#}"));
         told.recv()
     });
-    let bytes = read.unwrap_or_else(|_| Ok(Vec::new()))?;
+    let bytes = read
+        .unwrap_or_else(|_| Ok(Vec::new()))
+        .map_err(|err| Failure::usage("cannot read standard input").because(&err))?;
     if bytes.len() as u64 > LONGEST {
         let what = format!("standard input has more than {} MiB", LONGEST >> 20);
         return Err(Failure::usage(what).hint("name a file instead: the agent reads it in parts"));
