@@ -664,8 +664,9 @@ impl<'a> Keeper<'a> {
         gone.cloned().collect()
     }
 
-    /// Whether a missing file was not deleted but moved, together with its home folder: it exists
-    /// at its new path, or versions of it were kept there. `here` are the paths that exist.
+    /// Whether a missing file was not deleted but moved, together with its home folder: the scan
+    /// found it at its new path, or versions of it were kept there. `here` are the paths of the
+    /// files that the scan found and that are to be kept.
     fn is_moved(&self, file: &FileKey, here: &BTreeSet<&Path>) -> bool {
         moved::moved_to(self.config, &self.vault, file).is_some_and(|to| here.contains(&*to))
             || moved::is_superseded(self.config, &self.vault, file)

@@ -158,7 +158,7 @@ impl RunLog {
 ///
 /// # Errors
 ///
-/// `NoPermission` or `Unreadable` if the archive cannot be listed.
+/// `Archive` if the archive, or the folder of a session in it, cannot be listed.
 pub fn runs(config: &Config) -> Result<RunLog> {
     let mut log = RunLog::default();
     let mut of_runs: HashMap<Run, Vec<Generation>> = HashMap::new();
@@ -351,7 +351,7 @@ pub struct ArchivedSessions {
 ///
 /// # Errors
 ///
-/// `NoPermission` or `Unreadable` if the archive cannot be listed.
+/// `Archive` if the archive, or the folder of a session in it, cannot be listed.
 pub fn archived_sessions(
     config: &Config,
     agent: Option<&str>,

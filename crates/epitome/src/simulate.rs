@@ -77,8 +77,8 @@ pub struct Simulate {
     pub recipes: Vec<(String, Recipe)>,
     /// The context window of the model.
     pub window: Tokens,
-    /// The tokens of everything in a request that is not in messages. The engine is configured with
-    /// this number.
+    /// The tokens of the system prompt and the tools that the engine is configured with; 0 if it is
+    /// not told of them. What is billed for them is `prompt`.
     pub overhead: Tokens,
     /// The tokens of the system prompt and the tools that are billed, whether the engine is
     /// configured with them or not. `None`: they are computed from the requests that a session

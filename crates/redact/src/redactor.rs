@@ -335,7 +335,8 @@ impl<'f> Redactor<'f> {
         (all, literals.broken)
     }
 
-    /// Processes a literal that begins at `from`.
+    /// Searches a JSON string literal, which begins at the offset `from`, for secrets. Returns the
+    /// replacements, with ranges of the whole text.
     fn literal(&mut self, literal: &[u8], from: usize, place: TextContext<'_>) -> Vec<Replacement> {
         let inner = &literal[1..literal.len() - 1];
         if !inner.contains(&b'\\') {

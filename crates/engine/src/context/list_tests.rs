@@ -115,7 +115,8 @@ fn a_list_that_ends_before_or_differs_goes_back_to_that_place() {
     let other = vec![user("Look!"), first, result, user("And now?")];
     assert_eq!(sync(&mut context, &other), change(0, 3, 4));
     assert_eq!(context.unchanged_view().messages(), said_one_by_one(&other));
-    // Go back to a call without its result, and continue from there.
+    // Go back to a call without its result, which is open then. A list that differs from its first
+    // message on replaces everything.
     assert_eq!(sync(&mut context, &other[..2]), change(2, 2, 0));
     assert_eq!(context.open_calls(), [("c1".into(), "Read".into())]);
     assert_eq!(sync(&mut context, &all), change(0, 2, 6));

@@ -613,8 +613,9 @@ fn prove_last(vault: &Vault, file: &FileKey) -> Result<()> {
     })
 }
 
-/// Records the restored contents as versions, with the reason. If another keeper was faster, it has
-/// recorded them without the reason.
+/// Records the restored contents as new versions, each with the version that was restored, unless
+/// that version belongs to another sequence of numbers. If another keeper has recorded the contents
+/// first, its versions do not say that they were restored.
 fn keep_restored(config: &Config, vault: &mut Vault, targets: &[&Target]) -> Result<()> {
     let counted = numbers_before(config, vault, targets.iter().map(|target| &target.file));
     let mut batch = vault.begin(config.now());

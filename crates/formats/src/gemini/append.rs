@@ -1,9 +1,9 @@
-//! Appends records to a log. Gemini CLI reads them as the newest versions of the messages that they
-//! name.
+//! Makes the records that are appended to a log of Gemini CLI.
 //!
-//! A message that is appended again under its id replaces the earlier version, at the old position:
-//! Gemini CLI itself does so when the calls of a response are done. Its own compaction writes the
-//! whole history again, as `$set.messages`.
+//! [`append`] writes messages again under their ids. Gemini CLI lets such a message replace the
+//! earlier version, at the old position, and does so itself when the calls of a response are done.
+//! [`summarise`] writes the record of Gemini CLI's own compaction: the whole new history, as
+//! `$set.messages`.
 
 use std::collections::HashSet;
 

@@ -279,8 +279,8 @@ impl Vault {
     }
 }
 
-/// Gives content of their own to those versions of a file that refer to versions which are not in
-/// the list.
+/// Removes all references to versions of a file that are not in the list. A version that had one
+/// refers to a later version in the list that begins with its content, or else gets its own chunks.
 pub(super) fn stand_alone(merge: &mut Merge<'_>, listed: &mut FileVersions) -> Result<(), Failed> {
     let numbers: BTreeSet<u64> = listed.versions.iter().map(|it| it.number).collect();
     let is_broken =
