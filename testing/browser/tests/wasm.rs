@@ -38,8 +38,8 @@ async (module) => {
 
 #[test]
 fn a_page_and_a_worker_shorten_a_conversation() -> anyhow::Result<()> {
-    let package = std::env::var_os("EPITOME_PACKAGE")
-        .context("EPITOME_PACKAGE does not name the package: run `cargo lab e2e node`")?;
+    let package = std::env::var_os("TEST_PACKAGE")
+        .context("TEST_PACKAGE does not name the package: run `cargo lab e2e node`")?;
     let address = serve(PathBuf::from(package))?;
     let mut window = Window::open(&chromium()?, (800, 600))?;
     window.go(&address)?;

@@ -518,7 +518,7 @@ fn npm_package(epitome: &Path) -> anyhow::Result<()> {
         let folder = node::unpack(&files[0])?;
         let package = folder.path().join("package");
         let package = package.to_string_lossy();
-        in_browser("the npm package", "wasm", ("EPITOME_PACKAGE", &package))
+        in_browser("the npm package", "wasm", ("TEST_PACKAGE", &package))
     })
 }
 
