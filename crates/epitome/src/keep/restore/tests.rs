@@ -216,13 +216,13 @@ fn scan(config: &Config) -> Vec<Error> {
     keeper.scan().expect("a scan").unfinished
 }
 
-/// Restores again and again, each time with `fault` eleven steps later (only steps that write are
+/// Restores again and again, each time with `fault` 23 steps later (only steps that write are
 /// counted), and checks that the next scan leaves all files restored or none. Returns how often
 /// only some were restored. (All of the about 200 steps were tried once, which takes five minutes.)
 fn restore_with(fault: impl Fn() -> std::io::Result<()> + Copy + Send + 'static) -> usize {
     let session = Interrupted::new();
     let mut partly = 0;
-    for step in (0..).step_by(11) {
+    for step in (0..).step_by(23) {
         let before = session.change(step % 2 == 0);
         let is_met = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
         let met = is_met.clone();
