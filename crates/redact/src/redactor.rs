@@ -162,9 +162,11 @@ impl<'f> Redactor<'f> {
     /// Redacts a plain text (a title, a path).
     pub fn text<'t>(&mut self, text: &'t str) -> Cow<'t, str> {
         let place = TextContext::default();
+        let found = self.found.len();
         let mut replaced = self.replaced(text, place);
         if self.everywhere.as_ref().map_or(0, AhoCorasick::patterns_len) < self.learned.len() {
             self.everywhere = everywhere(&self.learned);
+            self.found.truncate(found);
             replaced = self.replaced(text, place);
         }
         if replaced.is_empty() { Cow::Borrowed(text) } else { applied(text, &replaced).into() }

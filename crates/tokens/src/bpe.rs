@@ -123,12 +123,12 @@ fn cut(text: &str, limit: usize) -> usize {
 /// Whether it is certain from the characters around `at` that a token ends there, whatever the rest
 /// of the text is.
 ///
-/// This follows from the pattern that splits a text before the merging (`O200K_PATTERN` in the crate
-/// `tiktoken`; `pat_str` of `o200k_base` in
+/// This follows from the pattern that splits a text before the merging (`O200K_PATTERN` in the
+/// crate `tiktoken`; `pat_str` of `o200k_base` in
 /// <https://github.com/openai/tiktoken/blob/main/tiktoken_ext/openai_public.py>): a word is an
-/// optional mark or blank, letters and an English contraction; a number is up to three digits; marks take
-/// one space before and any line feeds and slashes after them; white space goes up to its last
-/// line feed, or else up to the character before the next word.
+/// optional mark or blank, letters and an English contraction; a number is up to three digits;
+/// marks take one space before and any line feeds and slashes after them; white space goes up to
+/// its last line feed, or else up to the character before the next word.
 fn ends_token(text: &str, at: usize) -> bool {
     let before = text.as_bytes()[at - 1];
     let after = text.as_bytes()[at];

@@ -83,8 +83,8 @@ impl RestoreRecords {
         Ok(lock.map(|lock| RestoreRecords { folder: folder(config), _lock: lock }))
     }
 
-    /// The records, by the paths of their files. A file that contains no record is removed; one that
-    /// cannot be read stays.
+    /// The records, by the paths of their files. A file that contains no record is removed; one
+    /// that cannot be read stays.
     pub fn all(&self) -> Vec<(PathBuf, Intention)> {
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {

@@ -3,8 +3,8 @@
 use super::Html;
 use crate::html::controls;
 
-/// The parts of a page. All but the title and the anchors are HTML, in which all text of the session
-/// is escaped.
+/// The parts of a page. All but the title and the anchors are HTML, in which all text of the
+/// session is escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sheet {
     /// The title of the page, as plain text.
