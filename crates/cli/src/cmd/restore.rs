@@ -92,7 +92,7 @@ pub struct Args {
 #[group(
     id = "many",
     multiple = true,
-    conflicts_with_all = ["session", "generation", "block", "out"]
+    conflicts_with_all = ["session", "generation", "block", "at", "out"]
 )]
 pub struct Which {
     /// All sessions that were compacted (with --agent: of that agent)

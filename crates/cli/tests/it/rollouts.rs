@@ -190,3 +190,17 @@ fn what_another_rollout_goes_on_from_stays_where_it_is() {
     fork(&world, fs::read(&path).expect("a session").len());
     refused(&["restore", CODEX]);
 }
+
+#[test]
+fn a_text_that_stays_in_compressed_versions_is_named() {
+    let world = World::new();
+    compressed(&world, "archived_sessions");
+    world.run(&["keep", "--all", "--once"]);
+    let forget = ["forget", "--secret", "--yes", "--sessions"];
+    let done = world.run_with(&forget, b"There are 200.");
+    assert!(done.contains("these versions are compressed, and cannot be masked"), "{done}");
+    assert!(done.ends_with("--- status 4\n"), "{done}");
+    assert_eq!(world.status(&["forget", CODEX, "--yes"]), 0);
+    let done = world.run_with(&forget, b"There are 200.");
+    assert!(done.ends_with("--- status 0\n"), "{done}");
+}

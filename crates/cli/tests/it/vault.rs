@@ -480,3 +480,13 @@ fn a_deleted_file_of_every_agent_comes_back() {
     let expect = ["amp", "claude", "codex", "copilot", "cursor", "gemini", "pi", "qwen"];
     assert_eq!(agents.into_iter().collect::<Vec<_>>(), expect);
 }
+
+#[test]
+fn a_version_is_of_one_session() {
+    let world = World::new();
+    kept(&world);
+    for which in [&["--all"][..], &["--since", "1h"], &["--run", "r1"]] {
+        let restore = [&["restore", "--at", "1", "--yes"], which].concat();
+        assert_eq!(world.status(&restore), 2, "{which:?}");
+    }
+}

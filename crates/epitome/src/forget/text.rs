@@ -175,6 +175,14 @@ impl ForgetText {
             let count = versions.len() as u64;
             report.add(PlaceKind::Vault, super::name_of(&file), count, ForgetAction::Masked);
         }
+        for (file, versions) in config.vault()?.compressed_versions_with(&self.text)? {
+            let count = versions.len() as u64;
+            report.add(PlaceKind::Vault, super::name_of(&file), count, ForgetAction::Stays);
+            if let Some(place) = report.places.last_mut() {
+                let what = "these versions are compressed, and cannot be masked: `epitome forget";
+                place.reason = Some(format!("{what} {}` removes all of them", file.session));
+            }
+        }
         for pack in config.archive().packs_with(&self.text)? {
             let name = format!("{} {}", pack.key.agent, pack.key.id);
             // If only descriptions of archived texts contain the text, it is masked in them.

@@ -22,7 +22,7 @@ use crate::place::Place;
 use crate::regular;
 use crate::rows;
 use crate::source::{CHUNK, FileSource, copy, exactly};
-use crate::store::write_new;
+use crate::store::{disk, write_new};
 use crate::vault::{Committed, Put};
 
 /// Restores one version of a kept session. Each file that belongs to the session is restored to the
@@ -151,8 +151,8 @@ impl RestoreVersion<'_> {
     /// The errors of [`plan_copy`](RestoreVersion::plan_copy); `Disk` if the folder cannot be
     /// written.
     pub fn to_folder(&self, config: &Config, vault: &Vault) -> Result<VersionFolder> {
-        let failed = |err| Error::writing(err, "the version", &std::env::temp_dir());
-        let folder = tempfile::Builder::new().prefix("epitome-").tempdir().map_err(failed)?;
+        let folder = temporary_folder(config)?;
+        let failed = |err| Error::writing(err, "the version", folder.path());
         let own = present_path(config, vault, self.file);
         let own = own.parent().unwrap_or(Path::new(""));
         let mut session = None;
@@ -332,8 +332,8 @@ impl RestoreVersion<'_> {
         if files.is_empty() {
             return Ok(());
         }
-        let failed = |err| Error::writing(err, "the version", &std::env::temp_dir());
-        let home = tempfile::Builder::new().prefix("epitome-").tempdir().map_err(failed)?;
+        let home = temporary_folder(config)?;
+        let failed = |err| Error::reading(err, "the version", home.path());
         let environment = Environment::from_home(&home.path().canonicalize().map_err(failed)?);
         let there = agent.folder(&environment);
         for (target, rest) in &files {
@@ -551,6 +551,13 @@ fn write_below(folder: &Path, rest: &Path, content: &FileSource) -> Result<()> {
         Err(err) if err.kind() != ErrorKind::Exists => Err(err),
         Ok(_) | Err(_) => Ok(()),
     }
+}
+
+/// An empty folder below epitome's own, where `forget` finds what a killed process left in it.
+fn temporary_folder(config: &Config) -> Result<tempfile::TempDir> {
+    disk::private_folder(&config.home)?;
+    let made = tempfile::Builder::new().prefix("epitome-").tempdir_in(&config.home);
+    made.map_err(|err| Error::writing(err, "the version", &config.home))
 }
 
 /// The report of the first target. The reports of the others are its parts, except those whose

@@ -3,6 +3,8 @@
 
 use epitome_model::Span;
 
+use super::json;
+
 /// The longest reference in bytes.
 const LONGEST: usize = 16;
 
@@ -54,42 +56,31 @@ const NAMES: [(&str, char); 44] = [
     ("vert", '|'),
 ];
 
-/// The most bytes that a text takes as HTML.
+/// The most bytes that a text takes as HTML, also in JSON.
 pub(super) fn longest(text: &str) -> usize {
-    text.chars().count() * LONGEST
+    json::longest(text).max(text.chars().count() * LONGEST)
 }
 
 /// Calls `each` with each occurrence of a text in HTML in which at least one character is a
-/// reference.
+/// reference. The HTML may be in JSON, where other characters are escaped.
 pub(super) fn find(text: &str, bytes: &[u8], mut each: impl FnMut(Span)) {
+    let coded = |at: usize, char| match reference(&bytes[at..]) {
+        Some((found, len)) if found == char => vec![at + len],
+        Some(_) | None => Vec::new(),
+    };
     for at in memchr::memchr_iter(b'&', bytes) {
         let Some((char, len)) = reference(&bytes[at..]) else { continue };
         // The reference may be any character of the text that equals `char`. The characters before
         // it must be written plainly.
         for (before, _) in text.match_indices(char) {
             let (plain, rest) = text.split_at(before);
-            if !bytes[..at].ends_with(plain.as_bytes()) {
-                continue;
-            }
-            if let Some(end) = end(&rest[char.len_utf8()..], bytes, at + len) {
-                each(Span { start: (at - before) as u64, end: end as u64 });
+            if let Some(start) = json::start(plain, bytes, at)
+                && let Some(end) = json::end(&rest[char.len_utf8()..], bytes, at + len, coded)
+            {
+                each(Span { start: start as u64, end: end as u64 });
             }
         }
     }
-}
-
-/// The offset at which the text `rest` ends in HTML, if it begins at `at`; otherwise `None`.
-fn end(rest: &str, bytes: &[u8], mut at: usize) -> Option<usize> {
-    for char in rest.chars() {
-        let mut plain = [0; 4];
-        let plain = char.encode_utf8(&mut plain).as_bytes();
-        at += match reference(&bytes[at..]) {
-            Some((found, len)) if found == char => len,
-            Some(_) | None if bytes[at..].starts_with(plain) => plain.len(),
-            Some(_) | None => return None,
-        };
-    }
-    Some(at)
 }
 
 /// The reference at the beginning of these bytes: the character that it means, and its length.
@@ -117,6 +108,16 @@ fn from_digits(digits: &str, radix: u32) -> Option<char> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn other_characters_may_have_escapes_of_json() {
+        let text = "pass\"word>9";
+        for bytes in ["pass\\\"word&gt;9", "pass\\\\\\\"word&gt;9", "pass&quot;word>9"] {
+            let mut found = Vec::new();
+            find(text, bytes.as_bytes(), |span| found.push(span));
+            assert_eq!(found, [Span { start: 0, end: bytes.len() as u64 }], "{bytes}");
+        }
+    }
 
     #[test]
     fn references_mean_characters() {

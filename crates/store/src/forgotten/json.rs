@@ -36,9 +36,13 @@ pub(super) fn longest(text: &str) -> usize {
     text.chars().count() * LONGEST
 }
 
-/// Calls `each` with each occurrence of a text in JSON that has at least one escape with digits.
+/// Calls `each` with each occurrence of a text in JSON that has at least one escape with digits. The
+/// characters may be escaped at different levels, because one program may have written the inner
+/// JSON, and another one, which escapes more or less, the outer.
 pub(super) fn find(text: &str, bytes: &[u8], mut each: impl FnMut(Span)) {
     for last_slash in memmem::find_iter(bytes, b"\\u") {
+        // With fewer of its backslashes the escape is one of a lower level: the longest counts.
+        let mut longest: Option<Span> = None;
         for level in 1..=LEVELS {
             let Some(at) = (last_slash + 1).checked_sub(slashes(level)) else { break };
             let Some((char, after)) = escape(bytes, at, level) else { continue };
@@ -47,65 +51,63 @@ pub(super) fn find(text: &str, bytes: &[u8], mut each: impl FnMut(Span)) {
             for (before, _) in text.match_indices(char) {
                 let (head, rest) = text.split_at(before);
                 let rest = &rest[char.len_utf8()..];
-                if let Some(start) = start(head, bytes, at, level)
-                    && let Some(end) = end(rest, bytes, after, level)
+                if let Some(start) = start(head, bytes, at)
+                    && let Some(end) = end(rest, bytes, after, |at, char| escapes(bytes, at, char))
                 {
-                    each(Span { start: start as u64, end: end as u64 });
+                    let found = Span { start: start as u64, end: end as u64 };
+                    if longest.is_none_or(|it| it.end - it.start < end as u64 - start as u64) {
+                        longest = Some(found);
+                    }
                 }
             }
         }
+        longest.into_iter().for_each(&mut each);
     }
 }
 
 /// The offset at which the text `head` begins, if it ends at `at` and has no escapes with digits;
-/// otherwise `None`.
-fn start(head: &str, bytes: &[u8], mut at: usize, level: u32) -> Option<usize> {
+/// otherwise `None`. Of several offsets the first.
+pub(super) fn start(head: &str, bytes: &[u8], at: usize) -> Option<usize> {
+    let mut offsets = BTreeSet::from([at]);
     for char in head.chars().rev() {
-        let before = &bytes[..at];
-        // Two characters, a backslash and a slash, end like a slash that is escaped: the number of
-        // backslashes tells them apart.
-        let spelled = if char == '/' && ends_with_escaped_slash(before, level) {
-            escaped_slash(level)
-        } else {
-            in_strings(char.to_string(), level)
-        };
-        at = before.strip_suffix(spelled.as_bytes())?.len();
+        let spellings = spellings(&char.to_string());
+        let mut before = BTreeSet::new();
+        for at in offsets {
+            let found = spellings.iter().filter(|it| bytes[..at].ends_with(it.as_bytes()));
+            before.extend(found.map(|it| at - it.len()));
+        }
+        offsets = before;
     }
-    Some(at)
+    offsets.first().copied()
 }
 
-fn ends_with_escaped_slash(bytes: &[u8], level: u32) -> bool {
-    let Some(before) = bytes.strip_suffix(b"/") else { return false };
-    let count = before.iter().rev().take_while(|byte| **byte == b'\\').count();
-    // A backslash of the text itself takes twice as many backslashes as the escape of a slash.
-    count % (2 * slashes(level)) == slashes(level)
-}
-
-/// The offset at which the text `rest` ends, if it begins at `at`; otherwise `None`.
-fn end(rest: &str, bytes: &[u8], mut at: usize, level: u32) -> Option<usize> {
+/// The offset at which the text `rest` ends, if it begins at `at`; otherwise `None`. Of several
+/// offsets the last. `coded` returns the offsets at which a character ends that begins at an offset
+/// and is written in a code.
+pub(super) fn end(
+    rest: &str,
+    bytes: &[u8],
+    at: usize,
+    coded: impl Fn(usize, char) -> Vec<usize>,
+) -> Option<usize> {
+    let mut offsets = BTreeSet::from([at]);
     for char in rest.chars() {
-        if let Some((found, after)) = escape(bytes, at, level)
-            && found == char
-        {
-            at = after;
-            continue;
+        let spellings = spellings(&char.to_string());
+        let mut after = BTreeSet::new();
+        for at in offsets {
+            let found = spellings.iter().filter(|it| bytes[at..].starts_with(it.as_bytes()));
+            after.extend(found.map(|it| at + it.len()));
+            after.extend(coded(at, char));
         }
-        let spelled = if char == '/' && bytes[at..].starts_with(b"\\") {
-            escaped_slash(level)
-        } else {
-            in_strings(char.to_string(), level)
-        };
-        if !bytes[at..].starts_with(spelled.as_bytes()) {
-            return None;
-        }
-        at += spelled.len();
+        offsets = after;
     }
-    Some(at)
+    offsets.last().copied()
 }
 
-/// `\/`, which some programs write for a slash.
-fn escaped_slash(level: u32) -> String {
-    in_strings("\\/".to_owned(), level - 1)
+/// The offsets at which the escapes with digits end that begin at `at` and mean `char`.
+fn escapes(bytes: &[u8], at: usize, char: char) -> Vec<usize> {
+    let found = (1..=LEVELS).filter_map(|level| escape(bytes, at, level));
+    found.filter(|(found, _)| *found == char).map(|(_, after)| after).collect()
 }
 
 /// A text as it is spelled in a JSON string that is in a JSON string, and so on, without quotes.
@@ -165,6 +167,22 @@ mod tests {
             let mut found = Vec::new();
             find("a+b", bytes.as_bytes(), |span| found.push(span.start..span.end));
             assert_eq!(found.pop(), expect, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn characters_may_be_escaped_at_different_levels() {
+        let text = "pass\"word-\u{e9}-42x>9";
+        for bytes in [
+            // The inner JSON has only the escapes that it must have; the outer one is ASCII.
+            r#"pass\\\"word-\u00e9-42x>9"#,
+            r#"pass\\\\\\\"word-\u00e9-42x>9"#,
+            r#"pass\\\"word-é-42x\u003e9"#,
+            r#"pass\\\"word-\\u00e9-42x\u003e9"#,
+        ] {
+            let mut found = Vec::new();
+            find(text, bytes.as_bytes(), |span| found.push(span));
+            assert_eq!(found, [Span { start: 0, end: bytes.len() as u64 }], "{bytes}");
         }
     }
 

@@ -13,9 +13,11 @@ use super::version::{Content, FileVersions};
 use super::{FileKey, Vault, Version};
 use crate::archive::pack::Pack;
 use crate::archive::pack_name;
+use crate::compressed;
 use crate::forgotten::ForgottenText;
 use crate::store::disk::GcMode;
 use epitome_error::{Error, ErrorKind, Result};
+use epitome_model::Source;
 
 /// What [`Vault::remove`] or [`Vault::mask`] did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,6 +96,34 @@ impl Vault {
     /// `Archive` if a version cannot be read.
     pub fn versions_with(&self, text: &ForgottenText) -> Result<VersionNumbers> {
         self.search(text, None)
+    }
+
+    /// The versions of compressed files (`.zst`) that contain a text when they are decompressed. It
+    /// cannot be masked in them.
+    ///
+    /// # Errors
+    ///
+    /// `Archive` if a version cannot be read; `Disk` if it cannot be decompressed to a temporary
+    /// file. A version that is damaged as a compressed file contains no text.
+    pub fn compressed_versions_with(&self, text: &ForgottenText) -> Result<VersionNumbers> {
+        let mut found = VersionNumbers::new();
+        for file in self.files().filter(|file| file.path.extension().is_some_and(|it| it == "zst"))
+        {
+            for version in self.versions(file).filter(|version| !version.is_deleted()) {
+                let stored = self.open_version(file, version.number)?;
+                if !compressed::is_compressed(&stored)? {
+                    continue;
+                }
+                let plain = match compressed::open(&stored, compressed::LIMIT) {
+                    Err(err) if err.kind() == ErrorKind::Unreadable => continue,
+                    opened => opened?.0,
+                };
+                if text.is_in(&plain.read(0..plain.len())) {
+                    found.entry(file.clone()).or_default().insert(version.number);
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// Returns an error if a text is in the vault's own records, where it cannot be masked: names

@@ -103,10 +103,12 @@ fn time(now: Timestamp, text: &str) -> Option<Timestamp> {
     if let Ok(time) = text.parse::<Timestamp>() {
         return Some(time);
     }
-    if let Ok(date) = text.parse::<Date>() {
+    // Each of the two types also parses the form of the other.
+    let has_time_of_day = text.contains(':');
+    if !has_time_of_day && let Ok(date) = text.parse::<Date>() {
         return local(date.at(23, 59, 59, 999_999_999));
     }
-    if let Ok(time) = text.parse::<DateTime>() {
+    if has_time_of_day && let Ok(time) = text.parse::<DateTime>() {
         return local(time);
     }
     let span: jiff::Span = text.parse().ok()?;
@@ -114,7 +116,8 @@ fn time(now: Timestamp, text: &str) -> Option<Timestamp> {
 }
 
 fn render(report: &RestoredVersion) -> String {
-    let verb = match (report.unchanged, report.dry_run) {
+    let is_unchanged = report.unchanged && report.parts.is_empty();
+    let verb = match (is_unchanged, report.dry_run) {
         (true, _) => "nothing to do",
         (false, true) => "would restore",
         (false, false) => "restored",
@@ -131,8 +134,35 @@ fn render(report: &RestoredVersion) -> String {
     }
     for part in &report.parts {
         let name = part.path.file_stem().unwrap_or_default().to_string_lossy();
-        lines.add("with", format!("{}  version {}", text::field(&name), part.version));
+        let mut what = format!("{}  version {}", text::field(&name), part.version);
+        if let Some(replaced) = part.replaced {
+            what.push_str(&format!(", before kept as version {replaced}"));
+        }
+        lines.add("with", what);
     }
     text.push_str(&lines.render());
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_date_ends_with_the_day_and_a_time_of_day_counts() {
+        let now: Timestamp = "2026-11-20T12:00:00Z".parse().expect("a time");
+        let local = |time: &str| {
+            let time: DateTime = time.parse().expect("a time");
+            time.to_zoned(TimeZone::system()).expect("a time here").timestamp()
+        };
+        for (text, expect) in [
+            ("2026-11-19", local("2026-11-19T23:59:59.999999999")),
+            ("2026-11-19T14:00", local("2026-11-19T14:00")),
+            ("2026-11-19 14:00:30", local("2026-11-19T14:00:30")),
+            ("2026-11-19T14:00:00Z", "2026-11-19T14:00:00Z".parse().expect("a time")),
+            ("2h", "2026-11-20T10:00:00Z".parse().expect("a time")),
+        ] {
+            assert_eq!(time(now, text), Some(expect), "{text}");
+        }
+    }
 }
