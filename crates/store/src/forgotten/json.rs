@@ -36,9 +36,9 @@ pub(super) fn longest(text: &str) -> usize {
     text.chars().count() * LONGEST
 }
 
-/// Calls `each` with each occurrence of a text in JSON that has at least one escape with digits. The
-/// characters may be escaped at different levels, because one program may have written the inner
-/// JSON, and another one, which escapes more or less, the outer.
+/// Calls `each` with each occurrence of a text in JSON that has at least one escape with digits.
+/// The characters may be escaped at different levels, because one program may have written the
+/// inner JSON, and another one, which escapes more or less, the outer.
 pub(super) fn find(text: &str, bytes: &[u8], mut each: impl FnMut(Span)) {
     for last_slash in memmem::find_iter(bytes, b"\\u") {
         // With fewer of its backslashes the escape is one of a lower level: the longest counts.
