@@ -173,12 +173,13 @@ fn forget(
     let report = run()?;
     print(app, args, &report)?;
     remote::forget_copies(app);
-    unchanged_sessions(&report)
+    unchanged_places(&report)
 }
 
-/// Returns a failure that names the sessions which could not be changed, if there are any.
-fn unchanged_sessions(report: &ForgetReport) -> Result<()> {
-    let mut what = String::from("these sessions could not be changed, and may have the text:");
+/// Returns a failure that names the sessions and versions which could not be changed, if there are
+/// any.
+fn unchanged_places(report: &ForgetReport) -> Result<()> {
+    let mut what = String::from("these could not be changed, and may have the text:");
     let mut is_any = false;
     for place in &report.places {
         if let Some(reason) = &place.reason {
@@ -186,12 +187,16 @@ fn unchanged_sessions(report: &ForgetReport) -> Result<()> {
             is_any = true;
         }
     }
-    match is_any {
-        false => Ok(()),
-        true => Err(Failure::new(Status::Refused, "refused", what)
-            .hint("all else is done: close the agent, and run the same again")
-            .hint("where a session cannot be changed at all, delete it with its agent")),
+    if !is_any {
+        return Ok(());
     }
+    let failure = Failure::new(Status::Refused, "refused", what);
+    Err(match report.remaining().any(|place| place.kind == PlaceKind::Session) {
+        true => failure
+            .hint("all else is done: close the agent, and run the same again")
+            .hint("where a session cannot be changed at all, delete it with its agent"),
+        false => failure.hint("all else is done"),
+    })
 }
 
 /// The text, typed without echo or read from standard input.
@@ -253,14 +258,19 @@ fn print(app: &App, args: &Args, report: &ForgetReport) -> Result<()> {
 /// The last line of the output: what was proved, or what to do.
 fn conclusion(args: &Args, report: &ForgetReport) -> String {
     let stored = || report.places.iter().filter(|place| place.action != ForgetAction::Stays);
+    let is_left = report.remaining().any(|place| place.kind != PlaceKind::Session);
     let Some(proof) = &report.proof else {
         return match stored().next() {
+            None if is_left => "epitome cannot mask what stays\n".to_owned(),
             None => "epitome stores nothing of it\n".to_owned(),
             Some(_) if args.dry_run => "to do this: the same with --yes\n".to_owned(),
             Some(_) => String::new(),
         };
     };
     let read = format!("{} with {} were read", count(proof.files, "file"), proof.bytes);
+    if is_left {
+        return format!("{BOLD}not all forgotten{BOLD:#}: {read} again, and it is in what stays\n");
+    }
     if stored().next().is_none() {
         return format!("{BOLD}nothing found{BOLD:#}: epitome stores nothing of it ({read})\n");
     }
@@ -278,9 +288,13 @@ fn note_remaining(app: &App, args: &Args, report: &ForgetReport) {
     if sessions > 0 && args.is_text() {
         let what = count(sessions as u64, "session file");
         let has = if sessions == 1 { "has" } else { "have" };
+        let advice = match args.sessions {
+            true => "",
+            false => "; --sessions replaces it, except in what is signed",
+        };
         app.note(&format!(
-            "{DIM}{what} still {has} the text, and epitome will store it again from there; \
-             --sessions replaces it, except in what is signed{DIM:#}"
+            "{DIM}{what} still {has} the text, and epitome will store it again from there{advice}\
+             {DIM:#}"
         ));
     }
     if sessions > 0 && !args.is_text() {

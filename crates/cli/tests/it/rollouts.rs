@@ -199,6 +199,7 @@ fn a_text_that_stays_in_compressed_versions_is_named() {
     let forget = ["forget", "--secret", "--yes", "--sessions"];
     let done = world.run_with(&forget, b"There are 200.");
     assert!(done.contains("these versions are compressed, and cannot be masked"), "{done}");
+    assert!(done.contains("not all forgotten"), "{done}");
     assert!(done.ends_with("--- status 4\n"), "{done}");
     assert_eq!(world.status(&["forget", CODEX, "--yes"]), 0);
     let done = world.run_with(&forget, b"There are 200.");
