@@ -73,8 +73,8 @@ fn calibration_knowing<S: Source>(
     }
 }
 
-/// Like [`calibration`], for a session whose archive is unknown. `None` if a recipe left stubs in
-/// it, because then the requests contained text that the session does not contain.
+/// Like [`calibration`], but without the archive: only from the session itself. `None` also if a
+/// recipe left stubs in the session, because its requests contained text that is no longer in it.
 pub(crate) fn fitted_alone(
     transcript: &Transcript,
     source: &dyn Source,
@@ -146,7 +146,8 @@ fn has_stubs(transcript: &Transcript, source: &dyn Source) -> bool {
 /// Whether a result begins with a stub, which has kept lines below it. A result that was shortened
 /// before it was sent does not count: the requests contained the short text.
 fn begins_with_stub(output: &Output, source: &dyn Source) -> bool {
-    /// How many bytes of the result are searched: enough for a quote and the beginning of a stub.
+    /// How many bytes of the result are searched: enough for a quotation mark and the beginning of
+    /// a stub.
     const BEGINNING: u64 = 16;
     let Some(Part::Text(text)) = output.parts.first() else { return false };
     let may_be_stub = text.span().is_none_or(|span| {

@@ -84,9 +84,9 @@ struct Judge<'a> {
     /// when it is restored.
     vault: Vault,
     mode: GcMode,
-    /// The files of the session that is being judged. If generations are going to be removed, these
-    /// files are locked, so that no other epitome process compacts them between the proof and the
-    /// removal.
+    /// The locked files of the session whose generations are being judged. Files are locked only if
+    /// generations are going to be removed, so that no other epitome process compacts them between
+    /// the proof and the removal.
     held: RefCell<Vec<store::LockedSession>>,
 }
 
@@ -206,12 +206,12 @@ fn of_file(archive: &Archive, file: &Path, generations: &[Generation]) -> Result
     source.failure().map_or(Ok(proved), Err)
 }
 
-/// The numbers of the generations of a session that `current` does not need: without them, a
-/// restore of the others still gives everything back.
+/// The numbers of the generations of a session that `current` does not need: a restore with the
+/// remaining generations still gives everything back.
 ///
-/// For a compaction, three reasons count: `current` begins with the file as it was before;
+/// A compaction's generation is not needed if `current` begins with the file as it was before; if
 /// `current` contains all bytes that the compaction removed, and neither stubs nor records that it
-/// wrote; or another generation that is in use can restore the same bytes.
+/// wrote; or if another generation that is in use can restore the same bytes.
 pub(crate) fn unneeded(
     current: &dyn Source,
     generations: &[Generation],

@@ -117,7 +117,7 @@ pub struct PastCompaction {
 pub struct History {
     /// The session in the state `version`.
     pub session: Loaded<ShownSource>,
-    /// The state in which it was read.
+    /// The state in which the session was read.
     pub version: Version,
     /// The compactions that are in effect in the stored session, oldest first.
     pub compactions: Vec<PastCompaction>,

@@ -1,5 +1,5 @@
 //! Installs and removes session-end hooks in agents' settings. A hook calls epitome when a session
-//! ends, so that its transcript is kept.
+//! ends, so that a transcript of the session is written: a page or a text for people.
 //!
 //! A change is planned as an [`Install`] or an [`Uninstall`], which can be shown to the user, and
 //! is then carried out. All other bytes of an agent's settings stay unchanged. Epitome records the
@@ -37,7 +37,7 @@ use record::{Installed, Record, difference, hash, lock, missing};
 use settings::put;
 use uninstall::back;
 
-/// Of which sessions transcripts are written when they end, and how: the options of the command
+/// For which sessions transcripts are written when they end, and how: the options of the command
 /// line.
 #[derive(Clone, Debug, Default)]
 pub struct HookRequest {
@@ -122,9 +122,10 @@ impl Install {
     ///
     /// `Refused` if the agent is unknown or has no such hook, if the branch cannot be used, or if
     /// the folder for the transcripts is a link that leads out of the project; `Unreadable` if the
-    /// agent's settings cannot be parsed; `Exists` if the hook is a file of its own, and there is
-    /// another file of that name already; the errors of reading the settings or the record of
-    /// installed hooks.
+    /// agent's settings or the manifest in that folder cannot be parsed; `Exists` if another
+    /// program wrote the manifest or the index in that folder, or if the hook is a file of its own
+    /// and there is another file of that name already; the errors of reading any of these files or
+    /// the record of installed hooks.
     pub fn plan(
         config: &Config,
         agent: &str,

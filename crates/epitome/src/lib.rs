@@ -10,13 +10,14 @@
 //! what the user set in files, variables and options, and [`recipes`] finds the recipe that results
 //! from them.
 //!
-//! The other modules each do one thing with sessions: [`history`] reads them as they were before
+//! Most other modules do one thing with sessions each: [`history`] reads them as they were before
 //! compactions, [`list`](mod@list) lists them, [`render`] makes pages of them, [`redact`] hides
-//! secrets in them, [`port`] converts them for another agent, [`simulate`] computes what they would
-//! have cost with other recipes, [`runs`] lists past compactions, [`hooks`] writes a page of each
-//! session when it ends, [`watch`] compacts sessions that are no longer used, [`keep`] keeps every
-//! version of them, [`forget`] removes what epitome stored of them, and [`pipe`] manages the
-//! context of a running agent for a program in any language.
+//! secrets in them, [`port`] converts them for another agent, [`cost`] and [`simulate`] compute
+//! what they cost and what they would have cost with other recipes, [`runs`] lists past
+//! compactions, [`hooks`] writes a page of each session when it ends, [`watch`] compacts sessions
+//! that are no longer used, [`keep`] keeps every version of them, and [`forget`] removes what
+//! epitome stored of them. [`pipe`] manages the context of a running agent for a program in any
+//! language.
 //!
 //! ```
 //! use epitome::ops::{Compact, OpenSession, Restore};
@@ -112,7 +113,7 @@ pub mod archive {
     pub use crate::garbage::collect_garbage;
 }
 
-/// The single steps of a compaction. [`ops`] does all of them in order.
+/// Single steps of a compaction, for callers that do not use [`ops`].
 pub mod compaction {
     pub use crate::backup::{BackupPlace, keep_backup};
     pub use crate::billed::calibration;

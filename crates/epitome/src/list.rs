@@ -314,8 +314,8 @@ fn planned(session: &Loaded, path: &Path, recipe: &Recipe) -> (Tokens, Tokens) {
     let counter = Estimate::new();
     let writable = session.writer().and_then(|_| Place::parse(path).check_writable());
     if writable.is_err() {
-        // It cannot be compacted: sessions of this format, or stored in this way, are never
-        // written.
+        // The session cannot be compacted: sessions of this format, or stored in this way, are
+        // never written.
         return (weigh(transcript, source, &counter).total(), Tokens(0));
     }
     let options = Options {
@@ -586,7 +586,7 @@ mod tests {
         assert!(Cache::load(&path, &other).seen.is_empty());
         let other = ListContext { prices: None, ..ListContext::new(&config, &recipe, &screen) };
         assert!(Cache::load(&path, &other).seen.is_empty());
-        // A version without prices wrote the cache like this.
+        // An older version of epitome, which did not use prices, wrote the cache like this.
         let stored = fs::read_to_string(&path).expect("a cache");
         let (before, rest) = stored.split_once("\"models\":\"").expect("a stamp");
         let after = rest.split_once("\",").expect("an end").1;
@@ -618,7 +618,7 @@ mod tests {
         assert_eq!(seen.cwd.as_deref(), Some("/srv/[REDACTED:github-pat-1]"));
         let stored = fs::read_to_string(config.list_cache()).expect("a cache");
         assert!(!stored.contains(&token), "{stored}");
-        // Other rules: everything is read again.
+        // After a change of the rules for secrets, the sessions are read again.
         fs::create_dir_all(&config.settings).expect("a folder");
         let rule = "[[rules]]\nid = 'here'\nregex = 'here'\nkeywords = ['here']\n";
         fs::write(config.redaction_rules(), rule).expect("a file");

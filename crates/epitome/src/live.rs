@@ -28,8 +28,8 @@ pub use log::{create, open};
 
 use crate::drive::no_reply;
 
-/// Returns a function for [`Context::view_with`] that has `model` write each summary. The caller
-/// can cancel a call of the model with `stop`.
+/// Returns a function for [`Context::view_with`] that has `model` write each summary. Another
+/// thread can cancel a request to the model with `stop`.
 pub fn ask_model<'a>(
     model: &'a dyn Model,
     stop: &'a Stop,

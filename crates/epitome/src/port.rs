@@ -37,9 +37,9 @@ pub struct PortedSession {
 }
 
 impl PortedSession {
-    /// Makes a session for `agent` from another session. It will be run in the folder `cwd`. `None`
-    /// means the folder in which the other session was run, if that is recorded; otherwise the
-    /// current folder.
+    /// Makes a session for `agent` from another session. The new session will be run in the folder
+    /// `cwd`. `None` means the folder in which the other session was run, if that is recorded;
+    /// otherwise the current folder.
     ///
     /// ```
     /// use epitome::{agents, port::PortedSession, storage};

@@ -1,5 +1,5 @@
 //! Recipes by name, and the recipe that results from a name, the settings and the options of one
-//! call. The program, the viewer, hooks and `watch` get their recipes from this module.
+//! call.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -162,7 +162,7 @@ impl Screen {
     }
 
     /// A screen for the texts of one session. A secret that a rule finds anywhere in the session is
-    /// hidden in all these texts, even where no rule finds it, unless it may be a word.
+    /// hidden in all these texts, even where no rule finds it, unless it could be an ordinary word.
     pub fn session_screen(&self, source: &dyn Source) -> SessionScreen<'_> {
         let mut redactor = self.redactor();
         if let Some(redactor) = &mut redactor {

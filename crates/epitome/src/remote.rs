@@ -76,8 +76,8 @@ impl<'c> RemoteArchive<'c> {
     ///
     /// # Errors
     ///
-    /// `Refused` if the storage is sealed with another key, or if this machine has none; the errors
-    /// of requests, and of reading packs.
+    /// `Refused` if the storage is sealed with a key that this machine does not have; the errors of
+    /// requests, and of reading packs.
     pub fn push(&self) -> Result<PushReport> {
         let store = self.connect()?;
         self.delete_forgotten(&store)?;
@@ -120,8 +120,8 @@ impl<'c> RemoteArchive<'c> {
     ///
     /// # Errors
     ///
-    /// `Refused` if the storage is sealed with another key, or if this machine has none; the errors
-    /// of requests; `Archive` if a pack is damaged.
+    /// `Refused` if the storage is sealed with a key that this machine does not have; the errors of
+    /// requests; `Archive` if a pack is damaged.
     pub fn pull(&self, session: Option<&SessionKey>, file: Option<&Path>) -> Result<PullReport> {
         let store = self.connect()?;
         let files = |generation: &Generation| {

@@ -79,7 +79,8 @@ impl Member {
 pub struct RenderOptions<'a> {
     /// The level of detail.
     pub detail: Detail,
-    /// Finds the secrets that are removed, before anything else is done; `None` removes none.
+    /// Finds the secrets that are replaced before anything else is done. `None`: no secret is
+    /// replaced.
     pub redact: Option<&'a Finder>,
     /// The recipe with which the redacted session is compacted; `None` leaves it as it is.
     pub compact: Option<&'a Recipe>,

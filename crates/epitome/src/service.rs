@@ -64,12 +64,12 @@ pub struct ServiceCommand(Vec<String>);
 /// What was installed, as stored in `service.json` in epitome's folder.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Record {
-    /// The version of this file's format: 1.
+    /// The version of the record's format: 1.
     epitome_service: u64,
     file: PathBuf,
-    /// The text of the file.
+    /// The text of the service's file, as it was installed.
     text: String,
-    /// Folders that were made for the file, the outermost first.
+    /// Folders that were made for the service's file, the outermost first.
     folders: Vec<PathBuf>,
 }
 
@@ -436,7 +436,7 @@ mod tests {
         let plan = ServiceInstall::plan(&config, program).expect("a plan");
         plan.carry_out(&config).expect("it is installed");
         assert_eq!(fs::read_to_string(&plan.file).expect("a file"), plan.after);
-        // Installing twice is the same as once. With the path of another program, it is an update.
+        // A second installation, here with the path of another program, replaces the first.
         let again = ServiceInstall::plan(&config, Path::new("/usr/bin/epitome")).expect("a plan");
         assert_eq!(again.before.as_deref(), Some(&*plan.after));
         again.carry_out(&config).expect("it is installed");

@@ -192,7 +192,7 @@ mod tests {
             let file = SharedFile { name: name.to_owned(), version, length: Bytes(1) };
             path_of(Path::new("/c"), &file).map(|path| path.display().to_string())
         };
-        // The hash of no bytes begins like this.
+        // The blake3 hash of an empty text begins with `af1349b9`.
         assert_eq!(path("claude/0f3c/a.jsonl").as_deref(), Some("/c/claude/0f3c/af1349b9-a.jsonl"));
         for hostile in ["claude/../a.jsonl", "../x/a.jsonl", "a/b/c/d.jsonl", "claude/x/.jsonl"] {
             assert_eq!(path(hostile), None, "{hostile}");

@@ -1,8 +1,10 @@
-//! Replays the user's own sessions call by call under each recipe. Measures how much of the content
-//! that the agent used later was kept, and what the requests would have cost.
+//! Replays the user's own sessions, request by request, under each recipe. Measures how much of the
+//! content that the agent used later was kept, and what the requests would have cost.
 //!
 //! The real engine is used, but nothing is written and no model is called, so summaries are not
 //! simulated. See `docs/simulate.md`.
+//!
+//! In this module, a call is a call of the model: a request and its response.
 
 mod command;
 mod counts;
@@ -103,10 +105,11 @@ pub struct Simulate {
 pub struct SimulatedSession {
     /// The report of the session.
     pub report: SessionReport,
-    /// The calls of the session: without compaction, then for each policy command, then for each
-    /// recipe.
+    /// The calls of the model in each replay of the session: without compaction, then for each
+    /// policy command, then for each recipe.
     pub live: Vec<Vec<LiveCall>>,
-    /// The forced compactions, in the same order; the first list, without compaction, is empty.
+    /// The forced compactions of each replay, in the same order. The first list is empty, because
+    /// that replay has no compaction.
     pub forced: Vec<Vec<ForcedCut>>,
 }
 

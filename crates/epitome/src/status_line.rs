@@ -2,9 +2,9 @@
 //! would save, and what was spent today.
 //!
 //! An agent runs the status line after each response, so it must be fast. The status line reads
-//! only what was appended to sessions since the last call, and, if the agent does not say how full
-//! the context is, the end of its session. The tokens that compacting would save are computed by
-//! another process ([`refresh`]), which stores them in a file for the status line.
+//! only what was appended to sessions since it last ran and, if the agent does not say how full the
+//! context is, the end of the agent's session. The tokens that compacting would save are computed
+//! by another process ([`refresh`]), which stores them in a file for the status line.
 
 mod today;
 
@@ -39,7 +39,8 @@ pub struct StatusLine {
     pub window: Option<Tokens>,
     /// The tokens that compacting would remove from the context, as of the last [`refresh`].
     pub saving_tokens: Option<Tokens>,
-    /// What the requests of Claude Code cost since midnight UTC, in millionths of a dollar.
+    /// What the requests in all sessions of Claude Code cost since midnight UTC, in millionths of a
+    /// dollar.
     pub today: Option<MicroDollars>,
     /// Whether `today` may be too low, because not all sessions have been read yet.
     pub is_partial: bool,
@@ -49,7 +50,7 @@ pub struct StatusLine {
 }
 
 impl StatusLine {
-    /// How full the context is, in per cent of the window. `None` if either is not known.
+    /// How full the context is, in per cent of the window. `None` if one of the two is not known.
     pub fn percent(&self) -> Option<u64> {
         let context = self.context_tokens?;
         let window = self.window?;

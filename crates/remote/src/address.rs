@@ -39,7 +39,7 @@ enum Service {
     Folder,
 }
 
-/// How many times a failed request is repeated, and for how long.
+/// How failed requests are repeated, and the timeouts of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retries {
     /// How many times a request is repeated.
@@ -81,9 +81,10 @@ impl Retries {
 }
 
 impl Address {
-    /// Makes the client of the service, and the path in it. No request is made. A folder is created
-    /// if it does not exist. `options` are variables of the environment as the service's own tools
-    /// read them, such as `AWS_ACCESS_KEY_ID`; variables with unknown names are ignored.
+    /// Makes a client of the storage service. Also returns the path that the paths of all objects
+    /// begin with. No request is made. A folder is created if it does not exist. `options` are
+    /// variables of the environment as the service's own tools read them, such as
+    /// `AWS_ACCESS_KEY_ID`; variables with unknown names are ignored.
     ///
     /// # Errors
     ///
@@ -162,7 +163,8 @@ impl Address {
     }
 }
 
-/// Applies those of the options whose names `apply` knows.
+/// Sets options with `apply`, which returns `None` for a name that the service does not have. Such
+/// options are ignored.
 fn with_options<B: Clone>(
     options: &[(String, String)],
     builder: B,
@@ -174,7 +176,8 @@ fn with_options<B: Clone>(
     })
 }
 
-/// Whether an option is an address on this machine, to which a connection needs no TLS.
+/// Whether the value of an option is an `http` address of this machine. Only if there is one,
+/// connections without TLS are allowed.
 fn is_here(value: &str) -> bool {
     let Ok(url) = Url::parse(value) else { return false };
     let is_loopback = match url.host() {

@@ -31,7 +31,7 @@ pub(crate) struct Connection {
     pub objects: Arc<dyn ObjectStore>,
     pub prefix: ObjectPath,
     pub key: SealKey,
-    /// The folder of packs that are being written.
+    /// The local folder in which a pack is written before it is uploaded.
     pub staging: PathBuf,
     /// The address, for messages.
     pub address: String,
@@ -42,7 +42,7 @@ pub(crate) struct Connection {
 /// What this process has learned about the names in the remote archive.
 #[derive(Default)]
 pub(crate) struct Seen {
-    /// Names that certainly exist, although a listing may not contain them yet.
+    /// Names that this process has found or created. A listing may not contain them yet.
     pub names: BTreeSet<String>,
     /// The heads that were read, each by its object and the version of the object.
     pub heads: HashMap<(ObjectPath, String), Head>,
@@ -72,8 +72,9 @@ impl Connection {
         PathBuf::from(format!("{}/{name}", self.address.trim_end_matches('/')))
     }
 
-    /// The object of a name. For a folder, the beginning of the objects of all names in it. Each
-    /// part of a name becomes a hash of this part and all parts before it.
+    /// The path of the object that stores a name. For a folder, the path that the objects of all
+    /// names in the folder begin with. Each part of a name becomes a hash of this part and all
+    /// parts before it.
     pub fn object_of(&self, name: &str) -> ObjectPath {
         let parts = hidden_parts(&self.key, name).into_iter();
         parts.fold(self.prefix.clone(), |object, part| object.join(part))
@@ -88,8 +89,9 @@ impl Connection {
         self.head_in(&self.object_of(name), &self.location(name)).await
     }
 
-    /// Reads and decrypts an object; `None` if there is no such object. An error if the object is
-    /// too long, cannot be decrypted, or belongs to another name.
+    /// Reads and decrypts an object; `None` if there is no such object. It is an error if the
+    /// request fails, or if the object is too long, cannot be decrypted, or belongs to another
+    /// name.
     async fn head_in(
         &self,
         object: &ObjectPath,
@@ -115,8 +117,8 @@ impl Connection {
         Ok(Some((head, meta)))
     }
 
-    /// Creates the object of a head, unless there is an object for its name. A request that failed
-    /// may have created it nevertheless, so the object is then read.
+    /// Creates the object of a head, unless there is an object for its name. If the response to a
+    /// request was lost, the object may have been created; so the object is then read.
     pub async fn create(&self, head: &Head, sealed: PutPayload) -> Result<Created> {
         let object = self.object_of(&head.name);
         let location = self.location(&head.name);
@@ -149,8 +151,9 @@ impl Connection {
         unreachable!("the last attempt returns")
     }
 
-    /// The heads of the names in a folder, as far as `depth` asks for them. A head that cannot be
-    /// read is an error in the listing.
+    /// The heads of the names in a folder: of all names or, with [`Depth::Children`], of one name
+    /// for each file or folder directly in it. A head that cannot be read is an error in the
+    /// listing.
     pub async fn below(&self, folder: &str, depth: Depth) -> Result<Listing> {
         let prefix = self.object_of(folder);
         let location = self.location(folder);
@@ -192,7 +195,7 @@ impl Connection {
         listing
     }
 
-    /// The head of a listed object; `None` if the object was deleted since.
+    /// The head of a listed object; `None` if the object was deleted after it was listed.
     async fn listed(&self, meta: ObjectMeta, location: &Path) -> Result<Option<Head>> {
         let version = meta.e_tag.clone().unwrap_or_else(|| meta.last_modified.to_rfc3339());
         let known = (meta.location.clone(), version);

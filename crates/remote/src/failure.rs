@@ -74,7 +74,8 @@ fn is_refusal(err: &object_store::Error) -> bool {
     false
 }
 
-/// Whether a request might have been carried out although it failed: the answer was lost.
+/// Whether a request might have been carried out although it failed, because only the response was
+/// lost.
 pub(crate) fn is_uncertain(err: &object_store::Error) -> bool {
     matches!(err, object_store::Error::Generic { .. }) && !is_refusal(err)
 }

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::key::SealKey;
 
-/// The maximum length of a sealed head in bytes. A note has a few bytes.
+/// The maximum length of a sealed head in bytes. Most heads have a few hundred: a note, which is
+/// stored in its head, is short, and the bytes of a pack are an object of their own.
 pub(crate) const LONGEST: u64 = 64 << 10;
 
 /// The content of the small object of a name: it says what is stored under the name.
@@ -18,13 +19,13 @@ pub(crate) struct Head {
     pub content: Content,
 }
 
-/// The bytes under a name.
+/// What is stored under a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Content {
-    /// A pack, which is an object of its own.
+    /// A pack. Its bytes are an object of their own.
     Pack(Payload),
-    /// A note: its bytes.
+    /// A note: a few bytes, which are stored in the head itself.
     Note(Vec<u8>),
 }
 

@@ -13,10 +13,11 @@ use age::{Decryptor, Encryptor};
 const FOR_NAMES: &str = "epitome 2026-11-26 names of objects";
 const FOR_PROOFS: &str = "epitome 2026-11-26 proofs of packs";
 
-/// The key of a storage: an identity of age, from which the keys of names and proofs are derived.
+/// The key of a remote archive: an identity of age, from which the keys of names and proofs are
+/// derived.
 ///
-/// The program `age` decrypts a pack with it. It is not printed by `Debug`; [`SealKey::reveal`]
-/// returns its text.
+/// The program `age` can decrypt packs with this key. `Debug` prints only its public part;
+/// [`SealKey::reveal`] returns the key as text.
 #[derive(Clone)]
 pub struct SealKey {
     identity: Identity,
@@ -67,7 +68,8 @@ impl SealKey {
         blake3::keyed_hash(&self.proofs, text)
     }
 
-    /// Encrypts what is written to the result into `out`. `finish` must be called at the end.
+    /// Returns a writer. It encrypts what is written to it, and writes the result to `out`. Its
+    /// `finish` must be called at the end.
     pub(crate) fn seal<W: Write>(&self, out: W) -> std::io::Result<age::stream::StreamWriter<W>> {
         let recipient: &dyn age::Recipient = &self.recipient;
         let encryptor =
@@ -75,7 +77,7 @@ impl SealKey {
         encryptor.wrap_output(out)
     }
 
-    /// Decrypts `from`.
+    /// Returns a reader of the decrypted content of `from`.
     pub(crate) fn open<R: Read>(
         &self,
         from: R,
@@ -88,7 +90,8 @@ impl SealKey {
 impl FromStr for SealKey {
     type Err = NotAKey;
 
-    /// Reads a key, or a file of `age-keygen`: lines that begin with `#` are ignored.
+    /// Reads a key, or a file that `age-keygen` wrote: one line with the key; empty lines and lines
+    /// that begin with `#` are ignored.
     fn from_str(text: &str) -> Result<SealKey, NotAKey> {
         let mut lines =
             text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));

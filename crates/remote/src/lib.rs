@@ -2,10 +2,10 @@
 //! Azure Blob Storage, or a folder.
 //!
 //! [`ObjectPackStore`] is a [`PackStore`](epitome_store::archive::pack_store::PackStore) over such
-//! a storage. Everything in it is encrypted with a [`SealKey`] before it leaves the machine, names
-//! included. [`push`] copies to the storage the packs that it does not have; [`pull`] copies the
-//! packs of one session or of all sessions to this machine, and proves each. [`push_vault`] and
-//! [`pull_vault`] do so for the packs of the vault.
+//! a storage. Before packs leave the machine, they are encrypted with a [`SealKey`]; their names
+//! are replaced by keyed hashes. [`push`] copies to the storage the packs that it does not have;
+//! [`pull`] copies the packs of one session or of all sessions to this machine, and proves each.
+//! [`push_vault`] and [`pull_vault`] do so for the packs of the vault.
 //!
 //! [`SharedFolder`] is not part of the archive: it has redacted sessions that a team reads, and is
 //! not encrypted.
@@ -13,7 +13,7 @@
 //! # Objects
 //!
 //! ```text
-//! <url>/epitome.json            the format, and the public part of the key
+//! <url>/epitome.json            the format, and the public part of the key; not encrypted
 //! <url>/n/<folder>/…/<name>     one for each name: what is stored under it, and where; encrypted
 //! <url>/p/<hash of its header>  the bytes of a pack: an age file
 //! ```
@@ -27,7 +27,7 @@
 //! # Absent
 //!
 //! - What is pushed when, and where the key is kept: `epitome::remote`.
-//! - Deleting from the storage what the archive no longer needs.
+//! - Finding out which packs are no longer needed. A pack is deleted only if the caller names it.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 

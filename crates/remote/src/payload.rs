@@ -20,7 +20,8 @@ use crate::head::Payload;
 /// How many bytes are requested at once.
 const BLOCK: u64 = 1 << 20;
 
-/// An open pack. Each range that is read was decrypted and is proved to be what was written.
+/// An open pack in a remote archive. Whatever is read from it was decrypted, and decryption fails
+/// if the bytes are not those that were encrypted.
 pub(crate) struct RemotePack {
     len: u64,
     location: PathBuf,

@@ -42,7 +42,8 @@ pub struct SharedFolder {
 pub struct SharedFile {
     /// The name of the file, with `/` between folders: `claude/0f3c9a52/session.jsonl`.
     pub name: String,
-    /// A text that differs if the content of the file differs.
+    /// A text that changes when the file is replaced: the ETag of the object or, if the service has
+    /// none, the time of the last change.
     pub version: String,
     /// The length of the file.
     pub length: Bytes,
@@ -69,7 +70,8 @@ impl SharedFolder {
     ///
     /// # Errors
     ///
-    /// `NoPermission` if the service refuses, `Unreadable` if a request fails otherwise.
+    /// `NoPermission` if the service refuses access, `Unreadable` for most other failures of the
+    /// request.
     pub fn list(&self) -> Result<Vec<SharedFile>> {
         let listed: std::result::Result<Vec<ObjectMeta>, _> =
             self.runtime.block_on(self.objects.list(Some(&self.prefix)).try_collect());
@@ -96,15 +98,15 @@ impl SharedFolder {
     ///
     /// # Errors
     ///
-    /// `Usage` if the name is invalid, `NoPermission` if the service refuses, `Disk` if the request
-    /// fails otherwise.
+    /// `Usage` if the name is invalid, `NoPermission` if the service refuses access, `Disk` for
+    /// most other failures of the request.
     pub fn put(&self, name: &str, content: Vec<u8>) -> Result<()> {
         let object = self.object(name)?;
         let stored = self.runtime.block_on(self.objects.put(&object, PutPayload::from(content)));
         stored.map(drop).map_err(|err| self.failed(err, Access::Write, name))
     }
 
-    /// Deletes a file. It is no error if there is none.
+    /// Deletes a file. It is no error if there is no such file.
     ///
     /// # Errors
     ///

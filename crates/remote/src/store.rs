@@ -90,14 +90,14 @@ impl ObjectPackStore {
         Ok(marker.map(|marker| marker.recipient))
     }
 
-    /// Checks that the packs at the address are sealed with the key. If nothing was stored there
-    /// yet, the address is marked as one for this key. If two machines do this at once with
-    /// different keys, the key of the first one counts.
+    /// Checks that the remote archive at the address was made with the key of this store. If
+    /// nothing was stored at the address yet, it is marked as an archive with this key. If two
+    /// machines do this at the same time with different keys, it fails on the second one.
     ///
     /// # Errors
     ///
-    /// `Refused` if the packs are sealed with another key, or if something else is stored there;
-    /// `NewerFormat` if a newer version of epitome wrote it; the errors of a request.
+    /// `Refused` if the archive was made with another key, or if something else is stored at the
+    /// address; `NewerFormat` if a newer version of epitome wrote it; the errors of a request.
     pub fn join(&self) -> Result<()> {
         let connection = &*self.connection;
         let (objects, prefix) = (&*connection.objects, &connection.prefix);
@@ -125,12 +125,12 @@ impl ObjectPackStore {
         self.head(name)?.ok_or_else(|| missing().at(&self.location(name)))
     }
 
-    /// The blake3 hashes of all packs below a folder, by name.
+    /// The blake3 hashes of all packs below a folder, by name, and the errors of names that cannot
+    /// be read.
     ///
     /// # Errors
     ///
-    /// The errors of listing. A head that cannot be read is not such an error: its error is in the
-    /// second part of the result.
+    /// The errors of listing the folder.
     pub(crate) fn hashes(&self, folder: &str) -> Result<(BTreeMap<String, String>, Vec<Error>)> {
         let listing =
             self.connection.runtime.block_on(self.connection.below(folder, Depth::All))?;
@@ -174,8 +174,8 @@ impl ObjectPackStore {
         }
     }
 
-    /// Deletes a name and the bytes of its pack. Returns whether the name existed. If the process
-    /// is killed between the two, the bytes stay until they are [swept](PackStore::sweep).
+    /// Deletes a name and then the bytes of its pack. Returns whether the name existed. If the
+    /// process is killed in between, the bytes stay until they are [swept](PackStore::sweep).
     pub(crate) fn remove(&self, name: &str) -> Result<bool> {
         let Some((head, _)) = self.head(name)? else { return Ok(false) };
         self.delete(name)?;
@@ -193,12 +193,14 @@ impl ObjectPackStore {
         }
     }
 
-    /// Deletes the packs in a [hidden folder](crate::hidden_folder) that have one of these hashes,
-    /// or all packs in it if `hashes` is `None`. Returns how many were deleted.
+    /// Deletes the packs in a [hidden folder](crate::hidden_folder) that have one of these hashes.
+    /// If `hashes` is `None`, deletes everything in the folder. Returns how many names were
+    /// deleted.
     ///
     /// # Errors
     ///
-    /// The errors of requests. Packs that were not deleted before the error are still stored.
+    /// The errors of requests. What was not deleted before the error is still stored. If a name
+    /// cannot be read, everything else is deleted before the error is returned.
     pub fn forget(&self, folder: &str, hashes: Option<&BTreeSet<String>>) -> Result<u64> {
         let location = self.location("");
         let mut prefix = self.connection.prefix.clone();
@@ -351,7 +353,7 @@ impl PackStore for ObjectPackStore {
         let renamed = Head { name: to.to_owned(), ..head };
         match self.create(&renamed)? {
             Created::Yes => {}
-            // An earlier attempt was interrupted before it deleted the old name.
+            // An earlier call was interrupted after it created the new name.
             Created::Taken(there) if there == renamed => {}
             Created::Taken(_) => return Ok(false),
         }
@@ -384,9 +386,9 @@ impl PackStore for ObjectPackStore {
 
     fn remove_if_empty(&self, _folder: &str) {}
 
-    /// Finds the bytes of packs that no name refers to and that were written more than seven days
-    /// ago, and removes them if `mode` says so. Finds nothing if a name cannot be read, or if
-    /// `folder` is not the root.
+    /// With the root as `folder`, finds the bytes of packs that no name refers to and that were
+    /// written more than seven days ago; with [`GcMode::Remove`], deletes them. Returns their
+    /// lengths, or none if a request fails or a name cannot be read.
     fn sweep(&self, folder: &str, mode: GcMode) -> Vec<Bytes> {
         if !folder.is_empty() {
             return Vec::new();

@@ -26,7 +26,7 @@ const PACK: &str = ".pack";
 pub struct PushReport {
     /// Number of packs that were copied.
     pub pushed: u64,
-    /// The length of the packs that were copied.
+    /// The total length of the packs that were copied.
     pub bytes: Bytes,
     /// Number of packs that the remote archive had already.
     pub known: u64,
@@ -35,12 +35,13 @@ pub struct PushReport {
 /// The result of [`pull`].
 #[derive(Clone, Debug, Default)]
 pub struct PullReport {
-    /// What became of the packs that were copied.
+    /// The packs that were added or refused, and the number of packs that the local archive had
+    /// already.
     pub packs: ImportReport,
     /// Number of packs that were not copied, because they were removed from the local archive on
     /// purpose.
     pub removed: u64,
-    /// The errors of names that cannot be read.
+    /// The errors of names in the remote archive that cannot be read.
     pub unread: Vec<Error>,
 }
 
@@ -87,9 +88,9 @@ struct LocalPack {
     number: u64,
 }
 
-/// A file that records which packs were copied, one in each line. For [`push`], a line is the name
-/// and the length of a local pack. This record only saves requests: `push` makes it again from what
-/// the remote archive has. For the vault, a line is the name of a pack in the remote archive.
+/// A file that lists packs that were copied, one in each line. For [`push`], a line is the name and
+/// the length of a local pack. That list only saves requests: `push` makes it again from what the
+/// remote archive has. For the vault, a line is the name of a pack in the remote archive.
 #[derive(Clone, Debug)]
 pub struct PushRecord {
     path: PathBuf,
@@ -163,14 +164,15 @@ impl PushRecord {
     }
 }
 
-/// Copies the packs of the local archive `from` that the remote one does not have, and records
-/// them. Packs of the remote archive are never replaced or deleted. If a request fails, the packs
-/// that were copied stay, and the next call continues.
+/// Copies the packs of the local archive `from` that the remote archive `to` does not have. Lists
+/// in `record` all packs of `from` that `to` then has. Packs of the remote archive are never
+/// replaced or deleted. If a request fails, the packs that were copied stay, and the next call
+/// continues.
 ///
 /// # Errors
 ///
-/// `NoPermission`, `Unreadable` or `Disk` for the first request that fails; the errors of reading a
-/// local pack.
+/// The errors of the first request that fails; `Archive` if the remote archive cannot be listed or
+/// has something else under the name of a pack; the errors of reading a local pack.
 pub fn push(
     from: &FolderStore,
     to: &ObjectPackStore,
@@ -214,8 +216,8 @@ pub fn push_new(
     push_packs(from, &connect()?, packs, &BTreeSet::new(), kept, record)
 }
 
-/// Copies `packs`. `known` are names that the remote archive has, `done` the lines of the record
-/// about other packs.
+/// Copies `packs`, unless `known` contains their names in the remote archive. `done` are the lines
+/// of the record for the packs that are not in `packs`.
 fn push_packs(
     from: &FolderStore,
     to: &ObjectPackStore,
@@ -318,9 +320,10 @@ fn number_of(file: &str, extension: &str) -> Option<u64> {
 }
 
 /// Copies packs from the remote archive to the local one, whose packs are in `local`. For a
-/// `session`, copies its packs and those of what was compacted with it; for `None`, those of all
-/// sessions. `files` is the same as for [`Archive::import`]. Each pack is proved by its hash before
-/// it is added.
+/// `session`, copies its packs and those of the sessions that were compacted together with it, such
+/// as its sub-agents. For `None`, copies the packs of all sessions but those that were removed from
+/// the local archive on purpose. `files` is the same as for [`Archive::import`]. Each pack is
+/// proved by its hash before it is added.
 ///
 /// # Errors
 ///
@@ -433,7 +436,7 @@ pub(crate) struct ProvedPack {
 }
 
 impl ObjectPackStore {
-    /// Opens a pack, to read it once. At its end, reading fails if it has another hash.
+    /// Opens a pack, to read it once. If its hash is not `hash`, reading fails at its end.
     pub(crate) fn proved(&self, name: &str, hash: String) -> Result<ProvedPack> {
         let pack = self.open(name)?;
         let len = pack.len();
@@ -444,8 +447,8 @@ impl ObjectPackStore {
     }
 }
 
-/// The folder of a session's packs below the address, as the service sees it: without the key,
-/// nothing about the session can be learned from it.
+/// The path below the address under which a session's packs are named in the remote archive. Its
+/// parts are hashes: without the key, they do not tell which session it is.
 pub fn hidden_folder(key: &SealKey, session: &SessionKey) -> String {
     hidden_parts(key, &format!("{AREA}/{}", session.folder())).join("/")
 }

@@ -113,7 +113,7 @@ impl Write for Pending {
     }
 }
 
-/// An object that is stored in parts, if it is long.
+/// The upload of an object: in parts if it is longer than [`PART`], otherwise by one request.
 struct Parts<'a> {
     uploader: &'a Uploader<'a>,
     path: ObjectPath,

@@ -1,9 +1,9 @@
 //! Copies the packs of the vault to a remote archive and back: [`push_vault`] and [`pull_vault`].
 //!
 //! A machine pushes only its own packs, under `vault/<machine>/<number>-<hash>.pack`, so machines
-//! never overwrite each other. A pack in the remote archive is deleted only by the home that has
-//! pushed it, and only after a pack that replaces it was pushed. What is pulled is added by
-//! [`Vault::receive`](epitome_store::vault::Vault::receive).
+//! never overwrite each other. [`push_vault`] deletes a pack from the remote archive only if this
+//! home has pushed it, and only after it has pushed a pack that replaces it. What is pulled is
+//! added by [`Vault::receive`](epitome_store::vault::Vault::receive).
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -29,8 +29,8 @@ pub struct VaultPushReport {
     pub bytes: Bytes,
     /// Number of packs that the remote archive had already.
     pub known: u64,
-    /// Number of packs that were deleted from the remote archive: other packs have their content,
-    /// or it was removed from the vault on purpose.
+    /// Number of packs that were deleted from the remote archive, because other packs have their
+    /// content or because it was removed from the vault on purpose.
     pub deleted: u64,
     /// The errors of local packs that differ from what was pushed before under their number: they
     /// are damaged. The remote archive still has the undamaged packs.
@@ -43,7 +43,7 @@ pub struct PulledPacks {
     pub staged: StagedVersions,
     /// The errors of names that cannot be read.
     pub unread: Vec<Error>,
-    /// What was pulled.
+    /// Records, when the packs were added to the vault, that they need not be pulled again.
     pub receipt: PullReceipt,
 }
 
@@ -61,13 +61,15 @@ impl PullReceipt {
 }
 
 /// Copies the packs of this machine that the remote archive does not have. Then deletes from the
-/// remote archive those packs that were replaced in the vault, if this home has pushed them:
-/// `record` lists these. If a call fails, what was copied stays, and the next call continues.
+/// remote archive the packs that were replaced in the vault, if they are in `record`: it lists the
+/// packs that this home has pushed. If a request fails, what was copied stays, and the next call
+/// continues.
 ///
 /// # Errors
 ///
-/// `NoPermission`, `Unreadable` or `Disk` for the first request that fails; the errors of reading a
-/// pack, and of writing the record.
+/// The errors of the first request that fails; `Archive` if the remote archive cannot be listed or
+/// has something else under the name of a pack; the errors of reading a pack, and of writing the
+/// record.
 pub fn push_vault(
     vault: &Vault,
     from: &FolderStore,
@@ -129,8 +131,9 @@ pub fn push_vault(
     Ok(report)
 }
 
-/// Copies the packs of other machines that were not pulled before, and the packs of this machine
-/// that its vault has lost, and proves each by its hash. `record` lists what was pulled.
+/// Copies into `staged` the packs of other machines that were not pulled before, and the packs of
+/// this machine that its vault has lost. Proves each by its hash. `record` lists the packs that
+/// were in the remote archive at the last pull.
 ///
 /// # Errors
 ///

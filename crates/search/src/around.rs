@@ -67,7 +67,7 @@ impl Place {
         let mut messages =
             self.messages_where(connection, "item < ?3 ORDER BY item DESC, number DESC", before)?;
         messages.reverse();
-        // An item has far fewer messages than this.
+        // The maximum, 1,000, is far more than the messages that one item has.
         messages.extend(self.messages_where(connection, "item = ?3 ORDER BY number", 1_000)?);
         messages.extend(self.messages_where(
             connection,

@@ -11,8 +11,8 @@ use super::terms;
 pub(super) struct Conditions {
     /// The SQL from `FROM` on, with the tables `messages` and `sessions`.
     pub(super) sql: String,
-    /// Like `sql`, but for statements that select only `words.rowid` or the number of messages. For
-    /// a query that has only words and phrases, it reads the index of words alone, which is faster.
+    /// Like `sql`, but only for statements that select `words.rowid` or `count(*)`. For a query
+    /// that has only words and phrases, it reads the index of words alone, which is faster.
     pub(super) matches: String,
     pub(super) values: Vec<Value>,
     /// An SQL expression for how well a message matches: a higher value is a better match.

@@ -18,7 +18,7 @@ pub struct PastFailure {
     pub followed: Vec<Message>,
 }
 
-/// The calls in which an error occurred.
+/// The calls that contain the words of an error.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failures {
     /// The best calls, at most one of each session; the best first.
@@ -32,8 +32,8 @@ impl Search {
     /// Returns the sessions in which a call, with its arguments and result, contains all words of
     /// `error`: at most `most` sessions, the best first, each with its best call. If there are
     /// none, returns the sessions whose calls contain the most and the rarest of the words. Only
-    /// the `5 * most` best calls are considered, so that a session with many of them may displace
-    /// others.
+    /// the `5 * most` best calls are considered: if many of them are in one session, fewer than
+    /// `most` sessions may be found.
     ///
     /// # Errors
     ///

@@ -25,7 +25,7 @@ const BUSY: Duration = Duration::from_secs(10);
 /// The folder for the indexes of one scope, and the version that an index must have.
 #[derive(Clone, Debug)]
 pub(super) struct IndexLocation {
-    /// The folder's name in the cache folder, and its path.
+    /// The path of the folder: below epitome's cache folder, and in full.
     name: String,
     folder: PathBuf,
     /// A hash of what an index depends on: the version of its tables, the version of epitome, and
@@ -76,9 +76,13 @@ impl IndexLocation {
         Ok(indexes.max_by_key(|index| index.number))
     }
 
-    /// Deletes all indexes, of other versions, too, and makes an empty one. But if there is an
-    /// index of this version that is not `old`, another process has already replaced `old`: then
-    /// that index is returned.
+    /// Deletes all indexes in this folder, of other versions, too, and makes an empty one. But if
+    /// there is an index of this version that is not `old`, another process has already replaced
+    /// `old`: then that index is returned.
+    ///
+    /// # Errors
+    ///
+    /// `Busy` if another process or thread has the lock; the errors of the disk.
     pub(super) fn replace(&self, config: &Config, old: Option<&Index>) -> Result<Index> {
         let _lock = self.lock()?.ok_or(SearchError::Busy)?;
         let current = self.index()?;

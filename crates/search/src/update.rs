@@ -123,7 +123,7 @@ impl Search {
         connection.execute_batch(&format!("PRAGMA cache_size = -{PAGES}"))?;
         let sql = "INSERT INTO words (words, rank) VALUES ('hashsize', ?)";
         connection.execute(sql, [WORDS])?;
-        // Another process may have done a part of the update since the first look.
+        // Another process may have done a part of the update since the first comparison.
         let Stale { changed, gone } = stale(&self.config, &connection, files)?;
         self.done.store(0, Ordering::Relaxed);
         self.of.store(changed.len(), Ordering::Relaxed);
@@ -171,7 +171,7 @@ impl Stale<'_> {
 }
 
 /// The length of a session, its modification time in nanoseconds since 1970, and the state of its
-/// packs in the archive. If all three are equal, the session counts as unchanged.
+/// packs in the archive. A session whose stamp is the one in the index counts as unchanged.
 type Stamp = (i64, i64, i64);
 
 /// The stamp of a session. `id` is its key in the archive: the id in the session, which may differ
@@ -298,8 +298,8 @@ impl Work<'_> {
             |stories| {
                 let head = &stories[0].session.transcript.head;
                 let id = head.id.as_deref().unwrap_or(&file.id);
-                // If the id in the session differs from the id in the file's name, the session's
-                // archive is known only after reading.
+                // The id in the session may differ from the id in the file's name. The session's
+                // packs in the archive are found by the former, which is known only after reading.
                 let archive = archive_stamp(&self.search.config, file.agent, id).cast_signed();
                 let stamp = if id == file.id { stamp } else { (stamp.0, stamp.1, archive) };
                 let indexed = indexed(id, head.cwd.as_deref(), stories[0].title());

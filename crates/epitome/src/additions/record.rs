@@ -46,7 +46,7 @@ pub(super) struct Added {
 /// All additions, in the order in which they were made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
-    /// The version of this file's format: 1.
+    /// The version of the record's format: 1.
     epitome_additions: u64,
     pub added: Vec<Added>,
 }

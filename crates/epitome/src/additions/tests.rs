@@ -34,8 +34,7 @@ impl User {
 
     fn remove(&self, agent: Option<&str>, kind: Option<AdditionKind>) -> Vec<FileChange> {
         let mut done = Vec::new();
-        // Each removal is planned after the one before it was carried out, because that changed the
-        // file.
+        // Each removal changes a file, so the next removal is planned only after it.
         while let Some(remove) = Remove::plan(&self.config, agent, kind).expect("a plan").pop() {
             let all = Remove::plan(&self.config, agent, kind).expect("a plan");
             let remove = all.into_iter().next().unwrap_or(remove);

@@ -20,7 +20,7 @@ fn machine() -> (tempfile::TempDir, Config) {
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
         fs::write(path, text).expect("a session");
     };
-    // A response is stored in several records, each with the counts so far.
+    // A response is stored in several records, each with the tokens that were counted so far.
     write("a.jsonl", &[&*first, &again].concat());
     write("b.jsonl", &[&*first, &again, &second].concat());
     write("a/subagents/agent-1.jsonl", &other);

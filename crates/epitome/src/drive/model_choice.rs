@@ -18,10 +18,10 @@ use crate::regular;
 /// The options that select a model and its fallbacks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ModelSelection<'a> {
-    /// The model: `provider/model`, or a name in the table of models. The name of a provider alone
-    /// selects its cheapest model that can write this summary. If the table has no such model, the
-    /// session's model is selected, unless that is known to be another provider's. `None` selects
-    /// in the same way among the models of the session's provider.
+    /// The model: `provider/model`, or a name in the table of models. If this is only the name of a
+    /// provider, its cheapest model that can write this summary is selected; if the table has no
+    /// such model, the session's model, unless that is known to be another provider's. `None`: as
+    /// if the provider of the session's model was named.
     pub model: Option<&'a str>,
     /// The address of the API. `None`: the provider's own address.
     pub address: Option<&'a str>,

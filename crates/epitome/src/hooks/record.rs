@@ -77,7 +77,7 @@ pub(super) struct Installed {
 /// All installed hooks and rules, as stored on disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
-    /// The format version of this file: 1.
+    /// The version of the record's format: 1.
     epitome_hooks: u64,
     pub installed: Vec<Installed>,
     pub rules: Vec<Rule>,

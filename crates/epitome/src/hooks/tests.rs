@@ -8,7 +8,8 @@ use crate::step::{DiskStep, fault};
 
 const SETTINGS: &str = "{\n  \"model\": \"opus\"\n}\n";
 
-/// A function that returns an error at step number `n`, counted from 0.
+/// A function that is called before each step of writing to disk. It returns an error at step
+/// number `n`, counted from 0.
 fn failing(n: usize) -> impl FnMut(DiskStep) -> io::Result<()> + 'static {
     let mut seen = 0;
     move |_| {

@@ -40,8 +40,8 @@ impl Logs {
         self.folder.join(format!("{name}{number}.jsonl"))
     }
 
-    /// The numbers of the existing logs whose names begin with `name`. A log without a number in
-    /// its name has the number 1.
+    /// The numbers of the existing logs whose names are `name` or `name` with a number. A log
+    /// without a number in its name has the number 1.
     fn numbers(&self, name: &str) -> Vec<u64> {
         let Ok(files) = std::fs::read_dir(&self.folder) else { return Vec::new() };
         let numbers = files.filter_map(|file| {

@@ -409,7 +409,8 @@ fn write_index(folder: &Path, index: Index) -> Result<Index> {
 /// # Errors
 ///
 /// `Exists` if another program wrote the folder's manifest or index; `NewerFormat` if a newer
-/// epitome wrote the manifest; `Unreadable` if the manifest is damaged.
+/// epitome wrote the manifest; `Unreadable` if the manifest is damaged; the errors of reading these
+/// files.
 pub(crate) fn ours(folder: &Path) -> Result<Vec<Listing>> {
     let index = folder.join(INDEX);
     let page = match regular::read(&index) {

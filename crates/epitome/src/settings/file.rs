@@ -231,7 +231,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether there are keys below this name.
+/// Whether the names of keys begin with this name and a dot.
 fn is_table(name: &str) -> bool {
     KEYS.iter().any(|key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
 }

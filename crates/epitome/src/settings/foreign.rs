@@ -29,7 +29,7 @@ pub struct Foreign {
 pub struct Name {
     /// The name as that program spells it.
     pub name: String,
-    /// The corresponding setting of epitome.
+    /// How a value of this setting is converted to settings of epitome.
     #[serde(flatten)]
     pub to: To,
 }

@@ -30,7 +30,7 @@ pub(super) fn alone(config: &Config, key: &Key, set: &SetValue) -> Result<()> {
     }
 }
 
-/// Checks the name of a recipe: a built-in one, one of the user's own, or a file.
+/// Checks that a recipe exists: as a built-in one, as one of the user's own, or as a file.
 fn recipe(config: &Config, name: &str, text: &str, set: &SetValue) -> Result<()> {
     if !trust::is_name(text) {
         return if Path::new(text).is_file() {

@@ -3,7 +3,7 @@ use epitome_tokens::Estimate;
 use super::*;
 use crate::session::Loaded;
 
-/// The messages of a list, as the members of an answer.
+/// The messages of a JSON list.
 fn list(json: &str) -> Vec<&RawValue> {
     serde_json::from_str(json).expect("a list of messages")
 }

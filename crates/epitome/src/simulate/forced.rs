@@ -49,9 +49,9 @@ impl Job<'_> {
         Ok(all)
     }
 
-    /// Has a policy command compact the context at every point in `cuts`. If its answer is
-    /// unusable, the uncompacted context is measured. A point is skipped if no fact from before it
-    /// was used after it.
+    /// Has a policy command compact the context at every point in `cuts`. If the command's answer
+    /// cannot be used, the uncompacted context is measured. A point is skipped if no fact from
+    /// before it was used after it.
     pub(super) fn forced_of_command(
         &self,
         policy: &mut Process,
@@ -113,8 +113,8 @@ impl Job<'_> {
         Ok(measured(cut, &pieces, &references, &rules))
     }
 
-    /// The lines of each rule file, skill and marked text in a context. Of a long text only the
-    /// rules are returned, because a digest keeps only the rules of long texts.
+    /// The lines of each rule file, skill, and text between pin marks in a context. Of a long text
+    /// only the rules are returned, because a digest keeps only the rules of long texts.
     fn rules(&self, recipe: &Recipe, context: &Context) -> Vec<Vec<LineId>> {
         let before = context.unchanged_view();
         let view = View::new(before.transcript(), before.source(), &self.counter);

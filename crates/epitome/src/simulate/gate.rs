@@ -13,7 +13,7 @@ use Kind::{Cost, Forced, Live};
 #[derive(Clone, Debug)]
 pub struct Gate(pub Vec<Condition>);
 
-/// A figure and its bound.
+/// A condition: a figure of the report, and the minimum or maximum that it must have.
 #[derive(Clone, Debug)]
 pub struct Condition {
     figure: &'static Figure,
@@ -44,7 +44,7 @@ struct Figure {
 enum Kind {
     /// A share that is measured at forced compactions.
     Forced,
-    /// A share that is measured at every call of the replayed sessions.
+    /// A share that is measured at every request of the replayed sessions.
     Live,
     /// A cost relative to the cost without compaction; it may be above 1.
     Cost,

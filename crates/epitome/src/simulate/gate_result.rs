@@ -22,9 +22,9 @@ pub struct GateResult {
     pub value: f64,
     /// The figure; `null` if it was not measured.
     pub measured: Option<f64>,
-    /// Whether the condition is met. A figure that was not measured meets none.
+    /// Whether the condition is met. A figure that was not measured meets no condition.
     pub passed: bool,
-    /// The reason why the figure was not measured; `null` if it was.
+    /// The reason why the figure was not measured; `null` if it was measured.
     pub reason: Option<&'static str>,
 }
 

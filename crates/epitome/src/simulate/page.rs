@@ -1,4 +1,4 @@
-//! A simulation as an HTML page: the table, and plots over the calls.
+//! A simulation as an HTML page: the table, and plots over the requests of the sessions.
 
 use epitome_model::MicroDollars;
 use epitome_render::{Figures, Plot, Series, SeriesStyle};
@@ -8,9 +8,9 @@ use super::report::{RecipeReport, SimulateReport};
 use super::{NO_COMPACTION, SimulatedSession};
 
 /// The maximum number of sessions whose context is plotted. These are the sessions with the most
-/// calls.
+/// requests.
 const PLOTTED: usize = 4;
-/// The maximum number of points of a line.
+/// The approximate maximum number of points of a line in a plot.
 const POINTS: usize = 600;
 
 impl SimulateReport {
@@ -81,7 +81,7 @@ impl SimulateReport {
         }
     }
 
-    /// Plots the cumulative cost: for each call, the cost of all calls up to it.
+    /// Plots the cumulative cost: for each request, the cost of all requests up to it.
     fn cost(&self, simulated: &[SimulatedSession]) -> Plot {
         let series = (0..self.recipes.len()).map(|n| {
             let calls = simulated.iter().flat_map(|session| &session.live[n]);

@@ -1,4 +1,4 @@
-//! Replays a session under a recipe: computes the context that would be sent with every call.
+//! Replays a session: computes the context that would be sent with every request to the model.
 
 use std::ops::Range;
 
@@ -14,19 +14,20 @@ use super::rules::RequestTally;
 use super::{Job, Pieces};
 use crate::live::{Context, Speaker};
 
-/// One call of a session, replayed under a recipe.
+/// A request of a session to the model, with its response, as it is replayed under a recipe or a
+/// policy command.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LiveCall {
-    /// The tokens of the call, and how much of what its response uses the context contained.
+    /// The tokens of the request, and how much of what its response uses the context contained.
     pub figures: CallFigures,
-    /// The cost of the call if the provider caches every beginning of an earlier request.
+    /// The cost of the request if the provider caches every beginning of an earlier request.
     pub cost: MicroDollars,
-    /// The cost of the call if the provider caches only whole earlier requests.
+    /// The cost of the request if the provider caches only whole earlier requests.
     pub cost_requests: MicroDollars,
-    /// The additional cost of reading again those texts that the edits of the call need and that
-    /// the context does not contain.
+    /// The additional cost of reading again those texts that the edits in the response need and
+    /// that the context does not contain.
     pub rereads: MicroDollars,
-    /// The number of compactions between the previous call and this one.
+    /// The number of compactions between the previous request and this one.
     pub compactions: u64,
 }
 
@@ -43,7 +44,7 @@ impl Job<'_> {
         calls
     }
 
-    /// Replays the session under a recipe, which may compact before every call.
+    /// Replays the session under a recipe, which may compact before every request.
     pub(super) fn live(
         &self,
         recipe: &Recipe,
@@ -67,8 +68,8 @@ impl Job<'_> {
         Ok(calls)
     }
 
-    /// Replays the session under a policy command, which is asked before every call. If its answer
-    /// is unusable, the whole history is sent.
+    /// Replays the session under a policy command, which is asked before every request of the
+    /// session. If the command's answer cannot be used, the whole history is sent.
     pub(super) fn live_of_command(
         &self,
         policy: &mut Process,
@@ -101,12 +102,13 @@ impl Job<'_> {
         Ok(calls)
     }
 
-    /// Adds a request to the tally, with the rules for requests that it breaks.
+    /// Adds a request of the session to the tally, with the rules for requests that it breaks.
+    /// `call` is its index.
     pub(super) fn judge(&self, tally: &mut RequestTally, call: usize, view: &Pieces) {
         tally.add(view, self.history.user_request(call), || self.place(call));
     }
 
-    /// The name of a call in the report: `call 12 of session.jsonl`.
+    /// The name of the request with this index in the report: `call 12 of session.jsonl`.
     pub(super) fn place(&self, call: usize) -> String {
         format!("call {} of {}", call + 1, self.name)
     }
@@ -138,7 +140,7 @@ impl Job<'_> {
         }
     }
 
-    /// Whether the cache has expired since the previous call. False if the session records no
+    /// Whether the cache has expired since the previous request. False if the session records no
     /// times.
     fn is_cold(&self, call: usize) -> bool {
         let time = |call: usize| moment(self.history.calls[call].time.as_deref()?);

@@ -18,7 +18,7 @@ pub struct SimulateReport {
     pub recipes: Vec<RecipeReport>,
     /// The sessions as they happened; `null` if they do not record their usage.
     pub recorded: Option<RecordedCost>,
-    /// The number of calls of models.
+    /// The number of requests to models.
     pub calls: u64,
     /// The tokens of all messages.
     pub tokens: Tokens,
@@ -52,7 +52,7 @@ pub struct SessionReport {
     pub session: String,
     /// The agent of the session.
     pub agent: &'static str,
-    /// The number of calls of the model.
+    /// The number of requests to the model.
     pub calls: u64,
     /// The tokens of all messages.
     pub tokens: Tokens,
@@ -75,7 +75,7 @@ pub struct RecipeReport {
     pub recipe: String,
     /// At forced compactions: the share of the tokens that stays.
     pub kept: Option<f64>,
-    /// At forced compactions: of the facts that later calls use, the share that the compacted
+    /// At forced compactions: of the facts that later responses use, the share that the compacted
     /// context contains. Rare facts have more weight.
     pub recall: Option<f64>,
     /// Like `recall`, but a fact counts only if its whole line is still in the context.
@@ -87,8 +87,8 @@ pub struct RecipeReport {
     pub pins: Option<f64>,
     /// At forced compactions: the share of later edits for which a file must be read again.
     pub rereads: Option<f64>,
-    /// In the replay of all calls: the cost relative to no compaction, if the provider caches every
-    /// beginning of an earlier request.
+    /// In the replay of all requests: the cost relative to no compaction, if the provider caches
+    /// every beginning of an earlier request.
     pub cost: Option<f64>,
     /// Like `cost`, if the provider caches only whole earlier requests.
     pub cost_bp: Option<f64>,
@@ -98,18 +98,19 @@ pub struct RecipeReport {
     pub micro_dollars: MicroDollars,
     /// The cost that `cost_bp` is computed from, in millionths of a dollar.
     pub micro_dollars_bp: MicroDollars,
-    /// In the replay of all calls: of the facts that a response uses, the share that its context
+    /// In the replay of all requests: of the facts that a response uses, the share that its context
     /// contained.
     pub call_recall: Option<f64>,
-    /// Like `call_recall`, but only for facts whose last occurrence was more than ten calls before.
+    /// Like `call_recall`, but only for facts whose last occurrence was more than ten requests
+    /// before.
     pub far_recall: Option<f64>,
     /// The mean number of tokens in a request.
     pub context: Tokens,
-    /// The share of calls whose request is larger than the window.
+    /// The share of requests that are larger than the window.
     pub over: f64,
-    /// In the replay of all calls: the share of edits for which a file had to be read again.
+    /// In the replay of all requests: the share of edits for which a file had to be read again.
     pub live_rereads: Option<f64>,
-    /// In the replay of all calls: the number of compactions.
+    /// In the replay of all requests: the number of compactions.
     pub compactions: u64,
     /// The share of requests that break none of the rules for requests (see [`RuleViolation`]).
     pub rules: Option<f64>,
@@ -123,7 +124,7 @@ pub struct RecipeReport {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Sums {
     calls: u64,
-    /// Calls whose request exceeds the window.
+    /// Requests that are larger than the window.
     over: u64,
     /// Tokens of all requests.
     context: u64,
@@ -132,8 +133,8 @@ struct Sums {
     /// The number of edits after forced compactions for which a file must be read again, and the
     /// number of all edits after forced compactions.
     rereads: (u64, u64),
-    /// The number of edits in the replay of all calls for which a file must be read again, and the
-    /// number of all edits in that replay.
+    /// The number of edits in the replay of all requests for which a file must be read again, and
+    /// the number of all edits in that replay.
     live_rereads: (u64, u64),
     /// The cost of reading again the texts that edits in the replay needed.
     reread: MicroDollars,

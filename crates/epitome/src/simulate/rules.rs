@@ -1,4 +1,4 @@
-//! Counts the requests of a policy that break a rule.
+//! Counts the requests that break a rule, for a recipe or a policy command.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ pub struct RuleViolation {
     /// `repeated-id` or `lost-request`; or `bad-answer`, if a policy command gave an answer from
     /// which no request could be made.
     pub rule: &'static str,
-    /// What is wrong with the first of these requests.
+    /// What is wrong with the first request that breaks the rule.
     pub what: String,
-    /// The place of the first of these requests: `call 12 of session.jsonl`.
+    /// The place of the first request that breaks the rule: `call 12 of session.jsonl`.
     pub first: String,
     /// The number of requests that break the rule.
     pub count: u64,

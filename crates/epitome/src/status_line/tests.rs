@@ -11,7 +11,7 @@ use super::*;
 const NOW: &str = "2026-01-02T12:00:00Z";
 const YESTERDAY: &str = "2026-01-01T12:00:00Z";
 
-/// A machine with one session of today and one of yesterday.
+/// A machine with one session, which has a response of today and one of yesterday.
 struct Machine {
     _dir: tempfile::TempDir,
     config: Config,

@@ -20,7 +20,8 @@ use crate::cost::billed_requests;
 use crate::regular;
 use crate::store::disk;
 
-/// The maximum number of bytes that one call reads. The next call continues where this one stopped.
+/// The maximum number of bytes that are read for one status line. The next status line continues
+/// where this one stopped.
 const MOST: u64 = 24 << 20;
 
 /// The cost of the requests of one day, as far as sessions have been read.

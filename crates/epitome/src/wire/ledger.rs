@@ -95,7 +95,7 @@ pub struct MadeCut {
 pub struct UsedCut {
     /// The name of the cut.
     pub id: Chain,
-    /// Tokens that were not sent.
+    /// Tokens that were not sent because of the cut.
     pub tokens: Tokens,
     /// What these tokens would have cost at list prices. `None` if the price is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -188,14 +188,14 @@ pub struct LedgerLines {
     pub skipped: u64,
 }
 
-/// The ledger of a machine.
+/// The ledger of a machine: the list of all requests that `epitome proxy` passed on.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     folder: PathBuf,
 }
 
 impl Ledger {
-    /// The ledger, the list of all requests, in the subfolder `requests` of the proxy's folder
+    /// The ledger in the subfolder `requests` of `memo`, the proxy's folder
     /// ([`Config::wire_memo`](crate::Config::wire_memo)).
     pub fn new(memo: &Path) -> Ledger {
         Ledger { folder: memo.join("requests") }

@@ -164,8 +164,8 @@ impl RequestSum {
         self.output_tokens += output;
     }
 
-    /// What a report says about requests that are not in the sums or went wrong: for each group
-    /// with requests their number, and the words that follow `3 requests` in the report.
+    /// The requests that are not in the sums or went wrong, by reason: their number, and the words
+    /// that follow `3 requests` in a report. Reasons without requests are left out.
     pub fn shortfalls(&self) -> Vec<(u64, &'static str)> {
         let mut shortfalls = vec![
             (self.requests - self.metered, "without a count from the service, in no sum of tokens"),
