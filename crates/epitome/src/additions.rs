@@ -203,8 +203,9 @@ impl Add {
     /// # Errors
     ///
     /// `Changed` if the settings changed since the plan; `Unreadable` if epitome's record cannot be
-    /// parsed; `NewerFormat` if a newer epitome wrote it; `Disk` or `NoPermission` if the record or
-    /// the settings cannot be read or written. The agent's settings are unchanged then.
+    /// parsed; `NewerFormat` if a newer epitome wrote it; `HardLinked` if the file of the settings
+    /// has several names; the errors of reading and writing the record and the settings. The
+    /// agent's settings are unchanged then.
     pub fn carry_out(self, config: &Config) -> Result<()> {
         let _lock = lock(config)?;
         let before = Record::load(config)?;
@@ -258,8 +259,8 @@ impl Remove {
     /// # Errors
     ///
     /// `Changed` if the settings changed since the plan; `Unreadable` if epitome's record cannot be
-    /// parsed; `NewerFormat` if a newer epitome wrote it; `Disk` or `NoPermission` if the record or
-    /// the settings cannot be read or written.
+    /// parsed; `NewerFormat` if a newer epitome wrote it; `HardLinked` if the file of the settings
+    /// has several names; the errors of reading and writing the record and the settings.
     pub fn carry_out(&self, config: &Config) -> Result<()> {
         let _lock = lock(config)?;
         let mut record = Record::load(config)?;

@@ -56,8 +56,7 @@ const MOST_WORK: u64 = 1 << 36;
 ///
 /// # Errors
 ///
-/// `Archive`, `NoPermission` or `Disk` if the archive or the vault cannot be listed, or if a pack
-/// cannot be moved.
+/// The errors of [`Archive::sessions`] and [`Archive::gc`], and of opening the vault.
 pub fn collect_garbage(config: &Config, grace: SignedDuration, mode: GcMode) -> Result<GcReport> {
     let archive = config.archive();
     let census = Census::take(&config.agents, &archive.sessions()?);

@@ -170,9 +170,9 @@ impl Install {
     /// # Errors
     ///
     /// `Changed` if the settings changed since the plan; `Exists` if the branch must be checked out
-    /// in a folder that contains something else; `Disk` or `NoPermission` if a file cannot be
-    /// written; the errors of git, and of reading the record or the settings. The agent's settings
-    /// are unchanged then.
+    /// in a folder that contains something else; `HardLinked` if the file of the settings has
+    /// several names; `Disk` or `NoPermission` if a file cannot be written; the errors of git, and
+    /// of reading the record or the settings. The agent's settings are unchanged then.
     pub fn carry_out(mut self, config: &Config) -> Result<Rule> {
         let _lock = lock(config, "lock")?;
         let before = Record::load(config)?;

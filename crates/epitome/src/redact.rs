@@ -41,8 +41,7 @@ pub struct RedactedSession<'a> {
 ///
 /// # Errors
 ///
-/// `NotFound`, `NoPermission` or `Unreadable` if a file cannot be read; `Refused` if the rules in a
-/// file are not valid.
+/// The errors of reading a file; `Refused` if the rules in a file are not valid.
 pub fn rules(config: &Config, files: &[PathBuf]) -> Result<Rules> {
     let own = config.redaction_rules();
     let own = own.exists().then_some(own);

@@ -77,7 +77,7 @@ impl<'c> RemoteArchive<'c> {
     /// # Errors
     ///
     /// `Refused` if the storage is sealed with a key that this machine does not have; the errors of
-    /// requests, and of reading packs.
+    /// [`make_key`], of requests, and of reading packs.
     pub fn push(&self) -> Result<PushReport> {
         let store = self.connect()?;
         self.delete_forgotten(&store)?;
@@ -120,8 +120,9 @@ impl<'c> RemoteArchive<'c> {
     ///
     /// # Errors
     ///
-    /// `Refused` if the storage is sealed with a key that this machine does not have; the errors of
-    /// requests; `Archive` if a pack is damaged.
+    /// `Refused` if the storage is sealed with a key that this machine does not have; `Archive` or
+    /// `Refused` if a pack is damaged; the errors of [`make_key`], of requests, and of writing
+    /// packs.
     pub fn pull(&self, session: Option<&SessionKey>, file: Option<&Path>) -> Result<PullReport> {
         let store = self.connect()?;
         let files = |generation: &Generation| {
@@ -295,9 +296,8 @@ fn key_file(config: &Config) -> PathBuf {
 ///
 /// # Errors
 ///
-/// `NoPermission` or `Unreadable` if the key's file cannot be read; `Refused` if the file or the
-/// keyring has something else than a key. A keyring that cannot be read is treated like an empty
-/// one.
+/// The errors of reading the key's file; `Refused` if the file or the keyring has something else
+/// than a key. A keyring that cannot be read is treated like an empty one.
 pub fn find_key(config: &Config) -> Result<Option<(SealKey, SealKeyPlace)>> {
     let path = key_file(config);
     let not_a_key = |err| {

@@ -121,8 +121,9 @@ impl RunLog {
     ///
     /// # Errors
     ///
-    /// `Archive`, `NoPermission` or `Unreadable` if a part of the archive or a session cannot be
-    /// read, because it may belong to a newer run.
+    /// The first error in [`unread`](RunLog::unread) or
+    /// [`unread_sessions`](RunLog::unread_sessions), if there is one: what cannot be read may
+    /// belong to a newer run.
     pub fn last_in_effect(self) -> Result<Option<LoggedRun>> {
         if let Some(err) = self.unread.into_iter().chain(self.unread_sessions).next() {
             let what = "it is not known which run was the last: not all that was compacted can be \

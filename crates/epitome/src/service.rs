@@ -249,7 +249,8 @@ impl ServiceInstall {
     ///
     /// `Unsupported` if this system has no services that epitome knows; `Exists` if there is a file
     /// of that name which epitome did not write, or which was changed since; `Unreadable` if the
-    /// record of an earlier installation cannot be read; `NewerFormat` if a newer epitome wrote it.
+    /// record of an earlier installation cannot be parsed; `NewerFormat` if a newer epitome wrote
+    /// it; the errors of reading the file or the record.
     pub fn plan(config: &Config, program: &Path) -> Result<ServiceInstall> {
         let manager = ServiceManager::of_system()?;
         let file = manager.file(config);
@@ -275,7 +276,8 @@ impl ServiceInstall {
     ///
     /// # Errors
     ///
-    /// `Disk` or `NoPermission`: the file of the service is unchanged then.
+    /// `Disk` or `NoPermission` if the file or the record cannot be written; `HardLinked` if the
+    /// file has several names. The file is unchanged then.
     pub fn carry_out(&self, config: &Config) -> Result<()> {
         let record = Record {
             epitome_service: 1,
@@ -311,9 +313,9 @@ impl ServiceRemoval {
     ///
     /// # Errors
     ///
-    /// `Unreadable` if the record of the installation cannot be read; `NewerFormat` if a newer
+    /// `Unreadable` if the record of the installation cannot be parsed; `NewerFormat` if a newer
     /// epitome wrote it; `Unsupported` if this system has no services that epitome knows; the
-    /// errors of reading the file.
+    /// errors of reading the file or the record.
     pub fn plan(config: &Config) -> Result<Option<ServiceRemoval>> {
         let Some(Record { file, text, folders, .. }) = Record::load(config)? else {
             return Ok(None);

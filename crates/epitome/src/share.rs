@@ -56,7 +56,7 @@ impl<'c> Team<'c> {
     ///
     /// # Errors
     ///
-    /// `Settings` if the setting is not a valid address.
+    /// `Settings` if the setting is not a valid address; the errors of creating a folder.
     pub fn from_settings(config: &'c Config, settings: &Settings) -> Result<Option<Team<'c>>> {
         let Some(url) = &settings.values.share.url else { return Ok(None) };
         let address: Address = url.parse()?;

@@ -120,8 +120,8 @@ impl Simulate {
     ///
     /// # Errors
     ///
-    /// `Recipe` if there is no recipe with one of the names; `Settings` or `Unreadable` if the
-    /// user's table of models cannot be used.
+    /// `Recipe` if one of the recipes does not exist or cannot be read; `Settings` or `Unreadable`
+    /// if the user's table of models cannot be used.
     pub fn new(config: &Config, settings: &Settings, names: &[String]) -> crate::Result<Simulate> {
         let mut wanted: Vec<Option<&str>> = names.iter().map(|name| Some(&**name)).collect();
         if wanted.is_empty() {

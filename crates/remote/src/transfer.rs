@@ -171,8 +171,9 @@ impl PushRecord {
 ///
 /// # Errors
 ///
-/// The errors of the first request that fails; `Archive` if the remote archive cannot be listed or
-/// has something else under the name of a pack; the errors of reading a local pack.
+/// The errors of the first request that fails; `Archive` if one of the two archives cannot be
+/// listed, or if the remote one has something else under the name of a pack; the errors of reading
+/// a local pack.
 pub fn push(
     from: &FolderStore,
     to: &ObjectPackStore,

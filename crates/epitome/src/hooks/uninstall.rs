@@ -98,8 +98,9 @@ impl Uninstall {
     ///
     /// # Errors
     ///
-    /// `Changed` if the settings changed since the plan; `Disk` or `NoPermission` if they cannot be
-    /// written; the errors of reading the record of installed hooks.
+    /// `Changed` if the settings changed since the plan; `HardLinked` if their file has several
+    /// names; `Disk` or `NoPermission` if a file cannot be written; the errors of reading the
+    /// settings or the record of installed hooks.
     pub fn carry_out(&self, config: &Config) -> Result<()> {
         let _lock = lock(config, "lock")?;
         let mut record = Record::load(config)?;

@@ -24,9 +24,8 @@ pub fn create(path: &Path, setup: Setup) -> Result<Context> {
 ///
 /// # Errors
 ///
-/// `NotFound`, `NoPermission` or `Unreadable` if the file cannot be read; `Disk` or `NoPermission`
-/// if it cannot be opened for writing; `UnknownFormat` if it is not a log; `NewerFormat` if a newer
-/// version of epitome wrote it.
+/// The errors of reading the file; `Disk` or `NoPermission` if it cannot be opened for writing;
+/// `UnknownFormat` if it is not a log; `NewerFormat` if a newer version of epitome wrote it.
 pub fn open(path: &Path, setup: Setup) -> Result<Context> {
     let source = FileSource::open(path)?;
     let bytes = source.read(0..Source::len(&source)).into_owned();

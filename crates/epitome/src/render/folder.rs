@@ -77,8 +77,9 @@ impl RenderForm {
 /// # Errors
 ///
 /// `Exists` if another program wrote the folder's manifest or index; `NewerFormat` if a newer
-/// epitome wrote the manifest; `Unreadable` if the manifest is damaged; `Disk` or `NoPermission` if
-/// a file cannot be written. Files that were written before the error stay.
+/// epitome wrote the manifest; `Unreadable` if the manifest is damaged; the errors of reading these
+/// two files; `Disk` or `NoPermission` if a file cannot be written. Files that were written before
+/// the error stay.
 pub fn render_into(
     folder: &Path,
     reading: &RenderSource,
@@ -235,8 +236,7 @@ pub fn facts_of(reading: &RenderSource, how: &RenderOptions<'_>) -> Result<Listi
 /// # Errors
 ///
 /// `Exists` if another program wrote the folder's manifest or index; `NewerFormat` if a newer
-/// epitome wrote the manifest; `NotFound`, `Disk` or `NoPermission` if the folder cannot be read or
-/// written.
+/// epitome wrote the manifest; the errors of reading and writing the folder.
 pub fn rebuild_index(folder: &Path) -> Result<Index> {
     Ok(repair(folder, &mut |_| None)?.0)
 }
@@ -250,8 +250,7 @@ pub fn rebuild_index(folder: &Path) -> Result<Index> {
 /// # Errors
 ///
 /// `Exists` if another program wrote the folder's manifest or index; `NewerFormat` if a newer
-/// epitome wrote the manifest; `NotFound`, `Disk` or `NoPermission` if the folder cannot be read or
-/// written.
+/// epitome wrote the manifest; the errors of reading and writing the folder.
 pub fn repair(
     folder: &Path,
     session: &mut dyn FnMut(&str) -> Option<Listing>,
