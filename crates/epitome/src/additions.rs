@@ -227,9 +227,9 @@ impl Add {
 
 impl Remove {
     /// Plans to remove what was added to the settings of one agent (`None`: of all agents), of one
-    /// kind (`None`: of all kinds). The latest addition comes first. Removed in this order, the
-    /// additions leave the settings as they were before them, if nothing else has changed the
-    /// settings. A removal changes its file, so plan again before the next removal from the same
+    /// kind (`None`: of all kinds). The latest addition comes first: if the additions are removed
+    /// in this order, and nothing else has changed the settings, the settings are then as they were
+    /// at first. A removal changes its file, so plan again before the next removal from the same
     /// file.
     ///
     /// # Errors

@@ -74,8 +74,8 @@ impl PartKind {
     }
 }
 
-/// The number and the size of blocks: of one kind, of one tool's calls or results, or of all. An
-/// agent's copy of content counts as a block, too.
+/// The number and the size of blocks: of one kind, of one tool's calls or results, or of a whole
+/// session. An agent's copy of content counts as a block, too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PartSize {
     /// The number of blocks, sent or not.

@@ -30,9 +30,10 @@ use crate::store::{self, write_new};
 ///
 /// # Errors
 ///
-/// `Invariant` if the compaction would violate one; `Refused` if the file is compressed and the
-/// compaction does not only append to it; `Broken` if the archive would not restore the session
-/// exactly; the errors of the archive and of replacing. The session is unchanged then.
+/// `Invariant` if the result would violate an invariant of the format; `Refused` if the file is
+/// compressed and the compaction does not only append to it; `Broken` if the archive would not
+/// restore the session exactly; the errors of the archive and of replacing. The session is
+/// unchanged then.
 pub fn apply(
     planned: &PreparedCompaction<'_, &FileSource>,
     file: &store::LockedSession,

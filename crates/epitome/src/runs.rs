@@ -84,7 +84,8 @@ pub struct RunSession {
 pub struct RunLog {
     /// All runs, the newest first.
     pub runs: Vec<LoggedRun>,
-    /// The number of compactions that belong to no run: older versions of epitome recorded none.
+    /// The number of compactions that belong to no run, because older versions of epitome recorded
+    /// no runs.
     pub without_run: u64,
     /// The errors of parts of the archive that are damaged or cannot be read: they may belong to
     /// any run, or to one that is not listed.

@@ -84,7 +84,7 @@ pub struct Simulate {
     pub overhead: Tokens,
     /// The tokens of the system prompt and the tools that are billed, whether the engine is
     /// configured with them or not. `None`: they are computed from the requests that a session
-    /// records, or are [`PROMPT`] if it records too few.
+    /// records, or are [`PROMPT`] if that is not possible.
     pub prompt: Option<Tokens>,
     /// The target of a forced compaction, as a share of the tokens of the context (0 to 1). `None`:
     /// the passes of a recipe remove all that they can, and the recipe determines the size of a

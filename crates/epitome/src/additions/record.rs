@@ -66,7 +66,7 @@ impl FileSplice {
     }
 
     /// The text `now` with the change undone, even if the inserted text is now at another offset.
-    /// `None` unless the inserted text occurs exactly once.
+    /// `None` if the inserted text is empty, does not occur, or occurs more than once.
     pub fn moved_back(&self, now: &str) -> Option<String> {
         let at = now.find(&self.inserted).filter(|_| !self.inserted.is_empty())?;
         let is_once = now.rfind(&self.inserted) == Some(at);
@@ -129,8 +129,8 @@ impl Record {
         serde_json::from_value(value).map_err(unreadable)
     }
 
-    /// Takes the folders that were made for an addition which is now removed. Each folder that
-    /// still exists is recorded with another addition whose file is in it, if there is one, and is
+    /// Passes on the folders that were made for an addition which is now removed: each folder that
+    /// still exists is recorded with another addition whose file is in it, if there is one. It is
     /// later removed together with that addition.
     pub fn pass_on_folders(&mut self, folders: &[PathBuf]) {
         for folder in folders.iter().rev().filter(|folder| folder.exists()) {

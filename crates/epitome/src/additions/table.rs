@@ -54,7 +54,7 @@ pub(super) fn take(text: &str, moved: Option<String>, keys: &[&str], added: &str
     without.filter(is_it).map_or(Removed::Changed, Removed::Out)
 }
 
-/// The text without `part`. `None` unless `part` occurs in it exactly once.
+/// The text without `part`. `None` if `part` does not occur in it, or more than once.
 fn once(text: &str, part: &str) -> Option<String> {
     let at = text.find(part)?;
     let is_once = text.rfind(part) == Some(at);

@@ -41,8 +41,8 @@ pub(crate) struct RecordedSession {
 /// A request that a session records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RecordedRequest {
-    /// Identifies the request in every file that contains it. `None` if the session records no id
-    /// of the response.
+    /// Identifies the request in every file that contains it. `None` if the session does not record
+    /// what the key is made from, such as an id of the response.
     pub key: Option<String>,
     /// The time of the response. `None` if the session does not record it in a known format.
     pub time: Option<Timestamp>,

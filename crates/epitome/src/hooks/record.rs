@@ -98,7 +98,7 @@ impl Installed {
     }
 
     /// The text `now` with the change undone, even if the inserted text is now at another offset.
-    /// `None` unless the inserted text occurs exactly once.
+    /// `None` if the inserted text is empty, does not occur, or occurs more than once.
     pub fn moved_back(&self, now: &str) -> Option<String> {
         let at = now.find(&self.inserted).filter(|_| !self.inserted.is_empty())?;
         if now[at + 1..].contains(&self.inserted) { None } else { self.without(now, at) }

@@ -1,5 +1,5 @@
-//! Each step of an installation and of a removal fails once: afterwards either the settings are
-//! unchanged, or the record has the change.
+//! Tests in which each step of an installation or a removal fails once. After that, either the
+//! settings are unchanged, or the record has the change.
 
 use std::io;
 

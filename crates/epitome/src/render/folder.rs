@@ -90,8 +90,7 @@ pub fn render_into(
     let mut known = ours(folder)?;
     known.extend_from_slice(earlier);
     fs::create_dir_all(folder).map_err(|err| Error::writing(err, "the folder", folder))?;
-    // Temporary files of killed runs are removed here, because `gc` cleans up only the archive and
-    // the agents' folders.
+    // Temporary files of killed runs are removed here, because `gc` does not know this folder.
     disk::sweep(folder, GcMode::Remove);
     let Names { main, parts, origin } = names(reading, &known);
     let mut listings = Vec::new();
@@ -450,8 +449,8 @@ fn foreign(path: &Path) -> Error {
         .with_hint("choose another folder")
 }
 
-/// The files in a folder that epitome rendered. They are recognised by their names, which begin
-/// with the names of sessions in the folder's manifest: it is assumed that no other program chooses
+/// The files that epitome wrote in a folder: the manifest, the index, and the files whose names
+/// begin with the name of a session in the manifest. It is assumed that no other program chooses
 /// such names.
 pub(crate) fn rendered_in(folder: &Path) -> Vec<PathBuf> {
     let Ok(sessions) = ours(folder) else { return Vec::new() };

@@ -30,7 +30,8 @@ pub struct SimulateReport {
     /// this number.
     pub overhead: Tokens,
     /// The tokens of the system prompt and the tools that are billed: for all sessions if the
-    /// caller set the number, otherwise only for sessions that do not record enough requests.
+    /// caller set the number, otherwise only for sessions from whose requests it cannot be
+    /// computed.
     pub prompt: Tokens,
     /// For how many seconds a provider caches a request.
     pub ttl: u64,

@@ -97,7 +97,8 @@ pub struct RequestSum {
     pub output_tokens: Tokens,
     /// Input tokens that were not sent, by the proxy's own count.
     pub saved_tokens: Tokens,
-    /// What the metered requests cost at list prices, in millionths of a dollar.
+    /// What the metered requests cost at list prices, in millionths of a dollar, without those that
+    /// are `unpriced`.
     pub cost: MicroDollars,
     /// What the same requests would have cost unchanged.
     pub unchanged_cost: MicroDollars,
