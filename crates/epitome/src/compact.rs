@@ -210,8 +210,8 @@ fn put_all<S: Source>(
     Ok(())
 }
 
-/// Describes removed bytes, for `epitome show`: the kind of content, its line in the session, and
-/// the positions of the texts in the bytes.
+/// Describes removed bytes, for `epitome show`: the kind of content, its line in the session, the
+/// positions of the texts in the bytes and, for an image, its media type.
 fn describe(view: &View<'_>, at: At, span: Span) -> About {
     let item = &view.transcript.items[at.item()];
     let mut spans: Vec<Span> = Vec::new();

@@ -368,7 +368,7 @@ pub fn remove_key(config: &Config) -> Result<bool> {
     };
     match keyring::remove_secret(config, ACCOUNT) {
         Ok(in_keyring) => Ok(in_file || in_keyring),
-        // This error is ignored: a key is in a file only if there was no keyring.
+        // This error is ignored: the key was in a file because the keyring could not be used.
         Err(_) if in_file => Ok(true),
         Err(err) => {
             let what = "the keyring cannot be used, and no file has a key";

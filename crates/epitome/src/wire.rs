@@ -104,7 +104,7 @@ pub struct MemoLine {
     /// What is sent in place of the messages that were new when the line was written.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub messages: BTreeMap<Chain, Decision>,
-    /// A cut of the first messages, if one was made.
+    /// A decision to shorten or drop the first messages, if one was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<CutLine>,
     /// What is sent in place of tool results, in whatever message they are. The key is the hash of

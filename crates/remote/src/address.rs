@@ -176,8 +176,8 @@ fn with_options<B: Clone>(
     })
 }
 
-/// Whether the value of an option is an `http` address of this machine. Only if there is one,
-/// connections without TLS are allowed.
+/// Whether the value of an option is an `http` address of this machine. Connections without TLS are
+/// allowed only if an option has such a value.
 fn is_here(value: &str) -> bool {
     let Ok(url) = Url::parse(value) else { return false };
     let is_loopback = match url.host() {

@@ -27,7 +27,7 @@
 //! # Absent
 //!
 //! - What is pushed when, and where the key is kept: `epitome::remote`.
-//! - Finding out which packs are no longer needed. A pack is deleted only if the caller names it.
+//! - Finding out which packs of the archive are no longer needed.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 

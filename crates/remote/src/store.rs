@@ -29,9 +29,9 @@ use crate::upload::{NotUploaded, Uploader};
 
 /// Keeps packs in object storage, encrypted. Clones share the connection.
 ///
-/// A pack is first written to a local folder. Then it is encrypted and uploaded, and at last a
-/// small object is created that gives it its name, unless there is one for that name. So a name
-/// exists only for a complete pack, and if two writers use one name, the first one gets it.
+/// A pack is first written to a local folder. Then it is encrypted and uploaded. Finally a small
+/// object with the pack's name is created, unless there is an object with this name already. So a
+/// name exists only for a complete pack, and if two writers use one name, the first one gets it.
 ///
 /// Methods that make requests wait for the network: [`Retries`] says for how long.
 #[derive(Clone)]
@@ -141,7 +141,8 @@ impl ObjectPackStore {
         Ok((hashes.collect(), listing.unread))
     }
 
-    /// Stores a pack under a name, unless something is stored under it. Returns which was the case.
+    /// Stores a pack under a name, unless the same pack or something else is stored under it
+    /// already. Returns which was the case.
     pub(crate) fn put_pack(&self, pack: &dyn PackBytes, name: &str) -> Result<Put> {
         let connection = &*self.connection;
         let location = self.location(name);
@@ -200,7 +201,7 @@ impl ObjectPackStore {
     /// # Errors
     ///
     /// The errors of requests. What was not deleted before the error is still stored. If a name
-    /// cannot be read, everything else is deleted before the error is returned.
+    /// cannot be read, the error is returned after the others were deleted.
     pub fn forget(&self, folder: &str, hashes: Option<&BTreeSet<String>>) -> Result<u64> {
         let location = self.location("");
         let mut prefix = self.connection.prefix.clone();

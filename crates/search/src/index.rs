@@ -48,7 +48,7 @@ pub(super) struct Lock {
 }
 
 impl IndexLocation {
-    /// Makes the folder, readable by its owner only.
+    /// Makes the folder `name` in epitome's cache. On Unix, only its owner can read it.
     pub(super) fn new(config: &Config, name: String, version: String) -> Result<IndexLocation> {
         let folder = config.cache(&name)?;
         Ok(IndexLocation { name, folder, version })
@@ -198,7 +198,8 @@ impl Index {
     }
 }
 
-/// Options to open a file for writing. A file that they create can be read only by its owner.
+/// Options to open a file for writing. On Unix, a file that they create can be read only by its
+/// owner.
 fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true);

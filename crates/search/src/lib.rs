@@ -104,7 +104,7 @@ impl Scope<'_> {
 /// Why a search or an update failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError {
-    /// Another process or thread is writing an index that this one has to make, replace or check.
+    /// The index must be made, replaced or checked, but another process or thread is writing it.
     #[error("another epitome is making the search index; try again in a moment")]
     Busy,
     /// The index was damaged or missing. It was replaced by an empty one, which the next update

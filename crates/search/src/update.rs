@@ -51,8 +51,8 @@ pub struct Progress {
 pub enum Update {
     /// The index is up to date.
     Done(UpdateCounts),
-    /// Another process or thread is updating the index. Until it has finished, some messages are
-    /// not found.
+    /// Another process or thread is updating the index. Until it has finished, new messages may not
+    /// be found.
     Elsewhere,
 }
 

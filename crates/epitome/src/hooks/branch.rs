@@ -1,5 +1,5 @@
-//! A branch of a project's repository that contains nothing but transcripts, and is checked out in
-//! a folder of its own. The user's index, `HEAD` and working tree are not touched.
+//! A branch of a project's repository for transcripts, which is checked out in a folder of its own.
+//! The user's index, `HEAD` and working tree are not touched.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -50,7 +50,7 @@ pub enum FileChange {
         file: PathBuf,
     },
     /// Nothing changes: epitome's entry is not in the file any more, or the file does not exist or
-    /// cannot be parsed.
+    /// is not the valid JSON that it should be.
     Nothing {
         /// The file.
         file: PathBuf,

@@ -17,9 +17,9 @@ pub const LEAST: u64 = 20;
 /// whose price is known are compared.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// The treated conversations.
+    /// The conversations that the proxy may change.
     pub treated: GroupSum,
-    /// The conversations that are held out.
+    /// The conversations that the proxy passes unchanged.
     pub holdout: GroupSum,
     /// The number of conversations that were in both groups. They are in neither sum.
     pub mixed: u64,
@@ -39,9 +39,9 @@ pub struct Comparison {
 pub struct ComparisonRow {
     /// What is compared.
     pub title: &'static str,
-    /// The value of treated conversations.
+    /// The value for conversations that the proxy may change.
     pub treated: String,
-    /// The value of the conversations held out.
+    /// The value for conversations that the proxy passes unchanged.
     pub holdout: String,
     /// How much the two values differ: `-20.0% (-24.4 to -15.1)`. Empty in rows other than costs,
     /// and if there are too few conversations.

@@ -77,7 +77,8 @@ pub enum End {
     Unreachable,
 }
 
-/// A cut that was made in a request.
+/// A cut that was made in a request: a decision to shorten or drop messages at the beginning of the
+/// conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MadeCut {
     /// The name of the cut: the [`Chain`] of the last message that it covers.

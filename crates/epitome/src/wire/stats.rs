@@ -56,9 +56,10 @@ pub struct ProxyReport {
     pub rows: Vec<StatsRow>,
     /// All rows together.
     pub total: RequestSum,
-    /// The cuts, the newest first.
+    /// The cuts (decisions to shorten or drop the beginning of a conversation), the newest first.
     pub cuts: Vec<CutSum>,
-    /// Treated conversations and those held out, if some were held out.
+    /// The conversations that the proxy may change, compared with those that are held out from
+    /// changes. `None` if none is held out.
     pub comparison: Option<Comparison>,
     /// Lines of the ledger that cannot be read.
     pub skipped: u64,
@@ -108,9 +109,11 @@ pub struct RequestSum {
     pub known: u64,
     /// Requests with results that were shortened for the first time.
     pub shortened: u64,
-    /// Requests in which the conversation was cut.
+    /// Requests in which a cut was made: messages at the beginning of the conversation were
+    /// shortened or dropped.
     pub cut: u64,
-    /// Requests of conversations that are held out; they are also in `passed`.
+    /// Requests of conversations that are held out from changes, for comparison; they are also in
+    /// `passed`.
     pub held_out: u64,
     /// The number of removed texts to which models referred in calls.
     pub recalled: u64,
