@@ -89,7 +89,7 @@ pub struct Add {
     pub file: PathBuf,
     /// The text of the file now; `None` if the file does not exist.
     pub before: Option<String>,
-    /// The text of the file afterwards.
+    /// The text of the file after the addition.
     pub after: String,
     /// What the user types in the agent to run an added command. `None` for other additions.
     pub typed: Option<&'static str>,

@@ -42,7 +42,7 @@ pub struct Checkup {
 pub struct KeepState {
     /// Whether `epitome keep` or `epitome watch --keep` runs now, and waits for changes.
     pub is_running: bool,
-    /// Whether there are versions.
+    /// Whether the vault has versions of sessions.
     pub has_versions: bool,
     /// The service that was installed to keep versions, if there is one.
     pub service: Option<InstalledState>,

@@ -36,7 +36,7 @@ pub enum ServiceManager {
 /// A planned installation of the service. Nothing is changed yet.
 #[derive(Clone, Debug)]
 pub struct ServiceInstall {
-    /// The file that is made or changed.
+    /// The service's file, which is made or changed.
     pub file: PathBuf,
     /// The text of the file now; `None` if the file does not exist.
     pub before: Option<String>,
@@ -50,7 +50,7 @@ pub struct ServiceInstall {
 /// A planned removal of the service. Nothing is changed yet.
 #[derive(Clone, Debug)]
 pub struct ServiceRemoval {
-    /// How the file changes.
+    /// How the service's file changes.
     pub change: FileChange,
     /// The command that stops the service, which must be run before the file is removed.
     pub stop: ServiceCommand,

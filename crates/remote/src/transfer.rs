@@ -54,7 +54,7 @@ pub(crate) struct RemoteName {
     /// The folder of the session: `claude/0f3c9a52`; in the vault, the machine.
     pub folder: String,
     pub number: u64,
-    /// The beginning of the hash: 32 digits.
+    /// The first 32 digits of the blake3 hash of the pack.
     pub hash: String,
 }
 

@@ -37,7 +37,7 @@ pub struct VaultPushReport {
     pub damaged: Vec<Error>,
 }
 
-/// Packs that were pulled.
+/// The result of [`pull_vault`].
 pub struct PulledPacks {
     /// The packs, proved by their hashes.
     pub staged: StagedVersions,

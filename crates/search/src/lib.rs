@@ -128,7 +128,7 @@ pub enum SearchError {
 /// The result type of this crate.
 pub type Result<T> = std::result::Result<T, SearchError>;
 
-/// What helps if the index cannot be used.
+/// The hint of the errors that say that the index cannot be used.
 const WRITABLE: &str = "it is in epitome's cache, which must be writable; it can be deleted";
 
 impl From<SearchError> for epitome::Error {

@@ -21,9 +21,9 @@ pub struct Rule {
     pub agent: String,
     /// Only sessions that are run in this folder or below it. `None`: all sessions.
     pub project: Option<PathBuf>,
-    /// The forms to write.
+    /// The forms in which transcripts are written.
     pub formats: Vec<RenderForm>,
-    /// The folder to write to.
+    /// The folder to which transcripts are written.
     pub out: PathBuf,
     /// The name of the recipe with which transcripts are shortened before they are written. `None`:
     /// they are written whole.
@@ -46,7 +46,7 @@ pub struct Rule {
 pub struct LeftOut {
     /// The path of the file.
     pub file: PathBuf,
-    /// The text that was appended to it.
+    /// The text that was appended to the file.
     pub text: String,
 }
 

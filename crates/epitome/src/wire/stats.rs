@@ -101,7 +101,7 @@ pub struct RequestSum {
     /// What the metered requests cost at list prices, in millionths of a dollar, without those that
     /// are `unpriced`.
     pub cost: MicroDollars,
-    /// What the same requests would have cost unchanged.
+    /// What the same requests would have cost without the proxy's changes.
     pub unchanged_cost: MicroDollars,
     /// Requests that were sent as they came, for any reason.
     pub passed: u64,
@@ -194,7 +194,7 @@ impl RequestSum {
     }
 }
 
-/// A cut, and what it saved since.
+/// A cut that the proxy made in a conversation, and what it has saved since.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CutSum {
     /// When the request in which the cut was made ended.
