@@ -2,8 +2,8 @@
 //! session records. If it records none, the provider's token counts are multiplied by list prices.
 //!
 //! The requests of sub-agents are included. A request that several files contain (a fork begins
-//! with a copy of the history) is counted once: it is recognised by the id of its response, its
-//! time and its model. If the agent records no such ids, every copy is counted.
+//! with a copy of the history) is counted once: it is recognised by the ids that the agent records
+//! of it. If the agent records none, every copy is counted.
 
 mod recorded;
 

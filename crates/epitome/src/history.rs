@@ -358,8 +358,8 @@ fn sent_records(stored: &Transcript) -> HashSet<u64> {
 
 /// Completes the context of the uncompacted session. In the stored session, the parent of the
 /// agent's next record after a compaction is the record that the compaction appended. The
-/// uncompacted session does not contain this record, so its context would begin only after it. The
-/// context before the compaction is put in front.
+/// uncompacted session does not contain this record, so its context would begin only after the
+/// compaction. This function puts the context from before the compaction in front.
 fn continued(
     transcript: &mut Transcript,
     whole: &Spliced<'_>,

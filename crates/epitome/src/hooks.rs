@@ -218,10 +218,10 @@ impl Install {
     }
 }
 
-/// Returns the text of a settings file without epitome's hook (`None` if the file would not exist),
-/// the record of the hook, and the text of the file with the hook. `now` is the current text, and
-/// `known` the record of an earlier installation. The record does not describe the change of the
-/// text yet: the caller adds that.
+/// Plans the change of a settings file. Returns its text without epitome's hook (`None` if the file
+/// would not exist), the record of the hook, and its text with the hook. `now` is the current text,
+/// `known` the record of an earlier installation. The caller adds to the new record how the text
+/// changes.
 fn plan_file(
     agent: &str,
     hook: &Hook,
