@@ -103,8 +103,8 @@ impl App {
         Ok(App { global, config: Config::from_env()?, settings, captured, progress })
     }
 
-    /// A copy of this value for a user with this home folder. The settings, keys and environment
-    /// variables of the real user are not used.
+    /// The same program for a user with this home folder: only the options `--count` and `--color`
+    /// are kept. The settings, keys and environment variables of the real user are not used.
     pub fn at_home(&self, folder: &Path) -> App {
         let global = Global { agent: None, json: false, set: Vec::new(), ..self.global.clone() };
         let config = Config::from_home(folder);
@@ -172,7 +172,8 @@ impl App {
         }
     }
 
-    /// Prints on standard output. `--color` and the terminal decide whether styles are printed.
+    /// Prints on standard output, with styles if `--color` and the kind of the output allow them.
+    /// Collected output keeps its styles.
     pub fn print(&self, text: &str) -> Result<()> {
         if let Some(captured) = &self.captured {
             locked(captured).print(keep_styles(text).as_bytes());
@@ -184,8 +185,8 @@ impl App {
         Ok(out.flush()?)
     }
 
-    /// The bytes that [`print`](App::print) would print for a text: without styles if it would
-    /// remove them.
+    /// A text as bytes for standard output, without styles if `--color` or the kind of the output
+    /// forbids them.
     pub fn styled(&self, text: &str) -> Vec<u8> {
         let choice = match self.global.color.choice() {
             ColorChoice::Auto => AutoStream::choice(&std::io::stdout()),
@@ -204,8 +205,8 @@ impl App {
         self.print_bytes(inert_json(line).as_bytes())
     }
 
-    /// Prints text of a session: unchanged to a pipe or file, with control characters made visible
-    /// and in a pager on a terminal.
+    /// Prints text of a session. To a pipe or file it is printed unchanged. On a terminal, control
+    /// characters are made visible, and a text that does not fit is shown in the pager.
     pub fn print_content(&self, content: &[u8]) -> Result<()> {
         if self.is_terminal() {
             self.page(&visible(&String::from_utf8_lossy(content)))
@@ -267,7 +268,8 @@ impl App {
         }
     }
 
-    /// Warns about paths that are listed as parts of a session and are not files.
+    /// Warns about files that should belong to a session, such as those of sub-agents, if their
+    /// paths are not files.
     pub fn warn_of_no_parts(&self, session: &OpenSession<'_>) {
         for path in session.missing_files() {
             let what = "not a file, so not part of the session; left unchanged";
@@ -276,7 +278,7 @@ impl App {
     }
 
     /// Fails if standard output is a pipe whose reader has gone (checked on Unix only). A command
-    /// calls this before it writes to files, and stops if it fails.
+    /// that changes files calls this first, so that it changes nothing that it could not report.
     #[cfg(unix)]
     pub fn check_output_has_reader(&self) -> Result<()> {
         if self.captured.is_some() {
@@ -310,7 +312,7 @@ impl App {
     }
 
     /// A progress bar on standard error. It is hidden with `--json`, if the output is captured, or
-    /// if there is no terminal.
+    /// if standard error is no terminal.
     pub fn bar(&self, template: &str, len: usize) -> ProgressBar {
         let target = if self.global.json || self.captured.is_some() {
             ProgressDrawTarget::hidden()

@@ -49,8 +49,8 @@ pub struct Choice {
     pub min_size: Option<u64>,
 }
 
-/// Returns a parser of the words that a type of settings accepts. The words are leaked, because
-/// clap keeps references to them.
+/// Returns a parser for an option that takes the same words as a setting of type `T`. The words are
+/// never freed, because clap keeps references to them.
 pub fn one_of<T>() -> impl TypedValueParser<Value = T>
 where
     T: JsonSchema + DeserializeOwned + Clone + Send + Sync + 'static,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use epitome_model::{Block, Entry, Output, Part, Role, Source, Transcript, decode};
 
-/// Returns the text, and the number of entries in it.
+/// Returns the context as text, and the number of its entries that have content.
 pub fn render(transcript: &Transcript, source: &dyn Source) -> (String, usize) {
     let mut text = String::new();
     let head = &transcript.head;

@@ -119,8 +119,7 @@ impl Failure {
         self
     }
 
-    /// Replaces `worst` by this failure if this one has a higher exit status, or if there is none
-    /// yet.
+    /// Replaces `worst` by this failure if `worst` is empty or has a lower exit status.
     pub fn add_to(self, worst: &mut Option<Failure>) {
         if worst.as_ref().is_none_or(|it| it.status < self.status) {
             *worst = Some(self);
@@ -137,8 +136,8 @@ impl Failure {
         ExitCode::from(self.status as u8)
     }
 
-    /// The text for people: `error: …`, then a line for each cause and each hint. Empty if the
-    /// reader of the output has gone.
+    /// The text for people: `error: …`, or after Ctrl-C only the message, then a line for each
+    /// cause and each hint. Empty if the reader of the output has gone.
     pub fn render(&self) -> String {
         let mut text = String::new();
         if self.status == Status::Quiet {

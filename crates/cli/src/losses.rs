@@ -79,7 +79,8 @@ fn body(compaction: &CompactionLosses, all: bool) -> String {
     list.text
 }
 
-/// The printed lines for a compaction. It limits how many removed texts are listed.
+/// The lines that are printed for a compaction. `most` limits the number of removed texts in a
+/// list.
 struct List {
     text: String,
     most: usize,

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// The progress of a command, shared by its threads, the screen and Ctrl-C.
+/// The progress of a command, shared by its threads, the screen and the handler of Ctrl-C.
 #[derive(Debug, Default)]
 pub struct Progress {
     done: AtomicUsize,

@@ -57,7 +57,7 @@ impl Input {
         Ok(inputs)
     }
 
-    /// Reads the session in its stored state.
+    /// Reads the session as it is stored, without undoing compactions.
     pub fn load(&self, app: &App) -> Result<Loaded<ShownSource>> {
         let path = match self {
             Input::Stdin => {
@@ -115,7 +115,7 @@ pub fn all(app: &App) -> FoundSessions {
     found
 }
 
-/// An error of a source that could not be read, on one line.
+/// The message for a folder, a file or a database that could not be read, on one line.
 fn not_read(err: epitome::Error) -> String {
     format!("not read: {}", Failure::from(err).one_line())
 }
@@ -201,9 +201,9 @@ impl Filter {
         self.which.project.is_some() || self.older_than.is_some() || self.larger_than.is_some()
     }
 
-    /// The session files that pass the filter, without the filter for projects, which needs the
-    /// content of sessions. Sessions of read-only agents are skipped, with one note per agent,
-    /// because there may be thousands.
+    /// The session files that pass the filters for age and size. The filter for projects is not
+    /// applied, because it needs the content of sessions. Sessions that epitome never writes are
+    /// left out, with one note per agent, because there may be thousands.
     pub fn sessions(&self, app: &App) -> Vec<SessionFile> {
         let now = SystemTime::from(app.config.now());
         let mut found = all(app).sessions;

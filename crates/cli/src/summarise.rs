@@ -1,4 +1,4 @@
-//! Shows the calls of models that write summaries, and what they cost.
+//! Shows the requests to models that write summaries, and what they cost.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,12 +11,12 @@ use epitome_llm::{CallTotals, ChoiceReason};
 use crate::app::App;
 use crate::text::{BOLD, DIM, count};
 
-/// The calls to models, by session.
+/// The requests to models and their costs, by session.
 #[derive(Debug, Default)]
 pub struct Account(Mutex<BTreeMap<String, AskedModels>>);
 
 impl Account {
-    /// Shows what happens while a model is called for a session, and records the calls.
+    /// Shows that a model is asked to summarise a session, and records the requests and their cost.
     pub fn take(&self, app: &App, session: &Path, event: ModelEvent) {
         match event {
             ModelEvent::Asking { model, tokens } => {
@@ -29,12 +29,12 @@ impl Account {
         }
     }
 
-    /// The calls for a session.
+    /// The requests for a session; `None` if no model was asked.
     pub fn calls_for(&self, session: &str) -> Option<AskedModels> {
         self.lock().get(session).cloned()
     }
 
-    /// Whether any model was called for a session.
+    /// Whether any model was asked about a session.
     pub fn has(&self, session: &str) -> bool {
         self.lock().contains_key(session)
     }
@@ -69,7 +69,7 @@ pub fn render(would_ask: &WouldAsk) -> String {
     )
 }
 
-/// Describes the cost of calls in one line. Unknown amounts are marked as unknown.
+/// Describes the cost of requests to a model in one line. What is not known is marked as unknown.
 fn cost(spent: &CallTotals, date: &str) -> String {
     let CallTotals { calls, failed, unsaid, used, cost, unpriced } = spent;
     let input = used.input + used.cached + used.cache_written;

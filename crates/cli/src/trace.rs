@@ -7,7 +7,8 @@ use tracing_subscriber::fmt::time::uptime;
 
 use crate::failure::{Failure, Result};
 
-/// Prints each span that `EPITOME_LOG` selects when it ends, with its duration.
+/// From now on, prints each tracing span that `EPITOME_LOG` selects, with its duration, when the
+/// span ends.
 pub fn begin(config: &Config) -> Result<()> {
     let Some(filter) = config.log_filter() else { return Ok(()) };
     let filter = EnvFilter::try_new(filter).map_err(|err| {

@@ -109,7 +109,8 @@ fn boxed(frame: &mut Frame<'_>, browser: &Browser, title: &str, lines: Vec<Line<
     frame.render_widget(Paragraph::new(Text::from(lines)).block(block.padding(inside)), place);
 }
 
-/// As many of the lines as fit into a box. If some do not fit, the last line says so.
+/// The lines, cut so that they fit into a box of this size. If some lines are left out, a last line
+/// says so.
 fn cut_off(mut lines: Vec<Line<'_>>, width: usize, height: usize) -> Vec<Line<'_>> {
     if lines.len() > height {
         lines.truncate(height.saturating_sub(1));
@@ -154,7 +155,7 @@ fn draw_list(browser: &mut Browser, frame: &mut Frame<'_>) {
 }
 
 /// The first line: the number of sessions, the size of their contexts, what compacting would save,
-/// and the filter or the order.
+/// and the filter, or without a filter the name of the sort order.
 fn head_line(browser: &Browser, width: usize) -> Line<'static> {
     let all: Vec<&Row> = browser.shown.iter().map(|&at| &browser.rows[at]).collect();
     let (before, saving) = sums(&all);
@@ -409,8 +410,8 @@ fn details(browser: &Browser, row: &Row, width: usize) -> [Line<'static>; 3] {
     ]
 }
 
-/// The size of a session's context, what compacting would save, and how many tokens a request is
-/// billed as. A short form is used if the long one does not fit.
+/// The size of a session's context, what compacting would save, and the number of tokens that a
+/// request is billed for. A short form is used if the long one does not fit.
 fn sums_of(info: &SessionInfo, width: usize) -> String {
     let mut long = Vec::new();
     let mut short = Vec::new();
@@ -503,7 +504,8 @@ fn draw_picker(browser: &Browser, picker: &Picker, frame: &mut Frame<'_>) {
     frame.render_widget(last_line(browser, width, keys), below);
 }
 
-/// A line of a list: three columns, and a last one that has the rest of the width.
+/// A line of a list of versions or of deleted sessions: three right-aligned columns, and a fourth
+/// that takes the rest of the width.
 fn pick_line(cells: &[String; 4], widths: [usize; 3], width: usize) -> String {
     let mut line = "  ".to_owned();
     for (text, width) in cells.iter().zip(widths) {

@@ -33,12 +33,12 @@ pub enum PickerOf {
 /// A version, or a deleted session with the last version of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The texts of the columns; the last one is left-aligned.
+    /// The texts of the columns. The first three are right-aligned, the last one left-aligned.
     pub cells: [String; 4],
     pub session: KeptSession,
     /// The number of the version to restore; `None` if the version has no content.
     pub number: Option<u64>,
-    /// The description of the version in the question before it is restored.
+    /// How the question before a restore describes the version.
     pub what: String,
 }
 
@@ -46,8 +46,8 @@ pub struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptSession {
     pub agent: String,
-    /// Where the session is or was: a path, or an address in a database. Several sessions may have
-    /// the same id.
+    /// Where the session is or was: a path, or an address in a database. It identifies the session,
+    /// because several sessions may have the same id.
     pub path: PathBuf,
     /// The beginning of the id, for titles.
     pub short: String,

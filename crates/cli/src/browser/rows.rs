@@ -73,11 +73,11 @@ pub fn found(rows: &[Row], filter: &str, sort: Sort) -> Vec<usize> {
         Some((pattern.score(words, &mut matcher)?, at))
     });
     let mut scored: Vec<(u32, usize)> = scored.collect();
-    // The letters of a filter are scattered over nearly every long title, so weak matches are
-    // dropped.
+    // Weak matches are dropped, because nearly every long title contains the letters of a filter
+    // somewhere.
     let best = scored.iter().map(|(score, _)| *score).max().unwrap_or(0);
     scored.retain(|(score, _)| score * 3 >= best * 2);
-    // The sort is stable: equal matches keep their order.
+    // The sort is stable: rows with equal scores stay in the order of `sort`.
     scored.sort_by_key(|(score, _)| Reverse(*score));
     scored.into_iter().map(|(_, at)| at).collect()
 }

@@ -1,4 +1,4 @@
-//! The state of the browser, and the effect of each key. It does no input or output.
+//! The state of the browser, and the effect of each key, without any input or output.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -42,7 +42,7 @@ pub struct Browser {
     pub size: (u16, u16),
 }
 
-/// What is on the screen, and so what keys act on.
+/// What is on the screen. It decides what a key does.
 #[derive(Clone, Debug)]
 pub enum Mode {
     List,
@@ -51,7 +51,7 @@ pub enum Mode {
     Help,
     View(View),
     Menu(Menu),
-    /// Versions of a session, or deleted sessions.
+    /// A list of the versions of a session, or of deleted sessions.
     Pick(Picker),
     /// A question before something is written.
     Ask(Question),
@@ -77,15 +77,15 @@ pub struct Work {
     pub progress: Option<(usize, usize)>,
 }
 
-/// What the loop does after a key.
+/// What the main loop has to do after a key or after the result of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     Start(Task),
     /// Puts a text on the clipboard of the terminal.
     Copy(String),
-    /// Leaves. What is being written is finished first.
+    /// Leaves the browser. A command that is writing is finished first.
     Leave,
-    /// Leaves. What is being written stops after the sessions in progress.
+    /// Leaves the browser. A command that is writing stops after the sessions in progress.
     Stop,
 }
 
@@ -113,7 +113,8 @@ impl Browser {
         self.shown.get(self.at).map(|&at| &self.rows[at])
     }
 
-    /// The rows on which a command acts: the selected ones, or else the current one.
+    /// The rows that are compacted, restored or simulated: the selected ones, or if none is
+    /// selected the current one.
     pub fn selected_rows(&self) -> Vec<&Row> {
         if self.chosen.is_empty() {
             return self.current().into_iter().collect();
@@ -148,7 +149,7 @@ impl Browser {
                     self.chosen.clear();
                 }
                 let width = usize::from(self.size.0);
-                // A command that failed printed nothing that a key could carry out or undo.
+                // After a failure, no key offers to carry out or undo what was printed.
                 let shown = if failed { Kind::Shows } else { kind };
                 let mut view = View::new((title, shown), &text, self.colours, width);
                 if kind == Kind::Ports && !failed {
@@ -440,7 +441,8 @@ impl Browser {
             KeyCode::Char('D') if view.kind == Kind::Plans => return self.command(code),
             KeyCode::Char('u') if view.kind == Kind::Writes => return self.ask_to_restore(),
             KeyCode::Char('c') if view.kind == Kind::Plans => {
-                // The key is about the session that is shown, not about selected ones.
+                // The plan on the screen is that of the current session, so only that one is
+                // compacted.
                 self.chosen.clear();
                 return self.ask_to_compact();
             }
@@ -507,8 +509,8 @@ impl Browser {
         self.step(1);
     }
 
-    /// Selects all rows that are shown and could be read, or clears the selection if all are
-    /// selected.
+    /// Selects all rows that are shown and could be read, or clears the selection if it has exactly
+    /// these rows.
     fn choose_all(&mut self) {
         let shown = self.shown.iter().map(|&at| &self.rows[at]);
         let readable = shown.filter(|row| row.info().is_some());
@@ -541,14 +543,15 @@ impl Browser {
     }
 }
 
-/// The tokens of all contexts of these sessions, and how many of the tokens compacting saves.
+/// The tokens of the contexts of these sessions together, and how many of them compacting would
+/// save.
 pub fn sums(rows: &[&Row]) -> (Tokens, Tokens) {
     let before = rows.iter().map(|row| row.context()).sum();
     (before, rows.iter().map(|row| row.saving()).sum())
 }
 
-/// A note on the agents whose files will grow, because compacting appends a record of a shorter
-/// history to them; `None` if there are none.
+/// A note that the files of some agents will grow, because compacting appends a record with a
+/// shorter history to them. `None` if there are no such agents.
 fn growing(rows: &[&Row]) -> Option<String> {
     let saving = rows.iter().filter(|row| row.saving() > Tokens(0));
     let agents = saving.map(|row| row.listed.file.agent).filter(|agent| {

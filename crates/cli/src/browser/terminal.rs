@@ -55,10 +55,9 @@ pub fn run(app: &App) -> Result<()> {
     }
 }
 
-/// Whether something was still being written when the user left the browser.
+/// Whether a command was still writing when the user left the browser.
 enum Left {
     Idle,
-    /// A command is still writing.
     Writing(Interrupt),
 }
 

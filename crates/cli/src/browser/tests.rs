@@ -80,7 +80,8 @@ fn screen(browser: &mut Browser, columns: u16, lines: u16) -> String {
     terminal.backend().to_string()
 }
 
-/// The arguments of the one command that a key started, with folders removed from paths.
+/// The title, the arguments and the kind of the commands that a key started. Of a path, only the
+/// file name is returned.
 fn started(effect: Option<Effect>) -> (String, Vec<Vec<String>>, Kind) {
     let Some(Effect::Start(Task::Run(Commands { title, lines, kind }))) = effect else {
         panic!("it started {effect:?}");

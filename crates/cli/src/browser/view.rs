@@ -27,8 +27,8 @@ pub struct View {
 }
 
 impl View {
-    /// A view of the output of a command, in lines of at most `width` columns. The command has
-    /// already escaped text of sessions in the output.
+    /// A view of the output of a command, in lines of at most `width` columns. Control sequences in
+    /// `printed` must be styles; `App::run_captured` makes all others visible.
     pub fn new((title, kind): (String, Kind), printed: &str, colours: bool, width: usize) -> View {
         let printed = fold_lines(printed, width);
         let lines: Vec<Line<'static>> = match printed.into_text() {

@@ -21,7 +21,8 @@ use crate::interrupt::Interrupt;
 use crate::session::parse_tokens;
 use crate::text::{BOLD, DIM, visible};
 
-/// How long one call waits for a signal. The call is repeated until a signal comes.
+/// The maximum time that one call of [`Interrupt::wait`] waits. It is repeated until a signal
+/// comes.
 const LOOK: Duration = Duration::from_secs(3_600);
 
 const EXAMPLES: &str = "\

@@ -231,7 +231,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
 
 /// Compacts one session with its sub-agents, as `epitome compact` does by default, for `epitome
 /// watch` and hooks. Prints no report. If less than `least` of the context would be removed, the
-/// session is skipped.
+/// session is left unchanged.
 pub fn one(
     app: &App,
     run: &Run,
@@ -263,9 +263,10 @@ struct Job<'a> {
     losses: LossesShown,
     /// Whether the databases that contain the sessions are shrunk afterwards.
     vacuum: bool,
-    /// Shows and records the calls of models that write summaries.
+    /// Shows and records the requests to models that write summaries.
     account: &'a Account,
-    /// With `--all`: the filter. Its project is checked when a session is read.
+    /// With `--all`, the filter for the sessions. Its condition on the project is checked when a
+    /// session is read.
     filter: Option<&'a Filter>,
 }
 
@@ -303,7 +304,7 @@ impl PlanLosses {
 }
 
 impl Job<'_> {
-    /// Compacts the sessions that the arguments name, or plans that.
+    /// Compacts the sessions that the arguments name or select, or in a dry run plans it.
     fn run(&self, args: &Args, request: Option<&ModelRequest>) -> Result<()> {
         let Many { all, filter, yes } = &args.many;
         if *all {
@@ -322,12 +323,12 @@ impl Job<'_> {
         }
     }
 
-    /// Compacts one session, or plans that, and prints the whole report.
+    /// Compacts one session, or in a dry run plans it, and prints the whole report.
     fn compact_one(&self, input: &Input) -> Result<()> {
         let is_json = self.app.global.json;
         let done = self.compact(input);
         if let (Err(failure), true) = (&done, is_json && self.account.has(&input.name())) {
-            // The JSON report of the model's calls is printed even if the session was not
+            // The JSON report of what the model cost is printed even if the session was not
             // compacted.
             self.report_failure(input, failure, false)?;
         }
@@ -341,7 +342,7 @@ impl Job<'_> {
         self.app.page_folded(&format!("{diff}{text}{losses}"))
     }
 
-    /// Vacuums the databases of the sessions, each once.
+    /// With `--vacuum`, shrinks the databases that contain the sessions, each once.
     fn vacuum(&self, inputs: &[Input]) -> Result<()> {
         if !self.vacuum {
             return Ok(());

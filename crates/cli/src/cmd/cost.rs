@@ -119,7 +119,7 @@ fn cells(name: String, sum: &CostSum) -> Vec<String> {
     ]
 }
 
-/// The end of a name, of at most `most` characters on one line.
+/// The end of a name, on one line, with at most `most` characters.
 fn end(name: &str, most: usize) -> String {
     let chars = name.chars().count();
     if chars <= most {

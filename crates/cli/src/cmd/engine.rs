@@ -86,7 +86,7 @@ fn wires() -> PossibleValuesParser {
     apis().collect::<Vec<_>>().into()
 }
 
-/// The names of the APIs. Older names are accepted, but not listed.
+/// The names of the APIs. Older names are accepted, but not shown in the help.
 pub fn apis() -> impl Iterator<Item = PossibleValue> {
     APIS.iter().map(|api| PossibleValue::new(api.name).aliases(api.aliases))
 }

@@ -162,7 +162,8 @@ fn carry_out(
     forget(app, args, &copies, run)
 }
 
-/// Calls `run`, which forgets, and prints its report. Then deletes the copies in object storage.
+/// Calls `run`, which removes the session or the text, and prints its report. Then deletes the
+/// copies in object storage. Fails if some places could not be changed.
 fn forget(
     app: &App,
     args: &Args,
@@ -176,8 +177,7 @@ fn forget(
     unchanged_places(&report)
 }
 
-/// Returns a failure that names the sessions and versions which could not be changed, if there are
-/// any.
+/// Returns a failure that names the places that could not be changed, if there are any.
 fn unchanged_places(report: &ForgetReport) -> Result<()> {
     let mut what = String::from("these could not be changed, and may have the text:");
     let mut is_any = false;
@@ -199,7 +199,7 @@ fn unchanged_places(report: &ForgetReport) -> Result<()> {
     })
 }
 
-/// The text, typed without echo or read from standard input.
+/// Returns the text to forget, typed without echo or read from standard input.
 fn secret() -> Result<String> {
     if std::io::stdin().is_terminal() {
         let terminal = Term::stderr();

@@ -140,8 +140,8 @@ fn prune(app: &App, args: &Args, rules: &RetentionRules) -> Result<()> {
     app.print(&text)
 }
 
-/// Asks before files of sessions lose all their versions, even the newest, because there may be no
-/// other copy of them.
+/// Asks before sessions lose all their versions, even the newest, because no other copy of these
+/// versions may exist.
 fn ask_before_loss(app: &App, plan: &PruneReport) -> Result<()> {
     let lost = plan.sessions_lost();
     if lost == 0 {
@@ -227,7 +227,7 @@ pub fn note_unread(app: &App, report: &ScanReport) {
     }
 }
 
-/// Reports what was not kept. Fails if there were errors, and no file was scanned.
+/// Reports what was not kept. Fails if no file was scanned and something could not be read.
 fn unread(app: &App, report: &ScanReport) -> Result<()> {
     note_unread(app, report);
     if report.files == 0 && !report.unread.is_empty() {

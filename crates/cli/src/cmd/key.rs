@@ -55,7 +55,8 @@ struct KeyJson {
     provider: &'static str,
     /// `environment`, `keyring`, or `None`.
     place: Option<&'static str>,
-    /// The variable that contains the key, or that would be read.
+    /// The environment variable that contains the key; if none does, the first that is read for
+    /// this provider.
     variable: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     no_keyring: Option<String>,

@@ -205,8 +205,8 @@ fn count_of(n: usize, of: usize) -> String {
     if n == of { all } else { format!("{n} of {all}") }
 }
 
-/// The maximum number of characters of a title: as many as the terminal has columns, but at least
-/// 48.
+/// The maximum number of characters of a title: the number of columns of the terminal, but at least
+/// 48. Without a terminal it is 48.
 fn most_of_title(width: Option<usize>) -> usize {
     width.map_or(48, |width| width.max(48))
 }

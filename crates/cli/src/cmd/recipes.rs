@@ -16,7 +16,7 @@ Examples:
   epitome recipes gitclaw
   epitome recipes epitome > ~/.config/epitome/recipes/mine.toml";
 
-/// The recipes that do not imitate another program.
+/// The built-in recipes that are listed under the first heading.
 const RECOMMENDED: [&str; 2] = ["epitome", "digest"];
 /// The headings of the groups.
 const HEADINGS: [&str; 3] = ["Recommended", "As other programs do it", "Yours"];

@@ -104,7 +104,7 @@ impl Args {
         self.compact.map(|given| if is_said { Compact::NoThinking } else { given })
     }
 
-    /// The sessions that the command line names.
+    /// The names of sessions, given as arguments or with `--session`.
     fn names(&self) -> impl Iterator<Item = &OsString> {
         let is_compacted = self.compact.is_some();
         let sessions =

@@ -65,7 +65,7 @@ struct Scanned {
 struct Place {
     rule: String,
     kind: &'static str,
-    /// The number of the secret. Equal secrets have equal numbers.
+    /// The number of the secret among the secrets of its rule. Equal secrets have equal numbers.
     number: u32,
     line: u64,
     /// The id of the entry that contains the match.
@@ -130,8 +130,8 @@ fn session(app: &App, finder: &Finder, name: &OsStr, args: &Args) -> Result<Opti
     history.failure().map_or(Ok(Some(places)), |failure| Err(failure.into()))
 }
 
-/// Prints what was found in a session, and returns the number of places. If nothing was found, it
-/// prints that only with `--json` or if `shows_all`.
+/// Prints what was found in a session, and returns the number of places. A session in which nothing
+/// was found is printed only with `--json` or if `shows_all`.
 fn scan(
     app: &App,
     finder: &Finder,

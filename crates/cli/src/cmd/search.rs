@@ -26,7 +26,7 @@ Examples:
   epitome search --team timeout
   epitome search --json timeout | jq -r .session | sort -u";
 
-/// The minimum number of columns for the snippet on a line.
+/// The minimum number of columns of a title or a snippet, however narrow the terminal is.
 const ROOM: usize = 20;
 /// The time after which an update of the index shows its progress.
 const PATIENCE: Duration = Duration::from_millis(700);
@@ -161,7 +161,8 @@ fn group(app: &App, shown: &mut String, id: &str, name: &str, hits: &[&Hit]) {
     let _ = writeln!(shown, "  {DIM}epitome render {name}{turn}{why}{DIM:#}\n");
 }
 
-/// The part of a snippet that fits, around the first match.
+/// The part of a snippet around the first match that fits into `room` columns, with the matches in
+/// bold.
 fn fit(snippet: &[Run], room: usize) -> String {
     let chars: Vec<(char, bool)> =
         snippet.iter().flat_map(|run| run.text.chars().map(|c| (c, run.marked))).collect();

@@ -83,7 +83,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     print(app, args, &String::from_utf8_lossy(&bytes), &bytes)
 }
 
-/// Prints the requested part of a text. `bytes` is the whole text, unchanged.
+/// Prints the requested part of a text. `bytes` are the original bytes of the text, which may not
+/// be valid UTF-8.
 fn print(app: &App, args: &Args, text: &str, bytes: &[u8]) -> Result<()> {
     if args.lines.is_none() && args.grep.is_none() && !app.is_terminal() {
         return app.print_bytes(bytes);

@@ -248,7 +248,7 @@ fn column(head: &str) -> usize {
     RecipeReport::HEADS.iter().position(|it| *it == head).expect("a column")
 }
 
-/// Describes in a paragraph what the last days would have cost.
+/// Describes in a paragraph what the sessions of the last days would have cost.
 fn month(report: &SimulateReport) -> String {
     let [none, recipes @ ..] = report.recipes.as_slice() else { return String::new() };
     let sessions = report.sessions.len() as u64;

@@ -245,7 +245,7 @@ fn file_change(shown: &mut String, change: &FileChange) {
     }
 }
 
-/// Why a settings file is not changed; `None` if it is.
+/// Why a settings file is left as it is; `None` if it is changed or removed.
 fn reason_for_leaving(change: &FileChange) -> Option<String> {
     match change {
         FileChange::Kept { file } => {

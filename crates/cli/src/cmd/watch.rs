@@ -137,8 +137,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         return worst.map_or(Ok(()), Err);
     }
     if !args.existing {
-        // This first look notes the sessions that have already ended, so that later looks skip them
-        // until they change.
+        // The first scan only notes the sessions that have already ended, so that later scans skip
+        // them until they change.
         watch.look(true, |_, _| Ok::<(), Failure>(()))?;
     }
     reports.ask(&watch)?;

@@ -37,9 +37,9 @@ pub use without_storage::{
     absent, forget_copies, key, pull, push, push_new, remember_copies, try_pull,
 };
 
-/// The functions of `with_storage` in a build without the feature `remote`. `push`, `pull` and
-/// `key`, which the user calls, fail. The others are called by other commands, and do nothing; only
-/// `forget_copies` notes that the copies stay.
+/// The same functions in a build without the feature `remote`. `push`, `pull` and `key`, which the
+/// user calls, fail. `push_new`, `try_pull` and `remember_copies` do nothing, and `forget_copies`
+/// only notes that the copies stay.
 #[cfg(not(feature = "remote"))]
 mod without_storage {
     use super::{App, ForgottenCopy, KeyVerb, Path, Result};
@@ -117,8 +117,8 @@ mod with_storage {
         vault: Option<PushedVersions>,
     }
 
-    /// The packs of the vault that a push copied (`pushed`), found in the storage already
-    /// (`known`), or deleted from it.
+    /// The numbers of packs of the vault that a push copied (`pushed`), found in the storage
+    /// already (`known`), or deleted from it.
     #[derive(Serialize)]
     struct PushedVersions {
         pushed: u64,
@@ -219,8 +219,8 @@ mod with_storage {
         };
         let versions = match session {
             None => remote.pull_versions().map_err(Failure::writing)?,
-            // Versions are not pulled for one session alone: a pack of the vault has versions of
-            // several.
+            // Versions are not pulled for one session alone: a pack of the vault contains versions
+            // of several sessions.
             Some(_) => Default::default(),
         };
         let mut report = report.map_err(Failure::writing)?;
@@ -228,8 +228,9 @@ mod with_storage {
         print(app, report, versions.0)
     }
 
-    /// The key of a session, and its file if it is on this machine. With `--agent`, a name that
-    /// refers neither to a session of this machine nor to an archived one must be a complete id.
+    /// The key of a session, and its file if it is on this machine. A name that matches neither a
+    /// session of this machine nor an archived one is taken as the whole id of a session of
+    /// `--agent`; without `--agent` it is an error.
     fn session_of(app: &App, name: &str) -> Result<(SessionKey, Option<std::path::PathBuf>)> {
         if let Ok(file) = crate::session::file(app, name.as_ref()) {
             let session = epitome::storage::load(&file, app.agent())?;

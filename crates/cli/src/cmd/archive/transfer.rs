@@ -113,8 +113,8 @@ fn all_versions(app: &App) -> Result<Export> {
     Ok(Export { key: None, packs, versions })
 }
 
-/// Fails if neither the session nor one of its parts has a generation that can be read, before the
-/// export writes anything.
+/// Fails, before an export writes anything, if neither the session nor one of its parts has a
+/// generation that can be read.
 fn check_readable(app: &App, key: &SessionKey) -> Result<()> {
     let archive = app.config.archive();
     for key in archive.with_parts(key).map_err(Failure::writing)? {
@@ -204,7 +204,8 @@ pub fn import(app: &App, path: &Path, session: Option<&Path>) -> Result<()> {
     checked
 }
 
-/// Returns a failure if versions could not be restored from what was received.
+/// Returns a failure if some of the received versions cannot be restored, because parts of them are
+/// damaged or missing.
 pub fn check_damage(received: &ReceivedVersions) -> Result<()> {
     let damaged: u64 = received.damaged.iter().map(|(_, versions)| versions).sum();
     if damaged == 0 {
@@ -217,7 +218,8 @@ pub fn check_damage(received: &ReceivedVersions) -> Result<()> {
     ))
 }
 
-/// Returns a failure if versions were not added because the vault has others with their numbers.
+/// Returns a failure if versions were not added because the vault has other versions with their
+/// numbers.
 fn check_numbers(received: &ReceivedVersions) -> Result<()> {
     let refused: u64 = received.refused.iter().map(|(_, versions)| versions).sum();
     if refused == 0 {
@@ -299,8 +301,8 @@ fn print_imported(app: &App, report: ImportReport, received: ReceivedVersions) -
     app.print(&text)
 }
 
-/// One line for each file that has new versions. A file that was kept in a home that was moved
-/// since, and in the new one, has one line.
+/// One line for each file that has new versions. Files that differ only in their paths share a
+/// line: they are one file, whose home folder was moved.
 pub fn version_lines(received: &ReceivedVersions) -> String {
     let mut added: Vec<(&FileKey, u64)> = Vec::new();
     for (file, versions) in &received.added {
@@ -328,7 +330,7 @@ pub fn version_lines(received: &ReceivedVersions) -> String {
     text
 }
 
-/// One JSON object for each file that has new versions.
+/// Prints a JSON object for each file that has new versions.
 pub fn print_versions_json(app: &App, received: ReceivedVersions) -> Result<()> {
     received.added.into_iter().try_for_each(|(file, versions)| {
         app.print_json(&ImportedVersions {

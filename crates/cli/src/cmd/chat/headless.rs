@@ -13,7 +13,7 @@ use crate::failure::{Failure, Result};
 use crate::interrupt::Interrupt;
 use crate::text::{DIM, visible};
 
-/// How long one call waits for Ctrl-C. The call is repeated.
+/// The maximum time that one call of [`Interrupt::wait`] waits. It is repeated until the end.
 const LOOK: Duration = Duration::from_secs(3_600);
 
 /// Runs one turn.

@@ -40,8 +40,7 @@ fn read(app: &App) -> Result<String> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         let read = stdin().lock().take(LONGEST + 1).read_to_end(&mut bytes);
-        // The result of sending can be ignored: `read` keeps the receiver until it has received
-        // this.
+        // Sending cannot fail: `read` keeps the receiver until it has received the bytes.
         let _unread = tell.send(read.map(|_| bytes));
     });
     let read = told.recv_timeout(PATIENCE).or_else(|_| {

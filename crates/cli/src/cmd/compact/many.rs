@@ -32,10 +32,10 @@ struct NotCompacted<'a> {
     error: &'a Failure,
 }
 
-/// Compacts all sessions of this machine that pass the filter. Sessions that are in use or change
-/// meanwhile, and files that are not sessions, are skipped and reported. They are not failures.
+/// Compacts all sessions of this machine that pass the filter. A session with an expected failure
+/// (see [`is_excused`]), for example because it is in use, is skipped and reported.
 ///
-/// Without a terminal the user is not asked, because timers run this.
+/// Without a terminal the user is not asked, because timers run this command.
 pub(super) fn run_all(job: &Job<'_>, filter: &Filter, yes: bool) -> Result<()> {
     let found = filter.sessions(job.app);
     let inputs: Vec<Input> = found.into_iter().map(|file| Input::File(file.path)).collect();
@@ -147,7 +147,7 @@ impl Job<'_> {
         }
     }
 
-    /// Reports why a session is unchanged. If `excused`, the command does not fail because of it.
+    /// Reports why a session is unchanged. `excused` says that the command succeeds nevertheless.
     pub(super) fn report_failure(
         &self,
         input: &Input,
@@ -172,7 +172,8 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Prints a table of the sessions. `left` is the number of those that failed or were skipped.
+    /// Prints a table of the sessions. `left` is the number of sessions that failed or were
+    /// skipped.
     fn print_all(&self, reports: &[CompactReport], diffs: String, left: u64) -> Result<()> {
         let mut text = diffs;
         text.push_str(&report::summary(reports));
@@ -190,8 +191,9 @@ impl Job<'_> {
     }
 }
 
-/// Whether a failure of one among many sessions is expected: the session is in use or changes
-/// meanwhile, its format is read-only, or the file is not a session.
+/// Whether a command for many sessions skips a session with this failure and still succeeds: the
+/// session is in use, locked, or changed in the meantime; epitome does not write its format; or its
+/// format is unknown.
 pub fn is_excused(failure: &Failure) -> bool {
     failure.error.is_some_and(ErrorKind::leaves_one_of_many)
 }

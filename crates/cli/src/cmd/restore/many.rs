@@ -21,7 +21,7 @@ pub struct Wanted<'a> {
     pub what: What<'a>,
 }
 
-/// The options of `restore` or `undo`, and the words of its messages.
+/// The options of `restore` or `undo`, and the words that their messages use.
 pub struct How<'a> {
     /// The word for what is done to a session: `restored` or `undone`.
     pub done: &'a str,
@@ -139,7 +139,8 @@ impl<'a> Many<'a> {
         Restore { what: wanted.what, force: self.how.force, damage }
     }
 
-    /// Warns of files that are not part of the session or no longer exist.
+    /// Warns of files that should belong to the session and are no files, and of files of a run
+    /// that no longer exist.
     fn name_what_is_gone(&self, wanted: &Wanted<'_>, session: &OpenSession<'_>) {
         self.app.warn_of_no_parts(session);
         let What::Run { files, .. } = wanted.what else { return };

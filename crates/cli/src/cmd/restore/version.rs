@@ -103,7 +103,7 @@ fn time(now: Timestamp, text: &str) -> Option<Timestamp> {
     if let Ok(time) = text.parse::<Timestamp>() {
         return Some(time);
     }
-    // Each of the two types also parses the form of the other.
+    // `Date` also parses a date with a time of day, and `DateTime` a date alone.
     let has_time_of_day = text.contains(':');
     if !has_time_of_day && let Ok(date) = text.parse::<Date>() {
         return local(date.at(23, 59, 59, 999_999_999));
