@@ -77,9 +77,10 @@ pub fn output(line: &[&str]) -> anyhow::Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// What CI selects of the workspace in every build and test: all crates, with the program's own
-/// features. Of one selection cargo builds each dependency once, with the same features; another
-/// one, such as `-p epitome-node`, would build half of them again.
+/// The arguments by which CI selects crates and features in every build and test: all crates, with
+/// the program's features. As long as the selection is the same, cargo builds each dependency once;
+/// with another one, such as `-p epitome-node`, it would build half of them again with other
+/// features.
 pub const EVERYTHING: &[&str] = &["--workspace", "--features", "epitome-cli/remote", "--locked"];
 
 /// The arguments of cargo that build what is in `more`, with the features that tests have. (Without

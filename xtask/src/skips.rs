@@ -12,7 +12,8 @@ pub(crate) const VARIABLE: &str = "EPITOME_SKIPS";
 /// The file to which tests and steps add lines.
 static FILE: OnceLock<PathBuf> = OnceLock::new();
 
-/// Begins an empty list, in a file of `folder`, to which every command started from now on adds.
+/// Begins an empty list of skipped checks, in a file in `folder`. All commands that are started
+/// from now on add to it.
 ///
 /// # Errors
 ///
@@ -25,7 +26,7 @@ pub fn begin(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The file of the list, once there is one.
+/// The file of the list of skipped checks, once a list was begun.
 pub(crate) fn file() -> Option<&'static Path> {
     FILE.get().map(PathBuf::as_path)
 }
@@ -40,7 +41,7 @@ pub fn skipped(what: &str, why: &str) {
     }
 }
 
-/// Ends the list and returns its lines, without repetitions.
+/// Ends the list of skipped checks and returns its lines, without repetitions.
 pub fn end() -> Vec<String> {
     let Some(path) = file() else { return Vec::new() };
     let text = fs::read_to_string(path).unwrap_or_default();

@@ -76,7 +76,7 @@ pub struct FleetPack<'a> {
     pub blake3: Option<&'a str>,
 }
 
-/// The result for one session of a call with many.
+/// The result for one session of a batch.
 #[derive(Clone, Debug)]
 pub struct Row<T> {
     /// The result, or why there is none.

@@ -130,8 +130,8 @@ pub(crate) fn unknown(
     is_unknown.then(|| decode(&source.at(call.arguments)).into_owned())
 }
 
-/// The number of lines that a call adds to and removes from files, as in the displayed diff. Text
-/// that a recipe left is not counted.
+/// The number of lines that a call adds to and removes from files, as in the displayed diff. A text
+/// that a recipe left in place of a longer one is not counted.
 pub(crate) fn counts(call: &Call, source: &dyn Source) -> (u64, u64) {
     if !call.kind.changes_file() {
         return (0, 0);
@@ -245,7 +245,7 @@ pub(crate) enum Outcome {
     /// The text that a recipe left in place of the result.
     Left(String),
     Failed,
-    /// The result consists of this many images.
+    /// The result has no text, but this many images.
     Pictures(usize),
     Lines(Lines),
 }

@@ -26,9 +26,9 @@ const GREEN: Style = AnsiColor::Green.on_default();
 const RED: Style = AnsiColor::Red.on_default();
 const THINKING: Style = Style::new().dimmed().italic();
 
-/// Minimum width of text, in columns.
+/// The minimum number of columns for which lines are made.
 const NARROWEST: usize = 30;
-/// Maximum number of lines of results and other long texts.
+/// The maximum number of lines of a result or of a text in arguments, unless the detail is full.
 const RESULT: usize = 12;
 /// The maximum number of lines of a system message. It is small, because the sessions of an agent
 /// often have the same system messages.
@@ -265,7 +265,8 @@ impl<'a> Screen<'_, 'a> {
         self.first_lines(text, RESULT, "    ", style);
     }
 
-    /// At most `most` lines of a text, with the number of those that are left out.
+    /// The first lines of a text, and the number of lines that are left out: `most` lines, or all
+    /// if there is only one more.
     fn first_lines(&mut self, text: &str, most: usize, indent: &str, style: Style) {
         let text = text.trim_end();
         let lines = text.lines().count();

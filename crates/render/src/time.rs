@@ -36,8 +36,8 @@ pub(crate) fn clock(time: Timestamp) -> String {
 /// Maximum time between two records; a longer time is a pause.
 pub(crate) const PAUSE: SignedDuration = SignedDuration::from_mins(5);
 
-/// The sum of the times between records, without pauses. `None` if it is zero, as with fewer than
-/// two records, or only pauses between them.
+/// The sum of the times between records, without pauses. `None` if it is zero: with fewer than two
+/// records, or with only pauses between them.
 pub(crate) fn active(mut times: Vec<Timestamp>) -> Option<SignedDuration> {
     times.sort_unstable();
     let gaps = times.windows(2).map(|pair| pair[1].duration_since(pair[0]));

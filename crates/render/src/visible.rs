@@ -8,8 +8,8 @@ use epitome_model::short;
 const LINE: usize = 100;
 
 /// Returns `text` with visible forms of characters that a terminal would obey or hide: control
-/// characters, characters that change the direction of writing, characters without width (except
-/// those that join others), and a few others, such as line separators. Line feeds and tabs stay.
+/// characters, characters that change the direction of writing, most characters without width that
+/// could hide text, and a few others, such as line separators. Line feeds and tabs stay.
 ///
 /// ```
 /// use epitome_render::visible;

@@ -1,5 +1,5 @@
-//! The requests of the buttons that compact and restore a session. No other request changes a
-//! session.
+//! Handles the requests of the buttons that compact a session, restore it, or put one text back. No
+//! other request changes a session.
 
 use std::sync::Arc;
 

@@ -26,8 +26,9 @@ pub(crate) struct Chart {
 }
 
 impl Chart {
-    /// Makes a chart with one bar for each slot; `bar` returns the parts of a slot's bar and a
-    /// description of them. `total` describes the sum of all slots, `most` the largest slot.
+    /// Makes a chart with one bar for each slot (a day or a month); `bar` returns the parts of a
+    /// slot's bar and a description of them. `total` describes the sum of all slots, `most` the
+    /// largest slot.
     pub(crate) fn over(
         slots: &[Slot],
         title: &'static str,

@@ -23,8 +23,8 @@ const TOKEN: usize = 32;
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src data:; \
     connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// The headers of every response. The referrer policy is not `no-referrer`, with which a browser
-/// would not send the origin of a form.
+/// The headers of every response. The referrer policy is not `no-referrer`, because with it a
+/// browser does not tell which origin sent a form.
 const HEADERS: [(HeaderName, &str); 7] = [
     (header::CONTENT_SECURITY_POLICY, POLICY),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),

@@ -14,8 +14,8 @@ use crate::stamp::Stamp;
 /// [`OF_ONE`](crate::laid_out::OF_ONE) bytes, unless a single page has more.
 const SESSIONS: usize = 4;
 
-/// The state of a session when it was read: its path, and the stamps of its files, of those of its
-/// sub-agents, of the prices and of its packs in the archive.
+/// What the pages of a session were made from: the session's path, followed by `@` and the number
+/// if they are the pages of a version, and the stamps of all that the pages depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) session: PathBuf,

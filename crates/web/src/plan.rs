@@ -33,7 +33,8 @@ const EDITS: usize = 200;
 const RUN: usize = 12;
 const WIDTH: usize = 400;
 
-/// The recipe (if empty, that of the settings), and the pass whose edits are shown.
+/// The query parameters: the name of the recipe (if empty, that of the settings), and the pass
+/// whose edits are shown.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct PlanQuery {
     #[serde(default)]

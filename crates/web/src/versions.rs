@@ -153,7 +153,8 @@ fn kept_file(viewer: &Viewer, vault: &Vault, wanted: &str) -> Option<FileKey> {
         Which::Of(agent) => file.agent == *agent,
         Which::Below(folder) => file.path.starts_with(folder),
     };
-    // A deleted session of a home that was moved has a page under its path in the present home.
+    // A deleted session whose home folder was moved has a page under its path in the new home
+    // folder.
     let is_wanted = |file: &FileKey| {
         key(&file.path) == wanted
             || key(&present_path(&viewer.options.config, vault, file)) == wanted

@@ -5,8 +5,8 @@ use std::fs;
 
 use xtask::{cargo, print, say};
 
-/// The packages whose tests depend on a folder. For a folder that is not listed it is the folder's
-/// own package.
+/// The packages whose tests depend on files in a folder. For a folder that is not listed, that is
+/// the package in the folder.
 const SEEN_IN: &[(&str, &[&str])] = &[
     ("docs/schema/", &["epitome-cli"]),
     ("docs/library.md", &["epitome"]),

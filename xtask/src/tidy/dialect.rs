@@ -21,7 +21,7 @@ const IN_COMMENTS: &[Instead] = &[
     ("whoever", "the caller"),
 ];
 
-/// What no function is called: a participle says neither what is done nor what is returned.
+/// Names that no function has: a participle says neither what is done nor what is returned.
 const FUNCTIONS: &[Instead] = &[
     ("asked", "a verb, or the noun of what is returned"),
     ("heard", "a verb, or the noun of what is returned"),
@@ -34,7 +34,7 @@ const FUNCTIONS: &[Instead] = &[
     ("told", "message, describe"),
 ];
 
-/// What no variable and no field is called.
+/// Names that no variable and no field has.
 const VARIABLES: &[Instead] = &[
     ("anew", "the noun of what it holds"),
     ("beside", "the noun of what is next to it"),
@@ -50,7 +50,7 @@ const VARIABLES: &[Instead] = &[
     ("told", "output, message, report"),
 ];
 
-/// What no module is called.
+/// Names that no module has.
 const MODULES: &[Instead] = &[
     ("cut", "what is cut, as a noun"),
     ("known", "the noun of what is known"),

@@ -15,8 +15,8 @@ pub const STYLE: &str = include_str!("style.css");
 pub const SCRIPT: &str = include_str!("page.js");
 
 /// The content security policy of a page: it allows the page's own style and script by their
-/// hashes, and images that are embedded as `data:` URLs, and nothing else. So the page sends no
-/// requests.
+/// hashes, and images that are embedded as `data:` URLs, and nothing else. So the page loads
+/// nothing from the network.
 static POLICY: LazyLock<String> = LazyLock::new(|| {
     format!(
         "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; img-src data:; \

@@ -75,8 +75,8 @@ fn began(session: &Listing) -> Option<jiff::Timestamp> {
     session.facts.started.as_deref().and_then(time::parse)
 }
 
-/// Whether a page is an index page that epitome wrote. The page of a session is not an index page,
-/// although its header is the same if there is no page above it.
+/// Whether a page is an index page that epitome wrote. The first page of a session may have the
+/// same header, but also has key figures.
 pub fn is_index_page(html: &str) -> bool {
     html.contains("<span class=\"home\">epitome</span>")
         && !html.contains(&format!("<meta name=\"{FACTS}\""))

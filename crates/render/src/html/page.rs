@@ -460,7 +460,7 @@ fn kinds(piece: &StoryItem<'_>) -> &'static str {
     }
 }
 
-/// How much code may be highlighted on a page, if there are this many pages.
+/// The number of bytes of code that may be highlighted on each page, if there are this many pages.
 fn budget(pages: usize) -> Budget {
     let least = *COLOURS_OF_A_PAGE.start();
     let most = *COLOURS_OF_A_PAGE.end();
@@ -480,7 +480,7 @@ fn speaker(role: Role) -> (&'static str, &'static str) {
     }
 }
 
-/// The number of calls of the six tools that were called most, the most frequent first.
+/// The six tools that were called most, each with the number of its calls, the most frequent first.
 fn tally(pieces: &[StoryItem<'_>]) -> Vec<(String, usize)> {
     let mut tally: Vec<(String, usize)> = Vec::new();
     for piece in pieces {
