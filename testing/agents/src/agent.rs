@@ -161,7 +161,7 @@ pub trait Agent: Debug + Sync {
     /// Where below the home the agent looks for the session `id`.
     fn place(&self, home: &Home, id: &str) -> PathBuf;
 
-    /// The folder with the sub-agents of a session, or a folder that contains it.
+    /// The folder with the files of a session's sub-agents, or a folder that contains that folder.
     fn beside(&self, session: &Path, _id: &str) -> PathBuf {
         session.with_extension("")
     }

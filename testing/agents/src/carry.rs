@@ -128,11 +128,12 @@ fn describe(messages: &Value) -> Vec<String> {
     found
 }
 
-/// A text, or the texts among blocks.
+/// The texts of a message's content or of a result: the value itself if it is a text, or the texts
+/// of its blocks. What Claude Code adds to them is left out.
 fn words(content: &Value) -> Vec<String> {
     let blocks = content.as_array().into_iter().flatten();
     let texts = blocks.filter_map(|block| block["text"].as_str());
-    // Claude Code adds reminders after results when it sends them.
+    // Claude Code adds reminders after results when it sends the results.
     let own = |text: &str| {
         text.split("<system-reminder>").next().unwrap_or_default().trim_end().to_owned()
     };

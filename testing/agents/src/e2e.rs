@@ -56,8 +56,8 @@ pub struct Stage {
     pub bulk: usize,
 }
 
-/// A session that was recorded in the real agent. Everything that is tried with it begins with the
-/// same home.
+/// A session that was recorded in the real agent. Every test with it begins with the home as it was
+/// at the end of the recording.
 #[derive(Debug)]
 pub struct RecordedSession {
     agent: &'static dyn Agent,

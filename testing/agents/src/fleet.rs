@@ -28,7 +28,8 @@ pub const ENGINES: [Engine; 5] = [
     Engine { name: "spark", packages: &["pyspark==4.3.0", "pandas==3.1.1"] },
 ];
 
-/// The newest version that all engines take: Daft has a limit.
+/// The newest version of `pyarrow` that all engines accept: Daft requires an older one than the
+/// newest.
 const PYARROW: &str = "pyarrow==25.0.1";
 
 /// Sessions in files, and what one process makes of them.

@@ -112,7 +112,8 @@ impl Agent for Gemini {
     }
 }
 
-/// Settings: no questions, nothing that leaves the machine, no second model for edits.
+/// Writes settings with which Gemini CLI asks no questions, sends nothing to other machines, and
+/// uses no second model for edits.
 fn settings(home: &Home, threshold: Option<f64>) -> anyhow::Result<()> {
     let mut settings = json!({
         "security": {

@@ -53,8 +53,8 @@ impl Reader {
         }
     }
 
-    /// The reader's output for the sessions in a home: tokens, costs, times and ids. One text for
-    /// each agent or session that it is asked for.
+    /// The reader's output for the sessions in a home: tokens, costs, times and ids. Returns one
+    /// text for each agent or session.
     ///
     /// # Errors
     ///

@@ -45,7 +45,7 @@ const WRITING: &[&str] = &[
 const READING: &[&str] =
     &["fstat", "getdents64", "lstat", "newfstatat", "openat", "pread64", "read", "stat", "statx"];
 
-/// The maximum number of places in a task at which a reading call of one name is disturbed.
+/// The maximum number of places in a task at which a call of one name that only reads is disturbed.
 const LOOKS: usize = 10;
 
 /// The faults at a call that changes something.

@@ -69,8 +69,9 @@ impl Conversation {
         Ok(conversation)
     }
 
-    /// Kills the proxy after a random part of the time, in half of the cases tears a line of the
-    /// proxy's memo, starts another proxy, and sends the requests that were not answered.
+    /// Kills the proxy after a random part of the time, in half of the cases adds incomplete lines
+    /// to the files in which the proxy keeps its decisions, starts another proxy, and sends the
+    /// requests that were not answered.
     ///
     /// # Errors
     ///
@@ -161,8 +162,8 @@ impl Conversation {
     }
 }
 
-/// Appends to each file of the memo the beginning of the file's own content, without a line feed at
-/// the end, as an interrupted write leaves it.
+/// Appends to each file in which the proxy keeps its decisions the beginning of the file's own
+/// content, without a line feed at the end, as an interrupted write leaves it.
 fn tear(machine: &Machine, numbers: &mut Numbers) -> anyhow::Result<()> {
     for path in machine.files(".jsonl") {
         let mut bytes = fs::read(&path)?;

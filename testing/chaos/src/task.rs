@@ -271,8 +271,8 @@ impl Task {
         Ok(found)
     }
 
-    /// Checks that the way back is open: `import` and `render` succeed when repeated, and after all
-    /// other commands than `render` the original files can be brought back.
+    /// Checks that the original files can still be restored, except after `render`, and that
+    /// `import` and `render` succeed when repeated.
     fn way_back(
         &self,
         machine: &Machine,

@@ -63,7 +63,7 @@ pub(crate) struct Vaults {
     time: Duration,
 }
 
-/// What must come back on a machine.
+/// What must be restorable on a machine, and the violations found so far.
 struct Expected<'a> {
     places: &'a [Place],
     /// The contents that files had during a complete scan, by index of the place and hash.

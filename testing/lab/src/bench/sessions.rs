@@ -11,7 +11,7 @@ use tempfile::TempDir;
 const LARGE: usize = 60_000_000;
 /// The number of sessions in the home that is listed.
 const MANY: usize = 300;
-/// The bytes of all these sessions.
+/// The size of these sessions together, in bytes.
 const MANY_LEN: usize = 350_000_000;
 
 /// The sessions to generate.

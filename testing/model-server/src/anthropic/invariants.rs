@@ -83,7 +83,7 @@ enum Role {
 /// Consecutive messages of one role, which the service joins before it checks pairs.
 struct Turn<'a> {
     role: Role,
-    /// Each block, with the name of its place for an error.
+    /// Each block, with its place in the request, which errors name.
     blocks: Vec<(String, &'a Value)>,
     first_message: usize,
 }
