@@ -39,8 +39,8 @@ impl Past {
         self.compactions.is_empty() && self.missing.is_empty()
     }
 
-    /// The sentences above a session; empty if there is nothing to report. The names of recipes in
-    /// them are not escaped.
+    /// The sentences above a session, as plain text that the caller must escape. Empty if there is
+    /// nothing to report.
     pub fn sentences(&self) -> Vec<String> {
         let mut sentences = Vec::new();
         if let Some(last) = self.compactions.last() {

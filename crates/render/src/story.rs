@@ -91,7 +91,8 @@ pub struct Turn {
     pub(crate) items: Range<usize>,
     /// The range of the turn's pieces.
     pub(crate) pieces: Range<usize>,
-    /// The index of the first piece of the final answer.
+    /// The index of the first piece of the final answer. Without an answer it is the end of
+    /// `pieces`.
     pub(crate) answer: usize,
 }
 

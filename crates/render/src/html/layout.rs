@@ -14,7 +14,7 @@ use crate::{Detail, Story, StorySession};
 pub(super) struct Layout<'a> {
     pub(super) story: &'a Story<'a>,
     pub(super) name: PageName,
-    /// For each page, the range of the story's pieces (its displayed elements) that are on it.
+    /// For each page, the range of the story's pieces (displayed elements) on that page.
     pub(super) pages: Vec<Range<usize>>,
     /// The usage of each request, in the order of the items.
     pub(super) requests: Vec<Request<'a>>,

@@ -11,9 +11,9 @@ const LONGEST: usize = 100;
 const PAGE_DIGITS: usize = 4;
 
 impl PageName {
-    /// A name in which characters that do not belong in a file name are replaced by `-`. Two texts
-    /// can thus have the same name: [`exact`](PageName::exact) and [`with_tag`](PageName::with_tag)
-    /// distinguish them.
+    /// The name for a text: its first 100 characters, with `-` in place of each character that does
+    /// not belong in a file name. Two texts can have the same name: [`exact`](PageName::exact) and
+    /// [`with_tag`](PageName::with_tag) distinguish them.
     pub fn new(name: &str) -> PageName {
         PageName(cleaned(name, LONGEST).unwrap_or_else(|| "session".to_owned()))
     }

@@ -20,11 +20,11 @@ use crate::{Detail, Facts, Story, Turn, time, visible};
 
 pub use sheet::Sheet;
 
-/// Approximate bytes of the session on one page.
+/// The maximum estimated size of a page in bytes. A page with a single piece may be larger.
 const PAGE: u64 = 640 << 10;
-/// The number of bytes of code that are highlighted on all pages together, and the minimum and
-/// maximum for a single page. They are limited because highlighting takes a hundred times as long
-/// as the rest of a page.
+/// The number of bytes of code to highlight, which is divided among all pages, and the minimum and
+/// the maximum for a single page. They are limited because highlighting takes a hundred times as
+/// long as the rest of a page.
 const COLOURS: usize = 768 << 10;
 const COLOURS_OF_A_PAGE: std::ops::RangeInclusive<usize> = (8 << 10)..=(128 << 10);
 /// The heading of the items before the first user message.
@@ -101,7 +101,7 @@ impl<'a> Html<'a> {
         self.layout.pages.len()
     }
 
-    /// Whether the stored session was compacted by epitome.
+    /// Whether a compaction of epitome is in effect in the stored session.
     pub fn is_compacted(&self) -> bool {
         self.layout.story.session.past.is_some_and(|past| !past.compactions.is_empty())
     }
@@ -269,9 +269,9 @@ fn unsent(piece: &StoryItem<'_>) -> Markup {
 /// Where in its turn a piece (a displayed element) is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// Among the steps, where only the agent acts.
+    /// Among the steps: between the user's message and the answer.
     Step,
-    /// Before or after the steps.
+    /// In the user's message or in the answer.
     Turn,
 }
 

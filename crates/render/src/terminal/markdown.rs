@@ -362,7 +362,7 @@ impl Writer {
 
 /// The widths of columns that fit into `room`. Narrow columns get the width that they need, and
 /// wide ones share the rest. `None` if a column would become narrower than `NARROWEST_COLUMN` and
-/// also narrower than its widest cell.
+/// also narrower than its widest cell, or if the separators alone do not fit.
 fn column_widths(wanted: &[usize], room: usize) -> Option<Vec<usize>> {
     let mut left = room.checked_sub(BETWEEN * wanted.len().saturating_sub(1))?;
     let mut narrow_first: Vec<usize> = (0..wanted.len()).collect();

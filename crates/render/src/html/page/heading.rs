@@ -45,6 +45,7 @@ impl Html<'_> {
     }
 
     /// A note that says whether the session was compacted, and in which state it is displayed.
+    /// Empty if there is nothing to report.
     fn past(&self) -> Markup {
         let past = self.layout.story.session.past.filter(|past| !past.is_empty());
         html! {
