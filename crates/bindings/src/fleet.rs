@@ -308,9 +308,9 @@ impl Fleet {
                 *rows[idx].lock().unwrap_or_else(PoisonError::into_inner) = Some(row);
             }
         };
-        // Each call has a pool of its own. Threads do not survive a fork, and engines such as Spark
-        // fork their processes. In a shared pool, a thread could begin other work in the middle of
-        // a row.
+        // Each batch has a thread pool of its own. Threads do not survive a fork, and engines such
+        // as Spark fork their processes. In a shared pool, a thread could begin other work in the
+        // middle of a row.
         let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads).build();
         match &pool {
             Ok(pool) => pool.scope(|scope| {
@@ -424,7 +424,8 @@ mod tests {
         fixtures::all().iter().map(|it| (name(it), it.bytes())).collect()
     }
 
-    /// The content of a file with these bytes after the program has compacted it.
+    /// The content of a session's file after `epitome compact`, if the file had these bytes before
+    /// it.
     fn program(id: &str, bytes: &[u8]) -> Vec<u8> {
         let home = tempfile::tempdir().expect("a folder");
         let config = Config::from_home(home.path());
@@ -512,7 +513,7 @@ mod tests {
         let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let work = |_: &u64| {
             most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-            // Parallel work inside of a row must not take up another row.
+            // A thread that waits for parallel work inside of its row must not begin another row.
             let sum: u64 = (0..10_000_u64).into_par_iter().sum();
             now.fetch_sub(1, Ordering::SeqCst);
             Ok(sum)

@@ -103,8 +103,9 @@ impl App {
         Ok(App { global, config: Config::from_env()?, settings, captured, progress })
     }
 
-    /// The same program for a user with this home folder: only the options `--count` and `--color`
-    /// are kept. The settings, keys and environment variables of the real user are not used.
+    /// An `App` for a user with this home folder. It has the options `--count` and `--color` of
+    /// this one; the other options and the settings, keys and environment variables of the real
+    /// user are not used.
     pub fn at_home(&self, folder: &Path) -> App {
         let global = Global { agent: None, json: false, set: Vec::new(), ..self.global.clone() };
         let config = Config::from_home(folder);

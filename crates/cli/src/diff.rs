@@ -10,7 +10,7 @@ use epitome_render::{DiffLine, LineChange, changed_lines, diff_lines};
 
 use crate::text::{BOLD, DIM, count, field, visible};
 
-/// The maximum number of consecutive lines with the same change that are displayed.
+/// The number of lines that are displayed of a longer run of lines with the same change.
 const RUN: usize = 8;
 /// The maximum number of characters of a line that are displayed.
 const WIDTH: usize = 160;

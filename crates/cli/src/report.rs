@@ -290,8 +290,8 @@ fn price(file: &CompactedFile) -> Vec<String> {
     vec![quote.next_request(), balance]
 }
 
-/// Says what is kept, and why. Everything is kept if the recipe's trigger is not reached, or if the
-/// recipe would save too little.
+/// Says which part of the session is kept, and why: for example everything, because the recipe's
+/// trigger is not reached.
 fn kept(file: &CompactedFile) -> Vec<String> {
     if let Some(trigger) = file.not_reached {
         let mut waits = Vec::new();
@@ -355,7 +355,7 @@ fn untouched(rule: KeepRule) -> &'static str {
     }
 }
 
-/// The first faults, and the number of the others.
+/// A line for each of the first faults, and a line with the number of further ones.
 pub fn faults(faults: &[FaultFound]) -> Vec<String> {
     let mut lines: Vec<String> = faults
         .iter()

@@ -172,7 +172,7 @@ pub fn note_missing<'a>(app: &App, input: &Input, missing: impl IntoIterator<Ite
     }
 }
 
-/// A filter over the sessions of this machine.
+/// The option that selects sessions by the folder in which they were run.
 #[derive(Args, Clone, Debug)]
 pub struct Which {
     /// Only sessions that were run in this folder or below it; the end of its path is enough, as
@@ -181,7 +181,7 @@ pub struct Which {
     pub project: Option<PathBuf>,
 }
 
-/// A filter over many sessions that does not read them.
+/// The options that select sessions by folder, age and size.
 #[derive(Args, Clone, Debug)]
 pub struct Filter {
     #[command(flatten)]
@@ -202,8 +202,9 @@ impl Filter {
     }
 
     /// The session files that pass the filters for age and size. The filter for projects is not
-    /// applied, because it needs the content of sessions. Sessions that epitome never writes are
-    /// left out, with one note per agent, because there may be thousands.
+    /// applied, because it needs the content of sessions. The sessions of agents whose sessions
+    /// epitome never writes are left out, with one note per agent, because an agent may have
+    /// thousands of sessions.
     pub fn sessions(&self, app: &App) -> Vec<SessionFile> {
         let now = SystemTime::from(app.config.now());
         let mut found = all(app).sessions;

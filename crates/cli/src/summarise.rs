@@ -69,7 +69,8 @@ pub fn render(would_ask: &WouldAsk) -> String {
     )
 }
 
-/// Describes the cost of requests to a model in one line. What is not known is marked as unknown.
+/// Describes the cost of requests to a model in one line. If a price is unknown or a usage is not
+/// recorded, the line says so.
 fn cost(spent: &CallTotals, date: &str) -> String {
     let CallTotals { calls, failed, unsaid, used, cost, unpriced } = spent;
     let input = used.input + used.cached + used.cache_written;

@@ -69,7 +69,8 @@ pub fn share(part: u64, whole: u64) -> String {
     format!("{percent:.1}%")
 }
 
-/// `part` of `whole` as a bar of at most ten columns; empty if there is no terminal.
+/// `part` of `whole` as a bar of at most ten columns. Empty if standard output is no terminal, or
+/// if `whole` is 0.
 pub fn bar(part: u64, whole: u64) -> String {
     if width().is_none() || whole == 0 {
         return String::new();
@@ -77,8 +78,8 @@ pub fn bar(part: u64, whole: u64) -> String {
     bar_of(part, whole)
 }
 
-/// The saved share as a bar of ten columns with a shaded rest. Empty if nothing was saved, or if
-/// there is no terminal.
+/// The part of `before` that was saved, as a bar of ten columns with a shaded rest. Empty if
+/// nothing was saved, or if standard output is no terminal.
 pub fn saved_bar(after: u64, before: u64) -> String {
     if after >= before || width().is_none() {
         return String::new();

@@ -28,10 +28,11 @@ const THINKING: Style = Style::new().dimmed().italic();
 
 /// The minimum number of columns for which lines are made.
 const NARROWEST: usize = 30;
-/// The maximum number of lines of a result or of a text in arguments, unless the detail is full.
+/// The number of lines that are shown of a longer result, or of a longer text in arguments, unless
+/// the detail is full.
 const RESULT: usize = 12;
-/// The maximum number of lines of a system message. It is small, because the sessions of an agent
-/// often have the same system messages.
+/// The number of lines that are shown of a longer system message. It is small, because the sessions
+/// of an agent often have the same system messages.
 const SYSTEM: usize = 3;
 /// Maximum characters of a block that epitome does not know.
 const OPAQUE: usize = 300;

@@ -50,7 +50,7 @@ pub(crate) struct Wanted {
     block: String,
 }
 
-/// Restores a session with its sub-agents, or one text of it.
+/// Restores a session with its sub-agents, or puts one text of the session back.
 pub(crate) async fn give_back(
     State(viewer): State<Arc<Viewer>>,
     Path((_, key)): Path<(String, String)>,

@@ -108,7 +108,8 @@ impl Guard {
         }
         match only(headers, &header::ORIGIN) {
             Some(origin) if origin.strip_prefix("http://") == Some(host) => {}
-            // Only a request that reads may lack the header: a browser sends it with every form.
+            // Only a request that reads may have no `Origin` header: a browser sends the header
+            // with every form that writes.
             None if !is_write && !headers.contains_key(header::ORIGIN) => {}
             Some(_) | None => return Err(Refusal::Origin),
         }

@@ -55,7 +55,7 @@ impl LaidOut {
         let mut sheets = HashMap::new();
         let mut len = 0;
         for (part, page) in of_part.map(|page| (part, page)).chain(of_others) {
-            // A page that cannot fit is not rendered.
+            // No further page can fit, so none is rendered.
             if len >= most && !sheets.is_empty() {
                 break;
             }

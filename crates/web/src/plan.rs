@@ -28,8 +28,8 @@ use crate::viewer::{Viewer, name};
 const SAVINGS: usize = 6;
 /// The maximum number of edits that are shown of each file.
 const EDITS: usize = 200;
-/// The maximum number of lines that are shown of consecutive lines with the same change, and of
-/// characters that are shown of a line.
+/// The number of lines that are shown of a longer run of removed, added or equal lines, and the
+/// maximum number of characters that are shown of a line.
 const RUN: usize = 12;
 const WIDTH: usize = 400;
 
@@ -360,7 +360,7 @@ pub(crate) fn size(row: &SizeRow) -> Markup {
     }
 }
 
-/// The saved part of a size, as a bar like that of the list; empty unless the size becomes smaller.
+/// The saved part of a size, as a bar. Empty unless the size becomes smaller.
 fn saved_of(before: u64, after: u64) -> Markup {
     html! {
         @if after < before {

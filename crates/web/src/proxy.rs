@@ -20,7 +20,8 @@ use crate::problem::Problem;
 use crate::sums::Period;
 use crate::viewer::Viewer;
 
-/// The maximum number of cuts that are listed.
+/// The maximum number of cuts that are listed. From a cut on, the proxy sends the old messages of a
+/// conversation in fewer tokens.
 const CUTS: usize = 20;
 
 #[derive(Clone, Copy, Debug, Deserialize)]

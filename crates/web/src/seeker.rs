@@ -111,8 +111,8 @@ impl Seeker {
         };
         let search = Arc::new(Search::open(&self.config, scope)?);
         match search.check() {
-            // The index was damaged and is deleted, or another process uses it. Both are no reason
-            // to stop.
+            // The index was damaged and has been deleted, or another process is writing to it. In
+            // both cases, the index can be used.
             Ok(()) | Err(SearchError::Damaged | SearchError::Busy) => {}
             Err(err) => return Err(err),
         }

@@ -202,7 +202,8 @@ impl Sums {
     }
 }
 
-/// Every day of the period, or every month if it is long, with the requests of all sessions.
+/// A slot for each day of the period, or for each month if the period is longer than [`DAYS`], with
+/// the requests of all sessions. [`Period::All`] begins with the first request.
 fn slots(sessions: &[Vec<(Date, &DayUsage)>], period: Period, today: Date) -> Vec<Slot> {
     let days = sessions.iter().flatten().map(|(day, _)| *day);
     let Some(first) = period.first(today).or_else(|| days.min()) else { return Vec::new() };

@@ -153,8 +153,8 @@ fn kept_file(viewer: &Viewer, vault: &Vault, wanted: &str) -> Option<FileKey> {
         Which::Of(agent) => file.agent == *agent,
         Which::Below(folder) => file.path.starts_with(folder),
     };
-    // A deleted session whose home folder was moved has a page under its path in the new home
-    // folder.
+    // The home folder may have been moved after the session was kept. The session's page then has
+    // an address by the session's old path, and another by its path in the new home folder.
     let is_wanted = |file: &FileKey| {
         key(&file.path) == wanted
             || key(&present_path(&viewer.options.config, vault, file)) == wanted

@@ -526,7 +526,7 @@ impl Browser {
     }
 
     /// The number of lines below the list. On a low screen, the first of these lines are left out,
-    /// but never the last, with the keys.
+    /// but never the last one.
     pub fn lines_of_foot(&self) -> usize {
         FOOT.min(usize::from(self.size.1).saturating_sub(3)).max(1)
     }

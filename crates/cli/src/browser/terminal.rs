@@ -154,7 +154,7 @@ impl Loop<'_> {
         is_new
     }
 
-    /// Runs until the user leaves. Returns whether a command is still writing.
+    /// Runs the browser until the user leaves it. Returns whether a command is still writing.
     fn run(self, terminal: &mut DefaultTerminal) -> std::io::Result<Left> {
         let choice = match self.app.global.color.choice() {
             ColorChoice::Auto => AutoStream::choice(&stdout()),

@@ -171,7 +171,8 @@ impl Worker {
         let mut failed = false;
         let progress = &self.app.progress;
         let of = commands.lines.len();
-        // A single command counts its steps itself.
+        // If there is only one command, the command itself begins and counts the steps of the
+        // progress.
         if of > 1 {
             progress.begin(of);
         }

@@ -21,7 +21,7 @@ use crate::interrupt::Interrupt;
 use crate::session::parse_tokens;
 use crate::text::{BOLD, DIM, visible};
 
-/// The maximum time that one call of [`Interrupt::wait`] waits. It is repeated until a signal
+/// The maximum time that one call of [`Interrupt::wait`] waits. The call is repeated until a signal
 /// comes.
 const LOOK: Duration = Duration::from_secs(3_600);
 

@@ -104,7 +104,7 @@ struct Service {
     started: bool,
 }
 
-/// What was added. See `docs/json.md`.
+/// The result of `install`: the addition that was installed. See `docs/json.md`.
 #[derive(Serialize)]
 struct Added<'a> {
     agent: &'a str,

@@ -229,8 +229,8 @@ fn check_numbers(received: &ReceivedVersions) -> Result<()> {
     Err(Failure::new(Status::Refused, "refused", what).hint("everything else is here"))
 }
 
-/// Imports the packs of the archive. Adds the packs of the vault to `staged`, which the caller puts
-/// into the vault.
+/// Reads a tar file: imports its packs of the archive, and adds its packs of the vault to `staged`,
+/// which the caller puts into the vault.
 fn read(
     app: &App,
     from: &mut dyn Read,

@@ -13,7 +13,8 @@ use crate::failure::{Failure, Result};
 use crate::interrupt::Interrupt;
 use crate::text::{DIM, visible};
 
-/// The maximum time that one call of [`Interrupt::wait`] waits. It is repeated until the end.
+/// The maximum time that one call of [`Interrupt::wait`] waits. The call is repeated until the
+/// program ends.
 const LOOK: Duration = Duration::from_secs(3_600);
 
 /// Runs one turn.

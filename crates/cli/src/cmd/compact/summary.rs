@@ -28,7 +28,8 @@ pub(super) fn text_of(path: &Path) -> Result<String> {
 }
 
 impl Job<'_> {
-    /// Reports which model would be called for a session, with how many tokens, at what cost.
+    /// Reports which model would be asked for a session's summary, with how many tokens, and at
+    /// what cost.
     pub(super) fn forecast(&self, request: &ModelRequest, input: &Input) -> Result<()> {
         let config = &self.app.config;
         let would_ask = match input {

@@ -7,7 +7,8 @@ use epitome_model::MicroDollars;
 use crate::table::{Side, Table};
 use crate::text::{BOLD, DIM, PLAIN, change, count, one_line};
 
-/// The maximum number of cuts that are listed.
+/// The maximum number of cuts that are listed. From a cut on, the proxy sends the old messages of a
+/// conversation in fewer tokens.
 const CUTS: usize = 10;
 /// The maximum number of characters of a name: of a row, or of the model of a cut.
 const NAME: usize = 40;

@@ -122,11 +122,11 @@ struct Many<'a> {
     how: &'a How<'a>,
     left: u64,
     worst: Option<Failure>,
-    /// The number of sessions that are listed on a line of their own.
+    /// The number of sessions that were listed on a line of their own so far.
     listed: usize,
 }
 
-/// The maximum number of sessions that are listed on a line of their own.
+/// The number of listed sessions after which only those with something unusual are listed.
 const LISTED: usize = 20;
 
 impl<'a> Many<'a> {
@@ -157,7 +157,8 @@ impl<'a> Many<'a> {
         let is_plain = done.iter().all(|it| {
             it.damaged.is_empty() && !matches!(it.outcome, RestoreOutcome::ByRecord { .. })
         });
-        // Only the first sessions are listed, and later ones with something unusual to report.
+        // After the first [`LISTED`] sessions, a session is listed only if a part of its archive is
+        // damaged, or if it was restored record by record.
         if is_plain && self.listed >= LISTED {
             return Ok(());
         }
