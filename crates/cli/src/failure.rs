@@ -136,8 +136,8 @@ impl Failure {
         ExitCode::from(self.status as u8)
     }
 
-    /// The text for people: `error: …`, or after Ctrl-C only the message, then a line for each
-    /// cause and each hint. Empty if the reader of the output has gone.
+    /// The text for people: `error: ` and the message, or after Ctrl-C the message alone; then a
+    /// line for each cause and each hint. Empty if the reader of the output has gone.
     pub fn render(&self) -> String {
         let mut text = String::new();
         if self.status == Status::Quiet {

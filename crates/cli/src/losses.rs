@@ -9,7 +9,8 @@ use epitome_model::Tokens;
 
 use crate::text::{BOLD, DIM, YELLOW, field, one_line, path};
 
-/// The maximum number of removed texts of each kind that are displayed.
+/// The maximum number of lines for the removed texts of a group, unless all are requested. Of
+/// facts, twice as many are displayed.
 const SHOWN: usize = 3;
 /// The maximum number of characters of a removed text's name.
 const NAME: usize = 64;
@@ -79,8 +80,8 @@ fn body(compaction: &CompactionLosses, all: bool) -> String {
     list.text
 }
 
-/// The lines that are printed for a compaction. `most` limits the number of removed texts in a
-/// list.
+/// The lines that are printed for a compaction. `most` limits the number of lines for the removed
+/// texts of a group.
 struct List {
     text: String,
     most: usize,

@@ -227,8 +227,8 @@ fn edits(file: &CompactedFile) -> String {
     if all.is_empty() { "none".to_owned() } else { all.join(", ") }
 }
 
-/// If a file grows because the agent's own record was appended, says so, and how it can be made
-/// smaller.
+/// If the compaction makes the file grow, because it appended a record in the agent's own way, says
+/// so, and how the file can be made smaller.
 fn grows(file: &CompactedFile) -> Vec<String> {
     let Change { before, after } = file.disk_bytes;
     let is_appended = file.way == Some(WrittenWay::Native) && file.outcome != Outcome::Nothing;

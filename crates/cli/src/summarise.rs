@@ -16,7 +16,8 @@ use crate::text::{BOLD, DIM, count};
 pub struct Account(Mutex<BTreeMap<String, AskedModels>>);
 
 impl Account {
-    /// Shows that a model is asked to summarise a session, and records the requests and their cost.
+    /// Shows which model is asked to summarise a session, or after the answer, what the requests
+    /// cost. Records the requests and their cost.
     pub fn take(&self, app: &App, session: &Path, event: ModelEvent) {
         match event {
             ModelEvent::Asking { model, tokens } => {

@@ -39,8 +39,8 @@ pub(crate) struct LaidOut {
 }
 
 impl LaidOut {
-    /// Renders pages until they have `most` bytes of HTML: first the given page, then the other
-    /// pages of its part, then those of the other parts. The given page is kept even if it is
+    /// Renders pages as long as they fit into `most` bytes of HTML: first the given page, then the
+    /// other pages of its part, then those of the other parts. The given page is kept even if it is
     /// longer.
     pub(crate) fn from_pages(
         pages: &[Html<'_>],

@@ -31,7 +31,8 @@ pub(crate) enum Here {
     Session,
 }
 
-/// A whole page. `root` is the relative path from it to the list of sessions, empty on that list.
+/// A whole page. `root` is the relative path from it to the list of sessions; it is empty for the
+/// list itself.
 pub(crate) fn page(title: &str, root: &str, body: &Markup) -> Html<String> {
     let page = html! {
         (DOCTYPE)

@@ -269,7 +269,7 @@ fn title_of(viewer: &Viewer, session: &OpenSession<'_>) -> String {
     viewer.redacted(&epitome_model::short(title.unwrap_or("the session"), 100))
 }
 
-/// The restore button. Empty if no compaction is in effect.
+/// The button that restores the session. Empty if no compaction is in effect.
 pub(crate) fn restore(generations: &[Generation]) -> Markup {
     let compactions = generations.iter().filter(|it| !it.is_restore()).count();
     html! {

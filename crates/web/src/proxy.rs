@@ -139,8 +139,8 @@ fn figure(name: &str, value: impl std::fmt::Display) -> Markup {
     html! { div { dt { (name) } dd { (value.to_string()) } } }
 }
 
-/// A chart of the cost of each day. The upper part of a bar is what the unchanged requests would
-/// have cost in addition.
+/// A chart of the cost of each day. The upper part of a bar is what the requests would have cost in
+/// addition without the proxy.
 fn cost_chart(by_day: &ProxyReport) -> Markup {
     let most = by_day.rows.iter().map(|row| row.sum.unchanged_cost.max(row.sum.cost)).max();
     let chart = chart(by_day, "Cost", most.unwrap_or_default().to_string(), |sum| {

@@ -173,8 +173,9 @@ fn tools(sub_agents: usize) -> Markup {
     }
 }
 
-/// The path of the session, and commands to continue it, to be copied. A command that contains a
-/// secret is left out, because a redacted command does not work.
+/// The path of the session, the command that resumes it, and the command that plans its compaction,
+/// to be copied. A path or command that contains a secret is left out, because it does not work
+/// when the secret is redacted.
 fn commands(viewer: &Viewer, session: &SessionFile, told: &ToldSheet) -> Markup {
     let id = told.id.as_deref().unwrap_or(&session.id);
     let resume = resume_line(session.agent, id, told.cwd.as_deref());

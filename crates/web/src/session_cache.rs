@@ -20,7 +20,7 @@ use crate::sums::Used;
 
 /// How long a list waits at most for the sessions on its page to be read.
 const PATIENCE: Duration = Duration::from_millis(400);
-/// The number of sessions that are read at once: few at first, so that the first rows appear soon.
+/// The number of sessions that are read first. Later, more are read at once.
 const FEW: usize = 64;
 const MANY: usize = 4096;
 

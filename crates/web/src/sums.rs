@@ -202,8 +202,8 @@ impl Sums {
     }
 }
 
-/// A slot for each day of the period, or for each month if the period is longer than [`DAYS`], with
-/// the requests of all sessions. [`Period::All`] begins with the first request.
+/// A slot for each day of the period, or for each month if the period is longer than [`DAYS`] days,
+/// with the requests of all sessions. [`Period::All`] begins with the first request.
 fn slots(sessions: &[Vec<(Date, &DayUsage)>], period: Period, today: Date) -> Vec<Slot> {
     let days = sessions.iter().flatten().map(|(day, _)| *day);
     let Some(first) = period.first(today).or_else(|| days.min()) else { return Vec::new() };

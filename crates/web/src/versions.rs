@@ -50,7 +50,7 @@ pub(crate) async fn page(
     response.await.unwrap_or_else(|problem| problem)
 }
 
-/// A page of a session as it was at one version. The address is `KEY-NUMBER/session.html`.
+/// A page of a session as it was at one version. The first page is at `v/KEY-NUMBER/session.html`.
 pub(crate) async fn session(
     State(viewer): State<Arc<Viewer>>,
     Path((_, version, file)): Path<(String, String, String)>,
@@ -89,7 +89,8 @@ pub(crate) async fn session(
     response.await.unwrap_or_else(|problem| problem)
 }
 
-/// The sessions that their agents have deleted, folded; empty if there are none.
+/// The deleted sessions of an agent (of all agents, if `agent` is empty), folded. Empty if there
+/// are none, or if the viewer shows only the sessions below a folder.
 pub(crate) fn deleted(viewer: &Viewer, agent: &str) -> Markup {
     let wanted = match (&viewer.options.which, agent) {
         (Which::Below(_), _) => return html! {},
@@ -220,8 +221,8 @@ fn list(key: &str, history: &VersionHistory, is_session: bool) -> Markup {
     }
 }
 
-/// The command that restores the last version with content, to be copied. Empty if the command
-/// contains a secret.
+/// The command that restores the last version with content, to be copied. Empty if no version has
+/// content, or if the command contains a secret.
 fn restore_command(viewer: &Viewer, history: &VersionHistory) -> Markup {
     let last = history.versions.iter().rev().find(|version| version.has_content());
     html! { @if let Some(last) = last { (command(viewer, &history.session, last.version)) } }

@@ -136,8 +136,8 @@ fn found_in(app: &App, args: &Args, name: &str) -> Result<Option<ForgetText>> {
     Ok(found.forget)
 }
 
-/// Shows the plan and asks, except with `--yes`; then carries the plan out. With `--dry-run`, or if
-/// there is nothing to forget, only shows the plan.
+/// Without `--yes`, shows the plan, and ends with `--dry-run` or if there is nothing to forget;
+/// otherwise asks. Then carries the plan out.
 fn carry_out(
     app: &App,
     args: &Args,
@@ -162,8 +162,8 @@ fn carry_out(
     forget(app, args, &copies, run)
 }
 
-/// Calls `run`, which removes the session or the text, and prints its report. Then deletes the
-/// copies in object storage. Fails if some places could not be changed.
+/// Stores the list of `copies` in object storage, calls `run`, which removes the session or the
+/// text, prints the report, and deletes the copies. Fails if some places could not be changed.
 fn forget(
     app: &App,
     args: &Args,

@@ -140,8 +140,8 @@ fn prune(app: &App, args: &Args, rules: &RetentionRules) -> Result<()> {
     app.print(&text)
 }
 
-/// Asks before sessions lose all their versions, even the newest, because no other copy of these
-/// versions may exist.
+/// Asks before sessions lose all their versions, even the newest, because these versions may be the
+/// only copies of the sessions.
 fn ask_before_loss(app: &App, plan: &PruneReport) -> Result<()> {
     let lost = plan.sessions_lost();
     if lost == 0 {

@@ -122,8 +122,8 @@ fn write<S>(
     }
 }
 
-/// The command that resumes the new session; `None` if it was not written where the agent looks for
-/// it.
+/// The command that resumes the new session. `None` with `--out`, because the agent may not find
+/// the session there.
 fn resume(args: &Args, ported: &PortedSession) -> Option<Vec<String>> {
     let words = ported.resume.command.iter().map(|word| (*word).to_owned());
     args.out.is_none().then(|| words.chain([ported.id.clone()]).collect())

@@ -316,7 +316,7 @@ impl Choice {
     }
 }
 
-/// The sessions that the command line names, or all that `--all` or `--project` selects.
+/// The sessions that the command line names, and those that `--all` or `--project` selects.
 fn inputs(app: &App, args: &Args) -> Result<Vec<Input>> {
     let mut inputs = Vec::new();
     for path in &args.file {

@@ -26,7 +26,7 @@ Examples:
   epitome search --team timeout
   epitome search --json timeout | jq -r .session | sort -u";
 
-/// The minimum number of columns of a title or a snippet, however narrow the terminal is.
+/// The number of columns that a title or a snippet may have even on a narrow terminal.
 const ROOM: usize = 20;
 /// The time after which an update of the index shows its progress.
 const PATIENCE: Duration = Duration::from_millis(700);

@@ -210,8 +210,8 @@ fn serve_while(server: Server, command: &mut Command) -> Result<ExitStatus> {
     })
 }
 
-/// Waits for the agent. Ignores Ctrl-C, because the terminal sends it to the agent too. Passes on
-/// the signals to terminate and to hang up.
+/// Waits for the agent. Ignores Ctrl-C, because the terminal sends it to the agent too. Passes
+/// SIGTERM and SIGHUP on to the agent.
 #[cfg(unix)]
 async fn wait(child: &mut Child) -> std::io::Result<ExitStatus> {
     use rustix::process::{Pid, Signal, kill_process};

@@ -12,7 +12,8 @@ const PAGE_DIGITS: usize = 4;
 
 impl PageName {
     /// The name for a text: its first 100 characters, with `-` in place of each character that does
-    /// not belong in a file name. Two texts can have the same name: [`exact`](PageName::exact) and
+    /// not belong in a file name, and without dots and dashes at both ends; `session` if nothing is
+    /// left. Two texts can have the same name: [`exact`](PageName::exact) and
     /// [`with_tag`](PageName::with_tag) distinguish them.
     pub fn new(name: &str) -> PageName {
         PageName(cleaned(name, LONGEST).unwrap_or_else(|| "session".to_owned()))
@@ -45,8 +46,8 @@ impl PageName {
     }
 }
 
-/// At most `longest` characters of a name, with `-` in place of invalid characters. `None` if
-/// nothing is left without the dots and dashes at both ends.
+/// At most `longest` characters of a name, with `-` in place of invalid characters, and without
+/// dots and dashes at both ends. `None` if nothing is left.
 fn cleaned(name: &str, longest: usize) -> Option<String> {
     let name = name.chars().map(|c| match c {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.' => c,
