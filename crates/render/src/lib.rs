@@ -6,11 +6,11 @@
 //! for it.
 //!
 //! All text in a session is untrusted. In HTML, this crate makes every tag, and escapes every text
-//! of the session; in a terminal, no control character of the session is printed; in Markdown, a
-//! text cannot end the block that it is in.
+//! of the session; in a terminal, no control character of the session is printed, except line
+//! feeds; in Markdown, a text cannot end the block that it is in.
 //!
-//! The crate also has what all front ends share: [`diff_lines`] compares two texts line by line,
-//! and [`visible`] shows control characters.
+//! The crate also has functions that several front ends share, for example [`diff_lines`], which
+//! compares two texts line by line, and [`visible`], which makes control characters visible.
 //!
 //! ```
 //! use std::collections::BTreeMap;

@@ -272,7 +272,8 @@ impl<'a> Story<'a> {
         time::active(entries.filter_map(|entry| time::parse(entry.time.as_deref()?)).collect())
     }
 
-    /// The session's title, or else the beginning of the first user message.
+    /// The session's title, or else the beginning of the first user message with text, or else a
+    /// fixed text.
     pub fn title(&self) -> String {
         if let Some(chosen) = &self.chosen {
             return chosen.title.clone();

@@ -1,8 +1,9 @@
 //! The local viewer: all sessions of this machine in a browser, for this user alone.
 //!
-//! [`Options`] say which sessions are shown and what is hidden in them. [`Server::bind`] binds a
-//! port of 127.0.0.1 and generates a token, without which no request is answered; [`Server::run`]
-//! serves requests until it is stopped. `docs/serve.md` describes the pages.
+//! [`Options`] say, for example, which sessions are shown and what is redacted in them.
+//! [`Server::bind`] binds a port of 127.0.0.1 and generates a token, without which every request is
+//! refused; [`Server::run`] serves requests until it is stopped. `docs/serve.md` describes the
+//! pages.
 //!
 //! Each page is a module, for example the list, the overview, a session, and the plan of a
 //! compaction. Only the module `change` changes sessions. Requests are async; reading sessions runs

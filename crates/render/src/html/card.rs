@@ -99,8 +99,8 @@ pub(super) fn result(page: &Page<'_, '_>, call: Option<&Call>, output: &Output) 
     }
 }
 
-/// An image. A note takes its place if the image is too large, is not valid base64, or is none of
-/// PNG, JPEG, GIF and WebP, which cannot contain a script.
+/// An image. A note takes its place if the image is empty or too large, has characters that base64
+/// does not have, or is none of PNG, JPEG, GIF and WebP, which cannot contain a script.
 pub(super) fn picture(image: &Image, source: &dyn Source) -> Markup {
     let known = ["image/png", "image/jpeg", "image/gif", "image/webp"];
     let media = known.into_iter().find(|known| known.eq_ignore_ascii_case(&image.media));
