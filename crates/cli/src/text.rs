@@ -1,5 +1,7 @@
-//! Text for people: numbers, paths, bars, and the width of the terminal. Text of a session must be
-//! made harmless before it is printed on a terminal, with [`field`] or [`one_line`].
+//! Text for people: numbers, paths, bars, and the width of the terminal.
+//!
+//! Text of a session must be made harmless before it is printed on a terminal, for example with
+//! [`field`] or [`one_line`].
 
 use std::io::IsTerminal;
 use std::path::Path;
