@@ -86,7 +86,7 @@ pub struct MadeCut {
     /// Tokens that the provider had to write to its cache again because of the cut.
     pub rewritten: Tokens,
     /// How much more writing these tokens costs than reading them from the cache, at list prices.
-    /// `None` if the price is not known.
+    /// `None` if the service reported no tokens, or if the price is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<MicroDollars>,
 }
@@ -98,7 +98,8 @@ pub struct UsedCut {
     pub id: Chain,
     /// Tokens that were not sent because of the cut.
     pub tokens: Tokens,
-    /// What these tokens would have cost at list prices. `None` if the price is not known.
+    /// What these tokens would have cost at list prices. `None` if the service reported no tokens,
+    /// or if the price is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved: Option<MicroDollars>,
 }
@@ -140,14 +141,16 @@ pub struct LedgerLine {
     /// The tokens that the service counted; `None` if it reported no count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<TokenUsage>,
-    /// The tokens that the service would have counted for the unchanged request. `None` if that is
-    /// not known.
+    /// An estimate of the tokens that the service would have counted for the unchanged request.
+    /// `None` if the service reported no tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unchanged: Option<TokenUsage>,
-    /// What the tokens cost at list prices. `None` if the price is not known.
+    /// What the request cost at list prices. `None` if the service reported no tokens, or if the
+    /// price is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<MicroDollars>,
-    /// What the unchanged request would have cost at list prices. `None` if that is not known.
+    /// An estimate of what the unchanged request would have cost at list prices. `None` if the
+    /// service reported no tokens, or if the price is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unchanged_cost: Option<MicroDollars>,
     /// Input tokens that were not sent, counted by the proxy's tokenizer.
