@@ -13,8 +13,8 @@
 //! A pack never changes, except that a pack with a text which is to be forgotten is replaced by one
 //! without it. A new pack is written under a temporary name, flushed, and then gets a free number
 //! as its name; no existing pack is replaced by it. So a process that is killed at any moment
-//! leaves a whole pack or none, and two processes that write at the same time leave two packs.
-//! Folders are readable by their owner only (0700), files too (0600).
+//! leaves a whole pack or none, and two processes that write at the same time leave two packs. On
+//! Unix, folders (0700) and packs (0600) are readable by their owner only.
 //!
 //! # A pack (format 1)
 //!
@@ -33,13 +33,14 @@
 //!                     format u32, check of these 36 bytes (8), "PACKEPIT"
 //! ```
 //!
-//! A tag is `89 45 50` and a letter: `k` (the key of the session; the first piece, with an about
-//! only), `b` (removed bytes) or `m` (the generation as JSON; the last piece). The contents repeat
-//! the records without the abouts: if either is lost, the payloads can still be read. A payload
-//! that does not match its hash is never returned.
+//! A tag is `89 45 50` and a letter: `k` (the first piece: its about is the key of the session, and
+//! it has no raw bytes), `b` (removed bytes) or `m` (the last piece: the generation as JSON). Packs
+//! of the vault have pieces with other letters. The contents repeat the records without the abouts:
+//! if either is lost, the payloads can still be read. Raw bytes that do not match their hash are
+//! never returned.
 //!
 //! Unknown members of the JSON are ignored. A change that an older epitome would misread gets a new
-//! format number, and older versions refuse such a pack.
+//! format number, which older versions refuse.
 
 pub(crate) mod check;
 mod collect;
@@ -100,7 +101,8 @@ pub struct Generations {
     /// another number; for each gap in the numbers of packs; and for each unreadable note about a
     /// removed pack.
     pub damaged: Vec<Error>,
-    /// The numbers of generations that were removed on purpose, for example by [`Archive::gc`].
+    /// The numbers for which a note says that the generation was removed on purpose, for example by
+    /// [`Archive::gc`].
     pub removed: Vec<u64>,
     /// For each removed generation whose note contains the digest of the file after the compaction:
     /// its number and this digest. A file with this digest is not an original.
@@ -210,8 +212,8 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// `Archive` if nothing was found, and some packs could not be read or the bytes were forgotten
-    /// on purpose; the errors of listing folders.
+    /// `Archive` if a folder cannot be listed. If nothing was found, also `Archive` if a pack could
+    /// not be read, or if the bytes were forgotten on purpose.
     pub fn find(&self, reference: &Ref) -> Result<Vec<ReferencedBytes>> {
         let mut found = Vec::new();
         let mut unread = Vec::new();
@@ -234,14 +236,14 @@ impl Archive {
         Ok(found)
     }
 
-    /// All sessions that have generations. Sessions whose packs are all damaged are left out:
-    /// [`verify`](Archive::verify) names them.
+    /// The sessions that have at least one readable pack. [`verify`](Archive::verify) names the
+    /// damaged packs of the others.
     ///
     /// # Errors
     ///
-    /// `Archive` if a folder cannot be listed. If all packs of a session are unreadable, and one of
-    /// them is so because of the disk and not because of its content: the error of reading it, for
-    /// example `NoPermission`.
+    /// `Archive` if a folder cannot be listed. If a session has no readable pack, and one of its
+    /// packs cannot be read because of the disk, not because of its content: the error of reading
+    /// that pack, for example `NoPermission`.
     pub fn sessions(&self) -> Result<Vec<SessionKey>> {
         let Sessions { keys, unread } = self.sessions_found()?;
         match unread.into_iter().find(|err| !is_damage(err)) {
@@ -292,7 +294,7 @@ impl Archive {
         Pack::open(self.store.open(name)?, self.store.location(name))
     }
 
-    /// Opens a pack, and checks that it is of this session.
+    /// Opens a pack, and checks that it belongs to the session with the key `key`.
     fn open_pack(&self, key: &SessionKey, number: u64) -> Result<Pack> {
         let name = pack_name(&key.folder(), number);
         let pack = self.pack(&name).map_err(|err| {
@@ -328,7 +330,8 @@ impl Archive {
         Ok(folders.collect())
     }
 
-    /// The numbers of the packs in the folder of a session; empty if there is no such folder.
+    /// The numbers of the packs, and of the notes about removed packs, in the folder of a session.
+    /// Both are empty if there is no such folder.
     pub(crate) fn numbers(&self, folder: &str) -> Result<Numbers> {
         numbers(&*self.store, folder)
     }
@@ -391,7 +394,7 @@ pub trait Blobs {
     fn blob(&self, generation: u64, hash: &Hash) -> Result<Vec<u8>>;
 }
 
-/// Reads removed bytes of one session, and keeps its packs open.
+/// Reads removed bytes of one session. Each pack stays open once it was read.
 #[derive(Debug)]
 pub struct SessionBlobs {
     archive: Archive,
@@ -473,8 +476,8 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// The number for the next pack: greater than all numbers that packs have or had, so that the
-    /// number of a removed pack is not used again.
+    /// The number for the next pack: greater than the numbers of all packs and of all notes, so
+    /// that the number of a pack with such a note is not used again.
     pub fn next(&self) -> u64 {
         let here = self.here.last().copied().unwrap_or(0);
         let removed = self.removed.last().copied().unwrap_or(0);
@@ -482,7 +485,7 @@ impl Numbers {
     }
 }
 
-/// The numbers of the packs in the folder of a session.
+/// The numbers of the packs, and of the notes about removed packs, in the folder of a session.
 pub(crate) fn numbers(store: &dyn PackStore, folder: &str) -> Result<Numbers> {
     // The order of the two listings matters: the note of a removed pack is written before the pack
     // is deleted, so if the pack is no longer in the first listing, its note is in the second.

@@ -64,9 +64,10 @@ pub struct ReceivedPack {
 pub struct ImportReport {
     /// The packs that were imported.
     pub added: Vec<ImportedPack>,
-    /// Number of packs that were in the archive already, or that were received twice.
+    /// Number of packs that were not added because the archive has them already, or because they
+    /// were received twice.
     pub known: u64,
-    /// The packs that were not imported.
+    /// The packs that were rejected: they match nothing on this machine.
     pub refused: Vec<RejectedPack>,
     /// Number of packs of sessions that the caller does not want.
     pub unwanted: u64,
@@ -85,13 +86,12 @@ impl Archive {
         self.export_with(Some(key), &[], out)
     }
 
-    /// As [`export`](Archive::export), together with packs of the vault. If `key` is `None`, only
-    /// these are written. The returned number does not include them.
+    /// As [`export`](Archive::export), and also writes the packs `versions` of the vault. If `key`
+    /// is `None`, only these are written. The returned number does not include packs of the vault.
     ///
     /// # Errors
     ///
-    /// The errors of [`export`](Archive::export); `NotFound` only if there are no packs of the
-    /// vault either.
+    /// The errors of [`export`](Archive::export); `NotFound` only if `versions` is empty, too.
     pub fn export_with(
         &self,
         key: Option<&SessionKey>,
@@ -149,8 +149,8 @@ impl Archive {
         for generation in self.generations(key)?.whole {
             parts.extend(generation.parts.into_iter().map(|part| part.key));
         }
-        // The session itself may have had nothing to remove. Then only the packs of its parts name
-        // it.
+        // The session itself may have had nothing to remove. Then only the packs of its sub-agents'
+        // sessions and logs name the session.
         for other in self.sessions_found()?.keys.into_iter().filter(|it| it.agent == key.agent) {
             if !parts.contains(&other)
                 && self.generations(&other)?.whole.iter().any(|it| it.part_of.as_ref() == Some(key))
@@ -175,9 +175,11 @@ impl Archive {
     ///
     /// `Unreadable` if `from` is not a tar archive. `Refused` if it is empty, has no end mark, or
     /// contains anything but whole packs, packs that are too long or too many, a generation whose
-    /// file after the compaction is empty, or a generation that would change how a session here is
-    /// restored. `NewerFormat` if a newer version of epitome wrote a pack; `Disk` if a pack cannot
-    /// be written; the errors of reading the files that `files` returns.
+    /// file after the compaction is empty, or a generation that would change how a session on this
+    /// machine is restored. `NewerFormat` if a newer version of epitome wrote a pack; `Disk` if a
+    /// pack cannot be written; the errors of reading the files that `files` returns. If the error
+    /// is about the generations of one session, packs of other sessions may have been imported
+    /// before.
     pub fn import(
         &self,
         from: &mut dyn Read,
@@ -257,8 +259,8 @@ impl Archive {
     ///
     /// The errors of reading `packs` and the files that `files` returns; `Refused` if a pack is
     /// damaged or too long, if its file after the compaction is empty, or if it would change how a
-    /// session here is restored; `NewerFormat` if a newer version of epitome wrote a pack; `Disk`
-    /// if a pack cannot be written.
+    /// session on this machine is restored; `NewerFormat` if a newer version of epitome wrote a
+    /// pack; `Disk` if a pack cannot be written.
     pub fn receive(
         &self,
         packs: &mut dyn Iterator<Item = Result<ReceivedPack>>,
@@ -340,14 +342,14 @@ impl Archive {
             return Err(refused("it holds a damaged pack").because(fault));
         }
         if generation.after.len == 0 {
-            // An empty result would match the beginning of every file.
+            // The digest of an empty file would match the beginning of every file.
             return Err(refused("it holds a generation that left an empty file"));
         }
         Ok(Staged { new, pack, generation, number })
     }
 
-    /// Imports those of the packs `staged` that are new and match a file on this machine or a
-    /// generation of the archive.
+    /// Imports those of the packs `staged` that are new and for which [`joined`](Archive::joined)
+    /// returns the number.
     fn take_in(
         &self,
         key: &SessionKey,
@@ -384,7 +386,8 @@ impl Archive {
         Ok(())
     }
 
-    /// Whether a generation of the archive equals an exported one, and its pack is undamaged.
+    /// Whether a generation of the archive equals an imported one, and the pack in the archive is
+    /// undamaged.
     fn is_same(&self, here: &Generation, pack: &Staged) -> bool {
         let name = pack_name(&here.key().folder(), here.number);
         let mut report = VerifyReport::default();
@@ -429,8 +432,8 @@ impl Archive {
             }
             joined.extend(after.met);
         }
-        // A generation also matches if a matching one begins where it ends, ends where it begins,
-        // or is the same compaction. Its own files need not exist any more.
+        // A generation also matches if it touches a matching one (see `touch`), even if no file on
+        // this machine matches it.
         loop {
             let known: Vec<&Generation> =
                 all.iter().filter(|it| joined.contains(&it.number)).collect();
@@ -477,7 +480,8 @@ fn vault_pack_of(entry: &tar::Entry<'_, &mut dyn Read>) -> Option<(String, u64)>
     Some((machine.to_owned(), number))
 }
 
-/// Whether one generation begins where the other ends, or both are the same compaction.
+/// Whether the file after one generation is the file before the other, or both generations are the
+/// same compaction.
 fn touch(one: &Generation, other: &Generation) -> bool {
     let is_same = one.before == other.before && one.after == other.after;
     is_same || one.before == other.after || one.after == other.before
@@ -507,8 +511,8 @@ struct Staged {
 }
 
 impl Staged {
-    /// Adds the pack to the archive, with a manifest that has its new number and, if `when` is
-    /// given, marks it as imported then.
+    /// Adds the pack to the archive, with a manifest that has the new number and, if `when` is
+    /// given, marks the generation as imported at that time.
     fn put_in_place(
         self,
         store: Arc<dyn PackStore>,

@@ -21,7 +21,7 @@ const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// the disk.
 pub const LIMIT: Bytes = Bytes(1 << 30);
 
-/// The default level of zstd.
+/// The compression level: the default of zstd.
 const LEVEL: i32 = 3;
 
 /// The offset at which a frame ends, in the compressed bytes and in the plain bytes.
@@ -98,8 +98,8 @@ pub fn open(file: &FileSource, limit: Bytes) -> Result<(FileSource, Frames)> {
     Ok((FileSource::new(plain, file.path())?, Frames(frames)))
 }
 
-/// Compresses `after`, which replaces `before`. Returns how many bytes of the compressed file are
-/// kept, and the bytes that follow them.
+/// Compresses `after`, which replaces `before`. Returns how many bytes at the beginning of the
+/// compressed file are kept, and the bytes that then follow them.
 ///
 /// # Errors
 ///

@@ -58,7 +58,8 @@ impl FileTreeSession {
         Bytes(self.files().iter().map(|path| file_len(path)).sum())
     }
 
-    /// The files of the session: the main file, and each message followed by its parts.
+    /// The files of the session: the main file, and each file of a message, followed by the files
+    /// of that message's parts.
     pub fn files(&self) -> Vec<PathBuf> {
         let mut files = vec![self.session.clone()];
         for message in self.messages() {
@@ -69,8 +70,8 @@ impl FileTreeSession {
         files
     }
 
-    /// The main files of the sessions of this one's sub-agents, of the sub-agents of these, and so
-    /// on.
+    /// The main files of the sessions of this session's sub-agents, of the sub-agents of those
+    /// sessions, and so on.
     pub fn companions(&self) -> Vec<PathBuf> {
         let Some(folder) = self.session.parent() else { return Vec::new() };
         let all: Vec<FileTreeSession> =

@@ -32,8 +32,7 @@ pub struct Original {
 ///
 /// # Errors
 ///
-/// `NoPermission`, `Unreadable` or `Archive` if the archive cannot be listed; the errors of reading
-/// the session.
+/// `Archive` if the archive cannot be listed; the errors of reading the session.
 pub fn original(archive: &Archive, key: &SessionKey, source: &dyn Source) -> Result<Original> {
     let found = archive.generations(key)?;
     if found.whole.is_empty() {
@@ -99,8 +98,8 @@ pub fn places(compactions: &[Generation]) -> Vec<u64> {
     places
 }
 
-/// The references in the stubs of a session. If a stub is left after everything was put back, its
-/// bytes are not in the session's archive.
+/// The references in the stubs of a session. In a session into which all archived bytes were put
+/// back, these are stubs whose bytes were not found.
 pub fn stubs_left(transcript: &Transcript, source: &dyn Source) -> Vec<Ref> {
     // The source is first searched for the beginning of a stub, because parsing every text takes as
     // long as reading the session.

@@ -1,7 +1,7 @@
 //! Where a session is stored: a file of its own, rows of a database, or many files.
 //!
-//! The address of a session is a path: `FILE`, `DATABASE#SESSION`, or `DATABASE` if the database
-//! contains only one session.
+//! The address of a session is a path: `FILE` (for many files, the main file), `DATABASE#SESSION`,
+//! or `DATABASE` if the database contains only one session.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ pub enum Place {
     File(PathBuf),
     /// Rows of a database.
     Rows(Rows),
-    /// Many files, which are read-only.
+    /// Many files, which are only read, never written.
     Spread(FileTreeSession),
 }
 
@@ -143,8 +143,9 @@ pub fn exists(address: &Path) -> bool {
     Place::parse(address).exists()
 }
 
-/// Why there are no rows at an address, although its database exists: the database does not contain
-/// them, or it cannot be read. `None` if the address names no rows or there is no database.
+/// The error for an address of rows that were not found although the database exists: the database
+/// does not contain them, it cannot be read, or it could not be read a moment ago. `None` if the
+/// address names no rows, or if there is no database.
 fn why_no_rows(address: &Path) -> Option<Error> {
     let (database, name) = rows::split(address)?;
     let err = match begins_as_database(&database) {

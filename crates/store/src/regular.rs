@@ -1,4 +1,5 @@
-//! Regular files: the only way in which this crate opens a file that it has not created itself.
+//! Regular files: how this crate opens files that it has not created itself. Only databases are
+//! opened in another way: by SQLite, after the same check.
 //!
 //! Opening a FIFO waits for its writer, and opening a device can have any effect. An agent's folder
 //! may contain either. So a path is checked before it is opened, opened without waiting, and
@@ -89,8 +90,8 @@ pub fn read_in(folder: &Path, path: &Path, most: u64) -> io::Result<FoundFile> {
     Ok(FoundFile { path, bytes, is_whole })
 }
 
-/// Whether a path is not on a disk but made by the operating system: the environment and memory of
-/// processes, devices. `path` must not contain symbolic links.
+/// Whether a path is in `/proc`, `/sys` or `/dev`: such files are not on a disk, but made by the
+/// operating system. `path` must not contain symbolic links.
 pub fn is_of_system(path: &Path) -> bool {
     ["/proc", "/sys", "/dev"].iter().any(|folder| path.starts_with(folder))
 }

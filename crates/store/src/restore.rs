@@ -62,15 +62,16 @@ pub enum RestoreOutcome {
         /// nothing to undo.
         undone: Vec<u64>,
     },
-    /// Edits are undone record by record, where no hash of the file proves the result: another
-    /// program has changed the file since, a part of the archive is damaged, or only a single piece
-    /// is restored.
+    /// Edits are undone record by record, and no hash of the file proves the result: for example,
+    /// another program has changed the file since, a part of the archive is damaged, or only a
+    /// single piece is restored.
     ByRecord {
         /// The numbers of the generations that were undone exactly, as long as a hash matched,
         /// before edits were undone by record. The newest is first.
         undone: Vec<u64>,
         /// Number of edits of records that are undone. A record that was edited twice counts twice;
-        /// a record that had been restored before does not count.
+        /// a record that had been restored before does not count. For a single piece: the number of
+        /// places at which the piece is put back.
         restored: u64,
         /// Number of edits of records that are not undone: for example, the record is not in the
         /// file as the edit left it, or its removed bytes are damaged.
@@ -96,7 +97,8 @@ impl RestoreOutcome {
 /// does not give the file before it, or if a generation is missing that may have removed more; in
 /// this last case, the file right after the missing generation can still be the target. `Refused`
 /// if a record that a generation appended was changed since, or if the file restored record by
-/// record would not be a valid session. `Changed` if `current` returns fewer bytes than its length.
+/// record would have more faults than `current`. `Changed` if `current` returns fewer bytes than
+/// its length.
 pub fn restore(
     current: &dyn Source,
     generations: &[Generation],
@@ -106,8 +108,8 @@ pub fn restore(
     restore_without(current, generations, &[], blobs, target)
 }
 
-/// Like [`restore`]. Generations whose numbers are in `removed` may be missing, because no restore
-/// needs them.
+/// Like [`restore`]. Generations whose numbers are in `removed` may be missing from `generations`:
+/// they were removed on purpose, because no restore needs them.
 fn restore_without(
     current: &dyn Source,
     generations: &[Generation],
@@ -193,7 +195,7 @@ fn block_restored(
             let view = Spliced::new(&bytes, walk.edits(idx))?;
             for splice in record.splices.iter().filter(|splice| splice.blob == hash) {
                 let span = Span { start: splice.at, end: splice.at + splice.len };
-                // The part has no span if a later generation has removed or restored it.
+                // There is no such span if a later generation has removed or restored these bytes.
                 if let Some(span) = view.span_in_base(span) {
                     let with = blobs.blob(generation.number, &hash)?.into();
                     splices.push(Splice { span: moved(span, walk.start(idx)), with });
@@ -302,9 +304,9 @@ fn checked_digests(
     }
 }
 
-/// Whether an earlier restore wrote the current file, which is not the result of any generation:
-/// then it is the file before one. Returns an error if another program has changed the record that
-/// a generation appended to the file.
+/// Whether an earlier restore wrote the current file, which is not the result of any generation.
+/// This is assumed if a compaction was made from the file. Returns an error if another program has
+/// changed the record that a generation appended to the file.
 fn begun_with(
     current: &dyn Source,
     generations: &[&Generation],
@@ -321,8 +323,8 @@ fn begun_with(
 }
 
 /// Whether another program has changed the record that `generation` appended to the file. This is
-/// assumed if the lines at its place contain references to removed bytes, or if one of them ends
-/// where the record ended.
+/// assumed if the lines after the file before the generation contain the beginning of a stub, or if
+/// one of these lines ends where the record ended.
 ///
 /// Call this only for a file that begins with the file before the generation, but not with the file
 /// after it.
@@ -433,9 +435,9 @@ fn continue_by_record(
     Ok(Restoration { splices, outcome: RestoreOutcome::ByRecord { undone, restored, missing } })
 }
 
-/// Undoes `generations` record by record. Returns the resulting state of the file and a number of
-/// edited records: those that were not found in it, except those of a restore, and with
-/// [`Damage::LeaveOut`] those whose removed bytes are damaged.
+/// Undoes `generations` record by record. Returns the resulting state of the file, and the number
+/// of edited records that are not undone: the records of compactions that were not found in the
+/// file, and with [`Damage::LeaveOut`] the records whose removed bytes are missing or damaged.
 fn undone_by_record<'a>(
     current: &'a dyn Source,
     generations: &[&Generation],
@@ -538,9 +540,9 @@ fn moved(span: Span, by: u64) -> Span {
     Span { start: span.start + by, end: span.end + by }
 }
 
-/// The index of the generation that was applied last to a file. The file right after this
-/// generation is a beginning of the file. If that is true of several, it is the one whose file is
-/// longest, and among these the newest.
+/// The index of the generation that was applied last to a file: a generation whose result is a
+/// beginning of the file. If there are several, the one with the longest result, and among these
+/// the newest. `prefixes` are digests of beginnings of the file.
 ///
 /// The newest generation is not always the last one applied: a later compaction of a copy of the
 /// session may have appended the same record as the first of two compactions of this file.

@@ -40,7 +40,7 @@ pub use sqlite::{delete, vacuum};
 pub struct Rows {
     database: PathBuf,
     kind: &'static Database,
-    /// The id of the session. In a build without SQLite, the name in the address, which may be
+    /// The id of the session. In a build without SQLite, the part of the address after `#`, or
     /// empty.
     session: String,
     document: &'static Document,
@@ -52,7 +52,7 @@ static UNKNOWN: Database =
 static UNKNOWN_DOCUMENT: Document =
     Document { name: "", rows: "", tables: &[], is_made: |_| false };
 
-/// Which sessions of a database are wanted.
+/// Which sessions of a database to read.
 #[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "none can be asked for"))]
 enum Which<'a> {
     All,
@@ -69,7 +69,8 @@ pub struct StoredSession {
     pub id: String,
     /// For a sub-agent's session: the id of the session that it belongs to.
     pub parent: Option<String>,
-    /// When the session was last changed.
+    /// When the session was last changed; if the database does not say this, when the database was
+    /// last written.
     pub modified: SystemTime,
     /// The total length of the session's rows as lines.
     pub size: Bytes,
@@ -104,8 +105,8 @@ impl Rows {
         Some(Rows { database: database.to_owned(), kind, session, document })
     }
 
-    /// The session without a parent, if the database has exactly one. A build without SQLite does
-    /// not look: it returns rows that cannot be read.
+    /// The session without a parent, if the database can be read and has exactly one. A build
+    /// without SQLite does not look: it returns rows that cannot be read.
     pub fn only_session(database: &Path) -> Option<Rows> {
         if cfg!(not(feature = "sqlite")) {
             return Some(Rows::unread(database, ""));
@@ -183,7 +184,7 @@ impl Rows {
     ///
     /// # Errors
     ///
-    /// `Locked`, `NoPermission` or `Unreadable` if the database cannot be read.
+    /// The errors of reading the database, for example `Locked`.
     pub fn parts(&self) -> Result<Vec<Rows>> {
         if !self.is_conversation() {
             return Ok(Vec::new());
@@ -219,7 +220,7 @@ impl Rows {
             .map_or(true, |(_, sessions)| !sessions.is_empty())
     }
 
-    /// Writes the output of `write` to an unnamed temporary file, as the new content of the rows.
+    /// Makes an unnamed temporary file for the new content of the rows, which `write` writes.
     ///
     /// # Errors
     ///
@@ -263,7 +264,8 @@ pub fn address(database: &Path, session: &str, document: &str) -> PathBuf {
     PathBuf::from(address)
 }
 
-/// The error for a database with several sessions, if the address names none of them.
+/// The error for an address that is only a database, if the database does not have exactly one
+/// session without a parent. If the database cannot be read, the error of reading it.
 pub fn several_sessions_error(database: &Path) -> Error {
     match sessions(database) {
         Err(err) => err,

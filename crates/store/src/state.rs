@@ -37,8 +37,8 @@ pub fn compactions<S: Source>(
 ///
 /// # Errors
 ///
-/// `NoPermission`, `Unreadable` or `Archive` if the archive cannot be listed, or if the session or
-/// a part of the archive cannot be read.
+/// `Archive` if the archive cannot be listed; the errors of reading the session; the error of
+/// reading a pack, unless the pack is damaged.
 pub fn in_effect(
     archive: &Archive,
     key: &SessionKey,
@@ -96,9 +96,9 @@ fn with_records_in(source: &dyn Source, known: &[Generation], undone: Vec<u64>) 
     numbers
 }
 
-/// The number of the generation that was applied last to the session. The file right after this
-/// generation is a beginning of the session. If that is true of several, it is the one whose file
-/// is longest, and among these the newest.
+/// The number of the generation that was applied last to the session: a generation whose result
+/// (the file right after it) is a beginning of the session. If there are several, the one with the
+/// longest result, and among these the newest.
 fn last_applied(source: &dyn Source, known: &[Generation]) -> Option<u64> {
     let lens: Vec<u64> = known.iter().map(|it| it.after.len).collect();
     let digests = Digest::from_prefixes(source, &lens).unwrap_or_default();
@@ -116,8 +116,8 @@ pub struct PackFingerprint {
 }
 
 impl PackFingerprint {
-    /// The state of a session's packs. If the archive cannot be listed, it is that of a session
-    /// without packs.
+    /// The state of a session's packs. If the archive cannot be listed, the result is that of a
+    /// session without packs.
     pub fn list(archive: &Archive, key: &SessionKey) -> PackFingerprint {
         let numbers = archive.numbers(&key.folder()).unwrap_or_default().here.into_iter();
         let packs = numbers.map(|number| {

@@ -81,12 +81,13 @@ pub mod fault {
         done
     }
 
-    /// A hook that fails the `n`th step that writes, from 0, with the error of a full disk.
+    /// A hook that fails the `n`th step, from 0, with the error of a full disk. Steps that only
+    /// read are not counted.
     pub fn full_at(n: usize) -> impl FnMut(DiskStep) -> io::Result<()> + 'static {
         failing_at(n, |step| !step.is_reading(), io::ErrorKind::StorageFull)
     }
 
-    /// A hook that fails the `n`th step that reads, from 0.
+    /// A hook that fails the `n`th step, from 0, of those that only read.
     pub fn unreadable_at(n: usize) -> impl FnMut(DiskStep) -> io::Result<()> + 'static {
         failing_at(n, DiskStep::is_reading, io::ErrorKind::Other)
     }

@@ -28,15 +28,16 @@ use late_appends::Carry;
 const LIVE: Duration = Duration::from_mins(10);
 
 /// How long to wait after replacing a session whose last write is less than `LIVE` ago. A process
-/// may have resolved the path of the old file and be about to open it, which nothing shows before
-/// it does.
+/// may have resolved the path of the old file and be about to open it. No check can find such a
+/// process.
 const GRACE: Duration = Duration::from_millis(20);
 
-/// How long after its last write a session counts as being written to.
+/// If the last write to a session is less than this ago, a process is probably still writing to it.
 const BUSY: Duration = Duration::from_secs(2);
 
 /// The same as `GRACE`, for a session whose last write is less than `BUSY` ago. On a busy machine,
-/// a writer was once seen to be suspended for longer than 20 ms between resolving and opening.
+/// a writer was once seen to be suspended for longer than 20 ms between resolving the path and
+/// opening the file.
 const BUSY_GRACE: Duration = Duration::from_millis(250);
 
 /// Opens sessions for writing. Each session has a lock file, in the folder `locks`.
@@ -83,12 +84,12 @@ impl Drop for FileLock {
 /// The result of replacing a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplaceReport {
-    /// The length of the bytes that an agent appended during the replacement. The session's new
-    /// file contains these bytes.
+    /// The length of the bytes that an agent appended during the replacement. The replaced session
+    /// contains these bytes.
     pub carried: Bytes,
 }
 
-/// Identifies a file and its state: shows whether it is still the one that was opened.
+/// Identifies a file and its state, to find out whether a file is still the one that was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     len: u64,
@@ -126,8 +127,8 @@ impl Store {
     /// `NotFound`; `NotAFile` for a folder, a pipe or a device; `ReadOnly` for a session that
     /// consists of many files; `NoPermission`, also if the file is marked read-only; `HardLinked`
     /// if the file has other names, which a replacement would separate; `Locked` if another epitome
-    /// process has locked it; `Changed` if its rows were just deleted; `Disk` if the lock cannot be
-    /// created; the errors of reading the session.
+    /// process has locked the session; `Changed` if the rows of the session were just deleted;
+    /// `Disk` if the lock cannot be created; the errors of reading the session.
     pub fn open_for_edit(&self, path: &Path) -> Result<LockedSession> {
         self.open_place(&Place::parse(path), None)
     }
@@ -290,9 +291,10 @@ impl LockedSession {
         Err(Error::new(ErrorKind::Changed, "the session changed meanwhile").at(&self.path))
     }
 
-    /// Replaces the session by the output of `write`, atomically. If it is rows of a database,
-    /// those that differ are updated in one transaction. A new file gets the mode and the times of
-    /// the old one, because agents sort sessions by time, and the owner if that is permitted.
+    /// Replaces the session by the output of `write`, atomically. If the session is rows of a
+    /// database, the rows that differ are updated in one transaction. A new file gets the mode and
+    /// the times of the old one, because agents sort sessions by time, and the owner if that is
+    /// permitted.
     ///
     /// Bytes that were appended between the last check and the replacement are carried over to the
     /// new file. So are bytes of a process that had the file open at that moment and wrote later:
@@ -471,8 +473,8 @@ impl PreparedReplacement<'_> {
     }
 }
 
-/// Writes a new file at `path` atomically. Only its owner can read it. Temporary files that killed
-/// processes left in its folder are removed.
+/// Writes a new file at `path` atomically. On Unix, only its owner can read it. Temporary files
+/// that killed processes left in its folder are removed.
 ///
 /// # Errors
 ///
@@ -590,7 +592,7 @@ fn take_after(meta: &fs::Metadata, file: &File) -> std::io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;
-        // Only an administrator may change the owner; otherwise it stays the current user.
+        // Only an administrator may change the owner; otherwise the current user owns the new file.
         std::os::unix::fs::fchown(file, Some(meta.uid()), Some(meta.gid())).ok();
     }
     file.set_permissions(meta.permissions())?;

@@ -79,8 +79,8 @@ pub struct Vault {
     /// The file that is locked while packs are written; `None` if the store needs no lock.
     lock: Option<PathBuf>,
     index: Index,
-    /// The files whose last version is known to be intact: this value has read it back, or has
-    /// written it after it read back the version before.
+    /// The files whose last version is known to be intact: this value has read that version back,
+    /// or has written it after it read back the version before.
     proved: BTreeSet<FileKey>,
 }
 
@@ -172,7 +172,7 @@ impl Vault {
         self.index.refresh(&*self.store)
     }
 
-    /// The name of this machine; empty if it has none yet, because it has not written to the vault.
+    /// The name of this machine; empty if it has none yet: [`create`](Vault::create) gives it one.
     pub fn machine(&self) -> &str {
         &self.machine
     }
@@ -182,7 +182,7 @@ impl Vault {
         self.index.files()
     }
 
-    /// The versions of a file, in order of their numbers; empty if the file was never kept.
+    /// The versions of a file, in order of their numbers; empty if the vault has none.
     pub fn versions(&self, file: &FileKey) -> impl DoubleEndedIterator<Item = &Version> {
         self.index.versions(file)
     }

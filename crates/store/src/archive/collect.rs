@@ -1,7 +1,7 @@
 //! Garbage collection: removes generations that are proved to be no longer needed.
 //!
-//! Nothing is deleted on an assumption. [`Archive::gc`] first moves a pack to a trash folder in the
-//! archive, and deletes it only after the grace period.
+//! [`Archive::gc`] first moves a pack to a trash folder in the archive, and deletes it from there
+//! only after the grace period.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -76,7 +76,8 @@ pub struct GcReport {
     pub emptied: u64,
     /// Total length of the packs that are deleted from the trash.
     pub emptied_bytes: Bytes,
-    /// Total length of the packs that remain in the trash.
+    /// Total length of the packs that were in the trash before and remain there. Packs that this
+    /// collection moves to the trash do not count.
     pub trash_bytes: Bytes,
     /// The errors of packs and sessions that cannot be read. Generations that such a session may
     /// need are kept.
@@ -179,8 +180,9 @@ impl Archive {
         Ok(numbers.map(|number| (number, self.size(&pack_name(&folder, number)))).collect())
     }
 
-    /// Removes the pack of a generation if the session's file was certainly not replaced: it begins
-    /// with the bytes from before the compaction, and not with those from after it.
+    /// Removes the pack of a generation that was just written, if the session was certainly not
+    /// replaced: its file begins with the bytes from before the compaction, and not with those from
+    /// after it.
     pub fn withdraw_if_unused(&self, generation: &Generation, session: &Path) {
         let before = generation.before;
         let after = generation.after;
@@ -192,7 +194,7 @@ impl Archive {
     }
 
     /// Removes the pack of a generation that was just written and that nothing refers to. Does
-    /// nothing if it is not the last pack of its session.
+    /// nothing if the session has a later pack.
     pub fn withdraw(&self, generation: &Generation) {
         let folder = generation.key().folder();
         let name = pack_name(&folder, generation.number);
@@ -309,8 +311,7 @@ impl Archive {
         self.store.flush_folder(&trash)
     }
 
-    /// A generation. `None` if its pack is damaged, so that the digest of the file after the
-    /// compaction cannot be read from it.
+    /// Reads the generation in a pack. `None` if the pack is damaged.
     pub(super) fn read_unless_damaged(
         &self,
         name: &str,
@@ -364,11 +365,11 @@ impl Archive {
     }
 
     /// The digest that the session's file had right after a compaction whose generation was
-    /// removed. `None` if there is no note about the removal, or if the note is empty.
+    /// removed. `None` if there is no note about the removal, or if the note contains no digest.
     ///
     /// # Errors
     ///
-    /// `NoPermission` or `Unreadable` if the note cannot be read.
+    /// The errors of reading the note.
     pub(super) fn left_by_removed(&self, folder: &str, number: u64) -> Result<Option<Digest>> {
         let note = match self.store.open(&removed_name(folder, number)) {
             Ok(note) => note,
@@ -394,7 +395,7 @@ fn added_at(generation: &Generation) -> Timestamp {
 }
 
 /// The content of the note about a pack that was removed on purpose. The note is empty if the pack
-/// could not be read or was that of a restore, or if an older version wrote it.
+/// could not be read or was that of a restore, or if an older version of epitome wrote the note.
 #[derive(Serialize, Deserialize)]
 struct RemovalNote {
     /// The digest of the file after the compaction.

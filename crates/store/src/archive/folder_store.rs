@@ -12,8 +12,8 @@ use super::pack_store::{FolderName, NewPack, PackBytes, PackFacts, PackStore};
 use crate::source::FileSource;
 use crate::store::disk::{self, GcMode, NotPlaced, Temp};
 
-/// Keeps packs as files below a folder that only its owner can read. No file or folder is created
-/// before the first write.
+/// Keeps packs as files below a folder, which on Unix is created so that only its owner can read
+/// it. No file or folder is created before the first write.
 ///
 /// A pack is written to a temporary file, flushed, and then gets its name, so that a process that
 /// is killed at any moment leaves a whole pack or none, and two processes that write at the same

@@ -111,7 +111,8 @@ impl Archive {
     /// Removes a text from the archive: deletes the pieces that contain it, and masks it in
     /// descriptions. Packs in the trash that contain it are deleted. Returns the packs that had it.
     ///
-    /// The bytes of the deleted pieces cannot be restored any more. All other bytes can.
+    /// The bytes of the deleted pieces and of the deleted packs cannot be restored any more. All
+    /// other bytes can.
     ///
     /// # Errors
     ///
@@ -137,8 +138,9 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// `Archive` if a folder cannot be listed, or a pack that is not damaged cannot be read; `Disk`
-    /// or `NoPermission` if a pack cannot be deleted.
+    /// `Archive` if a folder cannot be listed; `NoPermission` or `Unreadable` if a pack cannot be
+    /// read (a damaged pack is deleted without this error); `Disk` or `NoPermission` if a pack
+    /// cannot be deleted.
     pub fn forget_session(&self, key: &SessionKey) -> Result<(u64, Bytes)> {
         let folder = key.folder();
         self.store.sweep(&folder, GcMode::Remove);
@@ -223,7 +225,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Replaces a pack by one without a text.
+    /// Replaces a pack by one without the text `text`.
     fn replace_without(&self, name: &str, text: &ForgottenText) -> Result<()> {
         let pack = self.pack(name)?;
         let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);

@@ -50,7 +50,7 @@ impl About {
     }
 }
 
-/// A compaction that is going to be archived.
+/// A compaction, or a restore, that is going to be archived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
     /// The path of the session file.
@@ -144,7 +144,7 @@ pub struct Generation {
 }
 
 /// A generation of a sub-agent's session or of a log. It was made in the same compaction as a
-/// generation of the session that it belongs to.
+/// generation of the main session, to which the sub-agent's session or the log belongs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     /// The key of the sub-agent's session or the log.
@@ -155,7 +155,7 @@ pub struct Part {
     pub before: Digest,
 }
 
-/// Whether a number is 0: the pack does not contain its number.
+/// Whether a generation's number is 0: then it is not written to the pack.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 fn is_unknown(number: &u64) -> bool {
     *number == 0
@@ -168,7 +168,7 @@ pub struct EditedRecord {
     pub at: u64,
     /// The length in bytes of the record in the compacted file, without the line feed.
     pub len: u64,
-    /// The hash of those bytes.
+    /// The hash of the record.
     pub hash: RecordHash,
     /// The splices that undo the edit, in order.
     pub splices: Vec<UndoSplice>,
@@ -266,8 +266,8 @@ impl Generation {
     }
 
     /// Returns an error if the generation cannot be used for a restore: records or splices overlap,
-    /// reach past the file or their record, or need bytes that are neither among `held` nor
-    /// forgotten.
+    /// reach past the file or their record, or need bytes that are neither in the pack nor
+    /// forgotten. `held` are the hashes of the removed bytes in the pack.
     pub fn check(&self, held: &HashSet<Hash>) -> Result<()> {
         let mut from = 0;
         for record in &self.records {

@@ -38,10 +38,10 @@ impl SessionKey {
 /// different names.
 ///
 /// Plain names (up to 80 bytes of lower case letters, digits, `-`, `_`, and `.` inside) are used
-/// unchanged, unless Windows reserves them. In other names, capitals become lower case, and every
-/// character except letters, digits, `-` and `_` becomes `-`; the name is cut to 60 characters, and
-/// `~` and half of the hash of `text` are added. No plain name contains `~`. Capitals do not count
-/// as plain, because some disks do not distinguish `A` and `a`.
+/// unchanged, unless Windows reserves them. In other names, ASCII capitals become lower case, and
+/// every other character except ASCII letters, digits, `-` and `_` becomes `-`; the name is cut to
+/// 60 characters, and `~` and half of the hash of `text` are added. No plain name contains `~`.
+/// Capitals do not count as plain, because some disks do not distinguish `A` and `a`.
 pub fn safe_name(text: &str) -> String {
     if !text.is_empty()
         && text.len() <= LONGEST

@@ -37,8 +37,8 @@ impl MemoryStore {
     ///
     /// # Errors
     ///
-    /// `Archive` if the bytes are not a pack, or if its key or its generation is damaged;
-    /// `NewerFormat` if a newer version of epitome wrote it.
+    /// `Archive` if the bytes are not a pack, or if the key or the generation in the pack is
+    /// damaged; `NewerFormat` if a newer version of epitome wrote the pack.
     pub fn with_pack(bytes: Vec<u8>) -> Result<(MemoryStore, SessionKey)> {
         let bytes = Arc::new(bytes);
         let pack = Pack::open(Box::new(Opened(Arc::clone(&bytes))), "the pack".into())?;
@@ -57,7 +57,7 @@ impl MemoryStore {
         names.into_iter().map(|(name, bytes)| (name, Arc::unwrap_or_clone(bytes))).collect()
     }
 
-    /// Changes a byte of a pack.
+    /// Flips the lowest bit of the byte at the offset `at` of a pack.
     #[cfg(test)]
     pub(crate) fn flip(&self, name: &str, at: usize) {
         let mut names = self.names();

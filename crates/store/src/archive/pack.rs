@@ -15,7 +15,7 @@ use epitome_error::{Error, ErrorKind, Result};
 
 /// The format number that this version writes.
 pub const FORMAT: u32 = 1;
-/// The maximum length of a piece in bytes, written or read.
+/// The maximum length of the raw bytes of a piece. Longer pieces are neither written nor read.
 pub const LONGEST: u64 = 1 << 30;
 const LONGEST_ABOUT: u64 = 1 << 24;
 
@@ -240,7 +240,7 @@ impl Pack {
     ///
     /// # Errors
     ///
-    /// `Archive` if the bytes are not in the pack or are damaged.
+    /// `Archive` if the bytes are not in the pack or are damaged; the errors of reading the pack.
     pub fn read(&self, hash: &Hash) -> Result<Vec<u8>> {
         match self.find(Kind::Blob, hash) {
             Some(entry) => self.raw(entry),

@@ -17,8 +17,8 @@ use crate::store::disk::GcMode;
 /// Keeps packs under names, in folders: `claude/0f3c9a52/000001.pack`. The parts of a name are
 /// separated by `/`, and each is safe as a file name. The empty name is the root folder.
 ///
-/// A store is shared by threads and processes. It must never show an incomplete pack, and must
-/// replace a pack only in [`NewPack::replace`].
+/// Several threads and processes may use a store at the same time. It must never show an incomplete
+/// pack, and must replace a pack only in [`NewPack::replace`].
 ///
 /// Each error has the [location](PackStore::location) of the pack or folder.
 pub trait PackStore: fmt::Debug + Send + Sync {

@@ -12,7 +12,8 @@ use super::{About, Archive, Draft, Generation, Hash, SessionKey, pack_name};
 use crate::source::exactly;
 use epitome_error::{Error, ErrorKind, Result};
 
-/// A thread compresses at least this many pieces of removed bytes with one compressor.
+/// If there are as many pieces of removed bytes as this, each compressor is used for at least this
+/// many.
 const BLOBS_PER_COMPRESSOR: usize = 64;
 
 impl Archive {

@@ -81,7 +81,7 @@ fn a_withdrawn_generation_is_gone_and_its_number_is_used_again() {
     check(|archive, key| {
         let first = add(archive, key, b"one").expect("a generation");
         let second = add(archive, key, b"two").expect("a generation");
-        // Only the last pack is withdrawn: another may refer to an earlier one.
+        // `withdraw` removes only the last pack of a session, so the first one stays.
         archive.withdraw(&first);
         archive.withdraw(&second);
         assert_eq!(numbers_of(archive, key), (vec![1], vec![]));
@@ -111,7 +111,7 @@ fn what_is_not_needed_goes_to_the_trash_and_then_for_good() {
         assert_eq!(numbers_of(archive, key), (vec![2], vec![1]));
         let left = archive.generations(key).expect("a listing").removed_left;
         assert_eq!(left, [(1, first.after)]);
-        // Its number is not used again.
+        // The number of the removed generation is not used again.
         assert_eq!(add(archive, key, b"three").expect("a generation").number, 3);
 
         let emptied = gc(40, GcMode::Remove);

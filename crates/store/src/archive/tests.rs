@@ -64,7 +64,7 @@ fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 #[test]
 fn whatever_step_fails_no_pack_or_a_whole_one_is_left() {
     let key = SessionKey::new("claude", "s");
-    // Longer than a buffer, and incompressible.
+    // These bytes are longer than the writer's buffer, and cannot be compressed.
     let mut raw = vec![0; 30_000];
     blake3::Hasher::new().finalize_xof().fill(&mut raw);
     let mut outcomes = Vec::new();
@@ -83,7 +83,8 @@ fn whatever_step_fails_no_pack_or_a_whole_one_is_left() {
         }
         outcomes.push(done.is_ok());
     }
-    // Five folders made and flushed, create, three writes, flush, name, flush the folder.
+    // The 17 steps: each of five folders is made and flushed; the file is created, written in three
+    // steps, flushed and named; and its folder is flushed.
     assert_eq!(outcomes, [[false; 17].as_slice(), &[true; 3]].concat());
 }
 
@@ -153,7 +154,7 @@ fn a_damaged_byte_never_gives_wrong_bytes() {
                 Some(_) | None => assert_eq!(kept.whole, slice::from_ref(&made), "byte {at}"),
             }
             let report = archive.verify().expect("a report");
-            // A few bits of a zstd frame are unused; damage of all others is noticed.
+            // Only damage within a payload may go unnoticed: a few bits of a zstd frame are unused.
             assert!(!report.faults.is_empty() || hurt.is_some(), "byte {at} went unseen");
         }
     }

@@ -64,7 +64,7 @@ fn replaced(folder: &Path, bytes: &[u8], after: &str) -> Vec<u8> {
 #[test]
 fn what_is_appended_is_a_frame_of_its_own_and_goes_without_a_trace() {
     let dir = tempfile::tempdir().expect("a folder");
-    // Compressed with another level than ours, as by another program.
+    // Another program may use another compression level than epitome.
     let first = zstd::encode_all(&b"one\ntwo\n"[..], 19).expect("it is compressed");
     for original in [first.clone(), [&first[..], &frame(b"")].concat()] {
         let longer = replaced(dir.path(), &original, "one\ntwo\nthree\n");

@@ -25,8 +25,8 @@ const MAGIC: &[u8] = b"\xfftOc\0\0\0\x02";
 const FANOUT: u64 = 256 * 4;
 
 /// The id that git gives to a file with these bytes, in hexadecimal digits (SHA-1, as `git
-/// hash-object --no-filters` prints it). Empty for bytes of an attack on SHA-1, which git refuses,
-/// too.
+/// hash-object --no-filters` prints it). Empty if the bytes are those of a collision attack on
+/// SHA-1, which git refuses, too.
 ///
 /// ```
 /// use epitome_store::reference::blob_id;
@@ -48,7 +48,7 @@ pub struct GitObjects {
 
 impl GitObjects {
     /// The objects of the repository that contains the file at `path`. `None` if no repository
-    /// contains it, or if the repository has no folder of objects. Links of worktrees and
+    /// contains the file, or if the repository has no folder of objects. Links of worktrees and
     /// submodules are followed.
     pub fn around(path: &Path) -> Option<GitObjects> {
         let folder = path.ancestors().skip(1).map(|it| it.join(".git")).find_map(|it| git(&it))?;
@@ -128,8 +128,9 @@ fn is_packed(folder: &Path, id: &[u8; ID]) -> bool {
 
 /// Whether the index of a pack lists an id; `None` if the index is too short.
 ///
-/// The ids are sorted. In version 1 they follow the table directly, each after an offset of four
-/// bytes. In version 2 there is a header before the table, and nothing between the ids.
+/// The ids are sorted. In version 1 of the format, they follow the table of 256 numbers (see
+/// [`FANOUT`]) directly, each after an offset of four bytes. In version 2 there is a header before
+/// that table, and nothing between the ids.
 fn lists(index: &dyn Source, id: &[u8; ID]) -> Option<bool> {
     let is_version_2 = bytes(index, 0, MAGIC.len() as u64)? == MAGIC;
     let (fanout, step, skip) = if is_version_2 { (8, 20, 0) } else { (0, 24, 4) };

@@ -1,7 +1,8 @@
 //! Restores where no hash of the whole file matches: line by line, the newest generation first.
 //!
-//! A line is undone only if the edit certainly made it. An equal text is not enough: in a document
-//! with line breaks an edit can leave a line such as `},`, which occurs in many other places.
+//! An edit is undone in a line only if the edit certainly made that line. An equal text is not
+//! enough: in a document with line breaks an edit can leave a line such as `},`, which occurs in
+//! many other places.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -12,8 +13,9 @@ use crate::archive::{EditedRecord, Generation, Line, RecordHash, lines};
 use crate::source::{Spliced, exactly};
 use epitome_error::{Error, ErrorKind, Result};
 
-/// A whole line of JSON of at least this many bytes counts as unique. This is used only for
-/// generations that do not record which edited records are also lines of the file before.
+/// A line of at least this many bytes that is a JSON object is taken to be unique. This is used
+/// only for generations that do not record which edited records are also lines of the file before
+/// the compaction.
 const DISTINCT: usize = 40;
 
 /// The lines of a file while a restore goes back through the generations.
@@ -45,8 +47,9 @@ impl<'a> Walk<'a> {
     /// record is left out if it is not certain which line it is.
     ///
     /// A record is identified by its text, if only the edit can have made that text. Otherwise it
-    /// is identified by its position: its distances from the nearest certain lines before and after
-    /// it must be the same as right after the edit.
+    /// is identified by its position: its distances from the nearest lines before and after it that
+    /// were identified by their text, or from the beginning and the end of the file, must be the
+    /// same as right after the edit.
     pub(super) fn matches<'g>(&self, generation: &'g Generation) -> Result<Vec<Match<'g>>> {
         let mut open: BTreeMap<RecordHash, Group<'g>> = BTreeMap::new();
         // An empty record would match any empty line.
@@ -74,8 +77,8 @@ impl<'a> Walk<'a> {
         Ok(matches)
     }
 
-    /// Matches the records whose distances from the nearest certain records are the same as right
-    /// after the edit.
+    /// Matches the records whose distances from the nearest records in `certain`, or from the
+    /// beginning and the end of the file, are the same as right after the edit.
     fn by_place<'g>(
         &self,
         generation: &Generation,
@@ -167,8 +170,8 @@ impl<'a> Walk<'a> {
         Ok(self.undone.values().sum())
     }
 
-    /// Whether a line certainly comes from one of the generations, or contains a reference to bytes
-    /// that one of them removed.
+    /// Whether a line was certainly made by one of the generations, or contains a reference to
+    /// bytes that one of them removed. Generations that are restores are ignored.
     pub(super) fn shows_traces_of(&self, generations: &[&Generation]) -> Result<bool> {
         let compactions = generations.iter().filter(|generation| !generation.is_restore());
         for generation in compactions.clone() {
@@ -239,8 +242,8 @@ impl<'g> Group<'g> {
     }
 }
 
-/// Whether a line counts as unique: it contains a reference to bytes that were removed from it, or
-/// is a whole JSON object of at least `DISTINCT` bytes.
+/// Whether a line is taken to be unique: it contains a reference to bytes that were removed from
+/// it, or has at least `DISTINCT` bytes and the braces of a JSON object.
 fn is_distinct(bytes: &[u8], record: &EditedRecord) -> bool {
     let is_record = bytes.len() >= DISTINCT && bytes.starts_with(b"{") && bytes.ends_with(b"}");
     if is_record {

@@ -88,9 +88,9 @@ fn restored_from(
     Ok(done)
 }
 
-/// Whether `current` is longer than the result of the first undone generation. Either an agent has
-/// appended the rest, or a compaction whose generation is the damaged part: for some agents, a
-/// compaction appends, too.
+/// Whether `current` is longer than the file right after the first undone generation. Then an agent
+/// has appended the rest, or a compaction has, because for some agents a compaction appends, too.
+/// The damaged part may be the generation of that compaction.
 fn goes_on_behind(found: &Generations, undone: &[u64], current: &dyn Source) -> bool {
     let first = found.whole.iter().find(|it| undone.first() == Some(&it.number));
     first.is_some_and(|first| current.len() > first.after.len)

@@ -30,12 +30,12 @@ const JOURNAL: &str = "-journal";
 /// How many times a database is copied at most, if it changes while it is copied.
 const COPIES: usize = 5;
 
-/// Opens a database and runs `work` with the connection. If the database changes in the meantime,
-/// `work` runs again.
+/// Opens a database and runs `work` with the connection. `work` may run several times: if the
+/// database changes in the meantime, the result is dropped.
 ///
 /// SQLite would leave two files next to a database with a write-ahead log after reading it. To
 /// avoid this, a database that is not in use is opened as immutable or, if its log is not empty,
-/// copied first. If the database did change in the meantime, it is opened again in the usual way. A
+/// copied first. If such a database changes in the meantime, it is opened again in the usual way. A
 /// database that a killed program left in the middle of a commit is recovered in a copy.
 ///
 /// # Errors
@@ -87,7 +87,8 @@ fn wants_recovery(err: &rusqlite::Error) -> bool {
     err.sqlite_error().is_some_and(|err| CODES.contains(&err.extended_code))
 }
 
-/// Copies a database and lets SQLite recover the copy. The database itself is unchanged.
+/// Copies a database, lets SQLite recover the copy, and runs `work` on the copy. The database
+/// itself is unchanged.
 fn recovered<T>(database: &Path, work: impl Fn(&Connection) -> Result<T>) -> Result<T> {
     for _ in 0..COPIES {
         let before = files(database);

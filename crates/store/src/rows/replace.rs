@@ -75,8 +75,8 @@ struct Work<'w> {
 }
 
 impl Work<'_> {
-    /// Compares every row with its line, and updates the rows whose line has changed. Returns the
-    /// rows to insert and to delete.
+    /// Compares every row with its line in `before`, and updates the rows that have another line in
+    /// `after`. Returns the rows to insert and to delete.
     fn update(&mut self, before: &FileSource, after: &File) -> Result<RowChanges> {
         let rows = self.of;
         let mut old =
@@ -167,7 +167,7 @@ impl Work<'_> {
             let is = line(&row.head, stands.as_deref());
             match new.next()? {
                 Some(wanted) if wanted == is => {}
-                // Another program has added a row at the position of epitome's row.
+                // Another program has added a row before a row that epitome has added.
                 Some(_) => return Err(rows.changed()),
                 None => carried = carried.saturating_sub(is.len() as u64 + 1),
             }

@@ -184,7 +184,7 @@ fn number_at(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Option<u64>
 ///
 /// # Errors
 ///
-/// `Locked`, `NoPermission` or `Disk` if the database cannot be written.
+/// The errors of opening and of writing the database, for example `Locked`.
 pub fn vacuum(database: &Path) -> Result<()> {
     let connection = open_to_write(database)?;
     connection.execute_batch("VACUUM").map_err(|err| cannot_write(err, database))
@@ -195,7 +195,7 @@ pub fn vacuum(database: &Path) -> Result<()> {
 ///
 /// # Errors
 ///
-/// `Locked`, `NoPermission` or `Disk` if the database cannot be written.
+/// The errors of opening and of writing the database, for example `Locked`.
 pub fn delete(database: &Path, tables: &[&str], column: &str, id: &str) -> Result<()> {
     let mut connection = open_to_write(database)?;
     delete_rows(&mut connection, tables, column, id).map_err(|err| cannot_write(err, database))

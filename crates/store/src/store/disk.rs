@@ -38,8 +38,8 @@ pub enum NotPlaced {
 }
 
 impl Temp {
-    /// Creates an empty file in `folder` that only its owner can read. Its name begins with a dot
-    /// and ends in `.tmp`, so that agents do not list it.
+    /// Creates an empty file in `folder`, which on Unix only its owner can read. Its name begins
+    /// with a dot and ends in `.tmp`, so that agents do not list it.
     pub fn create(folder: &Path) -> io::Result<Temp> {
         loop {
             step(DiskStep::Create)?;

@@ -15,20 +15,20 @@ use crate::step::{DiskStep, step};
 use epitome_error::{Error, Result};
 
 /// How long to wait until a process that has a replaced file open has written to it and closed it.
-/// A process that keeps the file open for longer already had it open before the replacement; the
-/// user has then overridden the check for such processes with `--force`.
+/// A process that keeps the file open for longer had probably opened it before the check for open
+/// files; the user has then overridden that check with `--force`.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How many times inserting bytes is tried. A try fails if another program writes to the file
 /// meanwhile.
 const TRIES: usize = 4;
 
-/// The hint if bytes cannot be carried over. The usual hint would be wrong, because the session was
-/// already replaced.
+/// The hint if bytes cannot be carried over. The usual hint, that nothing was changed, would be
+/// wrong: the session was already replaced.
 const WRITTEN: &str = "the session itself is written, and `epitome restore` takes that back; see \
                        whether what the agent wrote in these seconds is at its end";
 
-/// The pause between two checks.
+/// The pause between two checks of the replaced files.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Carries over bytes that are written to replaced files.
@@ -76,7 +76,7 @@ impl<'a> Carry<'a> {
         Carry { path, olds: vec![first], carried: Bytes(0) }
     }
 
-    /// Carries over what has been written so far.
+    /// Carries over what has been written to the replaced files so far.
     ///
     /// # Errors
     ///
@@ -164,7 +164,7 @@ impl<'a> Carry<'a> {
             let done = waited >= PATIENCE || waited >= grace && !self.is_open();
             let olds = self.olds.len();
             self.now()?;
-            // A file that was replaced just now has not been checked.
+            // A file that `now` has just replaced was not checked for late bytes.
             if done && olds == self.olds.len() {
                 return Ok(self.carried);
             }

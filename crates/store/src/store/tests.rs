@@ -43,7 +43,8 @@ fn whatever_step_fails_the_session_is_what_it_was_or_what_it_was_to_become() {
             break;
         }
     }
-    // Create, write, flush, name; a folder that cannot be flushed does not undo the name.
+    // Four steps can fail: the new file is created, written, flushed and named. That the folder
+    // cannot be flushed is no failure.
     assert_eq!(outcomes, [[false; 4].as_slice(), &[true; 7]].concat());
 }
 
@@ -85,7 +86,7 @@ fn what_was_written_first_stands_first() {
                     new.write_all(b"two\n")?;
                     *old = new;
                 }
-                // The new file was replaced, too.
+                // `old` is now the first new file, which was replaced, too.
                 (2, Some(old)) => {
                     old.write_all(b"three\n")?;
                     new.write_all(b"four\n")?;
@@ -108,7 +109,7 @@ fn what_is_written_while_the_file_is_opened_is_a_change() {
     let path = dir.path().join("s.jsonl");
     fs::write(&path, b"old\n").expect("a session");
     let appended = path.clone();
-    // The folder of locks is made after the session was opened.
+    // The only folder that is made is that of locks, after the session's file was opened.
     let append_once = move |step| {
         if step == DiskStep::Folder && fs::read(&appended)? == b"old\n" {
             File::options().append(true).open(&appended)?.write_all(b"late\n")?;
@@ -143,7 +144,7 @@ fn what_is_written_late_to_the_replaced_file_is_carried_over() {
     let stdout = agent.stdout.as_mut().expect("a pipe");
     io::Read::read_exact(stdout, &mut opened).expect("it opens");
     let mut word = agent.stdin.take();
-    // The agent writes only after the first check for open files.
+    // The agent writes when the first check for open files begins.
     let speak_at_last = move |step| {
         if step == DiskStep::Look {
             drop(word.take());
@@ -170,7 +171,8 @@ fn whatever_step_fails_a_new_file_is_whole_or_not_there() {
         }
         done_at.push(path.exists());
     }
-    // Create, write, flush, name, flush the folder.
+    // Five steps can fail: the file is created, written, flushed and named, and its folder is
+    // flushed.
     assert_eq!(done_at, [[false; 5].as_slice(), &[true; 3]].concat());
 }
 

@@ -87,14 +87,15 @@ impl Vault {
         }
     }
 
-    /// The last version of a file in which it was not deleted.
+    /// The last version of a file that is not a deletion.
     fn last_content(&self, file: &FileKey) -> Option<&Version> {
         self.versions(file).rev().find(|version| !version.is_deleted())
     }
 
     /// Whether a new version can refer to the last version of a file: all that the last version
-    /// needs is in packs that can be read. The first call for a file reads its content back; later
-    /// calls only look for its chunks in the lists of the packs. True if the file was never kept.
+    /// needs is in packs that can be read. The first call for a file reads the content of that
+    /// version back; later calls only look for its chunks in the lists of the packs. True if the
+    /// vault has no content of the file.
     fn is_last_intact(&mut self, file: &FileKey) -> bool {
         let Some(last) = self.last_content(file) else { return true };
         let number = last.number;
@@ -147,8 +148,8 @@ impl Batch<'_> {
     }
 
     /// Sets, for files that had other keys before, the number of the last version under the other
-    /// key. If the vault has no version of a file under its present key, its versions are numbered
-    /// after that, and not from 1.
+    /// key. If the vault has no version of such a file under its present key, the next version gets
+    /// the number after this one, and not 1.
     pub fn count_from(&mut self, numbers: BTreeMap<FileKey, u64>) {
         self.counted_from = numbers;
     }
@@ -338,7 +339,8 @@ impl Batch<'_> {
         self.pieces.as_mut().ok_or_else(|| Error::new(ErrorKind::Broken, what))
     }
 
-    /// Adds what was read as a version, unless it equals the last version and that is intact.
+    /// Adds what was read as a version, unless it equals the last version and the last version is
+    /// intact.
     fn add(
         &mut self,
         file: &FileKey,

@@ -27,10 +27,10 @@ pub(super) struct PackFacts {
     pub chunks: Vec<Hash>,
     /// The length of the pack on disk in bytes.
     pub len: u64,
-    /// The ranges of numbers of the packs that it replaces.
+    /// The ranges of numbers of the packs that the pack replaces.
     pub replaces: Vec<(u64, u64)>,
-    /// Whether a newer pack also has one of the pack's versions: a merge or a removal was
-    /// interrupted before it deleted this pack.
+    /// Whether a newer pack also has one of the pack's versions: for example, a merge or a removal
+    /// was interrupted before it deleted this pack.
     pub is_stale: bool,
     /// The error, if the pack cannot be opened or its list of versions cannot be read.
     pub damage: Option<Error>,
@@ -104,7 +104,8 @@ impl Index {
             for version in versions {
                 let held = Held { version, pack: id.1 };
                 match known.entry(held.version.number) {
-                    // A merge or a removal was interrupted: the version in the newer pack is used.
+                    // Two packs have the version, for example after an interrupted merge: the newer
+                    // pack is used.
                     Entry::Occupied(mut old) if old.get().pack < id.1 => {
                         stale.insert(old.insert(held).pack);
                     }
@@ -254,7 +255,7 @@ impl Index {
 ///
 /// # Errors
 ///
-/// `Archive` if they are missing or damaged.
+/// `Archive` if the list of versions is missing or damaged; the errors of reading the pack.
 pub(super) fn versions_in(pack: &Pack) -> Result<PackVersions> {
     let raw = raw_versions_in(pack)?;
     serde_json::from_slice(&raw).map_err(|err| {
@@ -266,7 +267,7 @@ pub(super) fn versions_in(pack: &Pack) -> Result<PackVersions> {
 ///
 /// # Errors
 ///
-/// `Archive` if it is missing or damaged.
+/// `Archive` if the list is missing or damaged; the errors of reading the pack.
 pub(super) fn raw_versions_in(pack: &Pack) -> Result<Vec<u8>> {
     let Some(entry) = pack.entries().iter().find(|entry| entry.kind == Kind::Versions) else {
         return Err(pack.damaged("this part of the vault does not say what versions it has"));

@@ -123,7 +123,7 @@ impl Vault {
     }
 }
 
-/// Why packs were not merged.
+/// Why packs were not merged or replaced.
 pub(super) enum Failed {
     /// The pack with this number, or a chunk in it, is damaged.
     Damaged(u64),
@@ -208,7 +208,8 @@ impl<'v> Merge<'v> {
         Ok(())
     }
 
-    /// The numbers of older versions whose content is the beginning of this version's content.
+    /// The numbers of the older versions to which this version refers, directly or through others,
+    /// and whose content is the beginning of its content.
     pub fn appended_to(&self, file: &FileKey, version: &Version) -> BTreeSet<u64> {
         let mut older = BTreeSet::new();
         let mut at = version;

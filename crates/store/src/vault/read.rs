@@ -176,7 +176,7 @@ impl<'v> ChunkReader<'v> {
         Ok(())
     }
 
-    /// The chunks of a version, and how much of each belongs to its content.
+    /// The chunks of a version, and how many bytes of each belong to the version's content.
     pub fn parts(&self, file: &FileKey, version: &Version) -> Result<Parts> {
         let mut parts = Parts::default();
         for (n, segment) in self.vault.segments(file, version)?.into_iter().enumerate() {
@@ -210,8 +210,8 @@ impl<'v> ChunkReader<'v> {
     ///
     /// # Errors
     ///
-    /// `Archive` if no pack lists the chunk; otherwise the error of the first pack that lists it,
-    /// which is also `Archive` if the chunk is damaged.
+    /// `Archive` if no pack lists the chunk. If no pack that lists it has it undamaged, the error
+    /// of the first of these packs: `Archive`, too, or an error of reading the pack.
     pub fn chunk(&self, hash: &Hash) -> Result<Vec<u8>> {
         let mut first = None;
         for id in self.vault.index.packs_with(self.machine, hash) {

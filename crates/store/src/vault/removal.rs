@@ -48,14 +48,17 @@ const WORDS: [&str; 5] = [
 pub type VersionNumbers = BTreeMap<FileKey, BTreeSet<u64>>;
 
 impl Vault {
-    /// Removes versions, and all chunks that no other version needs. Versions that refer to removed
-    /// ones get content of their own. Numbers that do not exist are ignored.
+    /// Removes versions, and all chunks that no other version needs. A version that refers to a
+    /// removed one then refers to a later version, or gets its own chunks. Numbers that do not
+    /// exist are ignored.
     ///
     /// # Errors
     ///
-    /// `Archive` if a part of the vault cannot be read, `Disk` or `NoPermission` if a new pack
-    /// cannot be written: then nothing of that machine is removed. `Disk` or `NoPermission` if an
-    /// old pack cannot be deleted: then it still has what was to be removed.
+    /// The versions of one machine after the other are removed; after an error, those of the
+    /// machines before it are gone. `Archive` if a part of the vault cannot be read, `Disk` or
+    /// `NoPermission` if a new pack cannot be written: then nothing of the present machine is
+    /// removed. `Disk` or `NoPermission` if an old pack cannot be deleted: then it still has what
+    /// was to be removed.
     pub fn remove(&mut self, versions: &VersionNumbers) -> Result<Removed> {
         let none = BTreeSet::new();
         self.replace_packs(
@@ -98,13 +101,13 @@ impl Vault {
         self.search(text, None)
     }
 
-    /// The versions of compressed files (`.zst`) that contain a text when they are decompressed. It
-    /// cannot be masked in them.
+    /// The versions of compressed files (`.zst`) that contain a text when they are decompressed. In
+    /// these versions the text cannot be masked.
     ///
     /// # Errors
     ///
     /// `Archive` if a version cannot be read; `Disk` if it cannot be decompressed to a temporary
-    /// file. A version that is damaged as a compressed file contains no text.
+    /// file. A version whose compressed content is damaged or too long is skipped.
     pub fn compressed_versions_with(&self, text: &ForgottenText) -> Result<VersionNumbers> {
         let mut found = VersionNumbers::new();
         for file in self.files().filter(|file| file.path.extension().is_some_and(|it| it == "zst"))
@@ -189,10 +192,10 @@ impl Vault {
         Ok(found)
     }
 
-    /// For each machine, replaces packs by one new pack: those with a version of the files that
-    /// `affected` returns, with a chunk that no other file needs, or that an interrupted merge or
-    /// removal left. `change` changes the versions of each of these files, and returns how many
-    /// versions it removed or changed.
+    /// For each machine, replaces some packs by one new pack: those with a version of the files
+    /// that `affected` returns, those with a chunk that no other file names, and those that [are
+    /// stale](super::index::PackFacts::is_stale). `change` changes the versions of each of these
+    /// files, and returns how many versions it removed or changed.
     fn replace_packs(
         &mut self,
         affected: impl Fn(&Vault, &str) -> Result<BTreeSet<FileKey>>,
@@ -277,8 +280,8 @@ impl Vault {
         }
     }
 
-    /// The packs of this machine with a version of these files, with a chunk that no other file
-    /// names, or that an interrupted merge or removal left.
+    /// The packs of this machine that have a version of these files or a chunk that no other file
+    /// names, and those that [are stale](super::index::PackFacts::is_stale).
     fn packs_to_replace(&self, files: &BTreeSet<FileKey>) -> BTreeSet<u64> {
         let needed = self.index.chunks_named(&self.machine, |file| !files.contains(file));
         let packs = self.index.packs_of(&self.machine);
@@ -318,7 +321,8 @@ pub(super) fn stand_alone(merge: &mut Merge<'_>, listed: &mut FileVersions) -> R
     if !listed.versions.iter().any(is_broken) {
         return Ok(());
     }
-    // One version of each chain of appends gets chunks, and older ones are its beginning.
+    // The newest version of each chain of appends gets chunks, and the older ones become beginnings
+    // of it.
     merge.join_appended(listed)?;
     let file = listed.file.clone();
     for at in (0..listed.versions.len()).rev() {

@@ -1,4 +1,4 @@
-//! Finds a text in versions, also where it lies in two chunks, and masks it.
+//! Finds a text in versions, also where it continues in the next chunk, and masks it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Read};
@@ -17,13 +17,14 @@ pub(super) struct TextSearch<'a> {
     vault: &'a Vault,
     reader: ChunkReader<'a>,
     text: &'a ForgottenText,
-    /// A text that crosses the border of two chunks has at most this many bytes on each side of it.
+    /// A text that crosses the border of two chunks has at most this many bytes on each side of the
+    /// border.
     edge: usize,
     chunks: HashMap<Hash, SearchedChunk>,
 }
 
-/// The result of searching one chunk, and the bytes at its ends, in which texts that cross into
-/// other chunks are searched.
+/// The result of searching one chunk, and the bytes at the ends of the chunk. With these, the text
+/// is found where it continues in another chunk.
 struct SearchedChunk {
     len: u64,
     /// The occurrences that are in this chunk alone.

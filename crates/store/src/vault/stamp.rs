@@ -44,7 +44,7 @@ impl FileStamp {
     }
 
     /// Whether the file was last changed long enough before `now` that any later change shows in
-    /// its times. False if the times are in the future, because the clock was set back.
+    /// its times. False if the times are in the future, for example because the clock was set back.
     pub fn is_settled(&self, now: SystemTime) -> bool {
         let last = self.modified.max(self.changed);
         let whole_seconds = self.modified % 1_000_000_000 == 0 && self.changed % 1_000_000_000 == 0;

@@ -293,7 +293,8 @@ fn scan_once(vault: &mut Vault, path: &Path) -> Result<()> {
     batch.commit().map(drop)
 }
 
-/// A version that extends a lost version cannot be restored. So new content does not extend it.
+/// A version that extends a lost version cannot be restored. So new content does not extend a lost
+/// version.
 #[test]
 fn a_version_that_was_lost_is_not_built_upon() {
     let first = noise("first", 300_000);
@@ -311,7 +312,8 @@ fn a_version_that_was_lost_is_not_built_upon() {
             world.scan(Some(content));
         }
         damage(&world.store);
-        // The vault is opened again, because this value has already read the last version back.
+        // The vault is opened again: the present value has read the last version back, and would
+        // not do so again.
         world.vault = in_memory(&world.store);
         assert_eq!(world.scan(Some(&fourth)), Some(Change::Rewritten), "damage {n}");
         let restored = read(&world.vault, &world.key(), 4);

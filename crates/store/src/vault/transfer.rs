@@ -53,7 +53,7 @@ pub struct StagedVersions {
 
 /// A pack that is not part of the vault yet.
 struct StagedPack {
-    /// The number that it has on its machine.
+    /// The number of the pack on the machine that wrote it.
     number: u64,
     new: Box<dyn NewPack>,
 }
@@ -81,7 +81,7 @@ impl ReceivedVersions {
         self.added.iter().map(|(_, versions)| versions).sum()
     }
 
-    /// Whether every version is in the vault now, except those of unwanted files.
+    /// Whether the vault now has every received version, except those of unwanted files.
     pub fn is_complete(&self) -> bool {
         self.damaged.is_empty() && self.refused.is_empty()
     }
@@ -152,16 +152,17 @@ impl Vault {
     }
 
     /// Adds what is new in received packs. For each machine that the packs come from, everything is
-    /// first read and proved, and then added in one step. The versions stay those of their machine.
-    /// A version that the vault has is replaced only if it is damaged, and by the same content.
+    /// first read and proved, and then added in one step. In the vault, the versions still belong
+    /// to the machine that recorded them. A version that the vault has is replaced only if it is
+    /// damaged, and by the same content.
     ///
     /// `is_wanted` says which files may be added, such as all but those that were forgotten here.
     ///
     /// # Errors
     ///
     /// `Refused` if a list of versions in the packs is damaged; `Disk` or `NoPermission` if the new
-    /// pack cannot be written; `Changed` if another program is writing to the vault. Nothing of
-    /// that machine is added then.
+    /// pack cannot be written; `Changed` if another program is writing to the vault. Then nothing
+    /// is added of the machine whose versions were being added, nor of those after it.
     pub fn receive(
         &mut self,
         staged: StagedVersions,
@@ -288,7 +289,7 @@ impl Vault {
         listed.filter(|chunk| reader.chunk(chunk).is_err()).collect()
     }
 
-    /// Whether the packs list all chunks that a version needs.
+    /// Whether packs of the file's machine list all chunks that a version needs.
     pub(super) fn is_listed(&self, file: &FileKey, version: &Version) -> bool {
         version.is_deleted()
             || self.segments(file, version).is_ok_and(|segments| {

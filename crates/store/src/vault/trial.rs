@@ -1,5 +1,5 @@
-//! A vault that can be changed without a change on disk. It shows exactly what a removal would
-//! leave.
+//! A vault that can be changed without a lasting change on disk. It shows exactly what a removal
+//! would leave.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};

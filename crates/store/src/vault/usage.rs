@@ -9,8 +9,8 @@ use epitome_error::Result;
 
 /// What each version costs: the chunks that no other version needs.
 ///
-/// The numbers are estimates: a removal may cut content into other chunks, and packs contain lists
-/// besides chunks.
+/// The numbers are estimates: a removal may cut content into other chunks, and packs contain more
+/// than chunks.
 #[derive(Debug)]
 pub struct VaultUsage<'v> {
     vault: &'v Vault,
@@ -48,7 +48,8 @@ impl<'v> VaultUsage<'v> {
         Ok(usage)
     }
 
-    /// Counts a version as removed. Returns how many bytes that gives back.
+    /// Changes the numbers as if a version was removed. Returns how many bytes the removal gives
+    /// back.
     pub fn remove(&mut self, file: &'v FileKey, version: &Version) -> u64 {
         let mut given_back = 0;
         for chunk in self.chunks_of(file, version) {
@@ -63,7 +64,7 @@ impl<'v> VaultUsage<'v> {
     }
 
     /// Whether removing a version gave nothing back, because other versions need all its chunks.
-    /// The version must have been counted as removed.
+    /// Call this only after [`remove`](VaultUsage::remove) for that version.
     pub fn is_free(&self, file: &'v FileKey, version: &Version) -> bool {
         self.chunks_of(file, version).iter().all(|chunk| {
             let usage = self.chunks.get(&(&*file.machine, *chunk));
@@ -71,7 +72,8 @@ impl<'v> VaultUsage<'v> {
         })
     }
 
-    /// The chunks that the content of a version consists of; none if a part of it is lost.
+    /// The chunks that the content of a version consists of; none if a version that it refers to is
+    /// lost.
     fn chunks_of(&self, file: &FileKey, version: &Version) -> HashSet<Hash> {
         let segments = self.vault.segments(file, version).unwrap_or_default();
         segments.into_iter().flat_map(|segment| segment.chunks).collect()

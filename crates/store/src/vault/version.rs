@@ -28,7 +28,7 @@ pub struct FileKey {
     pub path: PathBuf,
 }
 
-/// The content that a file had when it was scanned for the vault.
+/// The state of a file at a scan for the vault: the content of the file, or that it was deleted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
     /// The number of the version, from 1. A new version gets the number after that of the file's

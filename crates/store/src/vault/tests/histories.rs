@@ -58,7 +58,7 @@ enum Step {
     /// Another machine receives packs twice: all packs of the vault if the flag is set, or else
     /// packs that are made for all files.
     Send(bool, Option<usize>),
-    /// Another keeper scans, between the reads and the writes of this one.
+    /// Another keeper scans, between the reads and the writes of the first keeper.
     TwoScan,
 }
 
@@ -124,7 +124,7 @@ struct Seen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Kept,
-    /// Its removal was begun: the version may still be there.
+    /// The removal of the version was begun: the vault may still have it.
     Going,
     Gone,
 }
@@ -330,8 +330,8 @@ impl Fake {
         }
     }
 
-    /// Adds the present contents of the files to `seen`, where they differ from the last ones
-    /// there.
+    /// Adds the present contents of the files to `seen`, where they differ from the last contents
+    /// in it.
     fn note(&mut self) {
         for (file, name) in NAMES.iter().enumerate() {
             let content = fs::read(self.path(file)).ok();
@@ -417,7 +417,7 @@ impl Fake {
                     let is_here = vault.version(&key, number).is_ok();
                     let expect = match seen.state {
                         State::Kept => is_here && found == seen.content,
-                        // Its content may be gone already.
+                        // The version may be gone already.
                         State::Going => found.is_none() || found == seen.content,
                         State::Gone => !is_here,
                     };
@@ -493,7 +493,7 @@ impl Killable {
         self.left.load(Ordering::SeqCst) == 0
     }
 
-    /// Counts a write. An error if the process is dead.
+    /// Counts a write. Returns an error if the process was killed before this write.
     fn write(&self) -> io::Result<()> {
         let _one_at_a_time = self.lock.lock();
         match self.left.load(Ordering::SeqCst) {

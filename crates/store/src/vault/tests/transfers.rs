@@ -36,7 +36,7 @@ fn versions_of_another_machine_come_back_and_are_stored_once() {
     assert_eq!(received.added, [(world.key(), 3)]);
     let again = send(&world.vault.open_packs().expect("packs"), &other).expect("received");
     assert_eq!((again.added, again.known), (vec![], 3));
-    // Only the new version is added, and only its bytes.
+    // Only the new version is added, and only the bytes that are new in it.
     let size = other_machine(&other).size().1;
     world.scan(Some(&[&noise("long", 300_000)[..], b"another"].concat()));
     let files = BTreeSet::from([world.key()]);
