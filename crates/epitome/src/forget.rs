@@ -135,10 +135,10 @@ pub enum PlaceKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ForgetAction {
-    /// The text, or the id of the session, is replaced by asterisks (in base64 by `x`) or by a
-    /// placeholder.
+    /// The text, or the id of the session, is replaced by asterisks (in base64 by `x`, in
+    /// hexadecimal digits by `0`) or by a placeholder.
     Masked,
-    /// What `count` counts is deleted: versions, packs, archived texts, or a file.
+    /// What `count` counts is deleted: versions, packs, archived texts, or a file or folder.
     Deleted,
     /// Nothing is done: what is at the place stays.
     Stays,

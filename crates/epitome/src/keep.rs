@@ -84,7 +84,7 @@ const PRUNE: Duration = Duration::from_hours(24);
 /// If this machine has this many packs in the vault, they are merged even while files keep
 /// changing.
 const MANY_PACKS: usize = 512;
-/// The maximum time after which a file that was being written is read again.
+/// The maximum time after which a file is read again that changed all the time while it was read.
 const SOON: Duration = Duration::from_secs(2);
 
 /// Scans sessions, and adds what is new to the vault.
@@ -125,8 +125,8 @@ enum Known {
 pub struct ScanReport {
     /// The versions that were added or, in the report of [`Keeper::plan`], would be added.
     pub kept: Vec<KeptVersion>,
-    /// The number of files that were scanned. The rows of a session in a database count as one
-    /// file.
+    /// The number of files that the scan found, including those that did not change. The rows of a
+    /// session in a database count as one file.
     pub files: u64,
     /// Files that changed all the time while they were read; the next scan reads them again.
     pub changing: Vec<PathBuf>,
@@ -256,7 +256,7 @@ impl<'a> Keeper<'a> {
     ///
     /// # Errors
     ///
-    /// `Archive` if the vault cannot be listed.
+    /// The errors of [`Vault::open`].
     pub fn open_dry(config: &'a Config) -> Result<Keeper<'a>> {
         Ok(Keeper::over(config, config.vault()?))
     }
@@ -282,9 +282,10 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Removes the versions that the rules for age and size do not keep. Does nothing and returns
-    /// `None` if there are no such rules, or if this keeper applied them in the last 24 hours. The
-    /// rules for projects remove nothing here: they say what is kept from now on.
+    /// Removes the versions that the rules for age and size do not keep, except the last content of
+    /// a deleted session. Does nothing and returns `None` if there are no such rules, or if this
+    /// keeper applied them in the last 24 hours. The rules for projects remove nothing here: they
+    /// say what is kept from now on.
     ///
     /// # Errors
     ///
@@ -334,9 +335,9 @@ impl<'a> Keeper<'a> {
     }
 
     /// Keeps what is new in the files at these paths, which have changed. If a path is in the
-    /// folder of an agent or is that of an agent's database, and the file is unknown or does not
-    /// exist any more, the sessions of that agent are listed again. Other unknown paths are
-    /// ignored.
+    /// folder of an agent or is that of an agent's database, and no earlier scan found a file at
+    /// the path or that file does not exist any more, the sessions of that agent are listed again.
+    /// All other paths at which no scan found a file are ignored.
     ///
     /// # Errors
     ///
@@ -397,7 +398,7 @@ impl<'a> Keeper<'a> {
             report.pruned = self.prune_if_due()?;
             each(watch, &report)?;
             // Packs are merged when no file changes, or if there are very many packs: changes that
-            // are made during a merge are kept only after it, and it reads many bytes.
+            // are made during a merge are kept only after the merge, which reads many bytes.
             let packs = self.vault.pack_numbers(self.vault.machine()).len();
             if watch.is_quiet() || packs >= MANY_PACKS {
                 self.vault.merge()?;
@@ -447,8 +448,9 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// The agents whose sessions must be listed again. One of the paths is in the agent's folder or
-    /// is that of its database, and is not the path of a known file that still exists.
+    /// The agents whose sessions must be listed again: those for which one of the paths is in the
+    /// agent's folder or is that of its database, and is not the path of a file that an earlier
+    /// scan found and that still exists.
     fn agents_to_list(&self, paths: &BTreeSet<PathBuf>) -> Vec<&'static str> {
         let is_known = |path: &Path| self.listed.contains_key(path) && path.exists();
         let mut found = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Operations on sessions. Each takes an [`OpenSession`] and options, and returns a report whose
+//! Operations on sessions. Most take an [`OpenSession`] and options, and return a report whose
 //! serde form is the documented JSON (`docs/json.md`). The program, the viewer, hooks and `watch`
 //! call these.
 //!
@@ -82,7 +82,7 @@ use crate::error::Result;
 ///
 /// # Errors
 ///
-/// `NoPermission` or `Unreadable` if the file or the archive cannot be read.
+/// The errors of reading the file and the archive, for example `NoPermission`.
 pub(crate) fn compactions_in(config: &Config, path: &Path) -> Result<Option<Vec<Generation>>> {
     restore::compactions_in(config, &SessionPart::at(path))
 }

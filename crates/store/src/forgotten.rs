@@ -26,7 +26,7 @@ const MASK_BASE64: u8 = b'x';
 /// What replaces each hexadecimal digit of the text.
 const MASK_HEX: u8 = b'0';
 
-/// Finds a text in bytes, in these spellings:
+/// A text, and its search in bytes, in these spellings:
 ///
 /// - as it is, in UTF-8 and in UTF-16;
 /// - as JSON spells it, with any of its characters as escapes, also in JSON inside of JSON, up to
@@ -67,7 +67,7 @@ pub struct Occurrence {
     pub range: Span,
     /// The line breaks in the range, which stay.
     breaks: Vec<Span>,
-    /// What replaces each of the other bytes.
+    /// What replaces each byte of the range that is not part of a line break.
     mask: u8,
 }
 
@@ -148,8 +148,8 @@ impl ForgottenText {
         self.texts.push(text.to_owned());
     }
 
-    /// The error for a text that is in epitome's own records, which `place` describes. The text is
-    /// masked in the description.
+    /// The error for a text that is in epitome's own records. `place` describes where; the text is
+    /// masked in this description.
     pub fn in_records(&self, place: &str) -> Error {
         let place = self.masked(place.as_bytes());
         let what = format!(
@@ -238,7 +238,8 @@ impl ForgottenText {
     }
 }
 
-/// Refuses a text that is part of many others, or too long to be searched for.
+/// Returns an error for a text that is probably a part of many others, or too long to be searched
+/// for.
 ///
 /// # Errors
 ///

@@ -26,8 +26,8 @@ pub struct FoundTexts {
 
 impl FoundTexts {
     /// Searches the versions of a session that were kept, and the session as it is now with what
-    /// compactions removed. Left out are texts that are too short or too long, and those that
-    /// [`ForgetText::plan`] refuses.
+    /// compactions removed. Left out are texts that [`check`](forgotten::check) refuses, for
+    /// example because they are too short, and those that [`ForgetText::plan`] refuses.
     ///
     /// # Errors
     ///
@@ -60,8 +60,9 @@ impl FoundTexts {
     }
 }
 
-/// Those of some texts that are in epitome's own records, each with what says so. The records are
-/// searched once for all texts, and again for fewer and fewer if they have one.
+/// Those of `texts` that are in epitome's own records, each with the message of the error for it.
+/// The records are searched for all texts at once. If they contain one, they are searched again for
+/// each half of the texts, and so on.
 fn in_records<'t>(config: &Config, texts: &[&'t str]) -> Result<BTreeMap<&'t str, String>> {
     let Some(all) = ForgottenText::all(texts.iter().copied()) else { return Ok(BTreeMap::new()) };
     match check_records(config, &all) {

@@ -26,9 +26,8 @@ impl FixedSpans {
     }
 }
 
-/// The splices that replace a text by a placeholder, except in what a model service has signed and
-/// in the folder of the session. In a spelling that the finder does not see through, the text is
-/// replaced by asterisks, as in versions.
+/// The splices that replace a text by a placeholder, except in reasoning, in pictures and in the
+/// folder of the session. A spelling that `finder` does not find is masked, as in versions.
 ///
 /// # Errors
 ///
@@ -142,7 +141,7 @@ fn is_in_any(spans: &[Span], span: Span) -> bool {
 
 /// Returns an error if the replacement would change the number of blocks of a session, or make
 /// records unreadable. This can happen if the text is also a name in the records of the agent, for
-/// example `sessionId`. Returns one as well if the agent would not find the session any more.
+/// example `sessionId`. Also returns an error if the agent would not find the session any more.
 fn check_structure(session: &Loaded<Vec<u8>>, splices: Vec<Splice>) -> Result<()> {
     let after = Spliced::new(&session.source, splices)?;
     let mut faults = Vec::new();
@@ -191,7 +190,7 @@ mod tests {
         let body = r#"{"messages":[{"role":"user","content":"the secret word"}]}"#;
         let kind = |text: &str| replaced("openai-chat", body, text).err().map(|err| err.kind());
         assert_eq!(kind("secret word"), None);
-        // The first is replaced by a placeholder, the second is masked.
+        // The first would be replaced by a placeholder, the second would be masked.
         assert_eq!(kind("messages"), Some(ErrorKind::Refused));
         assert_eq!(kind("\"content"), Some(ErrorKind::Refused));
     }

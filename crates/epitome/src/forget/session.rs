@@ -130,7 +130,7 @@ impl ForgetSession {
         let mut missing = Vec::new();
         for path in self.paths.iter().filter(|path| place::exists(path)) {
             let session = match History::open(config, path, Some(&self.agent), AsItWas) {
-                // A file that is no session has nothing that is kept.
+                // A file that is no session, or does not exist any more, is skipped.
                 Err(err) if is_no_part(&err) => continue,
                 opened => opened?,
             };

@@ -20,7 +20,7 @@ use crate::session::Loaded;
 pub struct ForgetText {
     text: ForgottenText,
     finder: Finder,
-    /// What is not forgotten of what rules found.
+    /// The texts that rules found and that are not forgotten.
     pub(super) left_out: Vec<LeftOutText>,
     /// Whether the text is also replaced in the sessions of agents. Otherwise the report names the
     /// sessions that have the text, and a compaction or a keeper may store the text again.
@@ -41,13 +41,13 @@ impl ForgetText {
     ///
     /// # Errors
     ///
-    /// `Usage` if the text is too short or too long: see
-    /// [`check`](epitome_store::forgotten::check).
+    /// The errors of [`check`](epitome_store::forgotten::check), for example if the text is too
+    /// short.
     pub fn new(text: &str) -> Result<ForgetText> {
         ForgetText::from_text(ForgottenText::new(text)?, &[text])
     }
 
-    /// Prepares to forget `texts`, which are those of `text`.
+    /// Prepares to forget `texts`. `text` finds the same texts in all spellings.
     pub(super) fn from_text(text: ForgottenText, texts: &[&str]) -> Result<ForgetText> {
         let failed = |err| Error::new(ErrorKind::Usage, "the text cannot be searched").because(err);
         let rules = Rules::parse(&rule(texts)).map_err(failed)?;
@@ -69,9 +69,10 @@ impl ForgetText {
         Ok(report)
     }
 
-    /// Removes the text from everything that epitome stores, and from the sessions of agents if
-    /// [`sessions`](ForgetText::sessions) is set. Then proves that epitome does not store it any
-    /// more. If the process is killed, call this again to complete the removal.
+    /// Removes the text from everything that epitome stores, except from compressed versions in the
+    /// vault, and from the sessions of agents if [`sessions`](ForgetText::sessions) is set. Then
+    /// searches everything that epitome stores for the text. The report names the places where it
+    /// stays. If the process is killed, call this again to complete the removal.
     ///
     /// # Errors
     ///

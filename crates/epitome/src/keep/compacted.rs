@@ -13,9 +13,9 @@ use crate::session::Loaded;
 /// not an append needs one more read.
 const MOST: Bytes = Bytes(256 << 20);
 
-/// The numbers of the versions that have more records of compactions than the version before them.
-/// A version is left out if it or the version before it cannot be read, or is not read because of
-/// [`MOST`].
+/// The numbers of the versions that were appended to or rewritten and have more records of
+/// compactions than the version before them. A version is left out if it or the version before it
+/// cannot be read, or is not read because of [`MOST`].
 pub(super) fn compacted_versions(vault: &Vault, file: &FileKey) -> BTreeSet<u64> {
     let versions: Vec<&Version> = vault.versions(file).filter(|it| !it.is_deleted()).collect();
     let chains: Vec<&[&Version]> =

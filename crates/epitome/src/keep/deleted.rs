@@ -43,9 +43,9 @@ pub struct DeletedSession {
 
 /// The sessions of `agent` (`None`: of all agents) that do not exist any more, the last deleted one
 /// first. Those that no keeper has seen to be deleted yet are included, and so are sessions that
-/// another machine kept and this one does not have. A session that was moved does not count as
-/// deleted: one with its id exists at another place, and is not shorter. (The length is compared
-/// because Gemini CLI gives several files the same id.)
+/// another machine kept and this one does not have. A session is left out if a session with its id
+/// exists at another path and is not shorter: then it was moved. (The length is compared because
+/// Gemini CLI gives several files the same id.)
 pub fn deleted_sessions(
     config: &Config,
     vault: &Vault,

@@ -24,8 +24,9 @@ pub enum VaultMatch {
 ///
 /// The session that an agent lists under the text has precedence. Then come kept sessions with this
 /// path or id, deleted or not, and then files that belong to a session. If a session was kept at
-/// several places, a place on this machine has precedence over one on another machine, an existing
-/// one over a deleted one, and then the place that was changed last.
+/// several paths, a path on this machine has precedence over one on another machine, then a path
+/// whose last version is not a deletion over one whose last version is, and then the path that was
+/// changed last.
 pub fn find(config: &Config, vault: &Vault, text: &str, agent: Option<&str>) -> VaultMatch {
     // A blank text, for example an unset variable, means no session, although every id begins with
     // the empty text.
@@ -79,7 +80,7 @@ fn choice(mut found: Vec<FileKey>) -> VaultMatch {
     }
 }
 
-/// The preferred place of each session, in the order that [`find`] describes.
+/// Of the kept files of each session in `found`, the one that [`find`] prefers.
 fn newest_places(vault: &Vault, found: Vec<&FileKey>) -> Vec<FileKey> {
     let rank = |file: &FileKey| {
         let last = vault.versions(file).next_back();

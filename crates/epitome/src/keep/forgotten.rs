@@ -15,7 +15,7 @@ use crate::store::write_over;
 pub struct Forgotten(BTreeSet<String>);
 
 impl Forgotten {
-    /// Reads the list. It is empty if its file does not exist.
+    /// Reads the list. The result is empty if there is no such file.
     ///
     /// # Errors
     ///

@@ -155,7 +155,7 @@ impl HistoryVersion {
 
 impl VersionHistory {
     /// The history of a kept file. If this is a session's main file, it includes the histories of
-    /// the files that belong to the session, and those of the main file on other machines.
+    /// the files that belong to the session, and those in [`elsewhere`](VersionHistory::elsewhere).
     ///
     /// # Errors
     ///
@@ -271,7 +271,7 @@ fn change(vault: &Vault, (file, version): VersionOf<'_>, earlier: &[VersionOf<'_
     }
 }
 
-/// `change` is what changed since `before`.
+/// The entry of a version in a history. `change` is what changed since the version `before`.
 fn history_version(version: &Version, change: Change, before: Option<&Version>) -> HistoryVersion {
     let Version { number, seen, modified, digest: Digest { len, blake3 }, .. } = *version;
     let was = before.map_or(0, |before| before.digest.len);
@@ -298,9 +298,11 @@ fn history_version(version: &Version, change: Change, before: Option<&Version>) 
     }
 }
 
-/// What epitome did to a version that is the first one or was rewritten, by what it begins with: a
-/// compaction left that, or it was there before a compaction that the version before begins with.
-/// The archive explains it, whenever it was seen.
+/// Why the content of a version that is the first one or was rewritten changed, as its beginning
+/// shows. If the version begins with the result of a compaction, epitome has compacted the session.
+/// If it begins with the session from before a compaction, and the version before begins with the
+/// result of that compaction, the session was restored. When the versions were seen does not
+/// matter.
 fn explained(
     vault: &Vault,
     (file, version): VersionOf<'_>,
@@ -328,7 +330,8 @@ fn explained(
         is_compacted && begins_with.contains(&it.after) && !is_whole
     });
     if let Some(made) = made {
-        // It was compacted in the version before as well: something else was done since.
+        // If the version before begins with the same result, the session was compacted before that
+        // version, and something else has changed since.
         return (!began_with.contains(&made.after)).then(|| compacted_by(made));
     }
     let is_undone = |it: &Generation| {

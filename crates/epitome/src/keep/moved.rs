@@ -85,8 +85,8 @@ pub(super) fn numbers_before<'f>(
     new.map(|file| (file.clone(), number_before(config, vault, file))).collect()
 }
 
-/// The path of a file in the present home folder, if it was kept at another one: in a home folder
-/// that was moved since, or on another machine.
+/// The path of a file in the present home folder, if the file was kept at another path: in a home
+/// folder that was moved since, or on another machine. Otherwise `None`.
 pub(super) fn moved_to(config: &Config, vault: &Vault, file: &FileKey) -> Option<PathBuf> {
     let here = place_here(config, vault, file).ok()?;
     let is_own = file.machine == vault.machine();

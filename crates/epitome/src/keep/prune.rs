@@ -65,7 +65,7 @@ pub struct PruneReport {
     /// The length of the vault on disk before the removal.
     pub bytes_before: Bytes,
     /// The length of the vault on disk after the removal. In a dry run without a rule for the size,
-    /// it is an estimate.
+    /// this is an estimate.
     pub bytes_after: Bytes,
     /// Whether this is only what would be removed.
     pub dry_run: bool,
@@ -115,9 +115,9 @@ impl RetentionRules {
         RetentionRules { age: self.age, size: self.size, projects, keeps_last: true }
     }
 
-    /// Removes from the vault what these rules do not keep, or only reports it, as `mode` says. To
-    /// report what a rule for the size removes, as much is written to temporary files as the
-    /// removal itself writes.
+    /// Removes from the vault what these rules do not keep, or only reports it, as `mode` says.
+    /// With a rule for the size, a report writes as much to temporary files as the removal itself
+    /// writes.
     ///
     /// The newest version of a file always stays, unless its project is not kept. Bytes of a
     /// removed version that other versions contain stay in the vault.
@@ -318,7 +318,8 @@ impl ProjectRules {
         for file in vault.files().filter(|file| file.part.is_none()) {
             let Some(cwd) = folder_of(vault, file) else { continue };
             let session = (&*file.machine, &*file.agent, &*file.session);
-            // A session that was moved may have several folders. It is kept if one of them is.
+            // A session that was moved may have several folders. It is kept if the rules keep one
+            // of them.
             *is_kept.entry(session).or_default() |= self.keeps(Some(&cwd));
         }
         let is_unwanted = |file: &&FileKey| {

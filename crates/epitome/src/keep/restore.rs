@@ -26,8 +26,8 @@ use crate::store::{disk, write_new};
 use crate::vault::{Committed, Put};
 
 /// Restores one version of a kept session. Each file that belongs to the session is restored to the
-/// last version that had been seen when this version was seen. If the file had been deleted by
-/// then, it is left as it is.
+/// last version that had been seen when this version was seen. A file that had been deleted by
+/// then, or was first seen later, is left as it is.
 #[derive(Clone, Copy, Debug)]
 pub struct RestoreVersion<'a> {
     /// The session, or a file that belongs to one: then only that file is restored.
@@ -88,7 +88,7 @@ struct Target {
     /// The kept file that has the version.
     from: FileKey,
     /// The file on this machine to which the content is written. The same as `from`, unless another
-    /// machine kept that one or the agent's folder was moved.
+    /// machine kept `from` or the home folder was moved.
     file: FileKey,
     /// Whether `from` and `file` share one sequence of version numbers.
     is_joined: bool,
@@ -187,14 +187,14 @@ impl RestoreVersion<'_> {
     ///
     /// # Errors
     ///
-    /// `NotArchived` if there is no such version; `NotFound` if the file was deleted in it;
-    /// `Archive` if a part of it is missing or damaged; `InUse`, `HeldByAgent` or `Locked`, with
-    /// the process that has the session; `Changed` if it is written to all the time; `Unsupported`
-    /// if sessions at this place cannot be written in this way, if another machine kept the session
-    /// at a place that this one does not have, or if the agent would not read the file as part of
-    /// the session; the errors of replacing. The session is unchanged then. `Disk` or
-    /// `NoPermission` also if, after the files were replaced, a deleted file cannot be created
-    /// again or the vault cannot be written.
+    /// `NotArchived` if there is no such version; `NotFound` if the file was deleted in the
+    /// version; `Archive` if a part of the version is missing or damaged; `InUse`, `HeldByAgent` or
+    /// `Locked`, with the process that has the session; `Changed` if the session is written to all
+    /// the time; `Unsupported` if sessions at this place cannot be written in this way, if another
+    /// machine kept the session at a place that this one does not have, or if the agent would not
+    /// read the file as part of the session; the errors of replacing. The session is unchanged
+    /// then. `Disk` or `NoPermission` also if, after the files were replaced, a deleted file cannot
+    /// be created again or the vault cannot be written.
     pub fn run(&self, config: &Config, vault: &mut Vault) -> Result<RestoredVersion> {
         if vault.machine().is_empty() {
             *vault = config.create_vault()?;
@@ -230,7 +230,7 @@ impl RestoreVersion<'_> {
     }
 
     /// Completes a restore that was interrupted: restores those of `files` that are as they were
-    /// before it. Files that were changed since are left as they are.
+    /// before that restore. Files that were changed since are left as they are.
     ///
     /// # Errors
     ///
@@ -363,8 +363,8 @@ impl RestoreVersion<'_> {
         Ok(())
     }
 
-    /// The newest content of the session's own file, and its path in the folder `here` of its
-    /// agent.
+    /// The path of the session's own file, relative to the agent's folder `here`, and the newest
+    /// content of that file in the vault.
     fn own_file(
         &self,
         config: &Config,
@@ -459,7 +459,8 @@ impl Target {
         }
     }
 
-    /// What is going to be replaced: the content that [`keep_present`] has kept.
+    /// The record of what is going to be replaced. Call this only after [`keep_present`], which
+    /// keeps the present content.
     fn intended(&self, vault: &Vault) -> Result<IntendedFile> {
         let before = match self.report.replaced {
             Some(number) => Some(vault.version(&self.file, number)?.digest),
@@ -553,7 +554,8 @@ fn write_below(folder: &Path, rest: &Path, content: &FileSource) -> Result<()> {
     }
 }
 
-/// An empty folder below epitome's own, where `forget` finds what a killed process left in it.
+/// An empty temporary folder in the home of epitome. If the process is killed, `forget` finds there
+/// what it left.
 fn temporary_folder(config: &Config) -> Result<tempfile::TempDir> {
     disk::private_folder(&config.home)?;
     let made = tempfile::Builder::new().prefix("epitome-").tempdir_in(&config.home);
@@ -620,9 +622,9 @@ fn prove_last(vault: &Vault, file: &FileKey) -> Result<()> {
     })
 }
 
-/// Records the restored contents as new versions, each with the version that was restored, unless
-/// that version belongs to another sequence of numbers. If another keeper has recorded the contents
-/// first, its versions do not say that they were restored.
+/// Records the restored contents as new versions. Each also records which version was restored
+/// ([`Cause::Restored`]), unless that version belongs to another sequence of numbers. If another
+/// keeper has recorded the contents first, its versions do not say that they were restored.
 fn keep_restored(config: &Config, vault: &mut Vault, targets: &[&Target]) -> Result<()> {
     let counted = numbers_before(config, vault, targets.iter().map(|target| &target.file));
     let mut batch = vault.begin(config.now());
@@ -672,8 +674,8 @@ fn first_difference(before: &FileSource, after: &FileSource) -> Result<u64> {
 }
 
 /// Completes the restores that killed processes have begun. Returns the errors of those that cannot
-/// be completed, such as of sessions that are in use. Does nothing while another process restores
-/// several files.
+/// be completed, such as of sessions that are in use. Does nothing while another process restores a
+/// version.
 pub(super) fn complete_restores(config: &Config, vault: &mut Vault) -> Vec<Error> {
     match RestoreRecords::try_lock(config) {
         Ok(Some(records)) => {

@@ -18,7 +18,7 @@ pub fn files_of_session(vault: &Vault, file: &FileKey) -> BTreeSet<FileKey> {
 
 /// Adds received versions to the vault, which is created if it does not exist. Left out are
 /// sessions that were forgotten on this machine, and files that name this machine as their own but
-/// are neither in its vault nor in the folder of their agent.
+/// are neither in its vault nor in the folder of their agent, here or in another home.
 ///
 /// # Errors
 ///

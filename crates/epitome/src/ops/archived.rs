@@ -16,7 +16,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// The generations of the session with a key.
+    /// Looks up the generations of the session with the key `key`.
     pub fn of_key(config: &Config, key: SessionKey) -> Result<Known> {
         let found = config.archive().generations(&key)?;
         Ok(Known { key, found })
@@ -42,12 +42,13 @@ impl Known {
     }
 }
 
-/// The key of a session in the archive. If the session has no id and its usual key has no
-/// generations, the archive is searched for the path of its file: the session may have lost its id.
+/// The key of a session in the archive. If the session has no id, and the key from the name of its
+/// file has no generations, the archive is searched for the path of the file: the session may have
+/// lost its id.
 ///
 /// # Errors
 ///
-/// `NoPermission` or `Unreadable` if the archive cannot be read.
+/// The errors of reading the archive, for example `NoPermission`.
 pub(crate) fn key_in_archive<S>(
     config: &Config,
     session: &Loaded<S>,

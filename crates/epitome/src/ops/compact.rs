@@ -58,7 +58,7 @@ pub struct Compact<'a> {
     pub recipe: &'a Recipe,
     /// The counter of tokens, for plans and reports.
     pub counter: &'a dyn Counter,
-    /// The run that the compaction belongs to: one call of the caller's program.
+    /// The run that the compaction belongs to: one invocation of the caller's program.
     pub run: &'a Run,
     /// How the edits are written: by rewriting records, or in the agent's own way, which leaves out
     /// the edits that it cannot express. `None`: a copy ([`out`](Compact::out)) is rewritten; a
@@ -66,8 +66,8 @@ pub struct Compact<'a> {
     /// this session, and rewritten otherwise. Not used with a [`summary`](Compact::summary).
     pub way: Option<Way>,
     /// A summary that replaces the beginning of the history; `None` if there is none. With a
-    /// summary, the sub-agents' files are not compacted: the session's summary does not say what
-    /// they did.
+    /// summary, only the session's own file is compacted: the summary does not say what sub-agents
+    /// did.
     pub summary: Option<SummaryFrom<'a>>,
     /// Whether to continue if another process has the session open. If the agent holds its own lock
     /// on the session, the compaction is refused all the same.
@@ -121,9 +121,9 @@ impl<'a> Compact<'a> {
     }
 
     /// Plans the compaction of a session and of the files that belong to it; with
-    /// [`out`](Compact::out), of the session alone. Nothing is written. `look` is called with the
-    /// path and plan of each file. A plan that would violate an invariant is not an error here:
-    /// [`CompactReport::check`] returns it.
+    /// [`out`](Compact::out) or a [`summary`](Compact::summary), of the session's own file alone.
+    /// Nothing is written. `look` is called with the path and plan of each file. A plan that would
+    /// violate an invariant is not an error here: [`CompactReport::check`] returns it.
     ///
     /// If a model is to write the summary, planning calls this model too;
     /// [`forecast`](Compact::forecast) calls none.
@@ -305,10 +305,10 @@ impl<'a> Compact<'a> {
     ///
     /// # Errors
     ///
-    /// `InUse`, `HeldByAgent` or `Locked`, with the process that has the session; `ReadOnly` if its
-    /// format is never written; `Invariant` if the compaction would violate one; the errors of
-    /// planning, reading, archiving and replacing. After an error the session is unchanged, or the
-    /// error names the files that did not get their old content back.
+    /// `InUse`, `HeldByAgent` or `Locked`, with the process that has the session; `ReadOnly` if the
+    /// session's format is never written; `Invariant` if the compaction would violate one; the
+    /// errors of planning, reading, archiving and replacing. After an error the session is
+    /// unchanged, or the error names the files that did not get their old content back.
     ///
     /// ```
     /// use epitome::ErrorKind;
@@ -331,8 +331,9 @@ impl<'a> Compact<'a> {
     }
 
     /// Like [`run`](Compact::run). When everything is planned and there is something to write,
-    /// `before_writing` is called, for example to ask the user. If it returns an error, nothing is
-    /// written. It is not called for a copy ([`out`](Compact::out)), which replaces nothing.
+    /// `before_writing` is called, for example to ask the user. If `before_writing` returns an
+    /// error, nothing is written. A copy ([`out`](Compact::out)) is written without this call,
+    /// because it replaces nothing.
     ///
     /// ```
     /// use epitome::ops::{Compact, OpenSession};

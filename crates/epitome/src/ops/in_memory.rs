@@ -1,6 +1,7 @@
 //! Compacts and restores sessions that are bytes in memory. The caller also gets the removed bytes,
-//! as one pack, and must keep them: nothing is written to the disk. Only a price
-//! ([`Extras::price`]) needs data on the disk: the archive and the user's table of models.
+//! as one pack, and must keep them: nothing is written to the disk. Data on the disk is read only
+//! for a price ([`Extras::price`]: the archive and the user's table of models) and for a recipe
+//! with percentages of a model's window (that table).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -71,9 +72,10 @@ pub struct RestoredBytes {
 }
 
 impl Compact<'_> {
-    /// Compacts a session that is in memory, with the same result as [`run`](Compact::run) has for
-    /// a file with these bytes. `name` identifies the session if it has no id of its own. `at` is
-    /// the time of the compaction: the same bytes, options and time always give the same result.
+    /// Compacts a session that is in memory, as [`run`](Compact::run) compacts a file with these
+    /// bytes, but without the minimum [`least`](Compact::least). `name` identifies the session if
+    /// it has no id of its own. `at` is the time of the compaction: the same bytes, options and
+    /// time always give the same result.
     ///
     /// ```
     /// use epitome::Loaded;

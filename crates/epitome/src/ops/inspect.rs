@@ -140,8 +140,8 @@ impl Inspect<'_> {
     ///
     /// # Errors
     ///
-    /// `NoPermission` or `Unreadable` if the archive cannot be listed; for a compacted session, the
-    /// errors of [`compaction_prices`].
+    /// The errors of reading the archive; for a compacted session, the errors of
+    /// [`compaction_prices`].
     pub fn run<S: Source>(
         &self,
         path: Option<&Path>,

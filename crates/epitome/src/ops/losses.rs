@@ -306,9 +306,9 @@ pub fn session_losses(
     })
 }
 
-/// The text that a name refers to, in the session as it was before all compactions: a text named in
-/// a loss report; a call with its result and the model's text next to it; or a response of the
-/// model. `None` if the session has nothing with this name.
+/// The text that a name refers to, in the session as it was before all compactions by epitome: a
+/// text named in a loss report; a call with its result and the model's text next to it; or a
+/// response of the model. `None` if the session has nothing with this name.
 ///
 /// ```
 /// use epitome::ops::{OpenSession, session_text};
@@ -536,7 +536,7 @@ fn describe_losses(
 }
 
 /// A fact with secrets and personal data hidden. Facts are stored without the first slash of a
-/// path. It is added for the search, because a user's folder is recognised only with it.
+/// path. The slash is added for the search, which recognises a user's folder only with it.
 fn screened(used: &UsedFact, screen: &mut SessionScreen<'_>) -> String {
     let fact = with_slash(used);
     if used.kind != FactKind::Path || fact.starts_with(['/', '~']) {
@@ -562,7 +562,7 @@ impl ReportedCompaction<'_> {
     /// The command that puts a removed text back into the session, and the command that prints it.
     fn commands(&self, piece: &LostPiece) -> (Option<String>, Option<String>) {
         let mut archived = self.archived(piece);
-        // The first archived text that is not in the context again.
+        // The reference to the first archived bytes that are not in the context again.
         let missing = self.archived(piece).find(|it| !self.in_context.contains(it));
         match (missing.or_else(|| archived.next()), piece.references.first()) {
             (Some(reference), _) => {

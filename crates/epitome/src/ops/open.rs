@@ -17,8 +17,8 @@ use crate::store::User;
 /// a database has for it.
 ///
 /// The address is resolved when the value is made. The session is read, and its other files are
-/// looked up, when they are first needed. An operation that writes opens the session again, under
-/// its lock.
+/// looked up, when they are first needed. An operation that replaces the session locks it and opens
+/// it again.
 ///
 /// ```
 /// use epitome::ops::OpenSession;
@@ -46,8 +46,8 @@ pub struct OpenSession<'c> {
     loaded: OnceCell<Result<Loaded>>,
 }
 
-/// A file of a session: its own, or one that belongs to it. In a database, the rows of one session
-/// take the place of a file.
+/// A file of a session: the session's own file, or one that belongs to the session. In a database,
+/// the rows of one session take the place of a file.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionPart {
     /// The address, as the caller wrote it.
@@ -131,7 +131,8 @@ impl<'c> OpenSession<'c> {
     ///
     /// # Errors
     ///
-    /// The errors of [`agents::companions_at`]; `Locked` if the session's database is locked.
+    /// The errors of [`agents::companions_at`], and of reading the session's database, for example
+    /// `Locked`.
     pub(super) fn parts(&self) -> Result<&[SessionPart]> {
         let parts = self.parts.get_or_init(|| match &self.own.place {
             Place::Rows(rows) => Ok(rows.parts()?.into_iter().map(SessionPart::of_rows).collect()),
@@ -184,7 +185,8 @@ impl SessionPart {
         agents::users_at(&config.agents, &self.place, &self.path)
     }
 
-    /// The address without symbolic links; unchanged if the file does not exist.
+    /// The address without symbolic links; unchanged if that cannot be found out, for example
+    /// because the file does not exist.
     pub(super) fn real(&self) -> PathBuf {
         self.place.real().unwrap_or_else(|_| self.path.clone())
     }
@@ -193,9 +195,9 @@ impl SessionPart {
 /// Whether `cwd`, the folder in which a session was run, is the folder `project` or below it. False
 /// if the session does not record its folder, or if `project` is empty.
 ///
-/// If there is no folder `project` on this machine, `project` may be the end of the path of such a
-/// folder (`group/name`, as `epitome list` prints it), or its name in Claude Code's folder of
-/// sessions (`-home-dev-group-name`).
+/// If there is no folder `project` on this machine, `project` may also be the end of the path of
+/// `cwd` or of a folder that contains it (`group/name`, as `epitome list` prints it), or the name
+/// of such a folder in Claude Code's folder of sessions (`-home-dev-group-name`).
 ///
 /// ```
 /// use epitome::ops::is_run_in;

@@ -69,7 +69,7 @@ struct Counting<'c> {
 }
 
 /// The quote for a planned compaction that is made at `now`. `None` if the compaction does nothing
-/// or changes no cost, or if the model or its price is unknown.
+/// or changes no cost, if the model or its price is unknown, or if the session cannot be read.
 pub(super) fn quote_of<S: Source>(
     prices: &Catalogue,
     prepared: &PreparedCompaction<'_, S>,
@@ -191,7 +191,7 @@ impl Counting<'_> {
         Quote::new(known, self.fit.is_some(), cache, request)
     }
 
-    /// The tokens of the messages in the last request: all messages before its response.
+    /// The tokens of the messages in the last request: all messages before the last response.
     fn sent(&self, before: &Side<'_>) -> Tokens {
         let mut context = before.transcript.context().rev().peekable();
         let mut behind = Tokens(0);

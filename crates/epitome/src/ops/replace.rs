@@ -38,10 +38,10 @@ pub(crate) struct FileReplacement<'a> {
 }
 
 impl LockedFile {
-    /// Locks a file of a session. Returns an error if another process has the file open, unless
-    /// `force` is true, or if the agent holds its own lock. `rows` are the session's rows in a
-    /// database, if they were read already: when they are replaced, the database must still contain
-    /// the same rows.
+    /// Locks a file of a session. Returns an error if another process has the file open and `force`
+    /// is false, if the agent holds its own lock, or if another epitome process has locked the
+    /// file. `rows` are the session's rows in a database, if they were read already: when they are
+    /// replaced, the database must still contain the same rows.
     pub(crate) fn lock(
         config: &Config,
         part: &SessionPart,
@@ -146,7 +146,7 @@ fn take_back(done: &[FileReplacement<'_>], why: Error) -> Error {
 fn in_use(kind: ErrorKind, path: &Path, users: &[User]) -> Error {
     let who = users.iter().map(|user| match (user.name.as_str(), user.pid) {
         ("", pid) => format!("process {pid}"),
-        // A process that this user may not inspect.
+        // The id is unknown, for example because this user may not inspect the process.
         (name, 0) => name.to_owned(),
         (name, pid) => format!("{name} (process {pid})"),
     });

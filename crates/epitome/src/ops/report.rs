@@ -348,8 +348,8 @@ impl CompactedFile {
         self.restored_proof = Some(generation.before.blake3.to_string());
     }
 
-    /// Before: the length of the file. After: its length and that of the pack that this compaction
-    /// wrote or would write.
+    /// Before the compaction: the length of the file. After: the lengths of the file and of the
+    /// pack that this compaction wrote or would write.
     pub fn net_bytes(&self) -> Change<Bytes> {
         let Change { before, after } = self.disk_bytes;
         Change { before, after: after + self.archive_bytes }

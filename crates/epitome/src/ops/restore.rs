@@ -175,8 +175,8 @@ impl Restore<'_> {
         })
     }
 
-    /// Restores a session and the files that belong to it in one transaction: everything is planned
-    /// and proved, then written. If one file cannot be replaced, those replaced before it get their
+    /// Restores a session and the files that belong to it in one transaction: everything is
+    /// planned, then written. If one file cannot be replaced, those replaced before it get their
     /// old content back. Files that were never compacted are skipped, even the session's own file.
     /// When everything is planned, `before_writing` is called with what would be restored, even if
     /// nothing is to be undone. If it returns an error, nothing is written.
@@ -184,7 +184,7 @@ impl Restore<'_> {
     /// # Errors
     ///
     /// `InUse`, `HeldByAgent` or `Locked`, with the process that has the session; `NotArchived` if
-    /// the archive contains none of the files; the errors of reading, of the archive and of
+    /// the archive has nothing of any of the files; the errors of reading, of the archive and of
     /// replacing. After an error the session is unchanged, or the error names the files that did
     /// not get their old content back.
     pub fn run_after<E: From<Error>>(
@@ -451,8 +451,9 @@ impl Restore<'_> {
     }
 }
 
-/// The path of `part`'s file, if the file needs its generations: it does not begin with any of its
-/// original contents, whose digests are `before`. `None` if it does, or if there is no such file.
+/// The path of the file of `part`, if its generations are needed, because the file does not begin
+/// with any of its original contents. `before` are the digests of these contents. `None` if the
+/// file begins with one of them, or if there is no such file.
 fn file_that_needs(
     session: &OpenSession<'_>,
     part: &Part,
@@ -520,8 +521,8 @@ fn archived_generations(
 }
 
 /// Computes how to undo a run, and single texts that were put back after it. Returns an error if
-/// another compaction or another program changed the session since. `restored_to` plans a restore
-/// to a target.
+/// another compaction or another program changed the session since, or if a text of it was
+/// forgotten. `restored_to` plans a restore to a target.
 fn undo_run(
     generations: &[Generation],
     run: &str,
@@ -607,7 +608,7 @@ impl OpenSession<'_> {
 ///
 /// # Errors
 ///
-/// `NoPermission` or `Unreadable` if the file or the archive cannot be read.
+/// The errors of reading the file and the archive, for example `NoPermission`.
 pub(super) fn compactions_in(
     config: &Config,
     part: &SessionPart,

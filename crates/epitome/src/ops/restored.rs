@@ -59,7 +59,8 @@ impl FileRestore {
 pub enum How {
     /// Exactly: the bytes are proved by hash.
     Exact,
-    /// Record by record, because another program has changed the file.
+    /// Record by record, where no hash proves the result: for example, another program has changed
+    /// the file.
     ByRecord,
     /// Exactly, but to a state later than the original: older bytes are not in the archive.
     Short,
@@ -84,8 +85,8 @@ pub struct RestoredFile {
     /// How many of the edits in `restored` were undone record by record, which no hash proves.
     #[serde(skip)]
     pub by_record: u64,
-    /// The number of edits of records that were not undone, because the record is not in the file
-    /// as the edit left it, or cannot be identified.
+    /// The number of edits of records that were not undone, for example because the record is not
+    /// in the file as the edit left it.
     pub missing: u64,
     /// The length of the file.
     pub disk_bytes: Change<Bytes>,
@@ -108,7 +109,7 @@ pub struct RestoredFile {
 #[derive(Clone, Debug, Serialize)]
 pub struct RestoreReport {
     /// The result for the session's own file, even if it was never compacted. If that file does not
-    /// exist any more, the result for the first of its other files.
+    /// exist any more, the result for the first of the session's other files.
     #[serde(flatten)]
     pub file: RestoredFile,
     /// Whether the restore was only planned.
@@ -118,7 +119,7 @@ pub struct RestoreReport {
     pub out: Option<PathBuf>,
     /// The results for those of the session's other files that have generations in the archive.
     pub files: Vec<RestoredFile>,
-    /// The files that have generations in the archive, the session's own first.
+    /// The files of the session that have generations in the archive.
     #[serde(skip)]
     pub done: Vec<FileRestore>,
 }

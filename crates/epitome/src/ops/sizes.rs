@@ -75,7 +75,7 @@ impl CompactReport {
     }
 
     /// The sizes of the session and the files that belong to it, in sum. Empty if no files belong
-    /// to it.
+    /// to the session.
     pub fn sizes_with_parts(&self) -> Vec<SizeRow> {
         let Some(parts) = self.sub_agents_text() else { return Vec::new() };
         let disk = self.disk_bytes();

@@ -131,8 +131,8 @@ impl ModelRequest {
         }
     }
 
-    /// The values on which the choice of a model depends: the configuration, and the size of the
-    /// session.
+    /// The values on which the choice of a model depends: the options and settings, and the model
+    /// and size of the session.
     fn selection<'n, S: Source>(
         &'n self,
         counter: &dyn Counter,
@@ -161,7 +161,7 @@ impl ModelRequest {
         })
     }
 
-    /// Has the summary written by a model. The text is empty if there is nothing to summarise.
+    /// Lets a model write the summary. Returns an empty text if there is nothing to summarise.
     pub(super) fn write<S: Source>(
         &self,
         config: &Config,

@@ -419,7 +419,8 @@ fn the_same_bytes_are_stored_once_however_often_they_are_tried() {
     assert_eq!(case.originals(), [true; 3]);
 }
 
-/// A copy, compacted twice, is restored although the session was compacted again.
+/// A copy of a session was compacted twice. It is restored, although the session itself was
+/// compacted again.
 #[test]
 fn a_copy_is_given_back_although_its_first_compaction_was_repeated() {
     let case = Case::new(false);

@@ -68,7 +68,8 @@ impl BrokenSpelling {
         self.digits.len() + (self.digits.len() / LINE + 1) * BREAK
     }
 
-    /// Calls `each` with the range of each occurrence that has line breaks in it, and with these.
+    /// Calls `each` with the range of each occurrence that has line breaks in it, and with the
+    /// ranges of these line breaks.
     pub fn find(&self, bytes: &[u8], mut each: impl FnMut(Span, Vec<Span>)) {
         for (n, piece) in self.pieces.iter().enumerate() {
             let len = piece.needle().len();

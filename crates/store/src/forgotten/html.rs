@@ -56,7 +56,7 @@ const NAMES: [(&str, char); 44] = [
     ("vert", '|'),
 ];
 
-/// The most bytes that a text takes as HTML, also in JSON.
+/// The maximum length in bytes of a text as HTML, also of HTML in JSON.
 pub(super) fn longest(text: &str) -> usize {
     json::longest(text).max(text.chars().count() * LONGEST)
 }

@@ -31,7 +31,7 @@ pub(super) fn spellings(text: &str) -> BTreeSet<String> {
     all
 }
 
-/// The most bytes that a text takes as JSON.
+/// The maximum length in bytes of a text as JSON.
 pub(super) fn longest(text: &str) -> usize {
     text.chars().count() * LONGEST
 }
@@ -41,7 +41,8 @@ pub(super) fn longest(text: &str) -> usize {
 /// inner JSON, and another one, which escapes more or less, the outer.
 pub(super) fn find(text: &str, bytes: &[u8], mut each: impl FnMut(Span)) {
     for last_slash in memmem::find_iter(bytes, b"\\u") {
-        // With fewer of its backslashes the escape is one of a lower level: the longest counts.
+        // An escape with fewer of these backslashes is one of a lower level. Of several
+        // occurrences, the longest is reported.
         let mut longest: Option<Span> = None;
         for level in 1..=LEVELS {
             let Some(at) = (last_slash + 1).checked_sub(slashes(level)) else { break };
@@ -82,8 +83,8 @@ pub(super) fn start(head: &str, bytes: &[u8], at: usize) -> Option<usize> {
 }
 
 /// The offset at which the text `rest` ends, if it begins at `at`; otherwise `None`. Of several
-/// offsets the last. `coded` returns the offsets at which a character ends that begins at an offset
-/// and is written in a code.
+/// offsets the last. `coded` returns, for an offset and a character, the offsets at which the
+/// character may end if it is written as a code there.
 pub(super) fn end(
     rest: &str,
     bytes: &[u8],

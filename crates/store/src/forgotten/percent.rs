@@ -5,17 +5,19 @@ use epitome_model::Span;
 /// The length of a code in bytes.
 const CODE: usize = 3;
 
-/// The most bytes that a text takes in a URL.
+/// The maximum length in bytes of a text in a URL.
 pub(super) fn longest(text: &str) -> usize {
     text.len() * CODE
 }
 
-/// Calls `each` with each place of a text in a URL that has at least one code.
+/// Calls `each` with each occurrence of a text in a URL in which at least one byte is written as a
+/// code.
 pub(super) fn find(text: &str, bytes: &[u8], mut each: impl FnMut(Span)) {
     let text = text.as_bytes();
     for at in memchr::memchr_iter(b'%', bytes) {
         let Some(byte) = code(&bytes[at..]) else { continue };
-        // It may be any of the text's bytes, and is the first that is not written plainly.
+        // The code may mean any byte of the text that equals `byte`. The bytes before it must be
+        // written without codes.
         for before in memchr::memchr_iter(byte, text) {
             let Some(start) = at.checked_sub(before) else { continue };
             let head = bytes[start..at].iter().zip(text);
@@ -29,7 +31,7 @@ pub(super) fn find(text: &str, bytes: &[u8], mut each: impl FnMut(Span)) {
     }
 }
 
-/// Where the text `rest` ends that begins at `at`.
+/// The offset at which the text `rest` ends, if it begins at `at`; otherwise `None`.
 fn end(rest: &[u8], bytes: &[u8], mut at: usize) -> Option<usize> {
     for byte in rest {
         at += match bytes.get(at)? {
@@ -41,7 +43,8 @@ fn end(rest: &[u8], bytes: &[u8], mut at: usize) -> Option<usize> {
     Some(at)
 }
 
-/// Whether a byte of a URL means a byte of the text without a code.
+/// Whether the byte `found` of a URL means the byte `byte` of a text, without a code: the two are
+/// equal, or it is `+` for a space.
 fn is_plain(found: u8, byte: u8) -> bool {
     found == byte || byte == b' ' && found == b'+'
 }

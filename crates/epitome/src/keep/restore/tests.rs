@@ -1,4 +1,4 @@
-//! What is refused, and what a killed restore leaves.
+//! Tests of restoring versions: what is refused, and what a killed restore leaves.
 
 use super::*;
 
@@ -45,8 +45,8 @@ fn a_version_never_replaces_a_file_that_is_no_session_of_its_agent() {
     fs::remove_file(&own.path).expect("deleted");
     assert_eq!(restore(&own), Ok(()));
     assert_eq!(fs::read_to_string(&own.path).expect("made again"), session);
-    // Settings and another session, kept as the session's own file and as a file that belongs
-    // to it.
+    // The agent's settings and the file of another session are in the vault, once as the own file
+    // of the session `ID` and once as a file that belongs to it.
     let other = day.join("rollout-2026-11-20T10-00-00-01a1fb3b-0000-7601-bb99-e47e04b7ff1d.jsonl");
     for path in [codex.join("config.toml"), codex.join("hooks.json"), other] {
         for part in [None, Some("part")] {
@@ -56,7 +56,7 @@ fn a_version_never_replaces_a_file_that_is_no_session_of_its_agent() {
             assert_eq!(fs::read_to_string(&path).expect("a file"), "mine");
         }
     }
-    // A restore of the whole session is refused, too, because it would also write these files.
+    // A restore of the session `ID` is refused, too, because it would also write these files.
     let own = keep(&config, None, &own.path, &format!("{session}\n"));
     fs::write(&own.path, &session).expect("written");
     assert_eq!(restore(&own), Err(ErrorKind::Unsupported));
@@ -218,7 +218,8 @@ fn scan(config: &Config) -> Vec<Error> {
 
 /// Restores again and again, each time with `fault` 23 steps later (only steps that write are
 /// counted), and checks that the next scan leaves all files restored or none. Returns how often
-/// only some were restored. (All of the about 200 steps were tried once, which takes five minutes.)
+/// only some were restored before the scan. (All of the about 200 steps were tried once, which
+/// takes five minutes.)
 fn restore_with(fault: impl Fn() -> std::io::Result<()> + Copy + Send + 'static) -> usize {
     let session = Interrupted::new();
     let mut partly = 0;
@@ -275,8 +276,8 @@ fn an_interrupted_restore_is_completed_before_the_session_is_restored_again() {
     let session = Interrupted::new();
     let before = session.change(false);
     session.begin(&before);
-    // Another epitome works on a sub-agent: neither restore can be carried out, and the record
-    // stays.
+    // Another epitome has locked the file of a sub-agent: neither the interrupted restore nor the
+    // new one can be carried out, and the record stays.
     let store = crate::store::Store::new(&session.config.home);
     let lock = store.lock_file(&session.paths[1]).expect("a lock");
     let err = session.restore().expect_err("locked");

@@ -48,8 +48,8 @@ pub(in crate::ops) struct Found {
     /// compaction by epitome.
     pub ends: (u64, u64),
     /// For a compaction by the agent: the length in bytes of the uncompacted session before the
-    /// first record that belongs to the compaction. `None` if no record before the one that
-    /// replaces the history belongs to it.
+    /// first record that belongs to the compaction. `None` if the compaction begins with the record
+    /// that replaces the history.
     pub begins: Option<u64>,
     /// The text of the summary, for a compaction by the agent.
     pub summary: Option<String>,
@@ -192,9 +192,9 @@ impl<'a> Timeline<'a> {
         found
     }
 
-    /// Finds the record that first brought this summary into the context. Returns the session
-    /// before the record, and the record as a compaction. `None` if there is no such record, or no
-    /// record before it, when the file ends at `end`.
+    /// Finds the record that first brought this summary into the context, in the first `end` bytes
+    /// of the uncompacted session. Returns the transcript of the session before this record, and
+    /// the record as a compaction. `None` if there is no such record, or no record before it.
     fn first_with_summary(&self, text: &str, end: u64) -> Option<(Transcript, Found)> {
         if !self.has_summary(text, end) {
             return None;
@@ -213,12 +213,12 @@ impl<'a> Timeline<'a> {
         Some((self.read_to(before), found))
     }
 
-    /// The session as it was when its file ended at `end`.
+    /// The transcript of the first `end` bytes of the uncompacted session.
     fn read_to(&self, end: u64) -> Transcript {
         (self.format.read)(&Prefix { source: &self.whole, len: end }, &mut ())
     }
 
-    /// Whether the context contained this summary when the file ended at `end`.
+    /// Whether the first `end` bytes of the uncompacted session have this summary in their context.
     fn has_summary(&self, text: &str, end: u64) -> bool {
         let session = self.read_to(end);
         let mut blocks = session.context().flat_map(|(_, entry)| &entry.blocks);

@@ -40,7 +40,7 @@ pub enum LossMembers<'a> {
 pub enum RecoveryCommand {
     /// The command puts the text back into the session.
     Restore(String),
-    /// The command prints the text. No command puts it back.
+    /// The command prints the text. No command puts the text back.
     Show(String),
 }
 
