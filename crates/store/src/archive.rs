@@ -252,7 +252,8 @@ impl Archive {
         }
     }
 
-    /// All sessions that have a readable pack, and the errors of packs in folders without one.
+    /// All sessions that have a readable pack, and the errors of the packs in folders without a
+    /// readable pack.
     ///
     /// # Errors
     ///

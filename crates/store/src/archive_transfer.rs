@@ -40,7 +40,8 @@ pub struct ImportedPack {
     pub stored: Bytes,
 }
 
-/// A pack that was not imported: its hashes match neither the archive nor the session's file.
+/// A pack that was not imported, because its hashes match neither the archive nor a file of the
+/// session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RejectedPack {
     /// The session that the pack claims to belong to.
@@ -67,7 +68,7 @@ pub struct ImportReport {
     /// Number of packs that were not added because the archive has them already, or because they
     /// were received twice.
     pub known: u64,
-    /// The packs that were rejected: they match nothing on this machine.
+    /// The packs that were rejected: see [`RejectedPack`].
     pub refused: Vec<RejectedPack>,
     /// Number of packs of sessions that the caller does not want.
     pub unwanted: u64,

@@ -109,7 +109,7 @@ pub fn restore(
 }
 
 /// Like [`restore`]. Generations whose numbers are in `removed` may be missing from `generations`:
-/// they were removed on purpose, because no restore needs them.
+/// they were removed on purpose.
 fn restore_without(
     current: &dyn Source,
     generations: &[Generation],
@@ -323,8 +323,8 @@ fn begun_with(
 }
 
 /// Whether another program has changed the record that `generation` appended to the file. This is
-/// assumed if the lines after the file before the generation contain the beginning of a stub, or if
-/// one of these lines ends where the record ended.
+/// assumed if the bytes after the file before the generation begin like a JSON record, and have the
+/// beginning of a stub or a line that ends where the record ended.
 ///
 /// Call this only for a file that begins with the file before the generation, but not with the file
 /// after it.

@@ -18,10 +18,11 @@
 //! ```
 //!
 //! Packs have the layout of the [archive](crate::archive), with pieces of their own: `c` is a chunk
-//! of content, `v` the versions as JSON (the last piece). A pack never changes and is never
-//! replaced. [`merge`](Vault::merge) writes the content of many packs into one and then deletes
-//! them: a process that is killed in between leaves both, which is harmless. Only the machine
-//! that wrote a pack merges it, and chunks are shared only between the packs of one machine.
+//! of content, `v` the versions as JSON (the last piece). A pack never changes.
+//! [`merge`](Vault::merge) writes the content of many packs into a new one and then deletes them,
+//! and so does [`remove`](Vault::remove) with what is not removed: a process that is killed in
+//! between leaves both the old packs and the new one, until this is repeated. Only the machine that
+//! wrote a pack merges it. A version uses only chunks in the packs of its machine.
 //!
 //! # What a version is
 //!

@@ -163,8 +163,8 @@ impl Digest {
     }
 
     /// The digests of the first bytes of a source, for each length in `lens`; the source is read
-    /// once. Lengths beyond its end are left out. The result is sorted by length, without
-    /// duplicates.
+    /// once. Lengths beyond the end of the source are left out. The result is sorted by length,
+    /// without duplicates.
     pub fn from_prefixes(source: &dyn Source, lens: &[u64]) -> Result<Vec<Digest>> {
         let mut lens: Vec<u64> = lens.iter().copied().filter(|&len| len <= source.len()).collect();
         lens.sort_unstable();

@@ -41,7 +41,7 @@ pub enum Kind {
     Manifest,
     /// A part of the content of kept files, in a pack of the vault.
     Chunk,
-    /// What happened to kept files, in a pack of the vault.
+    /// The versions of kept files, as JSON, in a pack of the vault.
     Versions,
 }
 
@@ -284,7 +284,7 @@ impl Pack {
     ///
     /// # Errors
     ///
-    /// `Archive` if the key is neither in the first piece nor in the manifest.
+    /// `Archive` if the key is neither in its own piece nor in the manifest.
     pub fn key(&self) -> Result<SessionKey> {
         let entry = self.entries.iter().find(|entry| entry.kind == Kind::Key);
         let key = entry

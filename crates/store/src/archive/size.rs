@@ -12,8 +12,7 @@ use super::{About, Archive, Draft, Generation, Hash, SessionKey, pack_name};
 use crate::source::exactly;
 use epitome_error::{Error, ErrorKind, Result};
 
-/// If there are as many pieces of removed bytes as this, each compressor is used for at least this
-/// many.
+/// Each compressor is used for at least this many pieces of removed bytes, if there are so many.
 const BLOBS_PER_COMPRESSOR: usize = 64;
 
 impl Archive {

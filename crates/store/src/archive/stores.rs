@@ -133,7 +133,7 @@ fn packs_are_carried_from_one_store_to_another() {
         assert_eq!(archive.export(&key, &mut tar).expect("an export"), 1);
         for (_, to) in STORES {
             let (other, _home) = to();
-            // The import is refused unless the archive has a generation of the same file.
+            // A pack is imported only if it matches, here by a generation of the same file.
             let generation = archive.generations(&key).expect("a listing").whole.remove(0);
             let mut pack = other.begin(&key).expect("a pack");
             pack.put(b"one", About::default()).expect("put");

@@ -60,8 +60,8 @@ impl PackWriter {
         self.finish(generation, None)
     }
 
-    /// Completes the pack with a generation. Its number is `wanted` if that is free, otherwise the
-    /// next free one.
+    /// Completes the pack with a generation. The generation gets the number `wanted` if that is
+    /// free, otherwise the next free number.
     pub(crate) fn finish(
         mut self,
         mut generation: Generation,

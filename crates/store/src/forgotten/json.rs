@@ -17,8 +17,9 @@ const fn slashes(level: u32) -> usize {
     1 << (level - 1)
 }
 
-/// The text as it is and as in JSON strings on each level, without quotes and without escapes that
-/// have digits: these are found by [`find`]. Some programs escape `/`.
+/// The text as it is, and as it is in JSON strings of each level, without quotes, and with and
+/// without an escape of `/`. Spellings with other escapes, which have digits, are found by
+/// [`find`].
 pub(super) fn spellings(text: &str) -> BTreeSet<String> {
     let mut all = BTreeSet::from([text.to_owned()]);
     for _ in 0..LEVELS {

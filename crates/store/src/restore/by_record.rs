@@ -92,8 +92,8 @@ impl<'a> Walk<'a> {
             len += line + 1;
         }
         let end = len.saturating_sub(1);
-        // Pairs of a position right after the edit and the same position now: of the certain
-        // records, and of the beginning and the end of the file.
+        // Pairs of a position right after the edit and the same position now: those of the records
+        // in `certain`, of the beginning of the file, and of its end.
         let mut anchors = vec![(0, 0), (generation.after.len, end)];
         anchors.extend(certain.iter().map(|(idx, record)| (record.at, starts[*idx])));
         anchors.sort_unstable();

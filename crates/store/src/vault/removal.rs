@@ -79,8 +79,10 @@ impl Vault {
         )
     }
 
-    /// Masks a text in every version of every file, and removes all chunks that have it. The
-    /// versions keep their numbers and lengths, and say that something was masked in them.
+    /// Masks a text in every version of every file, and removes all chunks that have it. Compressed
+    /// content is not decompressed for this: see
+    /// [`compressed_versions_with`](Vault::compressed_versions_with). The versions keep their
+    /// numbers and lengths, and say that something was masked in them.
     ///
     /// # Errors
     ///

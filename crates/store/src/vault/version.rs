@@ -32,7 +32,7 @@ pub struct FileKey {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
     /// The number of the version, from 1. A new version gets the number after that of the file's
-    /// last version.
+    /// last version, also if the file had another path then.
     pub number: u64,
     /// When the version was seen.
     pub seen: Timestamp,
