@@ -1,4 +1,4 @@
-//! Forgets a session, or a text such as a secret: removes it from what epitome stores, and proves
+//! Forgets a session, or a text such as a secret: removes it from what epitome stores, and checks
 //! that it is gone.
 //!
 //! [`ForgetText`] masks a text in the versions of the [vault](crate::keep), and removes it from the

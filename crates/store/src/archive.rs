@@ -1,4 +1,5 @@
-//! The archive: every byte that was removed from a session, by its hash, and how to put it back.
+//! The archive: the bytes that were removed from sessions, by their hashes, and how to put them
+//! back.
 //!
 //! # On disk
 //!

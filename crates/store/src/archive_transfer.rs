@@ -76,8 +76,8 @@ pub struct ImportReport {
 
 impl Archive {
     /// Writes a tar archive of all packs of a session, and of the sub-agents' sessions and logs
-    /// that were compacted together with it. The same packs always give the same bytes. Returns the
-    /// number of packs.
+    /// that were compacted together with it. Packs in the trash are left out. The same packs always
+    /// give the same bytes. Returns the number of packs.
     ///
     /// # Errors
     ///

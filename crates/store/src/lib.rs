@@ -4,13 +4,13 @@
 //! is a session that was opened and read. A [`Store`] locks a session against other processes and
 //! replaces it atomically; [`LockedSession`] is the locked session.
 //!
-//! The [`Archive`] keeps every byte that was removed. Each compaction is a [`Generation`]: one pack
+//! The [`Archive`] keeps the bytes that were removed. Each compaction is a [`Generation`]: one pack
 //! of removed bytes, with how to put each back. [`restore`] computes which bytes of a session to
 //! replace to undo generations, and proves the result by hash; where another program has changed
 //! the file, it undoes record by record. A restore is a list of splices: nothing is written until
 //! [`Store`] does.
 //!
-//! The [`Vault`] keeps every version of a session that was seen, in chunks that versions and
+//! The [`Vault`] keeps the versions of sessions that were seen, in chunks that versions and
 //! sessions share.
 //!
 //! Everything survives a process that is killed and a disk that is full: a pack is complete or

@@ -1,4 +1,4 @@
-//! The vault: every version of every session that was seen, and how to get it back.
+//! The vault: the versions of sessions that were seen, and how to get them back.
 //!
 //! The [archive](crate::archive) has what epitome removed from sessions. The vault has what agents
 //! wrote: a [`Vault`] keeps *files* ([`FileKey`]: a session, a sub-agent's file, rows of a

@@ -70,9 +70,9 @@ impl ForgetText {
     }
 
     /// Removes the text from everything that epitome stores, except from compressed versions in the
-    /// vault, and from the sessions of agents if [`sessions`](ForgetText::sessions) is set. Then
-    /// searches everything that epitome stores for the text. The report names the places where it
-    /// stays. If the process is killed, call this again to complete the removal.
+    /// vault. If [`sessions`](ForgetText::sessions) is set, also replaces it in the sessions of
+    /// agents. Then searches everything that epitome stores for the text. The report names the
+    /// places where it stays. If the process is killed, call this again to complete the removal.
     ///
     /// # Errors
     ///
@@ -148,8 +148,8 @@ impl ForgetText {
         }
     }
 
-    /// Removes the text from all that epitome stores, except from the files of sessions. Returns
-    /// these files.
+    /// Removes the text from what epitome stores, except from compressed versions in the vault and
+    /// from the files of sessions. Returns the paths of these files.
     fn remove_stored(&self, config: &Config) -> Result<Vec<PathBuf>> {
         config.vault()?.mask(&self.text)?;
         config.archive().forget_text(&self.text)?;

@@ -144,7 +144,7 @@ impl RestoreVersion<'_> {
 
     /// Writes the version, and the files that belong to the session, to a temporary folder, so that
     /// the version can be read like a session. Of the files that belong to the session, those
-    /// outside of its folder are left out, and so are those that are rows of a database.
+    /// outside of the session's folder are left out, and so are those that are rows of a database.
     ///
     /// # Errors
     ///
@@ -656,7 +656,7 @@ fn difference(before: &FileSource, after: &FileSource) -> Result<Splice> {
     Ok(Splice { span: Span { start, end: before.len() }, with })
 }
 
-/// How many bytes are equal at the beginning of both.
+/// The number of bytes that are equal at the beginning of both files.
 fn first_difference(before: &FileSource, after: &FileSource) -> Result<u64> {
     let shorter = before.len().min(after.len());
     let mut start = 0;

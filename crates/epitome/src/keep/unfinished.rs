@@ -32,7 +32,7 @@ pub(super) struct Intention {
 /// A file that is going to be replaced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct IntendedFile {
-    /// The file. Its machine is this one, and is left empty.
+    /// The file. Its `machine` is left empty: it is always this machine.
     #[serde(flatten)]
     pub file: FileKey,
     /// The digest of the content before the restore; `None` if there was no file.

@@ -199,7 +199,7 @@ pub struct Piece {
     /// The removed text.
     #[serde(flatten)]
     pub lost: LostPiece,
-    /// What repeating the call cost at list prices; `null` if it was not repeated or the price is
+    /// What repeating the call cost at list prices; `None` if it was not repeated or the price is
     /// unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<MicroDollars>,

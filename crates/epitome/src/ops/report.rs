@@ -147,7 +147,7 @@ pub struct CompactedFile {
     pub id: Option<String>,
     /// What was done with the file.
     pub outcome: Outcome,
-    /// How the compaction is written; `null` for a rewrite in a format that has no other way.
+    /// How the compaction is written; `None` for a rewrite in a format that has no other way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub way: Option<WrittenWay>,
     /// The number of the generation in the archive; `null` if nothing was written.
@@ -170,24 +170,24 @@ pub struct CompactedFile {
     pub edits: BTreeMap<String, u64>,
     /// The tools and files with the largest savings.
     pub savings: Savings,
-    /// What a summary or a digest replaces; `null` if the plan has neither.
+    /// What a summary or a digest replaces; `None` if the plan has neither.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stands_for: Option<ReplacedItems>,
-    /// What the next requests of the session cost with and without the compaction; `null` if no
+    /// What the next requests of the session cost with and without the compaction; `None` if no
     /// price is known or no cost changes, and for files that belong to a session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quote: Option<Quote>,
     /// What is kept whole, and why.
     pub kept_because: KeptBecause,
-    /// The sizes that must be reached before the recipe removes anything; `null` if they are
+    /// The sizes that must be reached before the recipe removes anything; `None` if they are
     /// reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_reached: Option<UnmetTrigger>,
     /// The number of tokens that would be removed, if it is below the recipe's minimum: then
-    /// nothing is removed. Otherwise `null`.
+    /// nothing is removed. Otherwise `None`.
     #[serde(skip)]
     pub saving_below_minimum: Option<Tokens>,
-    /// The target in tokens, if the result is larger than the target; otherwise `null`.
+    /// The target in tokens, if the result is larger than the target; otherwise `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_missed: Option<Tokens>,
     /// Parts of the recipe that were left out, each as a sentence.
@@ -249,7 +249,7 @@ pub struct CompactReport {
     /// unchanged.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "lossy_path_option")]
     pub out: Option<PathBuf>,
-    /// The id of the run that made the compaction, as in `epitome log`; `null` if nothing was
+    /// The id of the run that made the compaction, as in `epitome log`; `None` if nothing was
     /// written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
