@@ -8,8 +8,8 @@ use epitome::Config;
 use epitome::agents::SessionFile;
 use epitome_search::{Result, Scope, Search, SearchError, Update};
 
-/// How long a call of a tool waits for an update of the index. After that, the call searches what
-/// is indexed so far.
+/// How long a call of a tool waits for an update of the index. If the update takes longer, the call
+/// searches what is indexed so far.
 const WAIT: Duration = Duration::from_secs(10);
 
 /// The search index. The first call of a tool that needs it opens it.
@@ -19,12 +19,13 @@ pub(crate) struct SessionIndex {
     update: Mutex<Option<Receiver<Result<Update>>>>,
 }
 
-/// Whether the index has all sessions.
+/// Whether all sessions were searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coverage {
     /// The index has all sessions, as they were when the update began.
     All,
-    /// An update of this or of another process is still running, or the update failed with a panic.
+    /// An update is still running, in this or another process, or it failed with a panic. New
+    /// messages may be missing from the index.
     Part,
 }
 
@@ -33,9 +34,8 @@ impl SessionIndex {
         SessionIndex { config, search: OnceLock::new(), update: Mutex::new(None) }
     }
 
-    /// Updates the index from the sessions `files`, and calls `look` with it. If the index turns
-    /// out to be damaged, it is replaced by an empty one, which is then updated and passed to
-    /// `look`.
+    /// Updates the index from the sessions `files`, and calls `look` with it. If the index is
+    /// damaged, an empty one replaces it, and both steps are repeated once.
     ///
     /// # Errors
     ///
@@ -71,9 +71,9 @@ impl SessionIndex {
         Ok(Arc::clone(self.search.get_or_init(|| search)))
     }
 
-    /// Starts an update, and waits until it ends. Before that, waits for the update of an earlier
-    /// call if that call stopped waiting for it. The result of that update is ignored, because it
-    /// may lack what changed after it began. Waits no longer than [`WAIT`] in all.
+    /// Starts an update, and waits until it ends or [`WAIT`] has passed. If an earlier call did not
+    /// wait until the end of its update, that update must end first. Its result is ignored: it may
+    /// lack what changed after it began.
     fn update(&self, search: &Arc<Search>, files: &[SessionFile]) -> Result<Coverage> {
         let mut running = self.update.lock().unwrap_or_else(PoisonError::into_inner);
         let deadline = Instant::now() + WAIT;
@@ -104,7 +104,7 @@ fn start(search: &Arc<Search>, files: &[SessionFile]) -> Receiver<Result<Update>
     let (done, update) = channel();
     let search = Arc::clone(search);
     let files = files.to_vec();
-    // Nothing receives the result if the server ends first.
+    // If the server ends first, nothing receives the result.
     std::thread::spawn(move || done.send(search.update(&files, &|_| {})).ok());
     update
 }
@@ -140,7 +140,7 @@ mod tests {
         std::fs::write(folder.join(format!("{id}.jsonl")), format!("{record}\n")).expect("a file");
         let files = agents::sessions(&config.agents, None);
         let index = SessionIndex::new(config);
-        // The update of an earlier call ended after the call stopped waiting.
+        // The update of an earlier call, which ended after the call had stopped waiting for it.
         let (done, update) = channel();
         done.send(Ok(Update::Done(UpdateCounts::default()))).expect("a receiver");
         *index.update.lock().expect("a lock") = Some(update);

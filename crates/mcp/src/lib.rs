@@ -1,20 +1,20 @@
 //! A server of the Model Context Protocol that lets an agent look into earlier sessions.
 //!
-//! It has a few tools ([`Tool`]) that only read: they search the sessions of all agents on this
-//! machine, show what a compaction removed, and plan a compaction. Each tool is one call of the
-//! library or of the search index, whose report is laid out as text for a model.
+//! It has a few tools ([`Tool`]) that only read: they list and search the sessions of all agents on
+//! this machine, show what a compaction removed, and plan a compaction. The library and the search
+//! index do the work; a tool writes their report as text for a model.
 //!
 //! Sessions are hostile data, and the reader is a model. So each answer is quoted (see [`Page`]):
-//! text from a session is between two marks that the session cannot forge. Secrets and personal
-//! data are removed, unless the caller of [`serve_stdio`] turns that off. A page of an answer has
-//! at most [`Page::LARGEST`] bytes of text. If there is more, the page ends with a cursor, with
-//! which the model requests the next page.
+//! text from a session is between two marks that the session cannot forge. What the redactor finds
+//! (secrets and personal data) is removed, unless the caller of [`serve_stdio`] turns that off. A
+//! page of an answer has at most [`Page::LARGEST`] bytes of text. If there is more, the page ends
+//! with a cursor, with which the model requests the next page.
 //!
 //! # Absent
 //!
 //! Decisions: what matches, what was lost and what would be removed is decided in the library.
-//! Changes: the caches in epitome's own folder (the search index, the list) are all that is
-//! written. Transports other than standard input and output.
+//! Changes: a tool writes nothing but the caches in epitome's own folder, such as the search index.
+//! Transports other than standard input and output.
 
 mod arguments;
 mod error;

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 /// A part of an answer, quoted.
 ///
-/// The text of the answer is between two lines that name its hash. A session cannot contain the
-/// closing line of an answer that quotes it: the hash in that line depends on all of the quoted
-/// text.
+/// The text is between two lines that name the hash of the whole answer. A text in a session cannot
+/// end the quotation early: for that it would have to contain the hash of an answer that contains
+/// the text itself.
 ///
 /// ```
 /// use epitome_mcp::Page;
@@ -27,11 +27,11 @@ pub struct Page {
 /// Why there is no page for a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadCursor {
-    /// The text does not have the form of a cursor, or it names an offset that this answer does not
-    /// have.
+    /// The text does not have the form of a cursor, or the offset in it is not one of this answer.
     #[error("this is no cursor of an answer")]
     Unknown,
-    /// The answer has changed since the cursor was made.
+    /// The cursor was made for another text: the answer has changed since, or it is the cursor of
+    /// another call.
     #[error("the answer changed meanwhile; call again without a cursor")]
     Changed,
 }
@@ -44,12 +44,13 @@ impl Page {
     /// Otherwise it ends within a line.
     const LAST_PART: usize = 4_000;
 
-    /// The page of an answer that begins where `cursor` says; without a cursor, the first page.
+    /// The page of an answer that begins at the offset in `cursor`; without a cursor, the first
+    /// page.
     ///
     /// # Errors
     ///
-    /// `BadCursor::Unknown` if `cursor` is not the cursor of a page of this answer;
-    /// `BadCursor::Changed` if the answer has changed since the cursor was made.
+    /// `BadCursor::Unknown` if `cursor` does not have the form of a cursor, or if its offset is not
+    /// in the answer; `BadCursor::Changed` if it was made for another text.
     pub fn from_answer(answer: &str, cursor: Option<&str>) -> Result<Page, BadCursor> {
         let mark = blake3::hash(answer.as_bytes()).to_hex()[..12].to_owned();
         let start = match cursor {

@@ -39,7 +39,8 @@ impl Server {
 }
 
 impl Inner {
-    /// The answer to a call, or why there is none, as text for the model.
+    /// A page of the answer to a call of a tool, or why there is none. Both are texts for the
+    /// model.
     fn answer(&self, call: CallToolRequestParams) -> Result<String, String> {
         let Some(tool) = Tool::find(&call.name) else {
             return Err(format!("there is no tool `{}`", call.name));

@@ -1,4 +1,4 @@
-//! The sessions of this machine, by the ids that a model uses.
+//! The sessions of this machine, and the ids by which a model names them.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -32,8 +32,12 @@ impl<'c> Sessions<'c> {
         self.short.get(path).map_or(id, String::as_str)
     }
 
-    /// The path of the session that `id` names: by its id, the beginning of its id, or its path. An
-    /// error for any other path, so that a model cannot read other files of this machine.
+    /// The path of the session that `id` names: its id, the beginning of its id, or its path.
+    ///
+    /// # Errors
+    ///
+    /// If no session or more than one fits. A path is accepted only if it is the path of a session,
+    /// so that a model cannot read other files of this machine.
     pub(crate) fn path(&self, id: &str) -> Result<PathBuf, ToolError> {
         let is_path = id.contains(['/', '\\']) || Path::new(id).exists();
         let known = self.files.iter().find(|file| is_path && file.path == Path::new(id));

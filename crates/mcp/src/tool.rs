@@ -21,7 +21,7 @@ pub enum Tool {
     Losses,
     /// Finds the sessions with calls that read, changed or named a file.
     Touched,
-    /// Finds the sessions in which an error occurred, and shows what followed.
+    /// Finds sessions in which an error occurred, and shows what followed.
     Failed,
     /// Lists the newest sessions of this machine.
     Sessions,

@@ -1,4 +1,4 @@
-//! What the tools answer: reports of the library, as text for a model.
+//! The answers of the tools: reports of the library and of the search index, as text for a model.
 
 mod losses;
 mod plan;
@@ -15,7 +15,7 @@ use crate::index::SessionIndex;
 use crate::sessions::Sessions;
 use crate::tool::Tool;
 
-/// The configuration, the settings and the search index, from which the tools read.
+/// The configuration, the settings and the search index: what all tools need.
 pub(crate) struct Library {
     pub(crate) config: Config,
     pub(crate) settings: Settings,
@@ -23,9 +23,9 @@ pub(crate) struct Library {
 }
 
 impl Library {
-    /// The answer of a tool. For [`Tool::Show`], the redactor first reads the whole session, if it
-    /// is found. So it learns the session's secrets, and finds them in the answer even without the
-    /// text around them.
+    /// The answer of a tool. For [`Tool::Show`], the redactor first reads the whole session of the
+    /// text that is shown, if that session is found. So it also recognises secrets that it would
+    /// not find in the text alone.
     pub(crate) fn answer(
         &self,
         tool: Tool,

@@ -8,7 +8,7 @@ use epitome_store::archive::Hash;
 
 use crate::effect::{Effect, NewCut};
 
-/// The run and the agent that requests come from.
+/// The run of the proxy, and the agent whose requests it passes on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Origin {
     /// The name of this run of the proxy in the ledger, the list of finished requests.
@@ -27,7 +27,7 @@ pub(crate) struct Finished<'r> {
     pub(crate) end: End,
     /// The tokens that the service counted, if it reported them.
     pub(crate) usage: Option<TokenUsage>,
-    /// The removed texts that the model asks for in its response.
+    /// The hashes of the removed texts whose references are in the calls of the model's response.
     pub(crate) recalled: Vec<Hash>,
 }
 
@@ -82,13 +82,16 @@ impl Finished<'_> {
     }
 }
 
-/// Estimates the usage that the request would have had unchanged.
+/// Estimates the usage that the request would have had if the proxy had changed nothing:
 ///
-/// What was left out of messages that were sent before would have been read from the provider's
-/// cache, and what was left out of new messages would have been written to it. What the provider
-/// had to write again because of a cut would have been read. If the request was cut while the cache
-/// was cold, or if nothing was read from the cache, all that was left out counts as written. A
-/// provider that reports no written tokens counts them as input.
+/// - The tokens that it left out of messages that were sent before count as read from the
+///   provider's cache. If the request was cut while the cache was cold, or if nothing was read from
+///   the cache, they count as written to it.
+/// - The tokens that it left out of new messages count as written.
+/// - The tokens that the provider had to write again because of a cut count as read, if the cache
+///   was warm.
+///
+/// If the provider reports no written tokens, `input` stands for `written`.
 pub(crate) fn unchanged(effect: &Effect, usage: TokenUsage) -> TokenUsage {
     let is_cold = effect.has_cold_cut();
     let rewritten = effect.cut.filter(|cut| cut.is_warm).map_or(Tokens(0), |cut| cut.rewritten);
@@ -98,7 +101,7 @@ pub(crate) fn unchanged(effect: &Effect, usage: TokenUsage) -> TokenUsage {
 }
 
 /// The usage if `tokens` tokens had been read from the cache instead of written to it. If the
-/// provider reports no written tokens, they are subtracted from the input.
+/// provider reports no written tokens, they are taken from the input.
 fn written_again(usage: TokenUsage, tokens: Tokens) -> TokenUsage {
     let TokenUsage { input, cached, cache_written, output } = usage;
     if cache_written > Tokens(0) {
@@ -111,8 +114,8 @@ fn written_again(usage: TokenUsage, tokens: Tokens) -> TokenUsage {
     }
 }
 
-/// The usage with additional tokens of messages that were sent before. They count as read from the
-/// cache, unless the cache was cold or nothing was read from it: then they count as new.
+/// Adds tokens that were left out of messages that were sent before. They count as read from the
+/// cache; if the cache was cold or nothing was read from it, as not in the cache.
 fn with_saved(usage: TokenUsage, tokens: Tokens, is_cold: bool) -> TokenUsage {
     if usage.cached == Tokens(0) || is_cold {
         return with_new(usage, tokens, usage.cache_written > Tokens(0));
@@ -120,8 +123,8 @@ fn with_saved(usage: TokenUsage, tokens: Tokens, is_cold: bool) -> TokenUsage {
     TokenUsage { cached: usage.cached + tokens, ..usage }
 }
 
-/// The usage with additional tokens that the cache does not have. They count as written to the
-/// cache if the provider reports written tokens (`writes`), and as input otherwise.
+/// Adds tokens that are not in the cache. They count as written to it if the provider reports
+/// written tokens (`writes`), and as input otherwise.
 fn with_new(usage: TokenUsage, tokens: Tokens, writes: bool) -> TokenUsage {
     if writes {
         return TokenUsage { cache_written: usage.cache_written + tokens, ..usage };
@@ -161,9 +164,9 @@ mod tests {
             (effect(0, 0, None), usage(5, 100, 20), usage(5, 100, 20)),
             (effect(70, 30, None), usage(5, 100, 20), usage(5, 170, 50)),
             (effect(70, 30, None), usage(500, 0, 0), usage(600, 0, 0)),
-            // A provider that reports no writes counts what is new as input.
+            // The provider reports no written tokens: they are part of the input.
             (effect(70, 30, None), usage(20, 100, 0), usage(50, 170, 0)),
-            // With a cold cache everything is written.
+            // Nothing was read from the cache, so all tokens would have been written.
             (effect(70, 30, None), usage(5, 0, 120), usage(5, 0, 220)),
             // A cut wrote 80 tokens again that the cache had.
             (effect(70, 0, Some(cut(80, true))), usage(5, 100, 90), usage(5, 250, 10)),

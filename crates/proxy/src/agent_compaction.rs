@@ -13,9 +13,9 @@ use serde::Deserialize;
 
 use crate::body::Messages;
 
-/// The words with which agents begin the message that holds their summary, or that asks for it.
-/// They were found in the programs: Claude Code 2.1.331, Codex 0.169.0, Gemini CLI and Qwen Code,
-/// OpenCode 1.18.33, pi 1.5.2.
+/// The words with which agents begin the message that contains their summary, or the message that
+/// asks for it. They were found in the programs: Claude Code 2.1.331, Codex 0.169.0, Gemini CLI and
+/// Qwen Code, OpenCode 1.18.33, pi 1.5.2.
 const BEGINNINGS: [&str; 5] = [
     "This session is being continued from a previous conversation",
     "Another language model started to solve this problem",
@@ -24,14 +24,15 @@ const BEGINNINGS: [&str; 5] = [
     "The conversation history before this point was compacted into the following summary",
 ];
 
-/// The beginning of the type, as JSON, of an item of the Responses API that stands for a compacted
+/// The beginning, as JSON, of the types of the items with which the Responses API compacts a
 /// conversation.
 const COMPACTION_ITEM: &[u8] = br#""compaction"#;
 
-/// Whether one of the messages from `first` on is the agent's own summary of a conversation.
+/// Whether a message from the index `first` on contains a summary with which the agent or the
+/// service compacted a conversation.
 ///
-/// The results of tools are not searched, because an agent may read the stored session of another
-/// one, in which there is such a summary.
+/// The results of tools are not searched: an agent may have read a stored session of another agent,
+/// in which there is such a summary.
 pub(crate) fn has_own_compaction(
     api: &Api,
     body: &[u8],
@@ -40,7 +41,7 @@ pub(crate) fn has_own_compaction(
 ) -> bool {
     let Some(message) = messages.all.get(first) else { return false };
     let new = &body[message.span.start..messages.list.end - 1];
-    // Almost no request has a summary, and this search takes less time than to read the messages.
+    // Almost no request has a summary, and this search is quicker than to parse the messages.
     let may_have = |words: &[u8]| memmem::find(new, words).is_some();
     let beginnings = BEGINNINGS.iter().map(|words| words.as_bytes());
     if !beginnings.chain([COMPACTION_ITEM]).any(may_have) {
@@ -98,7 +99,7 @@ mod tests {
         let hello = json!({"role": "assistant", "content": "Hello"});
         check("anthropic", &json!([summary]), 0, true);
         check("anthropic", &json!([hi, hello, summary]), 2, true);
-        // The summary is in a message that was sent before.
+        // The summary is before the index `first`.
         check("anthropic", &json!([summary, hello, hi]), 1, false);
         check("anthropic", &json!([hi, hello, hi]), 0, false);
         let quoted = json!({"role": "user", "content": format!("What does this mean? {words}")});

@@ -1,4 +1,5 @@
-//! Messages that two readers of JSON may understand in different ways. They are not changed.
+//! Messages that two JSON parsers may understand in different ways. The results in them are not
+//! shortened when they are new.
 
 use epitome_json::{Cursor, Kind, MalformedJson};
 use memchr::memmem;
@@ -6,8 +7,8 @@ use memchr::memmem;
 /// The maximum nesting at which keys are checked for duplicates: enough for the parts of a result.
 const LEVELS: u8 = 8;
 
-/// Whether an object in the outer [`LEVELS`] levels of a message has a key twice, a text in the
-/// message is not Unicode, or the message is not valid JSON.
+/// Whether an object in the outer [`LEVELS`] levels of a message has a key twice, a string in it
+/// has half of a surrogate pair, or the message is not valid JSON.
 pub(crate) fn is_ambiguous(message: &[u8]) -> bool {
     has_half_of_a_pair(message)
         || !matches!(has_other_keys(&mut Cursor::new(message), LEVELS), Ok(true))
@@ -40,8 +41,8 @@ fn has_other_keys(cursor: &mut Cursor<'_>, levels: u8) -> Result<bool, Malformed
     Ok(are_other)
 }
 
-/// Whether a JSON string in the message has one half of a surrogate pair without the other half.
-/// Such a string cannot be decoded.
+/// Whether a JSON string in the message has one half of a surrogate pair without the other half, so
+/// that it cannot be decoded. May also return true if the message is not valid JSON.
 fn has_half_of_a_pair(message: &[u8]) -> bool {
     // Few messages have the escape of a surrogate at all, so few are parsed here.
     let mut escapes = memmem::find_iter(message, b"\\u").map(|at| &message[at + 2..]);

@@ -26,12 +26,13 @@ pub(crate) struct Messages {
 pub(crate) struct Message {
     /// The bytes of the message in the body.
     pub(crate) span: Range<usize>,
-    /// Parts of the message that do not count when messages are compared: its cache marks, and the
+    /// Ranges of the message that are left out when messages are compared: its cache marks, and the
     /// array and the block around a text that is its only content.
     pub(crate) ignored: Vec<Range<usize>>,
     /// Whether the role of the message is one of instructions or of a user.
     pub(crate) is_input: bool,
-    /// Whether the model wrote the message.
+    /// Whether the model wrote the message. This is assumed of each message that is no input and no
+    /// result of a call.
     pub(crate) is_model: bool,
 }
 
@@ -73,8 +74,8 @@ impl Messages {
         (lists == 1 && !found.all.is_empty()).then_some(found)
     }
 
-    /// The chain of each message, in order: the hash of the message, of all messages before it and
-    /// of the API's name.
+    /// The chain of each message, in order: the hash of the API's name, of all messages before this
+    /// one and of the message itself, each without its [ignored](Message::ignored) bytes.
     pub(crate) fn chains(&self, body: &[u8], api: &str) -> Vec<Chain> {
         let mut before = Chain::compute(api.as_bytes());
         let chain = |message: &Message| {
@@ -90,8 +91,8 @@ impl Messages {
     }
 
     /// The chain that identifies a conversation: the chain of the last message before the first
-    /// response. Later requests still begin with these messages, even if the agent has changed
-    /// results.
+    /// response. All requests of the conversation begin with the messages up to this one, even if
+    /// the agent has changed results of calls.
     pub(crate) fn root(&self, chains: &[Chain]) -> Chain {
         chains[self.root_length() - 1]
     }
@@ -107,8 +108,8 @@ impl Messages {
         runs.filter(|run| run[0].is_model).count() as u64
     }
 
-    /// An estimate of the tokens of the body outside of its list: of the system prompt and the
-    /// tools.
+    /// An estimate of the tokens of the body outside of the list of messages: mainly of the tools
+    /// and, in some APIs, of the system prompt.
     pub(crate) fn tokens_outside(&self, body: &[u8]) -> Tokens {
         Tokens((body.len() - self.list.len()) as u64 / BYTES_PER_TOKEN)
     }
@@ -211,8 +212,8 @@ pub(crate) fn sole_text(body: &[u8], value: &Range<usize>) -> Option<Range<usize
     Some(text)
 }
 
-/// The name of a model, with at most 100 characters and without control characters, because clients
-/// choose it. `None` if the value is not a string.
+/// The name of a model. Clients choose it, so only its first 100 characters are returned, with a
+/// placeholder for each control character. `None` if the value is not a string.
 fn model_name(value: &[u8]) -> Option<String> {
     const LONGEST: usize = 100;
     let printable = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
@@ -228,8 +229,9 @@ fn message(cursor: &mut Cursor<'_>, body: &[u8]) -> Result<Message, MalformedJso
     Ok(Message { span, ignored, is_input, is_model: !is_input && !is_result })
 }
 
-/// The range of a value, and what was read in it if it is an object. `text_alone` is the range of
-/// the text of a block of the type `text` that has no other member but a cache mark.
+/// A JSON value that was read: its range and, if it is an object, what its members say.
+/// `text_alone` is the range of the text if the value is a block of the type `text` that has no
+/// other member but a cache mark.
 struct Element {
     span: Range<usize>,
     text_alone: Option<Range<usize>>,

@@ -15,7 +15,7 @@ pub(crate) enum OverBudget {
         /// How much of `spent` is estimated, because the service reported no count.
         estimated: MicroDollars,
     },
-    /// The price of the model is not known.
+    /// The price of the model is not known, or the request names no model.
     NoPrice {
         /// The model, if the request names one.
         model: Option<String>,

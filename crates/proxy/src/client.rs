@@ -1,6 +1,6 @@
-//! The client that sends requests to services. It adds no header but `host`, and
-//! `proxy-authorization` if an HTTP proxy is used; it changes no path, follows no redirect and
-//! decodes no body.
+//! The client that sends requests to services. It adds only headers that the connection needs, such
+//! as `host`, or `proxy-authorization` for an HTTP proxy. It changes no path, follows no redirect
+//! and decodes no body.
 
 use std::error::Error as StdError;
 use std::io;
@@ -29,7 +29,8 @@ use crate::refusal::{AnyBody, AnyError};
 /// Timeout for making a connection. The wait for a response has no timeout, because a model may
 /// think for long.
 const CONNECT: Duration = Duration::from_secs(30);
-/// After this time without data, the system asks whether the other side is still there.
+/// After this time without data, the operating system checks whether the other side can still be
+/// reached (TCP keepalive).
 const KEEPALIVE: Duration = Duration::from_secs(15);
 
 /// Sends requests to services.
@@ -75,9 +76,9 @@ impl Client {
         self.http.request(request).await
     }
 
-    /// The value of the header `proxy-authorization` for a request without TLS. `None` if no HTTP
-    /// proxy is used for the request, or if the proxy needs no authorization. A request over TLS
-    /// goes through a tunnel: the proxy gets the authorization when the tunnel is made.
+    /// The value of the header `proxy-authorization`. `None` for a request over TLS, which goes
+    /// through a tunnel: the HTTP proxy gets the authorization when the tunnel is made. Also `None`
+    /// if the request goes through no proxy, or if the address of the proxy has no user name.
     fn proxy_authorization(&self, uri: &Uri) -> Option<hyper::header::HeaderValue> {
         let is_plain = uri.scheme_str() == Some("http");
         let proxy = self.proxies.intercept(uri).filter(|_| is_plain)?;
@@ -247,7 +248,7 @@ impl Write for ServiceConnection {
 
 /// Why a request has no response, with all causes.
 pub(crate) fn describe(err: &legacy::Error) -> String {
-    // The error itself only says in which step it happened.
+    // The outermost error only names the step that failed.
     let Some(mut cause) = StdError::source(err) else { return err.to_string() };
     let mut message = cause.to_string();
     while let Some(next) = cause.source() {
@@ -275,7 +276,8 @@ mod tests {
 
     use super::*;
 
-    /// A proxy that answers 403 to each request. Returns its address and the heads of the requests.
+    /// Starts a proxy that answers 403 to each request. Returns its address, and a channel that
+    /// receives the lines of each request's head.
     fn refusing_proxy() -> (String, Receiver<Vec<String>>) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
@@ -292,7 +294,8 @@ mod tests {
         (address, reported)
     }
 
-    /// The outcome of a request through the proxy, and the head of the request that the proxy got.
+    /// Sends a request for `url` through a [`refusing_proxy`]. Returns the outcome, and the head of
+    /// the request that this proxy got.
     fn through_proxy(url: &str) -> (Result<u16, String>, Vec<String>) {
         let (address, heads) = refusing_proxy();
         let proxies = Matcher::builder().all(format!("http://me:secret@{address}")).build();
@@ -322,7 +325,7 @@ mod tests {
         assert!(head.iter().any(|line| line.eq_ignore_ascii_case(authorization)), "{head:?}");
     }
 
-    /// A service over TLS that speaks only these protocols. It answers each request with the
+    /// Starts a service over TLS that speaks only these protocols. It answers each request with the
     /// version of HTTP, and whether the request has the header `host`. Returns its port.
     fn tls_service(protocols: &[&str]) -> u16 {
         let certificate = include_bytes!("client/localhost.certificate.der").as_slice().into();
@@ -356,7 +359,7 @@ mod tests {
         port
     }
 
-    /// What a service with these protocols answers.
+    /// What a [`tls_service`] that speaks these protocols answers to the client.
     fn over_tls(protocols: &[&str]) -> String {
         prepare_tls();
         let port = tls_service(protocols);

@@ -1,7 +1,7 @@
 //! A request that may be cut: sent with shorter or fewer old messages. This module decides whether
 //! a cut is worth its price.
 //!
-//! The modules `priced_cut` and `digest` make the cut: their functions are methods of [`Cuttable`].
+//! The modules `priced_cut` and `digest` plan the cut: their functions are methods of [`Cuttable`].
 
 use std::sync::Arc;
 
@@ -32,9 +32,9 @@ pub(crate) struct Cuttable<'r> {
 pub(crate) struct Cut {
     /// What is sent in place of each message.
     pub(crate) decisions: Vec<Decision>,
-    /// The texts that are no longer sent.
+    /// The texts that the cut removes from the request.
     pub(crate) removed: Vec<RemovedText>,
-    /// Tokens that the provider has to write to its cache again; at least 1.
+    /// Tokens that the provider has to write to its cache again.
     pub(crate) rewritten: Tokens,
 }
 
@@ -44,7 +44,7 @@ pub(crate) enum PlannedCut {
     Cut(Cut),
     /// The cut saves too little for its price.
     IsNotWorthIt,
-    /// The recipe has no cut of this kind, or this request cannot be cut in this way.
+    /// The recipe makes no such cut, or this request cannot be cut in this way.
     IsNotPossible,
 }
 

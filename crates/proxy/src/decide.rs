@@ -20,8 +20,8 @@ use crate::hint::with_hint;
 use crate::memo::Memo;
 use crate::splice::{narrowed, refused, sent, text};
 
-/// Results with at most this many bytes are not shortened: they have so few tokens that the ingest
-/// stage leaves them whole.
+/// A result with at most this many bytes is no reason to run the ingest stage, because it has too
+/// few tokens to be shortened.
 const LEAST: usize = 150;
 
 /// A request of which the first messages are *known*, because an earlier request had them, and the
@@ -39,10 +39,10 @@ pub(crate) struct NewMessages<'r> {
 pub(crate) struct Decided {
     /// One decision for each new message.
     pub(crate) decisions: Vec<Decision>,
-    /// What is sent in place of each shortened result, by a hash of its text and the id of its
-    /// call.
+    /// What is sent in place of each shortened result, by the result's key in the memo: a hash of
+    /// its text and the id of its call.
     pub(crate) results: BTreeMap<Chain, String>,
-    /// The texts that are no longer sent.
+    /// The texts that are replaced by a shortened form.
     pub(crate) removed: Vec<RemovedText>,
     /// The number of results that were shortened for the first time.
     pub(crate) shortened: u64,
@@ -107,14 +107,14 @@ impl NewMessages<'_> {
         [self.head().as_bytes(), new, b"]}"].concat()
     }
 
-    /// What is before the messages in [`tail`](NewMessages::tail).
+    /// The body that [`tail`](NewMessages::tail) returns, up to its first message.
     fn head(&self) -> String {
         format!(r#"{{"{}":["#, self.api.list)
     }
 
     /// Looks up each result of the new messages in the memo, by its text and the id of its call. If
-    /// it was shortened before, decides to send the same shortened text. New messages contain such
-    /// results if the agent has changed something before them.
+    /// the memo has a shortened text for it, decides to send that text again. A new message
+    /// contains such a result if the agent has changed something before the message.
     fn repeat_results(
         &self,
         transcript: &Transcript,
@@ -225,10 +225,10 @@ impl NewMessages<'_> {
     }
 }
 
-/// Whether the ingest stage may shorten a result that no model has seen. The stage reads the whole
-/// request; this check reads only the new messages, and is quicker. It compares their results with
-/// `seen`, the lines of earlier results, and adds their lines to `seen`. Returns false if the
-/// recipe has no ingest stage.
+/// Whether the ingest stage may shorten a result that no model has seen. False if the recipe has no
+/// ingest stage. The stage reads the whole request; this check is quicker, because it reads only
+/// the new messages. It compares their results with `seen`, the lines of earlier results, and adds
+/// the lines of the new results to `seen`.
 fn may_be_shortened(
     transcript: &Transcript,
     source: &Vec<u8>,
@@ -237,8 +237,8 @@ fn may_be_shortened(
     counter: &dyn Counter,
 ) -> bool {
     let Some(rule) = recipe.stages.live.ingest else { return false };
-    // The stage knows the call of a result, and by it which of two limits applies. Here the lower
-    // one applies to all results.
+    // Which of two limits applies to a result depends on its call. The call may be in a known
+    // message, so the lower limit is used here.
     let rule = IngestRule { cap: rule.cap.into_iter().chain(rule.reads).min(), ..rule };
     let new = unanswered(transcript);
     let mut may = false;

@@ -32,8 +32,8 @@ impl Cuttable<'_> {
     ///
     /// # Errors
     ///
-    /// `Invariant` if the API would not accept the changed request, and the errors of reading the
-    /// request.
+    /// `Invariant` if the API would not accept the changed request; `Refused` if a replaced text is
+    /// not valid UTF-8; the errors of reading the request.
     pub(crate) fn digest(&self, recipe: &Recipe, counter: &dyn Counter) -> Result<PlannedCut> {
         let Some(rule) = &recipe.stages.live.digest else { return Ok(PlannedCut::IsNotPossible) };
         let target = recipe.target.live.and_then(|target| target.tokens).unwrap_or(rule.budget);
@@ -72,7 +72,7 @@ impl Cuttable<'_> {
         Ok(PlannedCut::Cut(Cut { decisions, removed, rewritten }))
     }
 
-    /// The request as it came, with the number of tokens that are sent for each of its blocks.
+    /// The request as it came, with counts of the tokens that are sent for its blocks and items.
     fn original(&self, counter: &dyn Counter) -> Result<Original> {
         let request = Loaded::read(self.body.to_vec(), Some(self.api.format.name))?;
         let items = request.transcript.items.iter();
@@ -183,9 +183,9 @@ struct Original {
     /// For each item, the index in the list of the message that holds it; `None` for an item
     /// outside of the list.
     message_of: Vec<Option<usize>>,
-    /// The tokens of each block of each item, from which the next digest chooses what it replaces.
-    /// A shortened block has the tokens of its shortened form. A block that an earlier digest
-    /// replaces has those of its whole content.
+    /// The tokens of each block of each item, by which the next digest chooses what it replaces.
+    /// For a shortened block this is an estimate of its shortened form; for a block that an earlier
+    /// digest replaces, its whole content.
     sent: Vec<Vec<Tokens>>,
     /// The tokens that would be sent for each item without the next digest. For the messages that
     /// an earlier digest replaces, the first item has the tokens of that digest, and the others
@@ -199,7 +199,7 @@ impl Original {
         self.sum(|_| true)
     }
 
-    /// The tokens outside of the list: of the system prompt and the tools.
+    /// The tokens of the items that are not in the list of messages, such as the system prompt.
     fn tokens_outside(&self) -> Tokens {
         self.sum(|item| self.message_of[item].is_none())
     }
@@ -208,7 +208,7 @@ impl Original {
         self.sum(|item| self.is_in(item, messages))
     }
 
-    /// The tokens of everything after the first of these messages that is not in one of them.
+    /// The tokens that are sent after the first of `messages`, without the others of `messages`.
     fn tokens_behind(&self, messages: &[usize]) -> Tokens {
         self.sum(|item| self.message_of[item] > Some(messages[0]) && !self.is_in(item, messages))
     }
@@ -275,8 +275,8 @@ impl Original {
     }
 }
 
-/// Subtracts the tokens that are saved in a message from the counts of its blocks, beginning with
-/// the first block, because it is not known how many tokens each block saves.
+/// Subtracts the tokens that were saved in a message from the counts of its blocks, from the first
+/// block on: how many tokens each block saved is not known.
 fn take_off(tokens: &mut u64, counts: &mut [Tokens]) {
     for count in counts {
         let less = (*tokens).min(count.0);
@@ -303,8 +303,8 @@ fn hint(list: &RemovedText) -> String {
     format!("[`epitome show {reference}` lists all that this digest stands for, with references.]")
 }
 
-/// The ranges of the texts and summaries in a block and of the texts in a result, relative to the
-/// start of `span`. Any other block has none.
+/// The ranges of a block's texts, relative to the start of `span`: of a text, of a summary, or of
+/// the texts in a result. Empty for any other block.
 fn texts(block: &Block, span: Span) -> Vec<(u32, u32)> {
     let spans: Vec<Span> = match block {
         Block::Text(text) | Block::Summary(text) => text.span().into_iter().collect(),

@@ -36,8 +36,7 @@ pub(crate) struct Effect {
     /// Whether the new messages contain a summary with which the agent itself has compacted the
     /// conversation.
     pub(crate) has_own_compaction: bool,
-    /// Why new messages are sent as they are or a cut was not made, if that was because of an
-    /// error.
+    /// The error because of which new messages are sent as they came, or a cut was not made.
     pub(crate) failure: Option<String>,
 }
 
@@ -48,7 +47,7 @@ pub(crate) struct NewCut {
     pub(crate) id: Chain,
     /// Tokens that the provider has to write to its cache again.
     pub(crate) rewritten: Tokens,
-    /// Whether the provider's cache held the request as it was before the cut.
+    /// Whether the provider's cache is assumed to have held the request as it was before the cut.
     pub(crate) is_warm: bool,
 }
 

@@ -24,7 +24,7 @@ pub type Explainer = Arc<dyn Fn(&Explanation) + Send + Sync>;
 /// redacted nor escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// When the request was sent.
+    /// When the explanation was made, just before the request was sent.
     pub time: Timestamp,
     /// The name of the API.
     pub api: &'static str,
@@ -44,8 +44,9 @@ pub struct Explanation {
     pub saved_now: Tokens,
     /// Tokens that the provider has to write to its cache again, if a cut was made.
     pub rewritten: Option<Tokens>,
-    /// The blocks of the messages for which decisions were made in this request: of the new
-    /// messages, or of all messages if a cut was made.
+    /// What was done to the blocks of the messages for which decisions were made in this request:
+    /// of the new messages, or of all messages if a cut was made. Blocks without content are left
+    /// out.
     pub blocks: Vec<ExplainedBlock>,
 }
 
@@ -78,9 +79,9 @@ pub enum Reason {
     Pass,
     /// A digest, made in a cut, is sent in place of the block's message and of other messages.
     Digested,
-    /// The block is a text or an image of the user, or instructions.
+    /// The block is a text, a summary or an image of the user, or instructions.
     OfUser,
-    /// The block is a text or an image of the model.
+    /// The block is a text, a summary or an image of the model.
     OfModel,
     /// The block is reasoning, which is sent exactly as it is or not at all.
     Reasoning,
@@ -210,7 +211,7 @@ impl Explained<'_> {
         self.splices.iter().filter(move |(at, _)| start <= at.start && at.end <= end)
     }
 
-    /// Whether a range is in a message that is not sent: a digest replaces it, or it is dropped.
+    /// Whether a range is in a message that is not sent, because a digest is sent in its place.
     fn is_replaced_with_its_message(&self, range: &Range<usize>) -> bool {
         let is_within = |at: &Range<usize>| at.start < range.start && range.end < at.end;
         self.splices.iter().any(|(at, _)| is_within(at))
@@ -235,8 +236,8 @@ impl Explained<'_> {
     }
 
     /// Why a block is changed. If the agent has changed an old message, the messages after it are
-    /// new to the proxy, although the model has seen their results. Such results are sent as they
-    /// were.
+    /// new to the proxy, although the model has seen the results in them. Such a result is sent in
+    /// the same form as before.
     fn reason_to_change(&self, treatment: Treatment, message: usize, is_seen: bool) -> Reason {
         match treatment {
             Treatment::Cut if message < self.known => Reason::Pass,

@@ -20,7 +20,7 @@ const OF_CONNECTION: [HeaderName; 9] = [
     header::UPGRADE,
 ];
 
-/// The headers of a message that are passed on, in their order: all but those that are about the
+/// The headers of a message that are passed on, in their order. Left out are those about the
 /// connection, and those that the header `connection` names.
 pub(crate) fn passed_on(headers: &HeaderMap) -> HeaderMap {
     let named: Vec<HeaderName> = headers
@@ -40,8 +40,8 @@ pub(crate) fn passed_on(headers: &HeaderMap) -> HeaderMap {
     passed
 }
 
-/// The headers of a request that are passed on: without those about the connection to the proxy,
-/// and those that are meant for the proxy.
+/// The headers of a request that are passed on. Left out are those about the connection to the
+/// proxy, and those that are meant for the proxy. Several `cookie` headers of HTTP/2 become one.
 pub(crate) fn of_request(head: &Parts) -> HeaderMap {
     const FOR_THE_PROXY: [HeaderName; 3] = [header::HOST, header::EXPECT, BYPASS];
     let mut passed = HeaderMap::with_capacity(head.headers.len());
@@ -56,7 +56,8 @@ pub(crate) fn of_request(head: &Parts) -> HeaderMap {
     passed
 }
 
-/// Joins the lines of cookies, of which HTTP/2 has any number and HTTP/1.1 one (RFC 9113, 8.2.3).
+/// Joins all `cookie` headers into one. A request over HTTP/2 may have several, over HTTP/1.1 only
+/// one (RFC 9113, 8.2.3).
 fn join_cookies(headers: &mut HeaderMap) {
     let lines: Vec<&[u8]> =
         headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes).collect();

@@ -2,8 +2,8 @@
 
 use epitome_model::Ref;
 
-/// The hint. It is a command for the agent's shell, and it also names the tool `show` of the MCP
-/// server.
+/// The hint. `epitome show` is a command for the agent's shell, and `show` is also the tool of
+/// epitome's MCP server that does the same.
 pub(crate) const HINT: &str = "`epitome show` prints all";
 const BEGIN: &str = "\"[epitome k";
 const SHORTENED: &str = ": shortened";

@@ -7,14 +7,14 @@ use epitome::wire::Chain;
 ///
 /// Whether a conversation is held out follows from the hash of the messages before its first
 /// response, so it is the same after a restart. A larger share contains all conversations of a
-/// smaller one.
+/// smaller one. A conversation that was changed before is not held out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Holdout {
     percent: u8,
 }
 
 impl Holdout {
-    /// A share in per cent, 0 to 100.
+    /// A share in per cent, 0 to 100; `None` if `percent` is more.
     ///
     /// ```
     /// use epitome_proxy::Holdout;
@@ -26,7 +26,7 @@ impl Holdout {
         (percent <= 100).then_some(Holdout { percent })
     }
 
-    /// Whether a conversation is held out.
+    /// Whether this share contains a conversation.
     pub(crate) fn has(self, conversation: Chain) -> bool {
         let mut first = [0; 8];
         first.copy_from_slice(&conversation.bytes()[..8]);

@@ -1,13 +1,15 @@
 //! The proxy between an agent and its model: the same engine that compacts stored sessions, on the
 //! requests themselves.
 //!
-//! A [`Server`] listens on a local port. Each request that an agent sends there goes on to the
-//! model service, and the response comes back as it arrives. A request that need not change leaves
-//! byte for byte as it came.
+//! A [`Server`] listens on a local port. It passes on each request that an agent sends to this port
+//! to the model service, unless it refuses the request, for example because a budget is spent. The
+//! response is passed back as it arrives. A body that need not change is sent byte for byte as it
+//! came.
 //!
 //! # The way of a request
 //!
-//! - `proxy` reads the bodies of requests to the APIs of models. It passes on all others unread.
+//! - `proxy` reads the bodies of requests to the APIs of models. It passes on all other bodies
+//!   unread.
 //! - `body` divides a body at its messages. Each has a [`Chain`](epitome::wire::Chain), the hash of
 //!   the message and of all before it. The chain of the last message before the first response is
 //!   the root, by which the conversation is known.
@@ -15,14 +17,14 @@
 //!   [`Decision`](epitome::wire::Decision), which says what is sent in place of the message.
 //! - `rewrite` repeats these decisions, so that the provider's cache stays valid. Messages after
 //!   the known ones are new: `decide` shortens their results.
-//! - When a cut is worth its price (`cuttable`), `rewrite` makes it, with new decisions about all
-//!   messages: `digest` sends one message in place of the old ones, or else `priced_cut` runs the
-//!   passes of the recipe over all of them. This cut is not the one of `epitome_model`, which
-//!   removes messages from the middle.
+//! - When a cut is worth its price (`cuttable`) or the model's window is nearly full, `rewrite`
+//!   makes it, with new decisions about all messages: `digest` sends one message in place of the
+//!   old ones, or else `priced_cut` runs the passes of the recipe over all of them. This cut is not
+//!   the one of `epitome_model`, which removes messages from the middle.
 //! - `splice` carries the decisions out, and `meter` reads what the service counted.
 //!
-//! To the engine a request is a stored session that is read, planned and verified: the proxy uses
-//! its `PreparedCompaction` and `RequestDigest`, and not its `Context`.
+//! A request is read, planned and verified like a stored session, with `PreparedCompaction` and
+//! `RequestDigest`. The engine's `Context`, which is for running agents, is not used.
 //!
 //! # Absent
 //!

@@ -14,11 +14,12 @@ use epitome_store::archive::Hash;
 use crate::cuttable::Cut;
 use crate::sent_requests::SentRequests;
 
-/// Maximum number of memos that are in memory at the same time. Others are read from disk again
-/// when they are needed. If memos are not on disk, the others are forgotten.
+/// Maximum number of memos that are in memory at the same time. Beyond it, the memo whose last use
+/// is the longest ago is dropped: it is read from disk again when it is needed, or is lost if memos
+/// are not kept on disk.
 const OPEN: usize = 256;
 
-/// The maximum number of tried cuts that are remembered.
+/// The maximum number of tried cuts that a memo remembers.
 const TRIED_CUTS: usize = 64;
 
 /// The memos of all conversations.
@@ -42,7 +43,7 @@ pub(crate) struct Memo {
     cuts: HashMap<Chain, KnownCut>,
     /// What is sent in place of results, by a hash of the text of a result and the id of its call.
     results: HashMap<Chain, Arc<str>>,
-    /// The hashes of the texts that are no longer sent.
+    /// The hashes of the texts that were removed from requests.
     removed: BTreeSet<Hash>,
     /// The requests that this proxy sent last.
     pub(crate) sent: SentRequests,
@@ -86,13 +87,13 @@ struct KnownCut {
 }
 
 impl Memos {
-    /// Memos in a folder, or only in memory if there is none.
+    /// Memos in `folder`; only in memory if that is `None`.
     pub(crate) fn new(folder: Option<PathBuf>) -> Memos {
         Memos { folder, open: Mutex::default() }
     }
 
-    /// The memo of the conversation whose [root](crate::body::Messages::root) this is. It is read
-    /// from disk if it is not in memory.
+    /// The memo of the conversation with this [root](crate::body::Messages::root). It is read from
+    /// disk if it is not in memory.
     ///
     /// # Errors
     ///
@@ -143,8 +144,8 @@ impl Memo {
         known
     }
 
-    /// The cuts whose last message is in a list of messages, each with the tokens that it saves in
-    /// a request.
+    /// The cuts whose last message is in this list of messages, each with the tokens that it saves
+    /// in a request.
     pub(crate) fn cuts(&self, chains: &[Chain]) -> Vec<(Chain, Tokens)> {
         let cuts = chains.iter().filter_map(|chain| Some((*chain, self.cuts.get(chain)?.saved)));
         cuts.collect()
@@ -161,12 +162,12 @@ impl Memo {
         self.removed.iter().filter(is_named).copied().collect()
     }
 
-    /// Whether a text is among those that are no longer sent.
+    /// Whether a text was removed from requests.
     pub(crate) fn has_text(&self, text: &Hash) -> bool {
         self.removed.contains(text)
     }
 
-    /// Whether there are texts that are no longer sent.
+    /// Whether any text was removed from requests.
     pub(crate) fn has_removed(&self) -> bool {
         !self.removed.is_empty()
     }
@@ -224,10 +225,11 @@ impl Memo {
         Ok(())
     }
 
-    /// Whether a cut of a request of this many bytes may be tried. It may not if one was tried when
-    /// the request was only a little shorter: see [`no_cut_below`](Memo::no_cut_below). It may not
-    /// in this proxy's first request of a conversation that was changed before, either: another
-    /// proxy may have sent the same request, and found a cut not worth its price.
+    /// Whether a cut of a request of this many bytes may be tried. Two things forbid it: a cut was
+    /// tried when the request was only a little shorter (see [`no_cut_below`](Memo::no_cut_below)),
+    /// or the request is the first that this proxy sends of a conversation that was changed before.
+    /// In that case another proxy may have sent the same request, and found a cut not worth its
+    /// price.
     pub(crate) fn may_cut(&self, chains: &[Chain], bytes: usize) -> bool {
         let is_sent_again = self.is_continued && self.sent.is_empty();
         let tried = self.tried_cuts.iter().filter(|(last, _)| chains.contains(last));

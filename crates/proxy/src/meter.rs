@@ -31,8 +31,8 @@ use crate::rewrite::Rewritten;
 use crate::span::{RequestHead, Span};
 use crate::telemetry::Telemetry;
 
-/// Maximum bytes of a response without events, which is read as a whole at its end. A longer one is
-/// not read.
+/// Maximum bytes of a response that is no stream of events, and is read as a whole at its end. A
+/// longer one is not read.
 const LONGEST: usize = 16 << 20;
 
 /// What was sent, and what it cost.
@@ -59,8 +59,8 @@ pub struct Totals {
     pub cuts: u64,
     /// Requests with a summary by which an agent itself compacted its conversation.
     pub own_compactions: u64,
-    /// What requests without a count cost, estimated by their length. It is in neither of the other
-    /// costs.
+    /// What answered requests without a count cost, estimated by the length of their bodies. It is
+    /// in neither of the other costs.
     pub estimated_cost: MicroDollars,
     /// Requests that were refused because of the budget.
     pub refused: u64,
@@ -115,7 +115,7 @@ impl Meter {
         }
     }
 
-    /// Checks whether a request may start.
+    /// Checks that the budget is not spent, if there is one.
     ///
     /// # Errors
     ///
@@ -234,7 +234,7 @@ impl Meter {
     }
 }
 
-/// Reads the response to one request, and counts the request when it is dropped.
+/// Reads the response to one request. When the observer is dropped, it counts the request.
 pub(crate) struct Observer {
     meter: Arc<Meter>,
     api: &'static Api,
@@ -301,8 +301,8 @@ impl Observer {
 }
 
 impl Drop for Observer {
-    /// Counts the request. This runs when the response is at its end, when the client has gone, or
-    /// when the service could not be reached.
+    /// Counts the request. This runs at the end of the response, or when none can come any more,
+    /// for example because the client has gone or the service could not be reached.
     fn drop(&mut self) {
         let body = match std::mem::replace(&mut self.received, Received::Nothing) {
             Received::Whole(whole) => Some(whole).filter(|whole| !whole.is_empty()),

@@ -1,4 +1,4 @@
-//! What the requests of a run cost, as text for Prometheus.
+//! Counters of the requests of a run, of their tokens and their costs, as text for Prometheus.
 
 use std::fmt::Write as _;
 
@@ -6,9 +6,9 @@ use epitome::wire::ledger::{Group, LedgerLine};
 use epitome::wire::stats::RequestSum;
 use epitome_model::MicroDollars;
 
-/// The path at which the text is served, after the token if the proxy has one.
+/// The path at which the metrics are served. If the proxy has a token, it is in front of this path.
 pub(crate) const PATH: &str = "/metrics";
-/// The media type of the text.
+/// The media type of the metrics.
 pub(crate) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The labels of a Prometheus sample. Requests with the same labels are added up.
@@ -39,7 +39,7 @@ impl Labels {
 }
 
 /// A Prometheus counter: its name, its help text, and a function that returns its samples for a sum
-/// of requests. A sample is a value, with labels in addition to those of the sum.
+/// of requests. A sample is a value, with the labels that it has in addition to those of the sum.
 struct CounterOf {
     name: &'static str,
     help: &'static str,

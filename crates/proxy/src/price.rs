@@ -5,11 +5,11 @@ use std::time::Duration;
 use epitome_llm::Price;
 use epitome_model::MicroDollars;
 
-/// How long providers keep a prefix in their cache after it was last read, unless they are asked to
-/// keep it longer.
+/// How long providers usually keep a prefix in their cache after it was last read, unless they are
+/// asked to keep it longer.
 pub(crate) const TIME_TO_LIVE: Duration = Duration::from_mins(5);
 
-/// Prices in the proportions that most providers have, for models that are not known.
+/// Prices in the proportions that most providers have, for models whose price is not known.
 pub(crate) const USUAL: Price = Price {
     input: MicroDollars(1_000_000),
     cached: MicroDollars(100_000),

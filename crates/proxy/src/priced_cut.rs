@@ -17,9 +17,9 @@ use crate::hint::{HINT, with_hint};
 use crate::splice::{narrowed, refused, sent, text};
 
 impl Cuttable<'_> {
-    /// Plans a cut of the request, if the cut is worth its price: by a digest of its old part, or
-    /// by the passes of the recipe if no digest is possible. `None` if no cut is possible or worth
-    /// its price, or if the model's reasoning is valid only after an unchanged beginning.
+    /// Plans a cut of the request: by a digest of its old part, or by the passes of the recipe if
+    /// no digest is possible. `None` if no cut is possible or worth its price, or if the model's
+    /// reasoning is valid only after an unchanged beginning.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ impl Cuttable<'_> {
         Ok(Some(Cut { decisions, removed, rewritten: Tokens(rewritten.max(1)) }))
     }
 
-    /// The tokens that the edits save, by message.
+    /// The tokens that the edits save in each message, by the index of the message.
     fn saved_by_message(
         &self,
         planned: &PreparedCompaction<'_, Spliced<'_>>,

@@ -280,8 +280,8 @@ impl Proxy {
         Ok(text_response(metrics::MEDIA_TYPE, self.meter.metrics()))
     }
 
-    /// Counts a request that is about to be sent, and gives its explanation to the explainer.
-    /// Refuses the request if there is a budget and the model's price is unknown.
+    /// Counts a request that is about to be sent, and gives its explanation, if it has one, to the
+    /// explainer. Refuses the request if there is a budget and the model's price is unknown.
     fn begin(
         &self,
         api: &'static Api,
@@ -307,8 +307,8 @@ impl Proxy {
         }));
     }
 
-    /// The body as it is sent, and what was done to it. After any error or panic of epitome it is
-    /// the original body.
+    /// The body as it is sent, and what was done to it. It is the original body in a dry run, and
+    /// if the rewriter returns an error or panics.
     async fn rewritten(&self, api: &'static Api, original: Bytes) -> (Bytes, Rewritten) {
         let rewriter = Arc::clone(&self.rewriter);
         let body = original.clone();

@@ -14,7 +14,7 @@ use crate::budget::OverBudget;
 /// Any error of a connection.
 pub(crate) type AnyError = Box<dyn StdError + Send + Sync>;
 
-/// A body that is passed on as it arrives.
+/// The body of a request or of a response, whether it is passed on as it arrives or was made here.
 pub(crate) type AnyBody = UnsyncBoxBody<Bytes, AnyError>;
 
 /// Why a request is not passed on.
@@ -22,8 +22,7 @@ pub(crate) type AnyBody = UnsyncBoxBody<Bytes, AnyError>;
 pub(crate) enum Refusal {
     /// The request does not have the token.
     Token,
-    /// The `host` header of the request names this machine neither by its address nor as
-    /// `localhost`.
+    /// The `host` header of the request is neither an IP address nor `localhost`.
     Host,
     /// The request asks for a WebSocket, in which nothing would be shortened or counted.
     WebSocket,
@@ -35,7 +34,7 @@ pub(crate) enum Refusal {
     Incomplete,
     /// The path of the request does not make a valid URL of a service.
     BadUrl,
-    /// The service cannot be reached.
+    /// The service cannot be reached, or it ended the connection before it answered.
     Unreachable {
         /// The scheme, name and port of the service.
         address: String,

@@ -45,14 +45,15 @@ pub(crate) struct Rewriter {
     explains: bool,
 }
 
-/// A body as it is sent.
+/// The result of rewriting a body.
 #[derive(Default)]
 pub(crate) struct Rewritten {
     /// The body; `None` if it is sent as it came.
     pub(crate) body: Option<Bytes>,
     pub(crate) effect: Effect,
     /// The memo of the conversation, in which the tokens that the service counts are recorded.
-    /// `None` if no messages were found in the body, or if its conversation is held out.
+    /// `None` if no messages were found in the body, if its conversation is held out, or after an
+    /// error.
     pub(crate) conversation: Option<Arc<Mutex<Memo>>>,
     /// The chain of the body's last message.
     pub(crate) last: Option<Chain>,
@@ -133,8 +134,8 @@ impl Rewriter {
             match self.decide(&request, &mut memo, &mut decisions) {
                 Ok(shortened) => effect.shortened = shortened,
                 Err(err) => {
-                    // The new messages are sent as they are. The decisions before them stay, or the
-                    // cache of the provider would be lost.
+                    // The new messages are sent as they came. The earlier decisions still apply:
+                    // without them, the provider's cache would be lost.
                     memo.leave_unchanged(&chains[known..]);
                     decisions = memo.look_up(&chains);
                     effect.failure = Some(sentence(&err));
@@ -143,7 +144,8 @@ impl Rewriter {
         }
         let saved = |of: &[Arc<Decision>]| Tokens(of.iter().map(|it| it.saved).sum());
         effect.saved_now = saved(&decisions[known..]);
-        // A request that is sent again stays as it was, unless it may have been too long.
+        // A request that is sent again is not cut, unless the model's window is nearly full: the
+        // service may have refused the request because it was too long.
         if known < messages.all.len() || self.is_nearly_full(&request, &before, &decisions, NONE) {
             match self.cut(&request, &mut memo, &mut decisions, &before) {
                 Ok(cut) => effect.cut = cut,
@@ -181,7 +183,8 @@ impl Rewriter {
         let Request { api, body, messages, chains } = *request;
         let known = decisions.len();
         let new = NewMessages { api, body, messages, known: decisions };
-        // Takes the lines out of the memo: after an error they are read again.
+        // Takes the lines out of the memo. After an error they are not put back, and the next
+        // request reads them again.
         let mut seen = std::mem::take(&mut memo.seen);
         let before = known.checked_sub(1).map(|last| chains[last]);
         if seen.last != before {
@@ -275,7 +278,7 @@ impl Rewriter {
             return true;
         }
         let tokens = before.input.unwrap_or_else(|| request.estimate(cuttable.decisions));
-        // The system prompt and the tools are not compacted.
+        // What is not in the list of messages, such as the tools, is not compacted.
         let tokens = tokens + more - messages.tokens_outside(body);
         if self.recipe.live_trigger().tokens.is_some_and(|trigger| tokens >= Tokens(trigger)) {
             return true;
@@ -331,12 +334,12 @@ impl Rewriter {
         (tokens + more).0 * 100 >= known.usable_window().0 * FULL_PERCENT
     }
 
-    /// Plans a cut for the next request of a conversation. `body` is that of its last request,
-    /// which is on its way.
+    /// Plans a cut for the next request of a conversation, and keeps it in the memo. `body` is the
+    /// body of the request that is under way.
     ///
     /// # Errors
     ///
-    /// Those of reading the request and of planning the cut. No cut is prepared then.
+    /// Those of reading the memo and the request, and of planning the cut. No cut is prepared then.
     pub(crate) fn prepare(&self, api: &'static Api, body: &Bytes, next: NextCut) -> Result<()> {
         let Some(messages) = Messages::find(body, api.list) else { return Ok(()) };
         let chains = messages.chains(body, api.name);
@@ -365,7 +368,7 @@ impl Rewriter {
         cut.map(drop)
     }
 
-    /// The price of the model that a body names.
+    /// The price of the model that a body names; [`USUAL`] if it is not known.
     fn price(&self, messages: &Messages) -> Price {
         let model = messages.model.as_deref().unwrap_or_default();
         self.prices.find(model).map_or(USUAL, |known| known.price)

@@ -34,7 +34,7 @@ const FORMATS: [(&str, &str); 4] = [
     ("gemini-request", "gemini-api"),
 ];
 
-/// The number of cases for each API and kind of recipe.
+/// The number of generated cases for each API in each test.
 const CASES: u32 = 40;
 
 /// Counts one token for every two bytes, because the generated results are short.
@@ -101,7 +101,7 @@ fn rewriter(config: &Config, cuts: Cuts) -> Rewriter {
     Rewriter::new(Some(config.wire_memo()), recipe(cuts), &Halves, catalogue)
 }
 
-/// The state of a conversation in its agent: a body, divided at its messages.
+/// A conversation as an agent has it: the body of a request, divided at its messages.
 #[derive(Clone, Debug)]
 struct Talk {
     api: &'static Api,
@@ -153,8 +153,8 @@ impl Talk {
         open == 0
     }
 
-    /// The same conversation with other ids of its calls, because two conversations have different
-    /// ids.
+    /// The same conversation with other ids of its calls: those of two conversations of an agent
+    /// differ, too.
     fn with_other_ids(&self) -> Talk {
         let other = |message: &Vec<u8>| {
             let text = String::from_utf8(message.clone()).expect("text");
@@ -202,7 +202,7 @@ fn steps() -> impl Strategy<Value = Vec<(bool, Step)>> {
 struct Agent {
     source: Talk,
     now: Talk,
-    /// The number of messages of the source that were sent.
+    /// The number of messages of `source` that the agent has used so far.
     at: usize,
     questions: usize,
 }
@@ -294,7 +294,7 @@ struct World {
     rewriter: Rewriter,
     now: Instant,
     sent: Vec<Sent>,
-    /// What was sent in place of each result, by its id and its text.
+    /// What was sent in place of each result, by the id of its call and its text.
     results: HashMap<(String, Vec<u8>), Vec<u8>>,
     has_cut: bool,
 }
@@ -318,7 +318,8 @@ impl World {
         let body = original.body();
         let rewritten = self.rewriter.rewrite(original.api, &body, self.now).expect("it is read");
         assert_eq!(rewritten.effect.failure, None);
-        // If the window is full and no plan is ready, the request itself is cut.
+        // With `Cuts::Full` no cut is prepared, so that a request that nearly fills the window is
+        // cut itself.
         if let Some(next) = rewritten.next_cut.filter(|_| self.cuts != Cuts::Full) {
             self.rewriter.prepare(original.api, &body, next).expect("it is read");
         }
@@ -362,7 +363,7 @@ impl World {
         assert!(made.messages.starts_with(&longest.made.messages), "a known request");
     }
 
-    /// Checks that a result is sent as it was sent before, in whatever message it is.
+    /// Checks that a result is sent as it was sent before, even if it is now in another message.
     fn check_results(&mut self, original: &Talk, made: &Talk) {
         // The generated requests to Gemini state no ids.
         if original.api.list == "contents" {
@@ -403,7 +404,7 @@ impl World {
     }
 }
 
-/// The results of a request: the id, and the JSON before and after rewriting.
+/// The results of a request: the id of the call, and the JSON before and after rewriting.
 fn results(original: &Talk, made: &Talk) -> Vec<(String, Vec<u8>, Vec<u8>)> {
     let (before, after) = (original.transcript(), made.transcript());
     let pairs = outputs(&before.0).zip(outputs(&after.0));
@@ -415,8 +416,8 @@ fn results(original: &Talk, made: &Talk) -> Vec<(String, Vec<u8>, Vec<u8>)> {
         .collect()
 }
 
-/// Checks that everything except results is sent byte for byte as it came; after a cut, everything
-/// except results, arguments and pictures.
+/// Without a cut, checks that everything except results is sent byte for byte as it came. After a
+/// cut, checks that nothing is missing that no cut may change: see [`texts`].
 fn check_untouched(original: &Talk, made: &Talk, has_cut: bool) {
     assert!(original.head == made.head && original.tail == made.tail, "outside of the messages");
     assert_eq!(original.messages.len(), made.messages.len());
@@ -557,7 +558,8 @@ fn a_cut_is_a_new_beginning_that_stays() {
     }
 }
 
-/// Plays conversations whose cuts are digests. Returns the number of those with a cut.
+/// Plays conversations whose cuts are digests. Returns the number of conversations in which a cut
+/// was made.
 fn digests(cuts: Cuts) -> usize {
     let digests = std::cell::Cell::new(0);
     for (wire, _) in FORMATS {

@@ -187,7 +187,7 @@ fn a_result_behind_a_change_keeps_what_was_sent_for_it() {
     };
     let expect = stub(&once, 4);
     assert!(expect.as_str().expect("a text").starts_with("[epitome k"));
-    // The client clears an old result: everything behind it has another chain.
+    // The client clears an old result: each message from there on has another chain.
     messages.extend(turn("anthropic", "c", "ok"));
     messages[2]["content"][0]["content"] = "[Old tool result content cleared]".into();
     let made = sent(&rewriter, api, &messages);
@@ -361,7 +361,7 @@ fn digesting(folder: Option<PathBuf>) -> Rewriter {
     Rewriter::new(folder, recipe, &Words, Catalogue::built_in())
 }
 
-/// The role and the texts of each message in a body.
+/// The role of each message in a body, with its texts, its results and the names of its calls.
 fn words(api: &'static Api, body: &[u8]) -> Vec<(Role, String)> {
     let body = body.to_vec();
     let transcript = (api.format.read)(&body, &mut ());
@@ -472,7 +472,7 @@ fn a_cut_that_was_planned_before_another_one_is_not_made() {
     assert!(has_cut(30));
     assert!(!has_cut(90) && !has_cut(91), "none is planned yet");
     rewriter.prepare(api, &request(90), PRICED).expect("it is read");
-    // This plan is begun before the cut, and is complete only after it.
+    // A plan that is begun before the next cut, and is complete only after it.
     let conversation = {
         let messages = Messages::find(&request(91), api.list).expect("messages");
         let chains = messages.chains(&request(91), api.name);
@@ -643,7 +643,7 @@ fn after_an_edit_of_an_old_message_the_request_is_cut_at_once() {
         assert!(is_cut(&rewriter, api, &body(api, &long(name, 30))), "{name}");
         let mut messages = long(name, 31);
         assert!(!is_cut(&rewriter, api, &body(api, &messages)), "{name}");
-        // The client clears an old result: what was sent before is in no cache any more.
+        // The client clears an old result: the provider's cache does not have what follows.
         let cleared = turn(name, "c1", "[Old tool result content cleared]");
         let at = 1 + cleared.len();
         messages.splice(at..at + cleared.len(), cleared);

@@ -29,8 +29,8 @@ const END: Duration = Duration::from_secs(1);
 /// The pause after a connection could not be accepted, for example for lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The least length of a token for an address that other machines can reach, in bytes. A length is
-/// required because a variable that is not set makes an empty token.
+/// The least length of a token for an address that other machines can reach, in bytes. Without a
+/// minimum, an environment variable that is not set would make an empty token.
 const LEAST_TOKEN: usize = 16;
 
 /// Why a proxy cannot listen.

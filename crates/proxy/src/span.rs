@@ -18,7 +18,7 @@ const CLIENT: u8 = 3;
 /// The member `code` of the status of a span that failed.
 const ERROR: u8 = 2;
 
-/// What a span says about a request, apart from its body.
+/// What is recorded about a request, apart from its body, for its span.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestHead {
     /// The name by which the client calls itself.
@@ -149,7 +149,8 @@ impl Attribute {
 }
 
 impl Span {
-    /// The span of a request. `None` if the client's trace is not recorded.
+    /// The span of a request. `None` if the client's header `traceparent` says that its trace is
+    /// not recorded.
     pub(crate) fn of_request(line: &LedgerLine, head: &RequestHead) -> Option<Span> {
         let parent = head.parent.as_ref();
         if parent.is_some_and(|parent| !parent.is_sampled) {
@@ -194,7 +195,7 @@ impl Event {
     }
 }
 
-/// The attributes that the conventions name.
+/// The attributes that have names in the semantic conventions.
 fn of_conventions(line: &LedgerLine, head: &RequestHead) -> Vec<Attribute> {
     let provider = provider(&line.api);
     let mut attributes = vec![
@@ -218,7 +219,8 @@ fn of_conventions(line: &LedgerLine, head: &RequestHead) -> Vec<Attribute> {
         attributes.push(Attribute::flag("gen_ai.conversation.compacted", true));
     }
     if let Some(usage) = line.usage {
-        // As the conventions want it, the input includes what was read from a cache.
+        // As the conventions want it, the input includes what was read from a cache or written to
+        // one.
         for (key, tokens) in [
             ("gen_ai.usage.input_tokens", usage.all_input()),
             ("gen_ai.usage.cache_read.input_tokens", usage.cached),

@@ -67,9 +67,9 @@ pub(crate) fn sent(
     Spliced::with_owned_base(body.to_vec(), splices)
 }
 
-/// If a value and its replacement are each one text, alone or in an array, returns the range and
-/// the replacement of the text alone, so that an array around it stays, with its cache marks.
-/// Otherwise returns the arguments as they are.
+/// If a value and its replacement `with` are each one text, alone or in an array, returns the range
+/// and the replacement of the text alone. So an array around the text stays, with its cache marks.
+/// Otherwise returns `value` and `with` unchanged.
 pub(crate) fn narrowed(body: &[u8], value: Range<usize>, with: String) -> (Range<usize>, String) {
     let Some(text) = sole_text(with.as_bytes(), &(0..with.len())) else { return (value, with) };
     match sole_text(body, &value) {

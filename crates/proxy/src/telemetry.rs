@@ -286,7 +286,8 @@ mod tests {
     use super::*;
     use crate::span::RequestHead;
 
-    /// The address and the headers that variables lead to, or the sentence about a wrong one.
+    /// The address and the headers that variables with these names after `OTEL_` state, or the
+    /// sentence about the variable that cannot be used.
     fn read(variables: &[(&str, &str)]) -> Result<Option<(String, Vec<String>)>, String> {
         let owned = |(name, value): &(&str, &str)| (format!("OTEL_{name}"), (*value).to_owned());
         let settings = TelemetrySettings::from_variables(&variables.iter().map(owned).collect())?;

@@ -115,8 +115,8 @@ impl Route {
     }
 }
 
-/// The provider that a request is for: its path names the API, or else its headers do. `None` if
-/// neither does.
+/// The provider that a request is for: the provider of the API that its path names, or else the one
+/// whose headers it has. `None` if neither is known.
 fn provider(path: &str, headers: &HeaderMap) -> Option<Provider> {
     let known = [Provider::Anthropic, Provider::OpenAi, Provider::Google];
     if let Some((api, _)) = Api::from_path(path) {

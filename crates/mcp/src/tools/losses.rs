@@ -12,8 +12,8 @@ use crate::arguments::Arguments;
 use crate::error::ToolError;
 use crate::sessions::Sessions;
 
-/// The maximum number of characters of the name of a removed text, and of the description of the
-/// program that made the compaction.
+/// The maximum number of characters of a name: of a removed text, or of the program that made the
+/// compaction.
 const NAME: usize = 100;
 
 impl Library {
@@ -53,8 +53,8 @@ fn text_of(report: &LossReport) -> String {
     answer
 }
 
-/// Lists what a compaction removed, or would remove, the most important first. A removed text is
-/// listed with its reference, if it has one. With the reference, the tool `show` returns the text.
+/// Describes what a compaction removed, or would remove, in groups, the most important group first.
+/// Most removed texts have a reference, with which the tool `show` returns them.
 pub(super) fn describe(answer: &mut String, compaction: &CompactionLosses) {
     let verb = if compaction.is_planned() { "It would take" } else { "Left the context" };
     let _ = writeln!(answer, "{verb}: {}.", compaction.amounts());

@@ -21,8 +21,8 @@ const FAILED: usize = 5;
 const NEIGHBOUR: usize = 1_500;
 /// The maximum number of characters that `failed` shows of a message that followed an error.
 const FOLLOWED: usize = 400;
-/// The maximum number of calls that `touched` lists for one session: the last ones. The calls of
-/// sub-agents come after those of the session itself.
+/// The maximum number of calls that `touched` lists for one session: the last ones. Calls of the
+/// session's sub-agents are listed after its own.
 const TOUCHES: usize = 12;
 /// The maximum number of characters of a title.
 const TITLE: usize = 100;
@@ -168,7 +168,7 @@ fn note_coverage(answer: &mut String, coverage: Coverage) {
     }
 }
 
-/// Writes the line of a session: `claude 0f3c9a52 · Fix the parser · /srv/app`.
+/// Writes an empty line, and the line of a session: `claude 0f3c9a52 · Fix the parser · /srv/app`.
 pub(super) fn session_line(
     answer: &mut String,
     agent: &str,
@@ -242,7 +242,8 @@ fn author(role: &str, kind: &str) -> String {
     }
 }
 
-/// A recorded time, to the minute; if it cannot be parsed, its first 20 characters.
+/// A recorded time, to the minute and in UTC; if it cannot be parsed, at most its first 20
+/// characters.
 fn minute(time: &str) -> String {
     match time.parse::<jiff::Timestamp>() {
         Ok(time) => time.strftime("%Y-%m-%d %H:%M").to_string(),

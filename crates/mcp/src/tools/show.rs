@@ -65,8 +65,9 @@ impl Library {
         Ok(String::from_utf8_lossy(&archived.bytes).into_owned())
     }
 
-    /// Lets the redactor learn the secrets of a session, so that it also finds them in a short text
-    /// of the session. Does nothing if there is no redactor or if the session cannot be read.
+    /// Lets the redactor learn the secrets of the session at `path`, so that it finds them in a
+    /// short text of the session, too. Does nothing if there is no redactor or if the session
+    /// cannot be read.
     fn learn(&self, path: &Path, redactor: Option<&mut Redactor<'_>>) {
         let Some(redactor) = redactor else { return };
         if let Ok(history) = History::open(&self.config, path, None, Version::AsItWas) {
@@ -76,7 +77,7 @@ impl Library {
 }
 
 /// Parses a range of lines, from 1, both ends included: `20..40`, `20..`, `..40` or `20`. Returns
-/// the first and the last line.
+/// the first and the last line; without an end, the last is a number larger than that of any line.
 fn parse_lines(text: &str) -> Result<(usize, usize), ToolError> {
     let wrong = || ToolError::new(format!("`{text}` is no range of lines; write 20..40"));
     let number = |digits: &str, or: usize| match digits.trim() {
