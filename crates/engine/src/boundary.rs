@@ -8,16 +8,16 @@ use epitome_model::{Block, Entry, Role, Source, Transcript};
 pub(crate) enum CutPlace {
     /// Divide at this index of the context.
     At(usize),
-    /// No response in the range that the caller allows begins with reasoning. This is the index of
-    /// the last one before the range that does.
+    /// No response in the allowed range begins with reasoning. The index is that of the last
+    /// response before the range, in the same turn, that begins with reasoning.
     Before(usize),
 }
 
-/// Finds an index in the last turn at which a response with reasoning begins: in thinking mode,
-/// Anthropic refuses a request in which the kept part of an unfinished turn begins with anything
-/// else. The indices are tried from `end` down to `least`, then from `end` up to `most`, and then
-/// from `least` down. An index before `least` is returned as [`CutPlace::Before`]. Returns `end` if
-/// no such index exists, or if the whole turn is kept.
+/// Finds an index in the last turn at which a response begins that has reasoning first: in thinking
+/// mode, Anthropic refuses a request in which the kept part of an unfinished turn begins with
+/// anything else. The indices are tried from `end` down to `least`, then from `end` up to `most`,
+/// and then from `least` down. An index before `least` is returned as [`CutPlace::Before`]. Returns
+/// `end` if no such index exists, or if the whole turn is kept.
 pub(crate) fn with_reasoning(
     transcript: &Transcript,
     source: &dyn Source,
@@ -35,7 +35,7 @@ pub(crate) fn with_reasoning(
 }
 
 /// Like [`with_reasoning`], except that the caller says where the last turn is: `turn` is the index
-/// after its message of the user.
+/// after the user's message that begins the turn.
 pub(crate) fn with_reasoning_in(
     turn: usize,
     transcript: &Transcript,
@@ -77,9 +77,8 @@ fn begins_with_reasoning(transcript: &Transcript, source: &dyn Source, at: usize
     }
 }
 
-/// The index in the context of the first user message after which only user messages follow: the
-/// model has not answered these messages. The length of the context if the context does not end
-/// with a user message.
+/// The index in the context at which the user messages at its end begin, which the model has not
+/// answered. The length of the context if there are none.
 pub(crate) fn current_request(transcript: &Transcript) -> usize {
     let context = transcript.context.iter();
     let request = context.rev().take_while(|&&item| {

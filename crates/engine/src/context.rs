@@ -105,7 +105,7 @@ pub struct Context {
     attempt: Attempt,
 }
 
-/// What has been read from the log, so that it need not be read again.
+/// What was read from the log, so that it need not be read again.
 #[derive(Clone, Default)]
 struct Knowledge {
     /// The lines of the results in the context, if the recipe has an ingest stage. That stage can
@@ -123,7 +123,7 @@ struct Knowledge {
 
 impl Knowledge {
     /// Reads all calls of the log again, and empties the index for digests. Needed when a context
-    /// is made, and when its log has changed in another way than by new messages.
+    /// is made, after lines were removed from its log, and after messages left the conversation.
     fn reread(&mut self, log: &ContextLog) {
         let mut calls = Calls::default();
         for (item, entry) in log.parsed().transcript().entries() {
@@ -140,7 +140,8 @@ impl Knowledge {
 struct Summarising {
     /// A summary that is being written.
     pending: Option<Pending>,
-    /// What the digest or the summary of the requested compaction should pay attention to.
+    /// What the digest or the summary of the requested compaction should pay attention to, if the
+    /// request says it.
     focus: Option<String>,
     /// The number of questions and the billed tokens of all summaries so far, except the pending
     /// one.
@@ -148,7 +149,8 @@ struct Summarising {
     /// The compaction that was requested and is not done: by the user, the model or a program, or,
     /// in a copy of the context, because it is prepared in the background.
     request: Option<CompactionRequest>,
-    /// The outcome of the last requested compaction; `None` until that compaction is done.
+    /// The outcome of the last requested compaction. `None` if that compaction is not done yet, or
+    /// if none was requested.
     outcome: Option<Outcome>,
 }
 
@@ -163,7 +165,8 @@ struct Attempt {
     has_begun: bool,
     /// Number of requests that the provider refused as too long since the last response.
     overflows: u32,
-    /// Whether a middle cut has violated an invariant in this context: then no other cut is tried.
+    /// Whether a middle cut was refused, because this context would have violated an invariant. No
+    /// other cut is tried then.
     is_cut_refused: bool,
     /// The steps so far, if this is a copy on which a compaction is prepared.
     steps: Option<Vec<PreparedStep>>,
@@ -175,7 +178,7 @@ impl fmt::Debug for Context {
     }
 }
 
-/// What the caller does next, before a request.
+/// What the caller does before a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Send the request: [`Context::view`] or [`Context::unchanged_view`] returns its content.
@@ -364,9 +367,9 @@ impl Context {
         let summary = match rule.map_or(SummaryRole::User, |rule| rule.role) {
             SummaryRole::User => SummaryAs::User,
             SummaryRole::Acknowledged => SummaryAs::Acknowledged,
-            // A digest is always sent as a user message. If it is the only message, no other role
-            // is possible. It keeps this role when messages follow, so that the request still
-            // begins with the same bytes and the prompt cache stays valid.
+            // A digest is a user message. If it is the only message, no other role is possible. It
+            // keeps this role when messages follow, so that the request still begins with the same
+            // bytes and the prompt cache stays valid.
             SummaryRole::System if self.is_digested() => SummaryAs::User,
             SummaryRole::System => SummaryAs::System,
         };
@@ -410,15 +413,15 @@ impl Context {
                 NextStep::Send => {
                     self.report_outcome()?;
                     // The model may have called the tool `compact` while another compaction was
-                    // under way: that call is handled now.
+                    // under way. Such a call is handled now.
                     self.notice_tool_calls()?;
                     if self.ask.request.is_some() {
                         continue;
                     }
                     self.attempt.sent = self.transcript().items.len();
-                    // `run` resets this as well. But if the window is full while the circuit
-                    // breaker is open (automatic compactions are stopped because they saved too
-                    // little), a digest is the first step, and `run` is not called.
+                    // `run` resets this, too. But if the window is full while the circuit breaker
+                    // is open (automatic compactions are stopped because they saved too little), a
+                    // digest is the first step, and `run` is not called.
                     self.attempt.has_begun = false;
                     return Ok(Next::Send);
                 }
@@ -536,7 +539,8 @@ impl Context {
         }
         self.ask.focus = focus.map(Into::into);
         self.drop_question();
-        // If the model called the tool `compact` as well, its calls get the same outcome.
+        // If the model has called the tool `compact`, the results of these calls report the outcome
+        // of this compaction.
         let calls = self.ask.request.take().map(CompactionRequest::calls).unwrap_or_default();
         self.machine.force(EventReason::Manual);
         if let Some(target) = target {
@@ -623,8 +627,8 @@ impl Context {
         }
         self.recount();
         self.hold_after_undo();
-        // A full window is compacted before the next request even after an undo, so no suspension
-        // is reported for it.
+        // Even after an undo, a full window is compacted before the next request. Then nothing is
+        // suspended.
         if self.machine.usable().is_none_or(|usable| self.tokens() <= usable) {
             self.machine.report_suspended(self.tokens());
         }

@@ -12,11 +12,11 @@
 //! log; without one the log is in memory. [`Context::view`] returns an [`Outgoing`]: the content of
 //! the next request, for any API.
 //!
-//! [`stored`] does the same for a stored session: a
-//! [`PreparedCompaction`](stored::PreparedCompaction) is planned, written, read again, verified and
-//! counted in memory.
+//! [`stored`] compacts stored sessions: a [`PreparedCompaction`](stored::PreparedCompaction) is
+//! planned, written, read again, verified and counted in memory.
 //!
-//! [`pipe`] answers requests about contexts, which are lines of JSON: for agents in any language.
+//! [`pipe`] is for agents in any language: a program sends requests about contexts as lines of
+//! JSON.
 //!
 //! ```
 //! use epitome_engine::{Context, MessagePart, Setup};

@@ -40,8 +40,8 @@ pub enum OverflowSign {
     Silence,
 }
 
-/// The first phrase of a message in [`FAMILIES`] must begin within this many bytes of the error's
-/// message: what follows may be quotations and advice.
+/// The first phrase of a [`Family`](families::Family) must begin within this many bytes of the
+/// error's message: what follows may be quotations and advice.
 const BEGINNING: usize = 120;
 
 /// HTTP statuses that mean another refusal, whatever the text says.
@@ -103,7 +103,7 @@ pub fn overflow(status: Option<u16>, body: &str) -> Option<Overflow> {
     Some(Overflow { provider, limit, asked, known })
 }
 
-/// The limit and the size of the request, if a message names them.
+/// The model's limit and the size of the request, if the message states them after the text `from`.
 fn numbers(message: &str, from: &str, order: Numbers) -> (Option<Tokens>, Option<Tokens>) {
     let at = message.find(from).unwrap_or(0);
     // Separators of thousands are removed. Numbers with fewer than three digits are no token

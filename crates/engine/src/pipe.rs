@@ -113,7 +113,7 @@ impl PendingOp {
 /// A session that is open.
 struct Session {
     context: Context,
-    /// The items of the context that the client was last told to send to its model.
+    /// The items that the context had when the client was last told what to send to its model.
     sent: SentBefore,
     /// The request that waits for a summary.
     pending: Option<PendingOp>,
@@ -124,8 +124,8 @@ struct Session {
 
 /// A conversation with one client. It has a session for each context that the client uses.
 ///
-/// A client with one context needs no name for it. A request with the member `context` is about
-/// the context with that name, which shares only the options with the other contexts.
+/// A client with one context need not name it. A request with the member `context` is about the
+/// context with that name. Contexts share nothing but the options.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -155,7 +155,7 @@ pub struct Server {
     contexts: HashMap<Option<String>, OpenContext>,
 }
 
-/// A context: its sizes, and the session in it.
+/// A context of a client: its sizes, and its session if one is open.
 #[derive(Default)]
 struct OpenContext {
     size: Size,
@@ -187,7 +187,7 @@ impl Server {
     fn answer_or_refuse(&mut self, line: Vec<u8>) -> Result<String> {
         let Line { context: name, request } = Line::parse(&line)?;
         if matches!(request, Request::Close) {
-            // The context is removed with its name and its sizes.
+            // The name and the sizes of the context are removed, too.
             let closed = self.contexts.remove(&name).is_some_and(|it| it.session.is_some());
             return Ok(json!({ "closed": closed }).to_string());
         }
@@ -402,7 +402,7 @@ impl Exchange<'_> {
         }))
     }
 
-    /// Begins a session. If that fails, the current session stays open.
+    /// Begins a session in place of the current one. If that fails, the current session stays open.
     fn reset(&mut self, begin: &Begin) -> Result<Value> {
         let name = begin.session.as_deref().or(self.name).unwrap_or("session");
         let size = self.size.with(begin)?;
@@ -417,7 +417,8 @@ impl Exchange<'_> {
         Ok(answer)
     }
 
-    /// Continues a session from its log. If that fails, the current session stays open.
+    /// Continues a session from its log, in place of the current one. If that fails, the current
+    /// session stays open.
     fn open(&mut self, open: Open) -> Result<Value> {
         let Some(logs) = &self.options.logs else {
             return Err(usage("there is no log to open: this engine keeps none (--no-log)"));
@@ -438,7 +439,7 @@ impl Exchange<'_> {
         };
         let begin = open.begin(name.clone())?;
         let size = self.size.with(&begin)?;
-        // If the open session has this log, the log is read again under the session's lock.
+        // If the log is that of the open session, the session's lock is used for it.
         let ours = self.session.as_ref().and_then(|session| session.path.as_deref());
         let is_ours = ours.is_some_and(|ours| logs.is_same(ours, &path));
         let hold = if is_ours { None } else { Some(logs.lock(&path)?) };
@@ -567,7 +568,7 @@ fn log_state(path: &Path, session: &str, context: &Context) -> Value {
 }
 
 /// An error as JSON: `kind` and `message`, and `causes` and `hints` if there are any. It is the
-/// `error` of an answer.
+/// member `error` of an answer.
 ///
 /// ```
 /// use epitome_engine::pipe::error_json;

@@ -81,9 +81,9 @@ pub fn keep_rules_of(recipe: &Recipe) -> Recipe {
     Recipe { keep: recipe.keep, ..Recipe::default() }
 }
 
-/// The context in two parts: the items that a summary replaces, and the end that is kept. The
-/// second part is the longest end of the context whose items are all in `kept`; it begins later if
-/// a call would otherwise be separated from its results.
+/// The context in two parts: the items that a summary replaces, and the end that is kept. The kept
+/// end is as long as possible: all of its items are in `kept`, and no call is separated from its
+/// results.
 pub fn split_at_kept_end<'t>(
     transcript: &'t Transcript,
     kept: &KeptParts,
@@ -105,10 +105,10 @@ pub fn split_at_kept_end<'t>(
     context.split_at(end)
 }
 
-/// Whether `items`, the beginning of the context, contain anything to summarise. Entries of the
-/// agent do not count, because the agent adds them again. Items up to the last summary in the
-/// context do not count either: a summary alone need not be summarised, and items before a summary
-/// were kept when it was written.
+/// Whether `items`, the beginning of the context, contain anything to summarise. Two kinds of items
+/// do not count: entries of the agent, because the agent adds them again, and items up to the last
+/// summary in the context. A summary alone need not be summarised, and items before it were kept
+/// when it was written.
 pub fn says_more_than_a_summary(transcript: &Transcript, items: &[usize]) -> bool {
     let last = transcript.context.iter().rposition(|&item| {
         let entry = transcript.items[item].entry();

@@ -73,9 +73,9 @@ impl<'a> Outgoing<'a> {
         epitome_api::Outgoing { transcript, source, summary }
     }
 
-    /// The list of messages in Anthropic's format, as JSON. Unlike in a request body, no message is
-    /// moved, and reasoning without a signature is included. A summary that belongs in the prompt
-    /// becomes a user message.
+    /// The list of messages in Anthropic's format, as JSON. Unlike in a request body, the order of
+    /// the transcript is not changed, and reasoning without a signature is included. A summary that
+    /// belongs in the prompt becomes a user message.
     pub fn messages(&self) -> String {
         anthropic::messages(self.transcript, self.source, self.summary)
     }
@@ -182,7 +182,7 @@ impl Context {
         Ok(called)
     }
 
-    /// Adds to the log everything that `add` adds, or nothing if `add` fails.
+    /// Adds everything that `add` adds, or nothing if `add` fails or the log cannot be written.
     pub(super) fn all_or_nothing(
         &mut self,
         add: impl FnOnce(&mut Context) -> Result<()>,
@@ -203,8 +203,8 @@ impl Context {
         added
     }
 
-    /// Calls [`tie`](Context::tie) for several messages. The error says which message is wrong:
-    /// `messages[0]` is number `first` + 1 of `of`.
+    /// Calls [`tie`](Context::tie) for several messages. An error says which message is wrong: it
+    /// calls `messages[0]` the message `first` + 1 of `of`.
     pub(super) fn tie_all(
         &self,
         messages: &mut [ParsedMessage<'_>],
@@ -221,8 +221,7 @@ impl Context {
         Ok(())
     }
 
-    /// The calls to which results in new messages can belong. [`tie`](Context::tie) updates them
-    /// with each new message.
+    /// The state with which [`tie`](Context::tie) begins: no new message has been handled yet.
     fn ties(&self) -> Ties {
         Ties { open: self.known.calls.open().clone(), made: HashSet::new() }
     }
@@ -378,7 +377,7 @@ impl Context {
 /// A tool call of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResponseCall {
-    /// The id that the result of the call must name.
+    /// The id that the result of the call must state.
     pub id: Box<str>,
     /// The name of the tool.
     pub name: Box<str>,
@@ -397,8 +396,7 @@ fn arguments(json: &[u8]) -> String {
     }
 }
 
-/// The state of [`Context::tie`]: the calls that new results may answer, and the ids that new calls
-/// must not have.
+/// The state of [`Context::tie`]: the calls that have no result yet, and the ids of new calls.
 struct Ties {
     /// The calls that have no result so far.
     open: OpenCalls,
@@ -416,8 +414,8 @@ pub(super) struct ParsedMessage<'m> {
 }
 
 impl<'m> ParsedMessage<'m> {
-    /// Parses the messages of a list from index `first` on. An error gives the number of the
-    /// message in the list, from 1.
+    /// Parses the messages of a list, beginning at the index `first`. An error gives the number of
+    /// the message in the list, from 1.
     pub(super) fn all(
         api: &Api,
         messages: &[&'m str],

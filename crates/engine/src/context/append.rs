@@ -1,5 +1,5 @@
 //! Adds messages: each entry is written to the log and counted, and its results are shortened if
-//! the recipe's ingest stage says so.
+//! the ingest stage of the recipe requires it.
 
 use epitome_formats::epitome::{MessagePart, Speaker};
 use epitome_model::{RecordedUsage, Role, Tokens};
@@ -136,8 +136,8 @@ impl Context {
         Ok(())
     }
 
-    /// Writes an entry to the log and returns its item. The caller must pass the item to
-    /// `take_entry` next.
+    /// Writes an entry to the log, and returns the index of its item. The caller must pass this
+    /// index to `take_entry` next.
     pub(super) fn log_entry(
         &mut self,
         speaker: &Speaker<'_>,
@@ -153,7 +153,8 @@ impl Context {
         self.log.push(&Speaker { group, ..*speaker }, parts)
     }
 
-    /// Counts an entry that is in the log, and runs the ingest stage on its results.
+    /// Updates the context for an entry that is in the log: counts the entry, and runs the ingest
+    /// stage on its results.
     pub(super) fn take_entry(&mut self, item: usize, speaker: &Speaker<'_>) {
         self.count(item);
         self.learn_for_digest(item);

@@ -61,8 +61,8 @@ impl Context {
             .map_err(|err| Error::new(ErrorKind::Refused, err.why))
     }
 
-    /// Adds a line that carries out a plan, unless the changed context would violate an invariant.
-    /// The invariants are those of stored sessions. The caller must count the context again.
+    /// Adds a line that carries out a plan, unless the changed context would violate an invariant
+    /// of sessions in epitome's own format. The caller must count the context again.
     ///
     /// # Errors
     ///
@@ -93,17 +93,17 @@ impl Context {
     }
 }
 
-/// A log with a new last line that carries out a plan, to be verified. Such a line only adds items;
-/// existing items do not change.
+/// A log with a new last line that carries out a plan and must be verified. The line only adds
+/// items; existing items do not change.
 struct Changed<'l> {
     transcript: &'l Transcript,
     trial: &'l Trial,
 }
 
 impl Changed<'_> {
-    /// The invariants that the line violates. If the plan has only edits of blocks, which do not
-    /// move calls and results, only the part of the context that the line changes is checked;
-    /// otherwise the whole context is.
+    /// The invariants that the line violates. If the plan only edits blocks, which moves no calls
+    /// and results, only the part of the context that the line changes is checked; otherwise the
+    /// whole context is.
     fn violations(
         &self,
         plan: &Plan,
@@ -132,8 +132,8 @@ impl Changed<'_> {
     }
 }
 
-/// The edits and counts of a plan, with each item replaced by `place(item)`. Items for which
-/// `place` returns `None` are left out, together with their edits and counts.
+/// The edits and counts of a plan, with each item index `item` replaced by `place(item)`. If
+/// `place` returns `None` for an item, the edits and counts of this item are left out.
 pub(super) fn moved(plan: &Plan, place: impl Fn(usize) -> Option<usize>) -> Plan {
     let edits = plan.edits.iter().filter_map(|PlannedEdit { edit, tokens }| {
         let at = edit.at.with_item(place(edit.at.item())?);

@@ -13,7 +13,8 @@ const CALL: usize = 2;
 const RESULT: usize = 3;
 const REPLY: usize = 4;
 
-/// A question, reasoning and a call, its result, a reply. Item 0 is the head of the log.
+/// A context with a message of the user, a response with reasoning and a call, the result of the
+/// call, and a reply. Item 0 is the head of the log.
 fn context() -> Context {
     let setup = Setup::new(built_in("s06").expect("a built-in recipe"));
     let mut context = Context::in_memory(setup);
@@ -35,8 +36,8 @@ fn state(context: &Context) -> (Vec<u8>, Transcript, super::super::WindowUse) {
     (context.log().to_vec(), context.transcript().clone(), context.usage())
 }
 
-/// Applies `line`. Returns the invariant that the line violates, if any; the context must then be
-/// unchanged.
+/// Adds a line to the log. Returns the invariant that the line violates, if any; the context must
+/// then be unchanged.
 fn applied(context: &mut Context, line: &str, mut plan: Plan) -> Option<String> {
     let before = state(context);
     let err = context.add_line(line.as_bytes(), &mut plan).err()?;
@@ -195,7 +196,7 @@ fn what_is_said_after_a_refused_change_is_counted_as_what_it_is() {
     assert_eq!(context.report().sent, counted + Tokens(4 * blocks as u64));
 }
 
-/// A step of a random conversation, which may be invalid.
+/// The next message of a generated conversation, which may be invalid.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     User,
@@ -203,7 +204,7 @@ enum Step {
     Result { of: usize },
 }
 
-/// How a random compaction line of the log changes the blocks of an entry.
+/// How a compaction line changes the blocks of an entry.
 #[derive(Clone, Copy, Debug)]
 enum Mutation {
     Shorter,
@@ -215,8 +216,8 @@ enum Mutation {
     Same,
 }
 
-/// An edit of a random line: the entry, the change, and what the plan does to the entry: nothing
-/// (`None`), a removal (`true`) or a replacement (`false`).
+/// An edit of a generated compaction line: the entry, how its blocks change, and what the plan of
+/// the line does to the entry: nothing (`None`), a removal (`true`) or a replacement (`false`).
 type RandomEdit = (prop::sample::Index, Mutation, Option<bool>);
 
 fn step() -> impl Strategy<Value = Step> {
@@ -244,7 +245,8 @@ fn random_edit() -> impl Strategy<Value = RandomEdit> {
     )
 }
 
-/// A context after these steps; results answer one of the last calls.
+/// A context with these messages. A result is for one of the last calls; without a call, for a call
+/// that does not exist.
 fn context_of(steps: &[Step]) -> Context {
     let mut context = Context::in_memory(Setup::new(built_in("s06").expect("a built-in recipe")));
     let mut calls = Vec::new();
@@ -273,7 +275,7 @@ fn context_of(steps: &[Step]) -> Context {
     context
 }
 
-/// A random log line, and a plan that may not match it.
+/// A compaction line with these edits, and a plan that may not match it.
 fn random_line(context: &Context, edits: &[RandomEdit]) -> (String, Plan) {
     let (transcript, source) = (context.transcript(), context.log.bytes());
     let (mut lines, mut planned) = (Vec::new(), Vec::new());
@@ -306,8 +308,9 @@ fn random_line(context: &Context, edits: &[RandomEdit]) -> (String, Plan) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Only the affected part of the context is verified for a line. That finds the same violations
-    /// as verifying the whole context.
+    /// To verify a line, only the part of the context that it changes is checked. A violation is
+    /// found exactly if a check of the whole context finds one, and each that is found is also one
+    /// of the whole context.
     #[test]
     fn what_an_excerpt_violates_is_what_the_whole_context_violates(
         steps in prop::collection::vec(step(), 1..24),
@@ -330,8 +333,8 @@ proptest! {
             let changed = Changed { transcript: after, trial: &trial };
             let found = changed.violations(&plan, source, invariants, counter);
             prop_assert_eq!(found.is_empty(), expect.is_empty(), "{:?} {:?}", found, expect);
-            // If the messages of the whole context are out of order, the excerpt may report another
-            // line.
+            // The line number is not compared: if the messages are out of order, the check of a
+            // part may report another line.
             let what = |it: &Violation| (it.invariant, it.what.clone());
             let whats: Vec<_> = expect.iter().map(what).collect();
             let is_known = found.iter().all(|it| whats.contains(&what(it)));

@@ -11,7 +11,8 @@ pub struct KnownCall {
     /// The tool and its target, in a few words.
     pub what: Box<str>,
     pub kind: ToolKind,
-    /// The item and block index of the call's first occurrence.
+    /// The position of the first block with this call: the indices of the item and of the block in
+    /// it.
     pub at: (usize, usize),
     /// The number of the call among the calls of the log, from 1.
     pub number: u64,
@@ -28,11 +29,11 @@ pub struct OpenCall {
 #[derive(Clone, Debug, Default)]
 pub struct OpenCalls(Vec<OpenCall>);
 
-/// Begins the call id of a result that names its tool but no call, as results of the Gemini API
-/// may; the name of the tool follows.
+/// The beginning of the call id of a result that states only the name of its tool, as results of
+/// the Gemini API may. The name of the tool follows.
 pub const NO_CALL: &str = "no call of ";
-/// Separates an id from a number that makes it unique, if an earlier call has the same id. All APIs
-/// accept these characters in ids.
+/// Between an id and a number that makes the id unique, if an earlier call has the same id. All
+/// APIs accept these characters in ids.
 pub const AGAIN: &str = "_again_";
 
 /// The original id of a call whose id was made unique with [`AGAIN`]. Any other id is returned as
@@ -55,7 +56,7 @@ impl OpenCalls {
         self.0.push(OpenCall { id: call.id.clone(), tool: call.name.clone() });
     }
 
-    /// Removes the call that a result answers, and returns the id of the call. A result names its
+    /// Removes the call that a result is for, and returns the id of the call. A result names its
     /// call by id, by the id that the call had before [`AGAIN`] made it unique, or only by tool,
     /// after [`NO_CALL`]. The three are tried in this order, and the first call that matches is
     /// removed. `None` if no call matches.
@@ -70,14 +71,14 @@ impl OpenCalls {
         Some(self.0.remove(found).id)
     }
 
-    /// Adds the calls of an entry of the log, and removes those that results in the entry answer.
-    /// In the log, a result names its call by id.
+    /// Adds the calls of an entry of the log, and removes those whose results are in the entry. In
+    /// the log, a result names its call by id.
     pub fn link(&mut self, entry: &Entry) {
         for block in &entry.blocks {
             match block {
                 Block::Call(call) => self.add(call),
                 Block::Output(output) => {
-                    // If several calls have the same id, the newest is answered.
+                    // If several calls have the same id, the result is for the newest.
                     let answered = self.0.iter().rposition(|open| open.id == output.call);
                     answered.map(|at| self.0.remove(at));
                 }
@@ -123,8 +124,8 @@ impl Calls {
         &self.open
     }
 
-    /// Adds the calls of an entry that was appended to the context. Calls that a result in the
-    /// entry answers are no longer open.
+    /// Adds the calls of an entry that was appended to the context, and removes the calls whose
+    /// results are in the entry from the calls without a result.
     pub fn add(&mut self, item: usize, entry: &Entry, source: &dyn Source) {
         self.number_calls(item, entry, source);
         self.open.link(entry);

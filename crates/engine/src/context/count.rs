@@ -105,7 +105,7 @@ impl Counts {
         (0..transcript.items.len()).for_each(|item| self.know(item, transcript, source, counter));
     }
 
-    /// Computes the sums over the context again, and counts the items that are new in it.
+    /// Computes the sums over the context again. Items that were not counted before are counted.
     pub fn recount(&mut self, transcript: &Transcript, source: &dyn Source, counter: &dyn Counter) {
         self.total = Total::default();
         self.last = None;
@@ -115,7 +115,7 @@ impl Counts {
         }
     }
 
-    /// Counts an item, unless that was done before.
+    /// Counts the blocks of an item, unless that was done before.
     fn know(
         &mut self,
         item: usize,

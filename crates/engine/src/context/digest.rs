@@ -13,9 +13,9 @@ use crate::boundary::current_request;
 use crate::digest::{Chosen, Digesting, saves_enough};
 
 impl Context {
-    /// Runs the digest stage after the passes, if the recipe has one. It is not run if `why` is
-    /// [`EventReason::Request`]: such a recipe runs its passes before every request. `by_stage` is
-    /// the number of edits of each pass; the result also counts the digest.
+    /// Runs the digest stage after the passes, if the recipe has one. It does not run for
+    /// [`EventReason::Request`]: a recipe with this timing runs its passes before every request.
+    /// `by_stage` is the number of edits of each pass; the result also counts the digest.
     pub(super) fn digested(
         &mut self,
         why: EventReason,
@@ -47,7 +47,8 @@ impl Context {
     /// Replaces the old part of the context by a digest, so that the context has at most `target`
     /// tokens, unless the parts that must stay have more. Returns false and changes nothing if the
     /// context has at most `target` tokens already, if the old part has nothing to digest, or if
-    /// the digest would be less than 5 per cent smaller than what it replaces.
+    /// the digest would be less than 5 per cent smaller than what it replaces. The error `Refused`
+    /// has the reason why there can be no digest.
     pub(super) fn put_digest(&mut self, rule: &DigestRule, target: Tokens) -> Result<bool> {
         // The digest reads the old part into the index, and so the next digest need not read it
         // again.
@@ -75,15 +76,16 @@ impl Context {
         let view = View::new(transcript, source, &*self.setup.counter)
             .with_counts(self.counts.items())
             .with_rule_files(&self.setup.recipe.rule_files);
-        // The tail is the newest part, which is kept. Its length depends on `target` and not on
-        // `budget`: the budget of the next digest is smaller, because there will be fewer blocks,
-        // and that digest would keep a shorter tail than this one.
+        // The tail is the newest part of the context, which is kept. Its length depends on
+        // `target`, which stays the same, and not on `budget`, which is smaller for the next
+        // digest, because there will be fewer blocks: with a smaller budget the next digest would
+        // keep a shorter tail.
         let least = rule.longest_tail(&view, target);
-        // Results that the model has not seen are digested too if they exceed half of the target:
-        // otherwise they would leave no room for the context that they refer to.
+        // Results that the model has not seen are digested, too, if they exceed half of the target:
+        // otherwise they would leave no room for the older context that they are about.
         //
         // The kept part may have to begin earlier, with reasoning. If it then exceeds half of the
-        // target, it is digested too, to leave room for the digest.
+        // target, it is digested, too, to leave room for the digest.
         let end = self.end_of_old(least, rule.tail(&view, target), least, Tokens(target.0 / 2));
         // The user's current request stays word for word.
         let end = end.min(current_request(transcript));

@@ -14,7 +14,7 @@ pub struct Excerpt {
 }
 
 impl Excerpt {
-    /// An excerpt with `items`. The items in `context` are sent, in the order of `context`.
+    /// An excerpt with `items`. Those that are in `context` are sent, in the order of `context`.
     pub fn new(whole: &Transcript, mut items: Vec<usize>, context: &[usize]) -> Excerpt {
         items.sort_unstable();
         items.dedup();
@@ -31,7 +31,7 @@ impl Excerpt {
         &self.transcript
     }
 
-    /// The indices in the excerpt of items of the whole transcript; items that are not in the
+    /// The indices in the excerpt of these items of the whole transcript. Items that are not in the
     /// excerpt are left out.
     pub fn places(&self, items: &[usize]) -> Vec<usize> {
         items.iter().filter_map(|&item| self.place(item)).collect()
@@ -94,8 +94,9 @@ fn outputs(entry: &Entry) -> impl Iterator<Item = &Output> {
     })
 }
 
-/// The ranges in which two contexts differ, as indices into each. They also include the items in
-/// `edited`. Outside of the ranges both contexts have the same items.
+/// The ranges in which two contexts differ: the first as indices into `before`, the second into
+/// `after`. They include the items in `edited`. Outside of the ranges both contexts have the same
+/// items.
 pub fn difference(
     before: &[usize],
     after: &[usize],

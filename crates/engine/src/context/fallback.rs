@@ -1,6 +1,6 @@
 //! The last means to make a context fit the window: a digest of the old part, even if the recipe
-//! has none, then passes that shorten the rest, above all its results, and then a smaller digest.
-//! None of these needs a model.
+//! has none, then passes that shorten the rest, above all results, and then a smaller digest. None
+//! of them needs a model.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use tracing::debug_span;
 
 use super::Context;
 
-/// The target of the first digest, in per cent of the limit.
+/// The maximum target of the first digest, in per cent of the limit.
 const AIM: u64 = 45;
-/// The target, in per cent of the limit, if the first digest is refused, for example because a
-/// pinned rule alone has more tokens than its target.
+/// The target, in per cent of the limit, if the first digest is refused, for example because a rule
+/// that must stay in the context has more tokens than the first target.
 const MOST: u64 = 90;
 /// The target of the last digest, in per cent of the limit. It is made if the context is still too
 /// large after the passes.
@@ -53,8 +53,9 @@ impl Context {
 
     /// Replaces the old part by a digest. The target is that of the recipe, but at most [`AIM`] per
     /// cent of `limit`; if this digest is refused, another is tried with [`MOST`] per cent. Returns
-    /// the reason if that is refused too: a pinned rule alone exceeds the target, the digest is
-    /// longer than what it replaces, or the context would violate an invariant.
+    /// the reason if that is refused, too: for example, a rule that must stay in the context
+    /// exceeds the target, the digest is longer than what it replaces, or the context would violate
+    /// an invariant.
     pub(super) fn digest_within(
         &mut self,
         limit: Tokens,

@@ -65,7 +65,8 @@ fn context(recipe: Recipe, window: u64) -> Context {
     context
 }
 
-/// Does all due work, and returns the events.
+/// Calls `step` until the context can be sent, and answers each question as the model does. Returns
+/// the events.
 fn request(context: &mut Context, model: Bad) -> Vec<Event> {
     while let Next::Ask(_) = context.step().expect("memory") {
         context.answer(model.answer()).expect("memory");
@@ -186,9 +187,9 @@ fn a_message_longer_than_the_window_stays_and_is_named() {
     }
 }
 
-/// Checks, after each request that made the context smaller, that one undo in the resumed log
-/// restores the context as it was before that request. Returns how many of these requests led to a
-/// digest.
+/// Plays a session. Checks, after each request that made the context smaller, that one undo in the
+/// resumed log restores the context as it was before that request. Returns how many of these
+/// requests led to a digest.
 fn undone(recipe: &str, model: Bad) -> usize {
     let setup = || {
         let recipe = built_in(recipe).expect("a recipe");
@@ -226,7 +227,7 @@ fn one_undo_takes_back_one_compaction_where_a_digest_was_the_last_resort() {
         let resorts: usize = models.map(|model| undone(recipe, model)).iter().sum();
         resorted.extend((resorts > 0).then_some(recipe));
     }
-    // The recipe `pi` has only a summary, so without one only the fallback makes the context
+    // The recipe `pi` has only a summary. Without a summary, only the fallback makes the context
     // smaller.
     assert!(resorted.contains(&"pi"), "{resorted:?}");
 }

@@ -17,9 +17,9 @@ use epitome_error::{Error, ErrorKind, Result};
 const LEARNED: u64 = 1 << 20;
 
 impl Context {
-    /// Truncates the results in an entry before the entry is first sent. If that cannot be written
-    /// to the log, the results are sent whole, and only an event reports it: after an error, the
-    /// caller would add the entry again, although it is in the log.
+    /// Truncates the results in an entry before the entry is first sent. If the truncated results
+    /// cannot be written to the log, the whole results are sent, and an event reports it. This is
+    /// not returned as an error: the caller would add the entry again, although it is in the log.
     pub(super) fn truncate_on_ingest(&mut self, item: usize) {
         let Some(rule) = self.setup.recipe.stages.live.ingest else { return };
         let transcript = self.log.parsed().transcript();
@@ -105,8 +105,8 @@ impl Context {
         newest
     }
 
-    /// Replaces the recorded lines of the results after the model's last response by the lines that
-    /// are sent now.
+    /// Records the lines of the results after the model's last response again, as these results are
+    /// sent now.
     fn see_unanswered(&mut self) {
         let mut seen = std::mem::take(&mut self.known.seen);
         seen.rewind(self.known.answered);
@@ -149,8 +149,8 @@ impl Context {
         edits
     }
 
-    /// Writes edits of results. Returns whether they were written: if they violate an invariant,
-    /// the results are sent whole, and an event reports why.
+    /// Writes edits of results to the log. Returns whether they were written. If they violate an
+    /// invariant, they are not: the results are sent whole, and an event reports why.
     pub(super) fn write_shortened(&mut self, edits: Vec<Edit>) -> Result<bool> {
         let edits = edits.into_iter().map(|edit| PlannedEdit { edit, tokens: Tokens(0) });
         let mut plan = Plan { edits: edits.collect(), ..Plan::default() };
@@ -175,8 +175,8 @@ impl Context {
     }
 
     /// Replaces the counts of the edited entries by those of their edited versions, which are the
-    /// last items of the transcript, in the order of the originals. The provider has not counted
-    /// these entries yet, so its count stays valid.
+    /// last items of the transcript, in the order of the originals. The provider's last count stays
+    /// valid, because it does not include these entries yet.
     fn count_shortened(&mut self, plan: &Plan) {
         let edited = plan.edits.iter().map(|planned| planned.edit.at.item());
         let edited: BTreeSet<usize> = edited.collect();
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
     use crate::Journal;
 
-    /// A journal that cannot take the lines that shorten results.
+    /// A journal that refuses the lines that shorten results.
     struct WholeResults;
 
     impl Journal for WholeResults {

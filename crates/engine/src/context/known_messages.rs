@@ -2,8 +2,8 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// For each message of a context, the hash of its bytes as the client wrote them, if it is known. A
-/// message with the same bytes need not be parsed again.
+/// For each message of a context, the hash of its bytes as the client wrote them, if that is known.
+/// If a client passes a message with the same bytes, the message need not be parsed again.
 #[derive(Clone, Debug, Default)]
 pub struct KnownBytes(Vec<Option<u64>>);
 

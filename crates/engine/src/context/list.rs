@@ -21,7 +21,8 @@ use super::{Context, Outgoing};
 pub struct ListChange {
     /// Number of messages at the beginning of the list that the context had already.
     pub known: u64,
-    /// Number of the context's messages after these: they are no longer part of the conversation.
+    /// Number of messages of the context that are not in the list: they are no longer part of the
+    /// conversation.
     pub left: u64,
     /// Number of messages of the list that are new.
     pub new: u64,
@@ -142,7 +143,7 @@ impl Context {
         let mut prefix = Prefix::default();
         let mut known = std::mem::take(&mut self.known.bytes);
         let message_items = self.log.parsed().message_items();
-        // The calls to which the messages before index `linked` contain no result.
+        // The calls that have no result in the messages before the index `linked`.
         let mut open = OpenCalls::default();
         let mut linked = 0;
         for (at, (message, items)) in messages.iter().zip(message_items).enumerate() {
@@ -164,8 +165,8 @@ impl Context {
         prefix
     }
 
-    /// Compares a message with the message of the context in `items`. `open` are the calls to which
-    /// the messages before that one contain no result.
+    /// Compares a message of a list with the message of the context that has the items `items`.
+    /// `open` are the calls that have no result before this message.
     fn compare(&self, api: &Api, message: &str, items: &[usize], open: &OpenCalls) -> Compared {
         let Ok(parsed) = ParsedMessage::read(api, message) else { return Compared::Other };
         // `items` may begin with results of the tool `compact`, which the context itself added; the
@@ -225,9 +226,9 @@ impl Context {
         Ok(())
     }
 
-    /// The items after the first `messages` messages. The context itself adds the results of calls
-    /// of the tool `compact`: if the first of these items are results of calls in those messages,
-    /// they are left out, because the calls stay.
+    /// The items after the first `messages` messages, which leave the conversation. If the first of
+    /// them are results of the tool `compact` whose calls stay, these results are left out: the
+    /// context itself added them.
     fn said_behind(&self, messages: usize) -> HashSet<usize> {
         let log = self.log.parsed();
         let mut items: Vec<usize> =

@@ -61,7 +61,7 @@ fn is_valid(context: &Context) -> bool {
     invariants.check(context.transcript(), context.log.bytes()).is_empty()
 }
 
-/// What is sent after the messages of a list were added one by one.
+/// What is sent after the messages of a list were added one after the other.
 fn said_one_by_one(list: &[String]) -> String {
     let mut context = Context::in_memory(setup());
     for message in list {
@@ -256,11 +256,11 @@ fn results_without_ids_are_known_again() {
     assert_eq!(resumed.log(), context.log());
 }
 
-/// An edit of a list.
+/// What happens before the next list is passed.
 #[derive(Clone, Debug)]
 enum Edit {
-    /// The user's next message if `calls` is 0; otherwise this many calls, each with a result of
-    /// this many lines.
+    /// The list grows: by a message of the user if `calls` is 0, otherwise by this many calls, each
+    /// with a result of `lines` lines.
     More {
         calls: usize,
         lines: usize,
@@ -286,7 +286,7 @@ fn edit() -> impl Strategy<Value = Edit> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Unless a compaction is in effect, the same is sent for a list as after its messages were
+    /// While no compaction is in effect, the same is sent for a list as if its messages had been
     /// added one by one, whatever lists were passed before.
     #[test]
     fn a_list_is_sent_as_if_it_were_said_message_by_message(

@@ -93,7 +93,8 @@ impl ContextLog {
 
     /// Adds an entry. Returns its item.
     pub fn push(&mut self, speaker: &Speaker<'_>, said: &[MessagePart<'_>]) -> Result<usize> {
-        // The id of an entry is its index, so the index of the new entry is an unused id.
+        // The id of an entry is its index, so no other entry has the index of the new one as its
+        // id.
         let item = self.log.transcript().items.len();
         // A message may have hundreds of megabytes: it is copied only once.
         let start = self.bytes.len();
@@ -124,7 +125,7 @@ impl ContextLog {
     }
 
     /// Appends a line in memory only. The caller must then [keep](ContextLog::keep) or
-    /// [discard](ContextLog::discard) it.
+    /// [discard](ContextLog::discard) the line.
     pub fn try_line(&mut self, line: &[u8]) -> Trial {
         let transcript = self.log.transcript();
         let items = transcript.items.len();
@@ -194,7 +195,7 @@ impl ContextLog {
         });
     }
 
-    /// Ends an incomplete last line with a line feed: the next line then begins after it. The
+    /// Ends an incomplete last line with a line feed, so that the next line begins after it. The
     /// incomplete line itself is ignored.
     fn end_line(&mut self) -> Result<()> {
         self.bytes.push(b'\n');

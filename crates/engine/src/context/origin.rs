@@ -13,24 +13,7 @@ impl Context {
     }
 
     /// Records in the log that the working directory, model or recipe change at this point. Fields
-    /// that are `None` keep their values.
-    ///
-    /// ```
-    /// use epitome_engine::Origin;
-    /// # use epitome_engine::{Context, Setup};
-    /// # use epitome_passes::built_in;
-    /// # let recipe = built_in("epitome").expect("a recipe");
-    /// # let setup = Setup::new(recipe).with_counter(epitome_tokens::Estimate::new());
-    /// # let mut context = Context::in_memory(setup);
-    /// context.set_origin(Origin { model: Some("gpt-5".into()), ..Origin::default() })?;
-    /// context.set_origin(Origin { cwd: Some("/project".into()), ..Origin::default() })?;
-    /// assert_eq!(context.origin().model.as_deref(), Some("gpt-5"));
-    /// # Ok::<(), epitome_error::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// `Disk` if the log cannot be written.
+    /// that are `None` keep their values. If nothing changes, nothing is written.
     pub fn set_origin(&mut self, origin: Origin) -> Result<()> {
         let mut updated = self.origin().clone();
         updated.update(origin);

@@ -136,7 +136,7 @@ impl Context {
 
     /// Runs the passes of a recipe with the target `limit`, in tokens as the provider counts them.
     /// The exempt tools and the rule files of the context's own recipe replace those of `recipe`.
-    /// If the plan violates an invariant, nothing is changed, and an event reports it.
+    /// If the plan is refused, nothing is changed, and an event reports the reason.
     pub(super) fn carry_out_within(
         &mut self,
         why: EventReason,
@@ -155,7 +155,8 @@ impl Context {
                 }
                 Ok(())
             }
-            // The step was not written. Earlier steps stay, and the next recipe is tried.
+            // The plan was refused and not written. Earlier steps stay, and the caller tries the
+            // next recipe.
             Err(err) if err.kind() == ErrorKind::Refused => {
                 self.machine.report_part_failure(why, err.to_string());
                 Ok(())
@@ -179,8 +180,8 @@ impl Context {
         }
     }
 
-    /// Whether a refusal can be an overflow. A refusal without a message may mean anything: it
-    /// counts as an overflow only if at least half of the window is used, or if the window is
+    /// Whether a refusal can be an overflow. A refusal without a message can have any reason: it is
+    /// taken for an overflow only if at least half of the window is used, or if the window is
     /// unknown.
     fn may_be(&self, refusal: &Overflow) -> bool {
         let window = self.machine.usable();
@@ -194,8 +195,8 @@ impl Context {
     /// The maximum size of the retry, in tokens as [`tokens`](Context::tokens) counts them.
     fn fitting(&self, refusal: &Overflow) -> Tokens {
         let now = self.tokens();
-        // If the provider states its own count of the refused request, the limit is multiplied by
-        // the ratio of `now` to that count.
+        // If the provider states its own count of the refused request, the limit is converted to
+        // our tokens by the ratio of the two counts of this request.
         let asked = refusal.asked.filter(|asked| *asked > Tokens(0));
         let limit = refusal.limit.map(|limit| match asked {
             Some(asked) => super::size::scaled(limit, now, asked),

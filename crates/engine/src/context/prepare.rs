@@ -73,7 +73,7 @@ impl Preparation {
         self.question.as_ref()
     }
 
-    /// Whether a model was or is asked a question for a summary, even if no summary was written.
+    /// Whether a model was asked a question for a summary, even if the summary was not written.
     pub fn has_asked(&self) -> bool {
         self.copy.ask.pending.is_some() || self.copy.ask.spent.asks > 0
     }
@@ -101,7 +101,7 @@ impl fmt::Debug for Preparation {
     }
 }
 
-/// Two preparations are equal if they are of the same log and have made the same progress.
+/// Two preparations are equal if they are of the same log and have come equally far.
 impl PartialEq for Preparation {
     fn eq(&self, other: &Preparation) -> bool {
         self.log_bytes == other.log_bytes
@@ -193,7 +193,7 @@ impl Context {
     }
 
     /// Repeats the steps that were made on the copy. Messages that were added to the context since
-    /// it was copied stay after a summary or a digest.
+    /// it was copied are kept, after a summary or a digest.
     fn take_steps(&mut self, prepared: &Preparation) -> Result<()> {
         let Preparation { copy, items, sent, .. } = prepared;
         let since = self.transcript().items.len() - items;

@@ -164,7 +164,7 @@ impl Context {
             window: self.setup.window.unwrap_or(WINDOW),
             counter: self.setup.counter.clone(),
         });
-        // In a small window the kept part must leave room for everything else in a request.
+        // In a small window, the part that is kept must leave room for the rest of a request.
         let mut recipe = self.setup.recipe.clone();
         if let Some(usable) = self.machine.usable() {
             recipe.keep.tokens = recipe.keep.tokens.map(|tokens| tokens.min(usable.0 / 2));
@@ -221,7 +221,8 @@ impl Context {
         Tokens(self.machine.usable().unwrap_or(self.counts.total().tokens).0 / 2)
     }
 
-    /// The index in the context that divides the tokens before `end` into halves.
+    /// The index in the context that divides the part before `end` into two with about the same
+    /// number of tokens.
     fn half_of(&self, end: usize) -> usize {
         let weights = self.transcript().context[..end].iter().map(|&item| self.counts.item(item).0);
         let half = weights.clone().sum::<u64>().div_ceil(2);

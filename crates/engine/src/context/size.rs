@@ -184,9 +184,9 @@ impl Context {
         }
     }
 
-    /// Counts the context again after its items have changed, and determines its open calls and the
-    /// lines of its results again. The provider's last count is of an earlier state: from here on
-    /// only its ratio to epitome's count is used.
+    /// Counts the context again after its items have changed, and determines which calls have no
+    /// result, and the lines of its results. The provider's last count is of an earlier state: from
+    /// here on only its ratio to epitome's count is used.
     pub(super) fn recount(&mut self) {
         self.bill.of_context = None;
         let transcript = self.log.parsed().transcript();

@@ -46,7 +46,8 @@ pub fn compact_tool(api: &str) -> Result<String> {
 /// The outcome of a requested compaction. `Display` prints it as a text for the model or the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Outcome {
-    /// Who requested the compaction: the model, the user or the program.
+    /// Why the compaction was made: [`EventReason::Tool`] if the model requested it,
+    /// [`EventReason::Manual`] if the user or the program did.
     pub why: EventReason,
     /// Tokens of the next request before the compaction.
     pub before: Tokens,
@@ -60,8 +61,8 @@ pub struct Outcome {
     pub user: (u64, u64),
     /// Number of entries at the end that are sent unchanged.
     pub last: u64,
-    /// Why nothing was done, or less than possible. `None` if neither the context was small already
-    /// nor a step failed.
+    /// Why nothing was done, or less than possible: the context was small already, or a step
+    /// failed. Otherwise `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_done: Option<NotDone>,
     /// The target of this compaction, in tokens: the caller's, or else the one that
@@ -167,12 +168,12 @@ impl CompactionRequest {
         self.calls
     }
 
-    /// Removes those waiting calls for which `stays` is false.
+    /// Removes the tool calls that wait for the outcome and for which `stays` returns false.
     pub(super) fn retain_calls(&mut self, stays: impl Fn(&str) -> bool) {
         self.calls.retain(|call| stays(call));
     }
 
-    /// Whether nothing needs to be done because the context is small already.
+    /// Whether the request needs nothing to be done, because the context is small already.
     pub(super) fn is_needless(&self) -> bool {
         matches!(self.not_done, Some(NotDone::Small { .. }))
     }
@@ -251,8 +252,8 @@ impl Context {
         Ok(())
     }
 
-    /// The reason why a requested compaction without a target does nothing, if the context is too
-    /// small for one; otherwise `None`.
+    /// If the context is so small that a requested compaction without a target does nothing,
+    /// returns that as the reason; otherwise `None`.
     pub(super) fn small(&self) -> Option<NotDone> {
         let messages = self.tokens() - self.setup.overhead;
         let least = self.least();
@@ -306,9 +307,9 @@ impl Context {
         Ok(())
     }
 
-    /// The calls of the tool `compact` without a result in the last response; none if another call
-    /// of the response has no result. The second value is the focus of the first of these calls
-    /// that names one.
+    /// The calls of the tool `compact` in the last response that have no result. Empty if another
+    /// call of the response has no result, either. The second value is the focus of the first of
+    /// the calls that states one.
     fn waiting(&self) -> (Vec<Box<str>>, Option<String>) {
         let open = LastResponse::from_transcript(self.transcript()).open;
         if open.iter().any(|call| call.kind != ToolKind::Compact) {

@@ -26,7 +26,7 @@ impl Context {
     }
 
     /// Removes messages from the middle, if there are too many. Does nothing while compactions are
-    /// suspended after an undo, or if an earlier cut violated an invariant.
+    /// suspended after an undo, or if an earlier cut was refused because of an invariant.
     fn trim_middle(&mut self) -> Result<()> {
         let wants = !self.attempt.is_cut_refused && !self.machine.is_suspended(&self.gauge());
         let Some(rule) = self.setup.recipe.stages.live.trim.filter(|_| wants) else {
@@ -56,7 +56,7 @@ impl Context {
                 self.machine.report_trim(before, self.tokens(), messages);
             }
             Err(err) if err.kind() == ErrorKind::Refused => {
-                // The same cut would be refused before every request.
+                // The same cut would be refused before every request, so none is tried again.
                 self.attempt.is_cut_refused = true;
                 let reason = format!("nothing is cut out of the middle: {err}");
                 self.machine.skip(EventReason::Request, reason);

@@ -1,15 +1,15 @@
 //! The messages with which providers refuse a request as too long, as data. Each message is from a
 //! public collection named below, or from the source code of the service.
 
-/// One message, in lower case. The first of its phrases must be near the beginning of the text, the
-/// others after it.
+/// A message, in lower case, that one or more providers use. The first of its phrases must be near
+/// the beginning of the text, the others after it.
 pub(super) struct Family {
     pub(super) provider: &'static str,
     pub(super) words: &'static [&'static str],
     pub(super) numbers: Numbers,
 }
 
-/// Which of the numbers after the phrase is the limit, and which is the size of the request.
+/// Which of the numbers after the first phrase is the limit, and which is the size of the request.
 #[derive(Clone, Copy)]
 pub(super) enum Numbers {
     LimitFirst,

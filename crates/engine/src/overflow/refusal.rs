@@ -80,8 +80,8 @@ impl Refusal {
         Some(refusal)
     }
 
-    /// Adds a message. If it ends with JSON that holds an error, that error is added; otherwise the
-    /// text of the message.
+    /// Adds a message. If it ends with JSON that holds an error, this error is added; otherwise the
+    /// text of the message is.
     fn add_message(&mut self, words: &str, depth: u32) {
         let json = words.find(['{', '[']).unwrap_or(words.len());
         self.add_wrapped(&words[json..], depth);
@@ -112,12 +112,13 @@ impl Refusal {
         self.message.contains(words) || self.kinds.iter().any(|kind| kind.contains(words))
     }
 
-    /// Whether the message contains the first of these phrases within its first `within` bytes, and
-    /// all others after it.
+    /// Whether the message contains the first of these phrases within its first `within` bytes
+    /// (twice as many after the text of a gateway), and the others after it, in this order.
     pub(super) fn begins_with(&self, words: &[&str], within: usize) -> bool {
         let mut rest = self.message.as_str();
         let known = PREFIXES.iter().any(|prefix| rest.starts_with(prefix));
-        // The text of a gateway before the message of the service may take as many bytes again.
+        // Before the message of the service, the text of a gateway may take the same number of
+        // bytes.
         let within = if known { within * 2 } else { within };
         words.iter().enumerate().all(|(n, word)| match rest.find(word) {
             Some(at) if n > 0 || at <= within => {

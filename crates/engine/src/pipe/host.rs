@@ -71,6 +71,7 @@ pub trait SummaryModel: Send + Sync {
     /// Why there is no answer.
     fn answer(&self, question: &Question) -> Result<Reply, NoReply>;
 
-    /// What all calls have used, as JSON: the member `models` of the answer to `usage`.
+    /// What the model has used for all questions, as JSON: the member `models` of the answer to
+    /// `usage`.
     fn spent(&self) -> Value;
 }

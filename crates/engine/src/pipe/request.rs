@@ -1,5 +1,5 @@
 //! Requests: each has an operation and members. An unknown member is an error, because otherwise a
-//! misspelt one would be ignored.
+//! misspelt one would be ignored without notice.
 
 use std::fmt;
 
@@ -193,7 +193,7 @@ fn context_name(name: &RawValue) -> Result<String> {
 }
 
 impl<'l> Request<'l> {
-    /// Parses the members of a request with the operation `op`.
+    /// Parses a request with the operation `op` from its other members.
     fn parse(op: &str, said: Vec<(&'l str, &'l RawValue)>) -> Result<Request<'l>> {
         let asked = match op {
             "hello" => Request::Hello(members(op, said)?),
@@ -235,7 +235,8 @@ impl Begin {
 }
 
 impl Open {
-    /// The request to begin a session with these sizes, once the name of the session is known.
+    /// The request to begin the session with the name `session`, with the sizes that this request
+    /// states.
     pub fn begin(self, session: String) -> Result<Begin> {
         let Open { window, overhead, summaries, writer_window, .. } = self;
         let session = Some(session);
@@ -354,8 +355,8 @@ impl<'de> Deserialize<'de> for Members<'de> {
 
 fn members<'a, T: Deserialize<'a>>(op: &str, said: Vec<(&'a str, &'a RawValue)>) -> Result<T> {
     T::deserialize(MapDeserializer::<_, serde_json::Error>::new(said.into_iter())).map_err(|err| {
-        // serde's line and column are positions within one member, which would mislead. They are
-        // removed.
+        // The line and the column that serde reports are positions within one member, and would
+        // mislead. They are removed.
         let err = err.to_string();
         let what = err.split(" at line ").next().unwrap_or_default();
         usage(format!("`{op}`: {what}"))

@@ -18,7 +18,7 @@ pub struct Sent {
     others: Others,
 }
 
-/// The other members of an answer.
+/// The members of an answer in addition to the view.
 #[derive(Serialize)]
 struct Others {
     refs: BTreeMap<String, String>,

@@ -44,8 +44,8 @@ impl<'a, S: Source> Planner<'a, '_, S> {
         if !digest.rules_left_out.is_empty() {
             notes.push(Note::RulesTooLong { names: digest.rules_left_out });
         }
-        // The tail may be longer than what the keep rules chose. Their reasons would not explain
-        // all of it, so no reasons are reported.
+        // The kept end may be longer than what the keep rules chose. Their reasons would not
+        // explain all of it, so no reasons are reported.
         let plan = Plan { kept: KeptParts::default(), ..plan.clone() };
         let kept = &transcript.context[tail..];
         match self.in_place_of_the_beginning(&digest.text, plan, kept, "digest") {
@@ -65,8 +65,9 @@ impl<'a, S: Source> Planner<'a, '_, S> {
     }
 }
 
-/// The index in the context of the first unit that the keep rules for turns, results or tokens
-/// protect: from there on everything stays unchanged. The length of the context if no unit is kept.
+/// The index in the context of the first unit (a call with its result, or any other entry) that
+/// contains something the recipe keeps; from there on everything stays unchanged. The length of the
+/// context if nothing is kept.
 fn first_kept(transcript: &Transcript, kept: &KeptParts) -> usize {
     let units = units(transcript);
     let mut first =

@@ -43,7 +43,7 @@ impl<'a, S: Source> PreparedCompaction<'a, S> {
     }
 }
 
-/// A recipe for stored sessions with no other stage than the one that `recipe` has for ingest in
+/// A recipe for stored sessions that only has an ingest stage: the one that `recipe` has for
 /// running agents.
 fn ingest_alone(recipe: &Recipe) -> Recipe {
     let ingest = recipe.stages.live.ingest;

@@ -83,9 +83,9 @@ pub(super) fn only_if_it_pays<S: Source>(planned: &mut PreparedCompaction<'_, S>
     planned.bytes_after = Bytes(source.len());
 }
 
-/// Keeps those edits that an appended record can express. Existing records never change, so hidden
-/// fields can be removed only from records that are appended again, and only if appended records
-/// include such fields.
+/// Keeps those edits that an appended record can express. An edit of a hidden field is kept only if
+/// the record with this field is appended again, and if appended records include such fields:
+/// existing records never change.
 fn only_what_is_written<S>(append: &Append, session: &Loaded<S>, plan: &mut Plan) {
     let transcript = &session.transcript;
     let reached = transcript.context.iter().copied();
@@ -153,7 +153,8 @@ fn model_of_bound_reasoning<'s, S>(session: &'s Loaded<S>, plan: &Plan) -> Optio
         .find(|model| (session.format.thinking_is_bound)(model))
 }
 
-/// The error for a session in which the agent's own records cannot be used; `why` is a clause.
+/// The error for a session in which the agent's own records cannot be used; `why` is the reason, as
+/// a clause.
 pub(super) fn passed_over(format: &Format, why: &str) -> Error {
     let what = format!("this session takes no records of {}'s own way: {why}", format.name);
     Error::new(ErrorKind::Refused, what).with_hint("--rewrite shortens it in the records it has")

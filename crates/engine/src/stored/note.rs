@@ -28,7 +28,8 @@ pub enum Note {
         /// The session's model, if the session names one.
         model: Option<String>,
     },
-    /// Nothing was done: the recipe consists of a summary, and no model is configured.
+    /// Nothing was done: a summary is all that the recipe has, and no summary by a model was
+    /// requested.
     OnlyASummary,
     /// The summary lacks some of the pinned rules: of those that should stay in the context after
     /// every compaction.

@@ -30,13 +30,13 @@ pub struct RequestRule<'r> {
     pub recipe: &'r Recipe,
     /// The maximum tokens of the whole request with the digest.
     pub target: Tokens,
-    /// For each item, the index in the list of the message that holds it; `None` for the system
-    /// prompt and the tools, which are outside of the list.
+    /// For each item, the index in the list of the message that holds it; `None` for an item
+    /// outside of the list, such as the system prompt.
     pub message_of: &'r [Option<usize>],
     /// The number of messages at the beginning of the list that are never replaced.
     pub root: usize,
-    /// The tokens of each block of each item in the form in which it would be sent: a result may be
-    /// shortened.
+    /// The tokens of each block of each item in the form in which the block would be sent; a result
+    /// may be shortened.
     pub sent: &'r [Vec<Tokens>],
 }
 
@@ -58,8 +58,8 @@ impl RequestDigest {
         index: &mut FactIndex,
         counter: &dyn Counter,
     ) -> Result<Option<RequestDigest>> {
-        // Items that stay in their places count as prompt from here on, because a digest never
-        // replaces a prompt.
+        // From here on, items that stay in their places are treated as prompt, because a digest
+        // never replaces a prompt.
         let in_place = stays_in_place(&request.transcript, with);
         request.transcript.head.prompt = in_place;
         let Loaded { source, transcript, .. } = &*request;

@@ -66,8 +66,8 @@ pub fn check_holds_a_summary<S: Source>(
 }
 
 impl<'a, S: Source> Planner<'a, '_, S> {
-    /// A plan without edits that records what the recipe keeps, and the end of the context that
-    /// stays because of that.
+    /// A plan without edits that states what the recipe keeps, and the end of the context that is
+    /// kept.
     fn end_that_is_kept(&self) -> (Plan, &'a [usize]) {
         let plan = begin(&mut self.view(), &keep_rules_of(self.recipe), &self.options());
         let kept = split_at_kept_end(&self.session.transcript, &plan.kept).1;
