@@ -19,11 +19,11 @@ use crate::machine::{Action, Event, Input, Machine, OutsideChange, Retrying};
 use crate::permissions::{Access, Answer};
 use crate::tools::Workplace;
 
-/// The maximum number of tokens of one answer. A longer answer is continued in further requests.
+/// The maximum number of tokens of one response. An answer that is cut off there is continued in
+/// further requests.
 const MAX_TOKENS: u64 = 16_000;
 
-/// When the agent ends: the maximum time to wait for the next input, such as the result of a
-/// stopped tool.
+/// When the agent ends: the maximum time to wait for the next input while tools are running.
 const LAST_WAIT: Duration = Duration::from_secs(2);
 
 /// The interface: shows events, and asks the user.
@@ -31,24 +31,24 @@ pub trait Front {
     /// Shows an event.
     fn show(&mut self, event: &Event);
 
-    /// Asks whether a call may run. Returns `None` if the answer comes later, as
-    /// [`Input::Permission`].
+    /// Asks whether a call may run. Returns `None` if the answer comes later: as
+    /// [`Input::Permission`], for a call of a sub-agent, that input is inside [`Input::Task`].
     fn permit(&mut self, called: &ResponseCall, access: &Access) -> Option<Answer>;
 
-    /// Whether a user is present to answer questions. An answer comes later as [`Input::Told`].
+    /// Whether a user is present to answer the model's questions. If so, the interface sends the
+    /// answer to each [`Event::Question`] as [`Input::Told`].
     fn is_attended(&self) -> bool;
 }
 
 /// Makes the changes that the machine cannot make itself, such as the use of another model, and
-/// makes the contexts of tasks (see [`machine`](crate::machine)).
+/// makes the contexts of sub-agents.
 pub trait Changes: Send {
-    /// Makes the context for a task, which a sub-agent carries out, with the system prompt in it.
-    /// What the sub-agent has to do is added later. Also returns the event that names the session
-    /// of the task.
+    /// Makes the context of a sub-agent, which contains the system prompt. The machine adds what
+    /// the sub-agent has to do. Also returns the event that names the session of the sub-agent.
     ///
     /// # Errors
     ///
-    /// Why the task cannot begin, in words for the model.
+    /// Why the sub-agent cannot begin, in words for the model.
     fn begin_task(&mut self, agent: &Agent) -> std::result::Result<(Context, Event), String>;
 
     /// Makes a change, and returns the events to show.
@@ -71,7 +71,7 @@ pub struct Agent {
     summariser: Arc<dyn Model>,
     prices: Arc<Catalogue>,
     workplace: Workplace,
-    /// Stops everything that is running.
+    /// Stops all requests and calls that are running.
     stop: Stop,
     tell: Sender<Input>,
     inputs: Receiver<Input>,
@@ -105,8 +105,8 @@ impl Agent {
         }
     }
 
-    /// Sets the handler that makes changes and the contexts of tasks. Without a handler, the agent
-    /// refuses changes and tasks.
+    /// Sets the handler that makes changes and the contexts of sub-agents. Without a handler, the
+    /// agent refuses changes and calls of `task`.
     #[must_use]
     pub fn with_changes(mut self, changes: impl Changes + 'static) -> Agent {
         self.changes = Some(Box::new(changes));
@@ -118,7 +118,7 @@ impl Agent {
         &self.machine
     }
 
-    /// The machine, to change its settings.
+    /// The machine, for example to replace its context.
     pub fn machine_mut(&mut self) -> &mut Machine {
         &mut self.machine
     }
@@ -128,7 +128,7 @@ impl Agent {
         &self.workplace
     }
 
-    /// The workplace of the agent's tools, to change which tools there are.
+    /// The workplace of the agent's tools, for example to refresh the list of tools.
     pub fn workplace_mut(&mut self) -> &mut Workplace {
         &mut self.workplace
     }
@@ -145,7 +145,8 @@ impl Agent {
         self.summariser = summariser;
     }
 
-    /// The channel for messages, answers and interruptions of the user; any thread may send.
+    /// The sender of inputs to the agent, such as messages, answers and interruptions of the user.
+    /// Any thread may use a clone.
     pub fn inputs(&self) -> Sender<Input> {
         self.tell.clone()
     }
@@ -194,8 +195,8 @@ impl Agent {
         self.inputs.recv().ok()
     }
 
-    /// Waits for stopped tools to end. A command kills its processes as soon as it notices the
-    /// stop. Returns early if no input arrives for two seconds.
+    /// Waits for stopped tools to end: a command kills its processes as soon as it notices the
+    /// stop. Gives up if no input arrives for two seconds.
     pub fn wait_for_tools(&mut self) {
         while self.tools_running > 0 {
             match self.inputs.recv_timeout(LAST_WAIT) {
@@ -224,8 +225,9 @@ impl Agent {
         Ok(())
     }
 
-    /// Carries out an action, or starts to. If the action belongs to a task, `task` is the id of
-    /// the call that began the task. Returns the resulting input if it is known at once.
+    /// Carries out an action. `task` is the id of the call that started the sub-agent for which the
+    /// action is; `None` for the agent itself. Returns the resulting input, unless there is none or
+    /// it comes later.
     fn carry_out(
         &mut self,
         action: Action,
@@ -255,7 +257,8 @@ impl Agent {
                 Input::Permission(called.id, answer)
             }
             Action::Question(called, _) if !front.is_attended() => Input::Told(called.id, None),
-            // The event for this call asks the user. The answer comes later, as an input.
+            // [`Front::show`] has asked the user already, when it received [`Event::Question`]. The
+            // answer comes later, as an input.
             Action::Question(..) => return None,
             Action::Begin(called) => self.begin(called, front),
             Action::Task(call, action) => return self.carry_out(*action, Some(&call), front),
@@ -396,11 +399,11 @@ impl Agent {
     }
 }
 
-/// Sends inputs to the machine, or to the machine of one of its tasks.
+/// Sends inputs to the machine of the agent or of a sub-agent.
 #[derive(Clone)]
 struct Report {
     tell: Sender<Input>,
-    /// The id of the call that began the task; `None` for the machine itself.
+    /// The id of the call that started the sub-agent; `None` for the agent itself.
     task: Option<Box<str>>,
 }
 
@@ -413,7 +416,7 @@ impl Report {
     }
 
     fn send(&self, input: Input) {
-        // The receiver may be gone when the program is about to end.
+        // The receiver is gone if the agent has ended.
         let _unread = self.tell.send(self.wrapped(input));
     }
 }
@@ -421,8 +424,8 @@ impl Report {
 /// Prepares a compaction on a thread.
 fn prepare(n: u64, mut prepared: Box<Preparation>, report: Report) {
     thread::spawn(move || {
-        // After a panic, the input contains no preparation. The machine then makes the compaction
-        // once it is due.
+        // After a panic, the machine gets no preparation. It then makes the compaction itself once
+        // one is due.
         let worked = catch_unwind(AssertUnwindSafe(|| {
             prepared.work();
             prepared
@@ -441,7 +444,7 @@ fn is_result(input: &Input) -> bool {
     }
 }
 
-/// The result of a request. A panic becomes a failure, because the machine waits for a result.
+/// Sends a request with `send`. A panic becomes a failure, because the machine waits for a result.
 fn caught<T>(
     send: impl FnOnce() -> std::result::Result<T, Failure>,
 ) -> std::result::Result<T, Failure> {

@@ -27,8 +27,8 @@ use crate::tools::Workplace;
 /// The maximum number of sessions that `/resume` lists.
 const LISTED: usize = 10;
 
-/// What an agent was made from. It is needed to replace the model, the recipe or the session of the
-/// agent.
+/// What an agent was made from: needed to replace its model, its recipe or its session, and to make
+/// sub-agents.
 pub struct AgentSetup {
     /// The options of the chat.
     pub options: ChatOptions,
@@ -38,7 +38,7 @@ pub struct AgentSetup {
     pub recipe: Recipe,
     /// The models that answer and write summaries.
     pub models: ChatModels,
-    /// The sessions of sub-agents, locked against other processes.
+    /// The sessions of the sub-agents so far. They stay locked against other processes.
     pub(crate) tasks: Vec<ChatFile>,
 }
 
@@ -108,7 +108,8 @@ impl AgentSetup {
         Ok(events)
     }
 
-    /// Replaces the recipe or the models of the agent; its log stays the same.
+    /// Replaces the recipe and the models of the agent; its log stays the same. Returns the events
+    /// to show.
     fn replace(
         &mut self,
         recipe: Recipe,
@@ -206,8 +207,9 @@ impl AgentSetup {
         notice(format!("{}\n{how}", lines.join("\n")))
     }
 
-    /// Writes the session into a new file: as HTML if the name of the file ends in `.html`,
-    /// otherwise as Markdown. Secrets are redacted, unless the settings turn redaction off.
+    /// Writes the session into a new file, which is named after the id of the session if `path` is
+    /// `None`. The file is HTML if its name ends in `.html`, otherwise Markdown. Secrets are
+    /// redacted, unless the settings turn redaction off.
     fn export(&self, path: Option<&Path>) -> Result<Vec<Event>> {
         let named = format!("{}.md", self.session.id());
         let path = path.unwrap_or_else(|| Path::new(&named));
@@ -254,7 +256,7 @@ fn is_this_session() -> Error {
     Error::new(ErrorKind::Usage, "this is the session")
 }
 
-/// The path of a folder, with `~` for the home folder.
+/// The path of a folder. If the folder is in the home folder, `~` stands for the home folder.
 fn below_home(folder: &Path, home: &Path) -> String {
     match folder.strip_prefix(home) {
         Ok(rest) => Path::new("~").join(rest).display().to_string(),
@@ -262,7 +264,8 @@ fn below_home(folder: &Path, home: &Path) -> String {
     }
 }
 
-/// The context of a session with this recipe, for these models, with the agent's current tools.
+/// The context of a session with this recipe and these models. The tools of the agent are refreshed
+/// first.
 fn context_of(
     options: &ChatOptions,
     session: &mut ChatFile,
@@ -297,8 +300,8 @@ pub(crate) fn recipe_of(options: &ChatOptions, session: &ChatFile) -> Result<(Re
     };
     match recipes::resolve_live(config, settings, Some(name)) {
         Ok(recipe) => Ok((recipe, Vec::new())),
-        // For example, the recipe no longer exists, or it was read from a file, which its name
-        // alone does not find.
+        // For example, the recipe no longer exists, or it was read from a file, which cannot be
+        // found by the name of the recipe.
         Err(err) => {
             let recipe = recipes::resolve_live(config, settings, None)?;
             let text = format!("the session goes on with the recipe {}: {err}", recipe.name);
@@ -307,9 +310,9 @@ pub(crate) fn recipe_of(options: &ChatOptions, session: &ChatFile) -> Result<(Re
     }
 }
 
-/// Replaces the prompt of a session if `before`, the folder in which the session was run until now,
-/// is known and is not the current one. Returns events for the user: about the new folder, and
-/// about the files in the new prompt. There are none if nothing is replaced.
+/// Replaces the prompt of a session that is resumed in another folder than `before`, the folder in
+/// which it was run until now. Returns events for the user about the new folder, and about the
+/// files in the new prompt. Does nothing if the folder is the same, or if `before` is `None`.
 pub(crate) fn renewed(
     context: &mut Context,
     before: Option<&str>,
@@ -329,7 +332,7 @@ pub(crate) fn renewed(
 fn session_event(session: &ChatFile, models: &ChatModels, recipe: &Recipe) -> Event {
     Event::Session {
         id: session.id().to_owned(),
-        // If the recipe has a digest, the model for summaries is rarely called, so it is not named.
+        // If the recipe has a digest, a model rarely writes summaries, so that model is not named.
         summaries: models.other_summariser().filter(|_| recipe.stages.live.digest.is_none()),
         model: models.answers.name().to_string(),
         recipe: recipe.name.to_string(),

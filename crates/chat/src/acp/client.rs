@@ -22,9 +22,9 @@ use crate::commands::{SlashOutcome, offered_to_editors, parse};
 use crate::machine::{Input, OutsideChange};
 use crate::mcp::{Server, ServerAddress, TIMEOUT, is_name};
 
-/// Speaks the protocol until the editor closes its stream, or the connection is stopped. First
-/// calls `stoppable` with a [`Stopper`] that ends the connection from another thread. When this
-/// function returns, all agents have ended.
+/// Speaks the protocol until the editor closes its stream, the stream cannot be read, or a
+/// [`Stopper`] stops the connection. The [`Stopper`] is passed to `stoppable` first, and may be
+/// used on another thread. When this function returns, all agents have ended.
 pub fn serve(
     sessions: impl Sessions,
     from: impl BufRead + Send + 'static,
@@ -60,8 +60,9 @@ struct State {
     open: HashMap<String, Open>,
     /// Whether the connection has ended, so that no session may begin.
     is_over: bool,
-    /// Each session's thread has a clone of the sender. No message is sent: the channel closes once
-    /// the last of these clones and this sender are dropped. `None` until the first session begins.
+    /// Tells when the threads of all sessions have ended. Each of them has a clone of the sender,
+    /// on which nothing is sent, so the channel closes with the last thread, once this sender is
+    /// dropped too. `None` until the first session begins.
     threads: Option<(Sender<()>, Receiver<()>)>,
 }
 
@@ -145,7 +146,7 @@ impl<S: Sessions> Host<S> {
     }
 
     /// Passes a message or a slash command of the user to the agent. Answers `/help`, `/quit`,
-    /// `/resume` and invalid commands itself.
+    /// `/resume` and invalid commands itself, with a message of the agent.
     fn prompt(&self, params: Value, responder: Responder) {
         let read = parsed(params).and_then(|request: Prompt| {
             let line = self.line(&request.session_id)?;
@@ -229,12 +230,12 @@ impl<S: Sessions> Host<S> {
         });
     }
 
-    /// Makes a session, and adds it to the open ones. An error if the folder is not the absolute
-    /// path of a folder, if the session cannot be started, or if the connection has ended.
+    /// Makes a session, and adds it to the open ones. First closes the open session with the same
+    /// id, if there is one. An error if the folder is not the absolute path of a folder that
+    /// exists, if the session cannot be started, or if the connection has ended.
     fn open(&self, wanted: &SessionRequest, ended: Receiver<()>) -> Result<PreparedSession, Error> {
         check(&wanted.folder)?;
         if let Some(id) = &wanted.id {
-            // An open session with this id in this program is closed first.
             self.close(id);
         }
         let SessionRequest { folder, id, servers, .. } = wanted;
@@ -251,7 +252,7 @@ impl<S: Sessions> Host<S> {
 
     fn forget(&self, id: &str) {
         let mut state = self.state();
-        // Another session with this id may have been opened meanwhile, and must stay.
+        // Another session with this id may have been opened since. It must stay.
         let open = state.open.get(id);
         if open.is_some_and(|open| open.ended.try_recv() != Err(TryRecvError::Empty)) {
             state.open.remove(id);
@@ -296,8 +297,9 @@ fn parsed<T: DeserializeOwned>(params: Value) -> Result<T, Error> {
     serde_json::from_value(params).map_err(|err| Error::wrong(err.to_string()))
 }
 
-/// Converts an MCP server of the editor. `None` if its kind of connection is not supported, or if
-/// no valid name can be made from its name.
+/// Converts an MCP server of the editor. Its name is cut to 32 characters, and each character other
+/// than an ASCII letter or digit becomes `-`. `None` if the result is not a valid name, or if the
+/// server is neither a program for `stdio` nor a URL for `http`.
 fn server(named: McpServer) -> Option<Server> {
     let name = named.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
     let name: String = name.take(32).collect();
@@ -320,7 +322,7 @@ fn pairs(all: Vec<Pair>) -> Vec<(String, String)> {
     all.into_iter().map(|it| (it.name, it.value)).collect()
 }
 
-/// Checks that the folder of a session is an absolute path, and that it exists.
+/// Checks that the folder of a session is the absolute path of a folder that exists.
 fn check(folder: &Path) -> Result<(), Error> {
     if !folder.is_absolute() || !folder.is_dir() {
         let what = format!("{} is no absolute path of a folder", folder.display());

@@ -29,8 +29,9 @@ impl Stopper {
     }
 }
 
-/// Reads the lines of a stream on a thread of its own, so that the editor never has to wait when
-/// it writes. Returns the receiver of the lines, and a [`Stopper`] for them.
+/// Reads the lines of a stream on a thread of its own, so that the editor can write a message while
+/// this program still handles an earlier one. Returns the receiver of the lines, and a [`Stopper`]
+/// for them.
 pub(super) fn lines(mut from: impl BufRead + Send + 'static) -> (Receiver<Incoming>, Stopper) {
     let (tell, told) = channel();
     let stopper = Stopper(tell.clone());
@@ -56,7 +57,7 @@ pub(super) fn lines(mut from: impl BufRead + Send + 'static) -> (Receiver<Incomi
 /// The callback for the answer to a request.
 type Then = Box<dyn FnOnce(Result<Value, Value>) + Send>;
 
-/// The editor. Any thread may send to it.
+/// The connection for messages to the editor. Any thread may send on it.
 #[derive(Clone)]
 pub(super) struct Client(Arc<Inner>);
 
@@ -111,8 +112,8 @@ impl Client {
         id
     }
 
-    /// Asks the editor to cancel a request to it, unless the editor has answered the request
-    /// already.
+    /// Sends the notification that cancels a request to the editor, unless the editor has answered
+    /// the request already. The request stays open until the editor answers it.
     pub(super) fn cancel(&self, request: u64) {
         if self.lock_pending().open.contains_key(&request) {
             self.notify("$/cancel_request", json!({"requestId": request}));

@@ -2,11 +2,8 @@
 
 use super::wire::ContentBlock;
 
-/// The text of a message. A linked file becomes its path, an embedded file its path and its text.
-///
-/// # Errors
-///
-/// The reason, if the message is empty or has a part that the model cannot read.
+/// The text of a message. A link to a resource becomes the URI of the resource; an embedded
+/// resource becomes its URI and its text. A file's URI is written as a path.
 pub(super) fn text(blocks: &[ContentBlock]) -> Result<String, String> {
     let mut text = String::new();
     for block in blocks {

@@ -19,8 +19,9 @@ pub(super) fn options(always: &str) -> Value {
 }
 
 /// The user's answer to whether a call may run. [`Answer::Unattended`] if the request to the editor
-/// failed. If the user cancels, only this call is refused; the notification that the editor then
-/// sends ends the turn.
+/// failed. Any answer that is not an option of [`options`] refuses this call only. That includes
+/// the answer of a user who cancels: the editor then also sends the notification `session/cancel`,
+/// which ends the turn.
 pub(super) fn answer(response: Result<Value, Value>) -> Answer {
     let Ok(response) = response else { return Answer::Unattended };
     match response["outcome"]["optionId"].as_str() {
@@ -44,7 +45,8 @@ pub(super) fn form(session: &str, call: &str, question: &str, choices: &[String]
     })
 }
 
-/// The answer in a form; `None` if the user gave no answer or the request failed.
+/// The answer in a form. `None` if the user did not accept the form, if the form contains no
+/// answer, or if the request to the editor failed.
 pub(super) fn answer_from(response: Result<Value, Value>) -> Option<String> {
     let response = response.ok()?;
     let is_answer = response["action"] == "accept";

@@ -103,11 +103,12 @@ impl PreparedSession {
         }
     }
 
-    /// Runs until the editor closes the session, or the log cannot be written.
+    /// Sends the slash commands to the editor, and those first events that are not earlier
+    /// messages. Then runs the agent until [`Input::Leave`], or until the log cannot be written.
     pub(super) fn run(mut self) {
         self.editor.send(vec![commands()]);
         for event in std::mem::take(&mut self.first) {
-            // Without a replay, earlier messages are not sent.
+            // Earlier messages are only sent by `replay`, which leaves no first events.
             if let Event::Usage { .. } | Event::Notice { .. } | Event::Loaded { .. } = event {
                 self.editor.show(&event);
             }
@@ -131,7 +132,7 @@ impl PreparedSession {
     }
 }
 
-/// Whether a request of the editor is answered only once this input has been handled.
+/// Whether a request of the editor made this input. That request is then the next one in the queue.
 fn is_waited_for(input: &Input) -> bool {
     matches!(
         input,
@@ -261,7 +262,7 @@ impl Editor {
         self.asked.insert((None, id.to_owned()), request);
     }
 
-    /// Withdraws a question that needs no answer any more.
+    /// Withdraws the question to the user about a call, which needs no answer any more.
     fn close_question(&mut self, task: Option<&str>, id: &str) {
         if let Some(request) = self.asked.remove(&(task.map(str::to_owned), id.to_owned())) {
             self.client.cancel(request);
@@ -290,11 +291,11 @@ impl Editor {
     }
 }
 
-/// The response to a prompt of the user, which was a message or a command. `ended` says how the
-/// turn ended.
+/// The response to a prompt, which was a message of the user or a command. `ended` says how the
+/// turn ended; `None` if no turn has ended.
 fn response(ended: Option<&(TurnEnd, Option<String>)>) -> Result<Value, Error> {
     let reason = match ended {
-        // A command begins no turn, so no turn has ended.
+        // No turn has ended: the prompt was a command.
         None | Some((TurnEnd::Answered, _)) => "end_turn",
         Some((TurnEnd::Interrupted, _)) => "cancelled",
         // The protocol has no reason for a spent budget. This one, for a maximum number of

@@ -43,9 +43,10 @@ impl Abilities {
 pub(super) struct Updates {
     abilities: Abilities,
     place: Workplace,
-    /// Calls without a result, by task and id.
+    /// The calls that were announced and have no result yet.
     calls: HashMap<Place, Call>,
-    /// How often each id was used: some services reuse ids in every answer.
+    /// The number of calls so far with each key, to make ids unique: some services use the same ids
+    /// again in each answer.
     used: HashMap<Place, u32>,
     compactions: u64,
     /// The id of the compaction in progress.
@@ -54,15 +55,15 @@ pub(super) struct Updates {
     speaks: Option<Speaker>,
 }
 
-/// A call that was sent to the editor.
+/// A call of the model.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     /// The id of the call in the editor.
     pub(super) id: String,
     tool: String,
     arguments: String,
-    /// The members of the call's `tool_call` update. For a call that sets the to-do list, no such
-    /// update is sent.
+    /// The call as the members of a `tool_call` update. For a call that sets the to-do list, no
+    /// such update is sent.
     pub(super) value: Value,
 }
 
@@ -103,8 +104,8 @@ impl Updates {
             Event::Call { id, tool, arguments } => self.call(None, id, tool, arguments, true),
             Event::Task { id: task, inner } => self.in_task(task, inner),
             Event::Permitted { id, allowed: true } => self.runs(None, id),
-            // The text does not announce another request, because the request may have failed for
-            // good.
+            // The text does not promise a new answer, because this event also follows a request
+            // that failed for good.
             Event::Restart => self.note("(The answer so far is void.)"),
             event => self.updates(event),
         }
@@ -188,7 +189,8 @@ impl Updates {
             Event::Permitted { id, allowed: true } => self.runs(Some(task), id),
             Event::Progress { id, text, .. } => self.progress(Some(task), id, text),
             Event::Result { id, error, text } => self.result(Some(task), id, *error, text),
-            // The answer of a task is the result of the call that began it.
+            // Nothing else of a sub-agent is shown. Its last answer is shown as the result of the
+            // call of `task`.
             _ => Vec::new(),
         }
     }
@@ -227,7 +229,7 @@ impl Updates {
         let tool = tool.to_owned();
         let arguments = arguments.to_owned();
         let call = Call { id: name, tool, arguments, value: value.clone() };
-        // A to-do list is shown as a plan.
+        // A to-do list is shown as a plan, when the call has its result.
         let is_plan = kind_of(&call.tool) == ToolKind::Todo;
         self.calls.insert(place, call);
         if is_plan { Vec::new() } else { vec![update("tool_call", value)] }

@@ -65,7 +65,8 @@ pub(super) struct Initialize {
     pub(super) client_capabilities: ClientCapabilities,
 }
 
-/// The capabilities of an editor. An editor has a capability if its object exists.
+/// The capabilities of an editor, each an object. An editor without a capability leaves its object
+/// out.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ClientCapabilities {
@@ -113,7 +114,8 @@ pub(super) struct McpServer {
     pub(super) url: Option<String>,
     #[serde(default)]
     pub(super) headers: Vec<Pair>,
-    /// The kind of connection: `None` or `stdio` for a program, `http` for a URL.
+    /// The kind of connection: `None` or `stdio` for a program, `http` for a URL. Other kinds are
+    /// not supported.
     #[serde(default, rename = "type")]
     pub(super) kind: Option<String>,
 }
@@ -182,7 +184,7 @@ pub(super) fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-/// An update of a session.
+/// An update of a session: the members of an object, to which the kind of the update is added.
 pub(super) fn update(kind: &str, mut members: Value) -> Value {
     members["sessionUpdate"] = kind.into();
     members
