@@ -11,11 +11,11 @@ pub(crate) struct Command {
     /// The arguments as the help shows them. Empty if the command takes none.
     pub(crate) arguments: &'static str,
     pub(crate) about: &'static str,
-    /// Makes the outcome from the text after the name. The argument is `None` if there is no text.
+    /// Makes the outcome from the text after the name; from `None` if no text follows.
     make: fn(Option<&str>) -> SlashOutcome,
 }
 
-/// The result of parsing a line that begins with a slash.
+/// What a slash command leads to.
 #[derive(Debug)]
 pub(crate) enum SlashOutcome {
     /// An input for the agent.
@@ -107,7 +107,9 @@ fn budget(amount: Option<&str>) -> SlashOutcome {
     }
 }
 
-/// Parses a command; `None` if the text is a message, such as one that begins with a path.
+/// Parses a slash command. An unknown command, or one with wrong arguments, becomes
+/// [`SlashOutcome::Wrong`]. `None` if the text is a message, for example one that begins with a
+/// path.
 pub(crate) fn parse(text: &str) -> Option<SlashOutcome> {
     let line = text.trim();
     let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -137,7 +139,7 @@ pub(crate) fn completions(text: &str) -> Vec<&'static Command> {
     found.collect()
 }
 
-/// The commands that are useful in an editor, which has its own sessions and help.
+/// The commands for editors. The other commands would do what the editor itself does.
 pub(crate) fn offered_to_editors() -> impl Iterator<Item = &'static Command> {
     COMMANDS.iter().filter(|it| !["/help", "/resume", "/quit"].contains(&it.name))
 }

@@ -26,7 +26,7 @@ use model::{ScriptedModel, Step};
 
 pub use guided::{Guided, ScriptLine, guided};
 
-/// The window is small, so that it is full within a minute.
+/// The context window: so small that it is full within a minute.
 const WINDOW: Tokens = Tokens(24_000);
 
 /// Runs the demo in an empty folder, and prints each line of it.

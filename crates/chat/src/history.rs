@@ -7,9 +7,9 @@ use epitome_model::{Block, Entry, Role, Source};
 
 use crate::machine::{Event, GO_ON};
 
-/// Returns the messages of a context as they were before anything was shortened: texts, reasoning,
-/// calls and results. The prompt, other system messages, images, and the requests to continue an
-/// answer that was cut off are left out.
+/// Returns the messages of a context as they were before anything was shortened: texts of the user
+/// and of the model, readable reasoning, calls and results. Everything else is left out, such as
+/// the system prompt, images, and the requests to continue an answer that was cut off.
 pub fn history(context: &Context) -> Vec<Event> {
     let outgoing = context.unchanged_view();
     let transcript = outgoing.transcript();

@@ -120,7 +120,7 @@ pub enum Action {
     Task(Box<str>, Box<Action>),
     /// Run a call. The calls of one answer may run in parallel.
     Run(ResponseCall, Access),
-    /// Stop the current request and all running calls.
+    /// Stop all requests to models, and all running calls.
     Stop,
     /// Make a change outside of the machine. The machine is idle if this change requires it.
     Change(OutsideChange),
@@ -147,7 +147,8 @@ pub struct Machine {
     requests: u64,
     continuations: u32,
     recovery: Option<Recovery>,
-    /// Whether the model must answer. After a command such as `/compact` alone, it need not.
+    /// Whether a turn is in progress, so that the model must answer. A command such as `/compact`
+    /// begins no turn.
     wanted: bool,
     cost: Cost,
     answer: String,
@@ -158,8 +159,8 @@ pub struct Machine {
     /// A compaction that is being prepared, or is ready.
     background: Option<Background>,
     has_left: bool,
-    /// Whether another machine started this one for a call of the tool `task`. A task cannot ask
-    /// the user, and cannot start a task.
+    /// Whether this is the machine of a sub-agent, which another machine started for a call of
+    /// `task`. A sub-agent cannot ask the user, and cannot start a sub-agent.
     is_task: bool,
 }
 
@@ -179,12 +180,8 @@ enum State {
 }
 
 impl Machine {
-    /// A machine with a context. Calls that were open when the program was killed get a result that
-    /// says so.
-    ///
-    /// # Errors
-    ///
-    /// `Disk` if the log cannot be written.
+    /// A machine with a context. Calls that have no result in it get one: that the program ended
+    /// while they ran.
     pub fn new(mut context: Context, permissions: Permissions, limits: Limits) -> Result<Machine> {
         close_open_calls(&mut context)?;
         Ok(Machine {
@@ -428,8 +425,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Called when nothing else is due: sends the request if the model must answer, otherwise
-    /// becomes idle.
+    /// Called when nothing else is due. In a turn, sends the request. Otherwise the machine becomes
+    /// idle, and shows how the compaction ended that the user requested, if there was one.
     fn ready(&mut self) -> Result<()> {
         if self.wanted {
             return self.send();
@@ -443,8 +440,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Ends the turn. If the model answered, and the user has already typed the next message or
-    /// requested a compaction, the machine continues with that. Otherwise it becomes idle.
+    /// Ends the turn. If the model answered, and the user has typed another message or requested a
+    /// compaction since, the machine continues with that. Otherwise it becomes idle.
     fn end(&mut self, why: TurnEnd, reason: Option<String>) -> Result<()> {
         self.state = State::Idle;
         self.wanted = false;

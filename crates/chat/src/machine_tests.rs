@@ -17,7 +17,7 @@ mod orders;
 #[path = "machine_tests/tasks.rs"]
 mod tasks;
 
-/// A machine and its open actions.
+/// A machine, and the actions that it has returned and that are not carried out yet.
 struct Play {
     machine: Machine,
     actions: Vec<Action>,
@@ -78,7 +78,7 @@ impl Play {
         accepted(self.machine.context());
     }
 
-    /// Removes the newest action for which `is` returns true.
+    /// Removes and returns the newest action that `is` accepts.
     fn take(&mut self, is: impl Fn(&Action) -> bool) -> Option<Action> {
         let at = self.actions.iter().rposition(is)?;
         Some(self.actions.remove(at))
@@ -173,7 +173,7 @@ fn accepted(context: &Context) {
     }
 }
 
-/// The input after a background preparation.
+/// The input that reports a finished preparation.
 fn prepared_by(n: u64, mut prepared: Box<Preparation>) -> Input {
     prepared.work();
     Input::Prepared(n, Some(prepared))
@@ -584,7 +584,7 @@ fn a_question_is_answered_by_the_user_or_by_the_fact_that_there_is_none() {
     assert_eq!(play.texts()[2], format!("a: {NOT_RUN}"));
 }
 
-/// A context for a task.
+/// A context for a sub-agent.
 fn task_context() -> Box<Context> {
     Box::new(Context::in_memory(Setup::new(built_in("epitome").unwrap())))
 }

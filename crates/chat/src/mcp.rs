@@ -1,7 +1,7 @@
 //! MCP servers: their tools are further tools of the agent.
 //!
-//! A server is a program that is started, or an address. [`Servers`] runs all servers of a session
-//! on one thread; `configured` reads the settings, `connection` talks to one server with the
+//! A server is a program that is started, or a URL. [`Servers`] runs all servers of a session on
+//! one thread; `configured` reads the settings, `connection` talks to one server with the
 //! protocol's own library, `handler` answers the server's requests, `process` starts and ends a
 //! program, `tool` is a tool as it is offered to the model, `content` converts a result to text.
 //! Names and descriptions of tools come from the servers and are not trusted.
@@ -96,16 +96,16 @@ pub struct Servers {
 /// The state of a server.
 struct Link {
     server: Server,
-    /// The channel for calls; `None` once all servers must end.
+    /// The sender of calls to the connection; `None` once the server must end.
     calls: Option<UnboundedSender<Call>>,
     /// The tools that the server listed last, or why there are none.
     found: Found,
 }
 
-/// The tools of a server, or why there are none.
+/// The tools of a server, or the reason why it has none.
 type ListedTools = Result<Vec<rmcp::model::Tool>, String>;
 
-/// The last list of a server's tools.
+/// The tools that a server listed last. The connection to the server sets them.
 type Found = Arc<Mutex<ListedTools>>;
 
 fn set(found: &Found, listed: ListedTools) {

@@ -37,8 +37,9 @@ pub fn change(event: &Event) -> Option<String> {
     }
 }
 
-/// A text about an event that is not part of the conversation, such as a compaction or a notice.
-/// `None` for other events, and for events that the user need not know of.
+/// A text for the user about an event that is not part of the conversation, such as a compaction, a
+/// notice, a retry, or a turn that failed. `None` for other events, and for changes of the context
+/// that the user need not know of.
 pub fn aside(event: &Shown) -> Option<String> {
     match event {
         Shown::Context { event } => change(event),

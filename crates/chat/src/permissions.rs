@@ -105,7 +105,8 @@ enum Scope {
     Command(String),
     /// A single plain command that begins with these words.
     CommandPrefix(Vec<String>),
-    /// Command lines that contain these words in sequence.
+    /// Command lines that contain these words in sequence. Options may be between the words, and
+    /// quotes and backslashes do not hide them.
     CommandWords(Vec<String>),
     /// One tool of an MCP server, or all of them.
     Mcp(String, Option<String>),
@@ -144,9 +145,10 @@ impl Rule {
         Ok(Rule { scope, allow: true })
     }
 
-    /// Parses a rule that refuses calls. `write` refuses all writing of files by tools. `shell: git
-    /// push` refuses every command line with these words in sequence. Names of MCP servers and
-    /// tools are as for [`Rule::allow`].
+    /// Parses a rule that refuses calls. `write` refuses every write by a built-in tool that writes
+    /// files; commands and tools of MCP servers can still write. `shell: git push` refuses every
+    /// command line with these words in sequence. Names of MCP servers and tools are as for
+    /// [`Rule::allow`].
     ///
     /// # Errors
     ///
@@ -233,7 +235,8 @@ impl Permissions {
         &self.root
     }
 
-    /// Decides whether a call may run. A patch is refused if the write of one of its files is
+    /// Decides whether a call may run. Rules do not apply to what is always allowed: reading in the
+    /// project, and the agent's own state. A patch is refused if the write of one of its files is
     /// refused, and allowed if all are allowed; otherwise the user must be asked.
     pub fn judge(&self, access: &Access) -> Verdict {
         let mut asks = false;
@@ -312,7 +315,7 @@ impl Permissions {
         words.to_owned()
     }
 
-    /// What "always" and "never" would apply to; `None` if no rule can cover the access.
+    /// The scope of the rule that "always" or "never" adds; `None` if they add no rule.
     fn scope(&self, access: &Access) -> Option<Scope> {
         match access {
             Access::Own | Access::Patch(_) => None,
@@ -393,7 +396,7 @@ fn is_plain(command: &str) -> bool {
 }
 
 /// Whether a command line contains these words in sequence, each by itself or as the last component
-/// of a path. Options and their values may be between them.
+/// of a path. Options and up to two values of each may be between them.
 fn follow_each_other(words: &[String], command: &str) -> bool {
     let command_words: Vec<&str> = command.split(ends_word).filter(|it| !it.is_empty()).collect();
     (0..command_words.len()).any(|at| begins_with(words, &command_words[at..]))

@@ -13,7 +13,7 @@ const LONGEST: u64 = 32 << 10;
 /// The files in which projects keep rules for agents; only the first readable one is used.
 const RULE_FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 
-/// The maximum number of skills that are listed.
+/// The maximum number of skills in the text of the prompt.
 const SKILLS: usize = 50;
 
 const PROMPT: &str = include_str!("prompt.md");
@@ -25,7 +25,8 @@ pub(crate) const PROJECT: &str = "The project is in ";
 pub struct Prompt {
     /// The text.
     pub text: String,
-    /// The files, for the user.
+    /// The rule file and all skills, for the user. Skills beyond the maximum are included, although
+    /// the text does not list them.
     pub files: Vec<LoadedFile>,
     /// Files that should be in the prompt and were not read, each with the reason, for the user.
     pub refused: Vec<String>,
@@ -71,8 +72,8 @@ impl Prompt {
     }
 }
 
-/// The first readable rule file of a project, and its name. A rule file that cannot be read, or
-/// that is a link to a file outside of the project, is reported in `refused`.
+/// The first readable rule file of a project, and its name. Each file before it that cannot be
+/// read, or that is a link to a file outside of the project, is reported in `refused`.
 fn rules_of(root: &Path, refused: &mut Vec<String>) -> Option<(&'static str, FoundFile)> {
     for name in RULE_FILES {
         let path = root.join(name);

@@ -24,15 +24,14 @@ use crate::tools::{Workplace, request_tools};
 /// The prefix of the ids of chats. The time follows.
 const CHAT: &str = "chat-";
 
-/// The number of bytes at the beginning of a log that are searched for the folder in which the
-/// session began.
+/// The number of bytes at the beginning of a log that are searched for the folder of the session.
 const HEAD: u64 = 64 << 10;
 
 /// The context window that is assumed for a model whose window is unknown.
 pub const WINDOW: Tokens = Tokens(200_000);
 
-/// A session on disk. As soon as its log exists, the session is locked against other processes
-/// until this value is dropped.
+/// A session on disk. A new session has no log yet. As soon as the log exists, the session is
+/// locked against other processes, until this value is dropped.
 pub struct ChatFile {
     id: String,
     path: PathBuf,

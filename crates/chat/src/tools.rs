@@ -64,8 +64,8 @@ pub struct Tool {
     ///
     /// Why the call cannot be run, for the model.
     pub access: fn(&Workplace, &str) -> Result<Access, String>,
-    /// The file changes that a call would make if it ran now; `None` for a tool that changes no
-    /// files.
+    /// The file changes that a call would make if it ran now. `None` for a tool that changes no
+    /// files, and for a tool whose changes are only seen when it runs, such as a command.
     pub planned: Option<PlanChanges>,
     /// Runs a call.
     ///
@@ -126,8 +126,8 @@ pub fn subject(tool: &str, arguments: &str) -> String {
     subject.unwrap_or_else(|| arguments.to_owned())
 }
 
-/// Replaces `{name}` in each part by the argument of that name. A part whose argument is missing is
-/// left out. `None` if the first part is left out.
+/// Fills in parts of a description: `{name}` in each part is replaced by the argument of that name.
+/// A part whose argument is missing is left out. `None` if the first part is left out.
 fn described(arguments: &Value, parts: &[&str]) -> Option<String> {
     let first = described_part(arguments, parts[0])?;
     let others = parts[1..].iter().filter_map(|part| described_part(arguments, part));
@@ -157,8 +157,7 @@ pub fn request_tools() -> Vec<epitome_api::Tool<'static>> {
     offered.collect()
 }
 
-/// The built-in tools of a sub-agent that works on a task: it has no user to ask, and cannot begin
-/// further tasks.
+/// The built-in tools of a sub-agent: it cannot ask the user, and cannot start sub-agents.
 pub fn offered_in_tasks() -> Vec<epitome_api::Tool<'static>> {
     request_tools().into_iter().filter(|tool| ![TASK, ASK].contains(&tool.name)).collect()
 }

@@ -16,8 +16,8 @@ use crate::notices::reserve;
 use crate::permissions::Permissions;
 use crate::session::setup;
 
-/// How many tokens the tool `compact` must save at least. The default is too high for so small a
-/// window.
+/// The minimum number of tokens that the tool `compact` must save. The default is too high for so
+/// small a window.
 const TOOL: u64 = 1_000;
 
 /// A line that is typed for the user.

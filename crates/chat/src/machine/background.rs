@@ -1,12 +1,14 @@
 //! Background compactions: prepared while the model answers, and usually put into the context where
 //! the next turn begins.
 //!
-//! Where a turn begins, the machine waits for a preparation that is being computed. That takes
-//! milliseconds, and the context then does not depend on the speed of the computer. The machine
-//! does not wait for a model that is writing a summary, unless a compaction is due: if it did not
-//! wait then, it would have to ask for the same summary again. If a compaction is due within a
-//! turn, and one is prepared that asked no model, the machine discards it and makes a new one. That
-//! is cheap, and the new one covers all messages so far.
+//! If the preparation is still being computed then, the machine waits: that takes milliseconds, and
+//! so the context does not depend on the speed of the computer. If a model is still writing a
+//! summary, the machine waits only if a compaction is due: otherwise it would ask for the same
+//! summary again.
+//!
+//! If a compaction is due within a turn, the machine uses a prepared one only if a model was asked
+//! for it. Any other is discarded, because making a new one is cheap, and the new one covers all
+//! messages so far.
 
 use epitome_engine::Preparation;
 use epitome_error::Result;
@@ -86,9 +88,10 @@ impl Machine {
         self.advance_from(begins_turn)
     }
 
-    /// Uses the background compaction, if a turn begins or a compaction is due. A finished one is
-    /// put into the context, or discarded if a compaction is due within a turn and no model was
-    /// asked for a summary. Returns whether the machine must wait for an unfinished one.
+    /// Uses the background compaction if a turn begins or a compaction is due; otherwise does
+    /// nothing. Returns whether the machine must wait for an unfinished one. A finished one is put
+    /// into the context if a turn begins or if a model was asked for a summary; otherwise it is
+    /// discarded.
     pub(super) fn swap(&mut self, begins_turn: bool) -> Result<bool> {
         let is_due = self.context.is_due();
         if !is_due && !begins_turn {

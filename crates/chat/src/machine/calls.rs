@@ -14,14 +14,14 @@ pub const INTERRUPTED: &str = "Interrupted by the user before it ended. It may h
 /// The result of a call that did not run because the user interrupted first.
 pub const NOT_RUN: &str = "Not run: the user interrupted.";
 
-/// The result of a call that was running when the program was killed.
+/// The result of a call that had no result when the program ended.
 const KILLED: &str = "There is no result: the program ended while this ran. It may have had \
                       effects.";
 
 /// The maximum number of lines of a running call's output that are shown.
 const SHOWN: usize = 40;
 
-/// The result of a question that the user does not answer.
+/// The result of a question without an answer of the user.
 const NO_USER: &str = "No user is present. Decide yourself, and say what you assumed.";
 
 /// A call of the last answer.
@@ -29,7 +29,7 @@ pub(super) struct OpenCall {
     pub(super) called: ResponseCall,
     access: Option<Access>,
     state: CallState,
-    /// The last lines of the call's output while the call runs.
+    /// The end of the call's output so far.
     progress: String,
     /// The sub-agent, if this is a call of `task`. `None` before the sub-agent starts, and after it
     /// ends.
@@ -50,7 +50,7 @@ enum CallState {
     Done,
 }
 
-/// Adds results to the calls that were running when the program was killed.
+/// Adds results to the calls that had none when the program ended.
 pub(super) fn close_open_calls(context: &mut Context) -> Result<()> {
     for (id, _) in context.open_calls() {
         context.tool(&[MessagePart::failure(&*id, KILLED)])?;
@@ -159,7 +159,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Gives the user's answer as the result of the call that asked.
+    /// Gives the user's answer as the result of the call that asked. Without an answer, the call
+    /// fails.
     pub(super) fn user_answered(&mut self, id: &str, answer: Option<String>) -> Result<()> {
         if self.find(id, CallState::Question).is_none() {
             return Ok(());
@@ -175,7 +176,8 @@ impl Machine {
         self.judge_again()
     }
 
-    /// Judges again all calls that wait for the user, because one answer may apply to several.
+    /// Judges again all calls that wait for the user, also those of sub-agents, because one answer
+    /// may apply to several.
     pub(super) fn judge_again(&mut self) -> Result<()> {
         let State::Calling(calls) = &self.state else { return Ok(()) };
         let waiting = calls.iter().filter(|call| call.state == CallState::Asked);

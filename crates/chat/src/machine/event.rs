@@ -90,7 +90,8 @@ pub enum Event {
         /// The event.
         inner: Box<Event>,
     },
-    /// A call is running. Shown when the call has printed something, and otherwise once a second.
+    /// A call is still running. Only commands report this: when they have printed something, at
+    /// most five times a second; otherwise once a second.
     Progress {
         /// The id of the call.
         id: String,
@@ -203,9 +204,10 @@ pub struct LoadedFile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LoadedKind {
-    /// Rules for agents: they are in the prompt as a whole.
+    /// Rules for agents. The prompt contains their text, up to 32 KiB of it.
     Rules,
-    /// A skill: its name and a one-line description are in the prompt.
+    /// A skill. Its name and a one-line description are in the prompt, unless the project and the
+    /// user have too many skills.
     Skill,
     /// Settings of the project.
     Settings,

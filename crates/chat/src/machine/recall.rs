@@ -6,8 +6,8 @@ use serde::Deserialize;
 
 use super::Machine;
 
-/// The maximum number of lines of a recalled result that a call without a `limit` returns, and the
-/// maximum number of lines that a search in one recalled text returns in any case.
+/// The number of lines of a recalled text that a call without a `limit` returns at most, and the
+/// number of lines that a search in one recalled text returns at most.
 const LINES: usize = 400;
 /// The maximum number of lines that a search of the whole log returns.
 const HITS: usize = 100;
@@ -56,8 +56,8 @@ impl Machine {
         found.ok_or_else(|| format!("nothing was shortened under {name}"))
     }
 
-    /// The lines that contain a text, in all messages of the log; at most [`HITS`]. An error if no
-    /// line contains it.
+    /// The lines that contain a text, in all messages of the log: at most [`HITS`], followed by a
+    /// line that says so if there are more. An error if no line contains the text.
     fn search(&self, search: &str) -> Result<String, String> {
         let hits = self.context.search(search, HITS + 1);
         if hits.is_empty() {

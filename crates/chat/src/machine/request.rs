@@ -60,8 +60,8 @@ impl Machine {
         }
     }
 
-    /// Asks the model to continue its answer that was cut off. Ends the turn if the model was asked
-    /// to do so [`CONTINUATIONS`] times in a row already.
+    /// Asks the model to continue its answer that was cut off. Ends the turn instead if the model
+    /// was asked [`CONTINUATIONS`] times in a row.
     fn go_on(&mut self) -> Result<()> {
         if self.continuations == CONTINUATIONS {
             return self.fail("the answer was cut off at the limit of its length several times");
@@ -79,8 +79,8 @@ impl Machine {
             self.show(Event::Restart);
         }
         if let Failure::TooLong { message, .. } = &failure {
-            // Only the service's message is passed on, because the engine searches the text for
-            // token counts. The rest of the failure's text consists of epitome's own words.
+            // Only the message of the service is passed on, because the engine searches it for
+            // token counts. The text of the failure also has words of epitome.
             return self.refused(message);
         }
         self.fail(&failure.to_string())
@@ -112,7 +112,7 @@ impl Machine {
     }
 
     /// Interrupts what is in progress. Keeps the model's text so far, and gives every open call a
-    /// result. Does nothing if the machine is idle.
+    /// result. Does nothing if the machine is idle: a background compaction then goes on.
     pub(super) fn cancel(&mut self) -> Result<()> {
         if !self.is_idle() {
             self.background = None;

@@ -1,5 +1,5 @@
-//! Tasks: a call of `task` runs a second machine within this one. That machine shares the
-//! permissions and the budget of this one, and its last answer is the result of the call.
+//! Tasks: a call of `task` starts a sub-agent, which is a second machine within this one. It shares
+//! the permissions and the budget of this one, and its last answer is the result of the call.
 
 use std::mem;
 
@@ -11,22 +11,23 @@ use super::{Action, Event, Input, Machine, State, TurnEnd};
 use crate::tools::{ASK, TASK, task};
 
 impl Machine {
-    /// The context of the task that a call began, while it is running.
+    /// The context of the sub-agent that a call of `task` started. `None` if no sub-agent works for
+    /// that call.
     pub fn task_context(&self, call: &str) -> Option<&Context> {
         let State::Calling(calls) = &self.state else { return None };
         let call = calls.iter().find(|it| &*it.called.id == call)?;
         call.task.as_ref().map(|task| &task.context)
     }
 
-    /// The error for a call of a tool that a task does not have: no user can answer questions in a
-    /// task, and tasks cannot be nested. `None` for other tools, and outside of a task.
+    /// The error for a call of a tool that sub-agents do not have: they cannot ask the user, and
+    /// cannot start sub-agents. `None` for other tools, and if this machine is not a sub-agent.
     pub(super) fn missing_in_task(&self, tool: &str) -> Option<String> {
         let is_missing = self.is_task && [TASK, ASK].contains(&tool);
         is_missing.then(|| format!("there is no tool `{tool}` in a task"))
     }
 
-    /// Starts the task of a call with this context. The call fails if there is no context, or if
-    /// the arguments of the call are invalid.
+    /// Starts the sub-agent of a call with this context. The call fails if there is no context, or
+    /// if the arguments of the call are invalid.
     pub(super) fn begun(
         &mut self,
         id: &str,
@@ -46,10 +47,11 @@ impl Machine {
         self.in_task(id, Input::User(task.prompt))
     }
 
-    /// Passes an input to a task. If the task is over, only the cost of an answer is counted.
+    /// Passes an input to a sub-agent. If the sub-agent has ended, only the cost of a response or a
+    /// summary is counted.
     pub(super) fn in_task(&mut self, id: &str, input: Input) -> Result<()> {
         if self.task_context(id).is_none() {
-            // An answer that arrives after the task was interrupted still has a cost.
+            // A response that arrives after an interruption still has a cost.
             match input {
                 Input::Response(_, response, cost) => self.spend(response.usage, cost),
                 Input::Summary(_, reply, cost) => {
@@ -64,7 +66,7 @@ impl Machine {
         if is_answer { self.judge_again() } else { Ok(()) }
     }
 
-    /// Judges again all calls in tasks that wait for the user.
+    /// Judges again all calls of sub-agents that wait for the user.
     pub(super) fn judge_tasks_again(&mut self) -> Result<()> {
         let State::Calling(calls) = &self.state else { return Ok(()) };
         let tasks = calls.iter().filter(|call| call.task.is_some());
@@ -72,8 +74,9 @@ impl Machine {
         ids.iter().try_for_each(|id| self.with_task(id, Machine::judge_again))
     }
 
-    /// Runs `act` on a task, with the permissions and the budget of this machine. If the task ends,
-    /// its answer, or the reason why there is none, becomes the result of the call.
+    /// Runs `act` on a sub-agent, with the permissions and the budget of this machine. If its turn
+    /// ends, the answer becomes the result of the call. Without an answer, the call fails with the
+    /// reason.
     fn with_task(&mut self, id: &str, act: impl FnOnce(&mut Machine) -> Result<()>) -> Result<()> {
         let Some(mut task) = self.running(id).and_then(|call| call.task.take()) else {
             return Ok(());
@@ -95,15 +98,15 @@ impl Machine {
         self.ended(id, result)
     }
 
-    /// Interrupts the task of a call.
+    /// Interrupts the sub-agent of a call.
     pub(super) fn interrupt_task(&mut self, call: &mut OpenCall) -> Result<()> {
         let Some(mut task) = call.task.take() else { return Ok(()) };
         self.act_as(&call.called.id, &mut task, |task| task.take(Input::Cancel))?;
         Ok(())
     }
 
-    /// Runs `act` on a task, and takes over its actions. If the task ended, returns how it ended,
-    /// the reason, and its last answer.
+    /// Runs `act` on a sub-agent, and passes its actions on. If its turn ended, returns how it
+    /// ended, the reason, and the last answer.
     fn act_as(
         &mut self,
         id: &str,
@@ -124,7 +127,7 @@ impl Machine {
                     }
                     self.show(Event::Task { id: id.to_owned(), inner: Box::new(event) });
                 }
-                // Ignored: a task is only stopped together with this machine.
+                // Ignored: a sub-agent is only stopped together with this machine.
                 Action::Stop => {}
                 action => self.actions.push(Action::Task(id.into(), Box::new(action))),
             }
@@ -132,8 +135,8 @@ impl Machine {
         Ok(done)
     }
 
-    /// Swaps the permissions and the cost, which a task shares with this machine. Called before the
-    /// task acts, and again afterwards.
+    /// Swaps the permissions and the cost with those of a sub-agent. Called before the sub-agent
+    /// acts, and again afterwards, so that both machines use the same ones.
     fn share_with(&mut self, task: &mut Machine) {
         mem::swap(&mut self.permissions, &mut task.permissions);
         mem::swap(&mut self.cost, &mut task.cost);

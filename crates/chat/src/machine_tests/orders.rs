@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// An input that may come at any time.
+/// What happens next in a random sequence.
 #[derive(Clone, Debug)]
 enum Happens {
     Types(u8),
@@ -109,7 +109,7 @@ impl Play {
         }
     }
 
-    /// Makes an input for the newest action of a task.
+    /// Carries out the newest action of a sub-agent.
     fn happen_within(&mut self, n: u8) {
         let Some(Action::Task(task, action)) = self.take(|it| matches!(it, Action::Task(..)))
         else {
@@ -137,7 +137,8 @@ impl Play {
         self.within(&task, input);
     }
 
-    /// Reports the result of an open action.
+    /// Carries out an open action, if there is one for `what`, and passes the result to the
+    /// machine.
     fn carry_out(&mut self, what: &Happens, n: usize) {
         match what {
             Happens::Checked(free) => {

@@ -14,7 +14,7 @@ impl Play {
         }
     }
 
-    /// Answers the newest request of a task.
+    /// Answers the newest request of the sub-agent that the call `task` started.
     fn task_answers(&mut self, task: &str, response: Response) {
         let is_sent = |action: &Action| match action {
             Action::Task(call, action) => &**call == task && matches!(**action, Action::Send(_)),
@@ -111,7 +111,8 @@ fn a_task_has_the_permissions_and_the_budget_of_the_session_and_no_tasks() {
     for id in ["c2", "c3"] {
         play.within("t", Input::Checked(id.into(), Ok(Access::Write(format!("/p/{id}").into()))));
     }
-    // An answer to a call of a task also applies to the session, and to its waiting calls.
+    // "Always", as an answer about a call of a sub-agent, also applies to the session and to its
+    // waiting calls.
     play.within("t", Input::Permission("c2".into(), Answer::Always));
     let allowed = Event::Permitted { id: "w".into(), allowed: true };
     assert!(play.shown.contains(&allowed), "{:?}", play.shown);

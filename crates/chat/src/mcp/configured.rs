@@ -14,10 +14,10 @@ use crate::options::{ChatOptions, Wait};
 use crate::tools::Workplace;
 
 /// Starts the MCP servers of the settings and those in `more`, and adds their tools to a workplace.
-/// A server in `more` is left out if a started server of the settings has its name. Programs do not
-/// inherit the environment variables in `hidden`. The returned events name the servers that were
-/// not started or failed, each with the reason. `waits` is called before and after the servers
-/// start, if there are any.
+/// A server in `more` is left out if a server of the settings that is started has the same name.
+/// Programs do not inherit the environment variables in `hidden`. The returned events name each
+/// server without tools, because it was not started or failed, and the reason. If servers are
+/// started, `waits` is called before and afterwards.
 pub(crate) fn with_servers(
     options: &ChatOptions,
     place: Workplace,
@@ -30,8 +30,8 @@ pub(crate) fn with_servers(
     let mut events = Vec::new();
     for (name, set) in settings.values.chat.mcp.iter().flatten() {
         let server = server(config, settings, name, set)?;
-        // A server that needs a variable which is not set is left out, like a server that cannot be
-        // started.
+        // A server with a variable that is not set is left out. Like the failure of a server, this
+        // does not end the chat.
         match unset(config, set) {
             None => servers.push(server),
             Some(variable) => {

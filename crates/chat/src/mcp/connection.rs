@@ -24,7 +24,7 @@ use super::{Found, Server, ServerAddress, set};
 
 /// The time limit for connecting to a server and listing its tools.
 const START: Duration = Duration::from_secs(30);
-/// The time limit for closing the connection, and then again for the end of the program.
+/// The time limit for closing the connection. Afterwards, the program gets as long again to end.
 const END: Duration = Duration::from_millis(500);
 
 /// A call of a tool.
@@ -37,8 +37,8 @@ pub(super) struct Call {
     pub(super) stopped: oneshot::Receiver<()>,
 }
 
-/// Serves calls until the channel is closed. `listed` is dropped once the tools are known, or once
-/// it is known that there will be none.
+/// Connects to a server, and serves calls until the channel of calls is closed. `listed` is dropped
+/// once `found` has the tools, or the reason why there are none.
 pub(super) async fn serve(
     server: Server,
     root: PathBuf,
@@ -66,7 +66,7 @@ pub(super) async fn serve(
             let Call { tool, arguments, tell, stopped } = call;
             let params = CallToolRequestParams::new(tool).with_arguments(arguments);
             let result = answer(&peer, params, stopped, limit).await;
-            // Errors are ignored: the agent that called may have been interrupted.
+            // Errors are ignored: a call that was interrupted has no receiver any more.
             let _gone = tell.send(result.map_err(|why| format!("MCP server {name}: {why}")));
         });
     }
@@ -133,7 +133,8 @@ fn address(
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }
 
-/// Calls a tool. Returns when it answers, when the user interrupts, or when the time is up.
+/// Calls a tool, and returns its result. An error if the user interrupts the call or its time is
+/// up; the server is then notified.
 async fn answer(
     peer: &Peer<RoleClient>,
     params: CallToolRequestParams,

@@ -14,8 +14,8 @@ use super::tool::clean;
 /// The maximum number of bytes that are kept of the end of a program's standard error.
 const KEPT: usize = 2 << 10;
 
-/// The maximum time to wait for the end of a program that failed. Afterwards, a quarter of this
-/// time is spent on waiting for the program's last output.
+/// The maximum time to wait for the end of a program that failed. Its last output then gets another
+/// quarter of this time to arrive.
 const WORDS: Duration = Duration::from_millis(200);
 
 /// A program, and all processes of its process group.
@@ -79,8 +79,8 @@ impl Process {
         clean(&text, 500)
     }
 
-    /// Waits until the program ends, for at most `at_most`. Then kills what is still running: on
-    /// Unix the whole process group, elsewhere the program.
+    /// Waits until the program ends, for at most `at_most`. Then kills it if it still runs, and on
+    /// Unix all processes of its process group.
     pub(super) async fn end(mut self, at_most: Duration) {
         let _ended = timeout(at_most, self.child.wait()).await;
     }

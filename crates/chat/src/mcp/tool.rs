@@ -16,8 +16,8 @@ const ABOUT: usize = 8_000;
 /// The maximum number of bytes of the schema of the arguments.
 const SCHEMA: usize = 64 << 10;
 
-/// The tools of all servers, ordered by name. Each gets a unique name that providers accept. Tools
-/// whose parameters are invalid or too long are left out.
+/// The tools of all servers, ordered by the names that the model sees. Each gets a unique name that
+/// providers accept. A tool whose parameters are invalid or too long is left out.
 pub(super) fn named<'s>(
     listed: impl Iterator<Item = (&'s str, Vec<rmcp::model::Tool>)>,
 ) -> Vec<MoreTool> {
@@ -45,8 +45,8 @@ fn name(server: &str, tool: &str) -> String {
     name[..name.len().min(NAME)].to_owned()
 }
 
-/// Returns a name that is not in `taken`, and adds it to `taken`. It is `name`, truncated to the
-/// maximum length; if that is taken already, it ends with the first free number from 2 on.
+/// Returns a name that is not in `taken`, and adds it to `taken`. It is `name`, truncated to
+/// [`NAME`] characters. If that is taken, the name ends in the first free number from 2 on.
 fn free(name: &str, taken: &mut HashSet<String>) -> String {
     let mut names = (1..).map(|n| {
         let end = if n == 1 { String::new() } else { format!("_{n}") };

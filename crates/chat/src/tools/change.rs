@@ -27,8 +27,9 @@ impl FileChange {
 }
 
 impl Workplace {
-    /// The changes that a call would make if it ran now. `None` if the call changes no files, would
-    /// fail, or has a text of more than 1 MiB before or after the change.
+    /// The changes that a call would make if it ran now. `None` if the tool is not one whose
+    /// changes can be planned, if the call would fail, or if a file has more than 1 MiB before or
+    /// after the change.
     pub fn planned_changes(&self, tool: &str, arguments: &str) -> Option<Vec<FileChange>> {
         let planned = find_tool(tool)?.planned?;
         let changes = planned(self, arguments).ok()?;

@@ -70,8 +70,8 @@ pub(super) fn matcher(pattern: &str) -> Result<GlobMatcher, String> {
     Ok(glob.map_err(|err| format!("bad pattern: {err}"))?.compile_matcher())
 }
 
-/// All files below a folder, sorted by path, except files in `.git` and files that a `.gitignore`
-/// or a similar file excludes. Links are not followed.
+/// All files below a folder, sorted by path. Hidden files are included; files in `.git`, and files
+/// that a `.gitignore` or a similar file excludes, are not. Links are not followed.
 pub(super) fn files(folder: &Path) -> Result<Vec<std::path::PathBuf>, String> {
     if !folder.exists() {
         return Err(format!("there is no {}", folder.display()));

@@ -143,7 +143,8 @@ fn changes(
     }
 }
 
-/// Makes all changes. If one fails, the changes before it are undone.
+/// Makes all changes. If one fails, tries to undo the changes before it; the error says whether
+/// that succeeded.
 fn write(place: &Workplace, changes: &[FileChange]) -> Result<(), String> {
     for (at, change) in changes.iter().enumerate() {
         let Err(why) = put(place, &change.path, change.after.as_deref()) else { continue };

@@ -65,13 +65,13 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// How long to wait for more output after a command has ended.
 const SETTLE: Duration = Duration::from_millis(50);
-/// The maximum time to read output after a command has ended, in case a process that could not be
-/// killed continues to write.
+/// The maximum time for reading output after a command has ended: a process that could not be
+/// killed may still be writing.
 const LEFT: Duration = Duration::from_secs(1);
-/// How long to pause before the next look at a command that has closed its output but has not
-/// ended.
+/// The pause before the next look at a command that has closed its output and has not ended.
 const SHORT: Duration = Duration::from_millis(2);
-/// The minimum time between two reports of output, and the maximum number of bytes of one report.
+/// The minimum time between two reports of output; and the number of bytes of output in a report,
+/// unless the rows that may still change are longer.
 const TELL: Duration = Duration::from_millis(200);
 const SHOWN: usize = 16 << 10;
 /// The size of the read buffer.
@@ -185,7 +185,7 @@ impl Progress<'_> {
     }
 }
 
-/// The beginning and the end of a command's output.
+/// The output of a command, without its middle if it is too long.
 struct Output {
     plain: Plain,
     buffer: Vec<u8>,
@@ -205,8 +205,8 @@ impl Default for Output {
 }
 
 impl Output {
-    /// Reads the next output of a command, waiting for up to `wait`. Returns whether there was
-    /// some.
+    /// Reads the next output of a command, and waits up to `wait` for it. Returns whether output
+    /// was read.
     fn read(&mut self, running: &mut Running, wait: Duration) -> bool {
         match running.read(wait, &mut self.buffer) {
             ReadResult::Bytes(read) => {
@@ -238,7 +238,8 @@ impl Output {
         }
     }
 
-    /// The last bytes of the output, including rows that may still change.
+    /// The end of the output, including the rows that may still change. A first line says if
+    /// earlier output is left out.
     fn so_far(&self) -> String {
         let screen = self.plain.rows();
         let room = SHOWN.saturating_sub(screen.len());

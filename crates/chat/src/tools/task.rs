@@ -1,4 +1,4 @@
-//! `task`: work for a sub-agent. The machine runs it as a second machine.
+//! `task`: work for a sub-agent. The machine runs the sub-agent as a second machine.
 
 use serde::Deserialize;
 

@@ -150,8 +150,8 @@ impl State {
         format!("{what} {time}")
     }
 
-    /// A line for each of the first messages that are not in the context yet, and the number of the
-    /// others.
+    /// A line for each of the first messages that are not in the context yet, and a line with the
+    /// number of the others.
     fn waiting(&self) -> Vec<Line<'static>> {
         let style = self.theme.dim();
         let shown = self.queued.iter().take(WAITING).map(|text| {
@@ -179,8 +179,8 @@ impl State {
         rows.collect()
     }
 
-    /// The status bar. The share of the window is always shown first; the other parts follow as far
-    /// as there is room.
+    /// The status bar. The share of the window comes first and is always shown. Other parts follow,
+    /// up to the first one for which there is no room.
     fn status(&self) -> Line<'static> {
         let percent = self.usage.map(|usage| usage.percent);
         let (text, style) = match percent {
@@ -214,7 +214,7 @@ impl State {
         ];
         for part in parts.into_iter().flatten() {
             let part = format!(" · {part}");
-            // Stops at the first part that does not fit, so that the order of the parts never
+            // After a part that does not fit, none is shown, so that the order of the parts never
             // changes.
             let Some(rest) = left.checked_sub(width_of(&part)) else { break };
             left = rest;

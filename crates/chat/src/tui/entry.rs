@@ -61,8 +61,8 @@ pub(super) enum Tone {
 pub(super) struct Answer {
     pub(super) text: String,
     pub(super) is_open: bool,
-    /// The lines of the part of the text that cannot change any more, and the length of that part.
-    /// They are valid for one width.
+    /// The lines for the beginning of the text, as far as it cannot change any more. They are valid
+    /// for one width.
     settled: RefCell<Settled>,
 }
 
@@ -82,8 +82,7 @@ impl Answer {
         if !self.is_open {
             return markdown(&self.text, width, theme, true);
         }
-        // The part of the text that cannot change any more is laid out only once; the rest is laid
-        // out again each time.
+        // The beginning that cannot change any more is laid out only once, the rest each time.
         let mut done = self.settled.borrow_mut();
         if done.width != width {
             *done = Settled { width, ..Settled::default() };

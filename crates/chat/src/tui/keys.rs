@@ -15,8 +15,9 @@ use crate::permissions::Answer;
 
 /// The time within which a second Ctrl-C leaves the program.
 const ARMED: Duration = Duration::from_secs(2);
-/// A key is no answer to a question if it is pressed within this time after the question appears,
-/// or after another key, because it was probably meant for something else.
+/// A key that is pressed within this time after a question appears is no answer, because it was
+/// probably meant for something else. For the question whether a call may run, this time begins
+/// again with each key that is typed into the input.
 const UNSEEN: Duration = Duration::from_millis(400);
 /// The lines that a notch of the mouse wheel scrolls.
 const NOTCH: isize = 3;
@@ -181,8 +182,8 @@ impl State {
             return Vec::new();
         }
         let is_question = self.asks.front().is_some_and(Ask::takes_text);
-        // If Enter was pressed before the question was on the screen for long enough, the text is
-        // no answer to it.
+        // An Enter that was pressed too soon after the question appeared does not send the text as
+        // an answer.
         if is_question && !self.asks.front().is_some_and(|ask| ask.is_seen(self.typed)) {
             return Vec::new();
         }

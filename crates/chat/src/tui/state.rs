@@ -94,9 +94,9 @@ pub(super) struct Ask {
     /// The id of the call of `task` that started the sub-agent, if this is a call of a sub-agent.
     pub(super) task: Option<String>,
     pub(super) what: OpenQuestion,
-    /// When the question appeared on the screen. For a question about a permission, it becomes the
-    /// time at which a key was last typed into the input. Only a key that is pressed 400 ms later
-    /// or more answers the question. `None` until the question is on the screen.
+    /// When the question appeared on the screen; `None` before. A later key that is typed into the
+    /// input during the question whether a call may run sets this to its own time. Only a key that
+    /// is pressed 400 ms later or more answers the question.
     pub(super) shown: Option<Duration>,
 }
 
@@ -210,7 +210,7 @@ impl State {
         }
     }
 
-    /// Makes the next line of a demo due: it is typed once the agent is idle.
+    /// Makes the next line of a demo due. `type_line` then types it once the agent is idle.
     pub(super) fn line_sent(&mut self) {
         self.is_line_due = true;
     }
@@ -317,7 +317,7 @@ impl State {
             let since = self.busy.map_or(self.now, |busy| busy.since);
             self.busy = Some(Busy { since, what: Work::Turn });
         } else {
-            // A message that was not queued is from a resumed session: it is added to the history.
+            // A message that was not queued is from a resumed session, so the history lacks it.
             self.editor.remember(&text);
         }
         self.push(Entry::User(text));
@@ -413,7 +413,8 @@ impl State {
             }
             Event::Result { id: inner, error, text } => self.result(task, &inner, error, text),
             Event::Usage { cost, .. } => self.cost = cost,
-            // The answer of a task is the result of its call, and its context is not shown.
+            // Nothing else of a sub-agent is shown. Its last answer is shown as the result of the
+            // call of `task`.
             _ => {}
         }
     }
@@ -454,7 +455,7 @@ impl State {
         self.card(task, id, |card| card.state = state);
     }
 
-    /// Notes that the next question has not been on the screen yet.
+    /// Notes that the question which is now the first has not been on the screen yet.
     fn next_question(&mut self) {
         if let Some(next) = self.asks.front_mut() {
             next.shown = None;

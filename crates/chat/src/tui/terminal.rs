@@ -61,8 +61,8 @@ pub struct ChatScreen {
     pub script: Vec<ScriptLine>,
 }
 
-/// Shows an agent in the terminal until the user leaves. `start` makes the agent while the first
-/// frame is shown already. `stoppable` is called with a [`Stopper`], which ends the interface from
+/// Shows an agent in the terminal until the user leaves. `start` makes the agent while the
+/// interface is already shown. `stoppable` gets a [`Stopper`], which ends the interface from
 /// another thread.
 ///
 /// # Errors
@@ -96,7 +96,7 @@ pub fn run<E: From<Error> + Send + 'static>(
     })
 }
 
-/// The channel to the agent, which may not exist yet.
+/// The sender of inputs to the agent, which may not have been made yet.
 struct Inputs {
     ready: Receiver<Sender<Input>>,
     agent: Option<Sender<Input>>,
@@ -176,7 +176,8 @@ fn serve<E: From<Error>>(
     Ok(agent.serve(&mut Teller { tell, place })?)
 }
 
-/// Ends the interface when the agent's thread ends, even by a panic.
+/// When this is dropped, the interface ends. The agent's thread drops it at its end, even by a
+/// panic.
 struct Ended(Sender<Happening>);
 
 impl Drop for Ended {
@@ -318,7 +319,7 @@ impl Loop<'_> {
     }
 }
 
-/// Messages of panics of other threads, which must not be printed onto the screen.
+/// The messages of panics of other threads, to be printed when the interface has ended.
 type PanicMessages = Arc<Mutex<Vec<String>>>;
 type Hook = Box<dyn Fn(&panic::PanicHookInfo<'_>) + Sync + Send + 'static>;
 
@@ -375,9 +376,9 @@ fn suspend() -> io::Result<()> {
     Ok(())
 }
 
-/// Handles a panic. A panic of the interface is printed after the terminal is restored. A panic of
-/// another thread is kept until the interface ends, because a tool that fails does not end the
-/// interface.
+/// Handles a panic. For a panic of the interface, restores the terminal and prints the message. The
+/// message of another thread's panic is kept until the interface ends: such a panic need not end
+/// it, and the message must not be printed onto the screen.
 fn report_panic(
     panic: &panic::PanicHookInfo<'_>,
     here: ThreadId,

@@ -7,7 +7,8 @@ use super::parse::{Hunk, Kind};
 ///
 /// # Errors
 ///
-/// The number of the hunk that matches nowhere or at several places, and the reason.
+/// The number of a hunk that cannot be applied, and the reason: its lines are not found, or are
+/// found more than once.
 pub(super) fn apply(text: &str, hunks: &[Hunk]) -> Result<String, String> {
     // The last line is empty if the text ends with a line feed.
     let mut lines: Vec<String> = text.split('\n').map(str::to_owned).collect();
@@ -20,7 +21,7 @@ pub(super) fn apply(text: &str, hunks: &[Hunk]) -> Result<String, String> {
     Ok(lines.join("\n"))
 }
 
-/// Applies one hunk at or after the line `from`. Returns the index of the line after the hunk.
+/// Applies one hunk, below the line `from`. Returns the index of the line after the hunk.
 fn place(lines: &mut Vec<String>, from: usize, hunk: &Hunk, end: &str) -> Result<usize, String> {
     let mut from = from;
     if let Some(below) = &hunk.below {

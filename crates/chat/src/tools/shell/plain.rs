@@ -12,7 +12,8 @@ use anstyle_parse::{Params, Parser, Perform};
 pub(super) const WIDTH: usize = 200;
 pub(super) const HEIGHT: usize = 50;
 
-/// The maximum number of characters of a row that can be overwritten. A longer row is final.
+/// The maximum number of characters of a row that may still change. In the last row, a further
+/// character makes all rows final; in any other row, it is dropped.
 const LONGEST: usize = 16 << 10;
 
 /// The maximum length of an escape sequence in bytes. After a longer one, the next bytes are
@@ -68,7 +69,7 @@ struct Screen {
     row: usize,
     column: usize,
     done: String,
-    /// The number of bytes since the last character or complete escape sequence.
+    /// The number of bytes since the last character, control character or complete escape sequence.
     unseen: usize,
 }
 

@@ -65,8 +65,8 @@ impl Running {
         }
     }
 
-    /// Kills the processes of this terminal, including processes in other process groups. On
-    /// systems other than Linux, only the process group of the command is killed.
+    /// Kills the process group of the command and, on Linux, all process groups in the session of
+    /// its terminal. A process that has begun a session of its own continues.
     pub(super) fn kill(&mut self) {
         if let Some(leader) = Pid::from_raw(self.child.id().cast_signed()) {
             // Errors are ignored: the group has no process left, or none that may be killed. The
