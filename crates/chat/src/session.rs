@@ -71,8 +71,8 @@ impl ChatFile {
     ///
     /// # Errors
     ///
-    /// `NotFound` if there is no such session, `Locked` if another process uses it, `Disk` if it
-    /// cannot be locked.
+    /// `NotFound` if there is no such session, `Locked` if another process uses it, `NoPermission`
+    /// or `Disk` if it cannot be locked.
     pub fn resume(config: &Config, id: &str) -> Result<ChatFile> {
         let ids = ids(config);
         let found = match id {
@@ -285,8 +285,8 @@ fn path_of(config: &Config, id: &str) -> PathBuf {
 /// Returns an id that no session has.
 ///
 /// For a chat, it is `id` without its number, followed by the first free number from `from` on; the
-/// number 1 is left out. For a task, it is `id` with its own number or, if that is taken, with the
-/// next free number.
+/// number 1 is left out. For the session of a sub-agent, it is `id` with its own number or, if that
+/// is taken, with the next free number.
 fn free_id(config: &Config, id: &str, from: u32) -> String {
     let (base, first) = match id.strip_prefix("task-").and_then(|rest| rest.rsplit_once('-')) {
         Some((begun, number)) => (format!("task-{begun}"), number.parse().unwrap_or(1)),

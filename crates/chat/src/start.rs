@@ -46,14 +46,14 @@ impl StartedChat {
 }
 
 impl ChatOptions {
-    /// Makes an agent with the MCP servers of the settings and `more`. `waits` is called before and
-    /// after the servers start.
+    /// Makes an agent with the MCP servers of the settings and `more`. If servers are started,
+    /// `waits` is called before and afterwards.
     ///
     /// # Errors
     ///
-    /// `Usage`, `Settings` and `Recipe` for options and settings that cannot be used; `NotFound`
-    /// and `Locked` for a session; `Disk` if its log cannot be written; the errors of reading the
-    /// project's folder.
+    /// Among others: `Usage`, `Settings` and `Recipe` for options and settings that cannot be used;
+    /// `NotFound` and `Locked` for the session to resume; `Disk` or `NoPermission` if the log
+    /// cannot be written.
     pub fn start(&self, more: &[Server], waits: &dyn Fn(Wait<'_>)) -> Result<StartedChat> {
         self.check()?;
         let rules = self.rules()?;

@@ -12,8 +12,8 @@
 //!   unread.
 //! - `body` divides a body at its messages. Each has a [`Chain`](epitome::wire::Chain), the hash of
 //!   the message and of all before it. The chain of the last message before the first response is
-//!   the root, by which the conversation is known.
-//! - `memo` has what was decided in a conversation: for each known chain a
+//!   the root, which identifies the conversation.
+//! - `memo` has what was decided in a conversation: for each chain that has one, a
 //!   [`Decision`](epitome::wire::Decision), which says what is sent in place of the message.
 //! - `rewrite` repeats these decisions, so that the provider's cache stays valid. Messages after
 //!   the known ones are new: `decide` shortens their results.

@@ -36,7 +36,7 @@ const LEAST_TOKEN: usize = 16;
 /// Why a proxy cannot listen.
 #[derive(Debug)]
 pub enum BindError {
-    /// An address that other machines can reach needs a token of at least 16 characters.
+    /// An address that other machines can reach needs a token of at least 16 bytes.
     NoToken(SocketAddr),
     /// The system refused the address, or has no certificates.
     System(io::Error),

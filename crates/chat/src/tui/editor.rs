@@ -199,8 +199,8 @@ impl Editor {
         (row, before.graphemes(true).map(|it| display(it).1).sum())
     }
 
-    /// As many rows of the text as fit into `height`, but at least one, and the row and column of
-    /// the cursor among them.
+    /// The rows of the text that are shown, and the row and column of the cursor in them. They are
+    /// at most `height` rows, but at least one, and the cursor is in one of them.
     pub(super) fn view(&self, width: usize, height: usize) -> (Vec<String>, (usize, usize)) {
         let rows = self.rows(width);
         let (row, column) = self.place(&rows);

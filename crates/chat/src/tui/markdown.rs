@@ -20,9 +20,9 @@ pub(super) fn markdown(
     lines.collect()
 }
 
-/// The length of the part of a growing text that cannot change any more: up to the last empty line
-/// outside of code that is followed by a line which begins with a letter, a backtick or `#`. Any
-/// other line may continue what is before the empty line, such as a list.
+/// The length of the beginning of a growing text that cannot change any more. It ends with the last
+/// empty line outside of code before a line that begins with a letter, a backtick or `#`. Any other
+/// line may continue what is before an empty line, such as a list.
 pub(super) fn settled_len(text: &str) -> usize {
     let mut end = 0;
     let mut at = 0;

@@ -74,13 +74,13 @@ pub struct State {
 /// The scroll position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scroll {
-    /// At the end, following new lines.
+    /// The last lines are visible, also after more lines are added.
     End,
-    /// The first visible line is this line of this entry.
+    /// The first visible line: the index of its entry, and its own index in the entry.
     At(usize, usize),
 }
 
-/// The session's facts in the status bar.
+/// What the status bar names: the session, the model and the recipe.
 #[derive(Default)]
 pub(super) struct SessionNames {
     pub(super) id: String,

@@ -35,7 +35,7 @@ pub trait LogStore: Send {
     ///
     /// # Errors
     ///
-    /// `Locked` if another server has it open.
+    /// `Locked` if another server has it open; another kind if it cannot be locked.
     fn lock(&self, path: &Path) -> Result<LogLock>;
 
     /// Resumes the context of a log, in the state in which it was left.
