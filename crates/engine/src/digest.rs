@@ -30,8 +30,9 @@ impl Digesting<'_, '_> {
     /// Makes the digest. `None` if the old part has nothing to digest (see
     /// [`says_more_than_a_summary`]), or if it has no lines to choose from.
     ///
-    /// `find_originals` receives the items that go and those that stay, and returns the originals
-    /// of those that go: the digest is made of these. `tokens` counts an item that stays.
+    /// `find_originals` receives the items of the old part and the items after it. It returns the
+    /// originals of the old part, of whose lines the digest is made. `tokens` counts an item that
+    /// stays.
     ///
     /// # Errors
     ///

@@ -476,7 +476,7 @@ pub fn check_invariants(violations: &[Violation], path: &Path) -> Result<()> {
 /// A note if a plan has no edits because the context is within the target already.
 fn within_target(recipe: &Recipe, plan: &Plan) -> Option<Note> {
     let Plan { edits, tokens_before: tokens, .. } = plan;
-    // A target in per cent of a known window has been converted to tokens before.
+    // If the window is known, a target in per cent was converted to tokens before.
     let target = recipe.target.stored?.tokens(None)?;
     let is_why = edits.is_empty() && *tokens <= target;
     is_why.then_some(Note::WithinTarget { tokens: *tokens, target })

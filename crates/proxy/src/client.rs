@@ -76,9 +76,10 @@ impl Client {
         self.http.request(request).await
     }
 
-    /// The value of the header `proxy-authorization`. `None` for a request over TLS, which goes
-    /// through a tunnel: the HTTP proxy gets the authorization when the tunnel is made. Also `None`
-    /// if the request goes through no proxy, or if the address of the proxy has no user name.
+    /// The value of the header `proxy-authorization` for a request to a service. Only a request
+    /// without TLS has this header: for TLS, the HTTP proxy got the authorization when it made the
+    /// tunnel. `None` also if the request goes through no proxy, or if the address of the proxy has
+    /// no user name.
     fn proxy_authorization(&self, uri: &Uri) -> Option<hyper::header::HeaderValue> {
         let is_plain = uri.scheme_str() == Some("http");
         let proxy = self.proxies.intercept(uri).filter(|_| is_plain)?;

@@ -60,7 +60,7 @@ impl Decoder {
 mod tests {
     use super::*;
 
-    /// Decodes a body in pieces of this many bytes.
+    /// Decodes a body that arrives in chunks of this many bytes.
     fn decoded(encoding: &str, body: &[u8], piece: usize) -> Option<Vec<u8>> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_ENCODING, encoding.parse().expect("a value"));

@@ -72,9 +72,9 @@ pub struct Options {
     /// Whether WebSockets of model APIs pass unread instead of being refused. With a budget they
     /// are refused in any case.
     pub websockets: bool,
-    /// Takes the explanations of changed requests, if they are wanted.
+    /// Takes the explanations of changed requests. `None`: no explanations are made.
     pub explainer: Option<Explainer>,
-    /// Where spans of requests are sent, if they are wanted.
+    /// The collector to which spans of requests are sent. `None`: no spans are made.
     pub telemetry: Option<TelemetrySettings>,
 }
 

@@ -57,7 +57,8 @@ pub(crate) struct Rewritten {
     pub(crate) conversation: Option<Arc<Mutex<Memo>>>,
     /// The chain of the body's last message.
     pub(crate) last: Option<Chain>,
-    /// What was done to the blocks of the body, if it was changed and explanations are wanted.
+    /// What was done to the blocks of the body. `None` if the body was not changed, or if changed
+    /// requests are not explained.
     pub(crate) explanation: Option<Explanation>,
     /// The cut that is expected to be due in the next request: see [`Rewriter::prepare`].
     pub(crate) next_cut: Option<NextCut>,
@@ -368,7 +369,7 @@ impl Rewriter {
         cut.map(drop)
     }
 
-    /// The price of the model that a body names; [`USUAL`] if it is not known.
+    /// The price of the model that a body names; [`USUAL`] if that price is unknown.
     fn price(&self, messages: &Messages) -> Price {
         let model = messages.model.as_deref().unwrap_or_default();
         self.prices.find(model).map_or(USUAL, |known| known.price)
@@ -413,18 +414,20 @@ impl<'r> Request<'r> {
     }
 }
 
-/// What is known of the earlier request whose messages are the beginning of the current request.
+/// What this proxy knows of an earlier request whose messages are the beginning of the current
+/// request: of the longest such request that it has sent.
 #[derive(Clone, Copy)]
 struct Before {
-    /// Whether this proxy has sent the earlier request. It counts as unknown if it is less than a
-    /// quarter of the current request.
+    /// Whether this proxy has sent such a request, with messages of at least a quarter of the bytes
+    /// of the current ones.
     is_known: bool,
-    /// The number of messages of the earlier request; 0 if it is unknown.
+    /// The number of messages of the earlier request; 0 if there is none.
     length: usize,
-    /// Whether the provider's cache still holds the earlier request. If that request is unknown,
-    /// the cache is taken to be warm only if this proxy has sent no request of the conversation.
+    /// Whether the provider's cache still holds the earlier request. If there is none, the cache is
+    /// taken to be warm only if this proxy has sent no request of the conversation.
     is_warm: bool,
-    /// The input tokens of the earlier request, as the service counted them.
+    /// The input tokens of the earlier request, as the service counted them. `None` if there is no
+    /// such request or no count.
     input: Option<Tokens>,
 }
 

@@ -32,8 +32,8 @@ pub(super) struct Call {
     pub(super) tool: String,
     pub(super) arguments: serde_json::Map<String, serde_json::Value>,
     pub(super) tell: Sender<Result<String, String>>,
-    /// When the sender of this channel is dropped, the call is cancelled. An interruption by the
-    /// user drops it.
+    /// The call is cancelled when the sender of this channel is dropped, which happens if the user
+    /// interrupts.
     pub(super) stopped: oneshot::Receiver<()>,
 }
 

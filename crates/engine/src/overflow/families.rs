@@ -27,7 +27,7 @@ const fn family(
     Family { provider, words, numbers }
 }
 
-/// All known messages; the first that matches counts.
+/// The messages, in the order in which they are tried: the first that matches is taken.
 ///
 /// Sources: pi `packages/ai/src/utils/overflow.ts`, opencode `packages/opencode/src/session`,
 /// litellm `litellm_core_utils/exception_mapping_utils.py`, letta `llm_api/error_utils.py`,
