@@ -5,8 +5,8 @@
 //! kind and never compare the message. [`sentence`] returns an error with its causes as one line,
 //! and [`causes`] iterates over the causes.
 //!
-//! An error passes through [`std::io::Error`] unchanged, so that it can be returned from a reader
-//! or writer. The constructors are for epitome's own crates.
+//! An [`Error`] can be put into a [`std::io::Error`] and taken out again unchanged, so that a
+//! reader or writer can return one. The constructors are for epitome's own crates.
 //!
 //! ```
 //! use epitome_error::{Error, ErrorKind, sentence};
@@ -22,7 +22,7 @@
 //!
 //! - Input and output: an [`io::Error`] is only classified here.
 //! - Long texts for users, and exit codes: `epitome-cli`.
-//! - Faults of single records in a session, which are no errors: `epitome-model`.
+//! - Faults of single records in a session, which are not errors: `epitome-model`.
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
@@ -41,11 +41,13 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum ErrorKind {
     /// The file, the directory or another thing that was requested does not exist.
     NotFound,
-    /// The path names a directory, a pipe or a device, not a file.
+    /// The path does not lead to a regular file, but for example to a directory, a pipe or a
+    /// device.
     NotAFile,
     /// The operating system denies access.
     NoPermission,
-    /// A file that exists, or the JSON of an API, cannot be read.
+    /// Data that exists (a file, a folder, a database, the JSON of an API) cannot be read or
+    /// parsed.
     Unreadable,
     /// Another program has the file open.
     InUse,
@@ -53,7 +55,7 @@ pub enum ErrorKind {
     HeldByAgent,
     /// The file is not a session in a known format.
     UnknownFormat,
-    /// The file changed during the operation.
+    /// The session, or another file or database that the operation uses, changed meanwhile.
     Changed,
     /// Another epitome process has locked the session or epitome's own files, or another program
     /// has locked the database of the session.
@@ -136,10 +138,10 @@ impl ErrorKind {
     }
 }
 
-/// An error: a kind, a short sentence, and its cause.
+/// An error: a kind, a short message, and its cause if there is one.
 ///
-/// `Display` prints one short sentence in lower case, and the path if it is known;
-/// [`source`](StdError::source) returns the cause.
+/// `Display` prints the message, and the path if it is known; [`source`](StdError::source) returns
+/// the cause.
 #[derive(Clone)]
 pub struct Error(Box<Inner>);
 
@@ -235,15 +237,15 @@ impl Error {
         self
     }
 
-    /// Marks the error as one that occurred while writing, so that `epitome-cli` exits with the
-    /// status for a disk and not with the one for an unreadable session.
+    /// Marks the error as one that occurred while something was written. The program `epitome` then
+    /// exits with the status for disk errors, even if the kind is `Unreadable`.
     #[must_use]
     pub fn while_writing(mut self) -> Error {
         self.0.while_writing = true;
         self
     }
 
-    /// Whether the error occurred while writing.
+    /// Whether [`while_writing`](Error::while_writing) was called for this error.
     pub fn is_while_writing(&self) -> bool {
         self.0.while_writing
     }
@@ -296,7 +298,7 @@ impl Error {
     }
 }
 
-/// The causes of an error, the nearest first.
+/// The causes of an error: first its direct cause, then the cause of that error, and so on.
 pub fn causes<'e>(
     err: &'e (dyn StdError + 'static),
 ) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
@@ -309,7 +311,7 @@ pub fn sentence(err: &(dyn StdError + 'static)) -> String {
     texts.collect::<Vec<_>>().join(": ")
 }
 
-/// The kind of an error of the operating system; `None` if its code determines no kind.
+/// The kind of an I/O error; `None` if its [`io::ErrorKind`] determines no kind.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the kinds of the system grow")]
 fn kind_of(err: &io::Error) -> Option<ErrorKind> {
     match err.kind() {
@@ -351,8 +353,8 @@ impl StdError for Error {
     }
 }
 
-/// Lets `?` convert an error of a writer. If the [`io::Error`] contains an [`Error`], this one is
-/// returned.
+/// Lets `?` convert an I/O error that occurred while something was written. If the [`io::Error`]
+/// contains an [`Error`], that one is returned.
 impl From<io::Error> for Error {
     fn from(err: io::Error) -> Error {
         match Error::inside(err) {
@@ -396,7 +398,8 @@ mod tests {
         );
     }
 
-    /// Programs compare the names, and scripts over many sessions rely on what is skipped.
+    /// Programs compare the names, and scripts that work on many sessions rely on which errors skip
+    /// only one session.
     #[test]
     fn kinds_keep_their_names_and_what_they_mean_for_many_sessions() {
         let kinds = [

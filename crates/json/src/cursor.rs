@@ -259,8 +259,8 @@ impl<'a> Cursor<'a> {
         let mut open: Vec<u8> = Vec::new();
         loop {
             self.skip_space();
-            // Whether a value has ended here. It has not if a container that is not empty begins
-            // here.
+            // Whether a value has just ended. False only at the beginning of an object or array
+            // that is not empty: its first value is next.
             let is_value_over = match self.bytes.get(self.pos) {
                 Some(b'{') => {
                     self.pos += 1;

@@ -11,8 +11,8 @@ use crate::cursor::{Cursor, Kind, MalformedJson};
 /// Bytes per read of a source that does not return all bytes at once.
 const CHUNK: u64 = 1 << 20;
 
-/// Maximum nesting depth. The members or elements of a container below this depth are not parsed.
-/// All keys that formats read are at smaller depths.
+/// The number of levels of nesting that are parsed. An object or array below them is checked, but
+/// has no members or elements in the tree. All keys that formats read are above.
 const DEPTH: usize = 24;
 
 /// A document, with the positions of its lines.
@@ -26,7 +26,7 @@ pub struct Document<'a> {
 
 impl<'a> Document<'a> {
     /// Parses a document; skips a byte order mark at its beginning. If a key occurs more than once
-    /// in an object, the last one counts.
+    /// in an object, [`Value::get`] returns the last of its values.
     pub fn parse(bytes: &'a [u8]) -> Result<Document<'a>, MalformedJson> {
         Document::parse_at(bytes, 0)
     }
@@ -146,7 +146,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The elements of the member `key`, if that member is an array; otherwise none.
+    /// The elements of the member `key`, if that member is an array; otherwise empty.
     pub fn list_of(&self, key: &str) -> &[Value<'a>] {
         self.get(key).map_or(&[], Value::list)
     }

@@ -2,8 +2,9 @@
 //! of its value and no others. A value that is removed takes its key and its comma with it.
 //!
 //! A [`Cursor`] walks over a text and builds nothing: it is for records of which few members
-//! matter. A [`Document`] is a tree of the [`Value`]s of a text, each with its position. Both
-//! accept any bytes and return [`MalformedJson`] with the offset of the first error.
+//! matter. A [`Document`] is a tree of the [`Value`]s of a text, each with its position. Both also
+//! read strings that are not UTF-8. At the first syntax error they return [`MalformedJson`], which
+//! has its offset.
 //!
 //! [`write`](mod@write) turns [`Edit`](epitome_model::Edit)s of a transcript into replacements of
 //! bytes. The order of keys, unknown members, the text of numbers and white space stay as they are.

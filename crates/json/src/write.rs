@@ -36,9 +36,10 @@ impl std::error::Error for Unwritable {}
 
 /// How a format writes edits as JSON.
 pub struct Shapes {
-    /// The JSON that replaces the value of a tool result, for a given text.
+    /// The JSON that replaces a tool result, for a given text. A result that is a string is
+    /// replaced by a string instead.
     pub output: fn(&str) -> String,
-    /// The JSON that replaces a whole block, for a given text.
+    /// The JSON that replaces an image, for a given text: a block with this text.
     pub block: fn(&str) -> String,
     /// What remains of a removed block of reasoning.
     pub thinking: BlockRemainder,
@@ -49,7 +50,7 @@ pub struct Shapes {
 pub enum BlockRemainder {
     /// Nothing: the block is removed, with its comma and, if it has one, its key.
     Nothing,
-    /// This JSON value, which the agent keeps in its record and does not send.
+    /// This JSON value: the agent keeps it in its record and does not send it.
     Value(&'static str),
 }
 
@@ -63,8 +64,8 @@ pub enum OwnReplacement {
     Member(Span, String),
 }
 
-/// For an edit that a format writes in its own way, returns the replacements. For any other edit,
-/// returns `None`: [`splices_with`] then writes it as [`splices`] does.
+/// Returns the replacements for an edit that a format writes in its own way; `None` for any other
+/// edit, which [`splices_with`] then writes as [`splices`] does.
 pub type OwnReplacements<'a> = &'a dyn Fn(&Edit) -> Option<Vec<OwnReplacement>>;
 
 /// A text as a JSON string: a function for [`Shapes`].
@@ -102,8 +103,7 @@ pub fn splices(
     splices_with(transcript, source, edits, shapes, &|_| None)
 }
 
-/// Does what [`splices`] does, but applies the replacements that `own` returns for an edit, if it
-/// returns any.
+/// Like [`splices`], but if `own` returns replacements for an edit, these are used for it.
 pub fn splices_with(
     transcript: &Transcript,
     source: &dyn Source,

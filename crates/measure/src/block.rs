@@ -35,9 +35,9 @@ pub struct MeasuredBlock {
     pub kind: BlockKind,
     /// Whether the model wrote the block.
     pub by_model: bool,
-    /// A hash of the block's type, of whether the model wrote it, and of its content. Blocks with
-    /// equal ids are taken for the same block. The content of a result is its text, the id of its
-    /// call and whether the tool failed; a repeated result has no content.
+    /// A hash of the block's type, of whether the model wrote it, and of its content: for a result
+    /// its text, the id of its call and whether the tool failed; nothing for a repeated result.
+    /// Blocks with equal ids are taken for the same block.
     pub id: u64,
     /// The tokens of the block, including what an API adds around it.
     pub tokens: Tokens,
@@ -47,20 +47,20 @@ pub struct MeasuredBlock {
     /// result, once it is in a [`History`](crate::History): the file that its call read or printed.
     /// `None` if there is no such file.
     pub file: Option<Box<str>>,
-    /// The text of the block. For a call: the texts and numbers among its arguments, one per line.
-    /// Empty for a block of the kind [`BlockKind::Other`].
+    /// The text of the block; empty for a block of the kind [`BlockKind::Other`]. For a call: the
+    /// texts and numbers among its arguments, one per line, except settings such as `timeout`.
     pub text: String,
     /// The distinct facts in the text, sorted.
     pub facts: Vec<FactId>,
     /// The ids of the distinct lines with at least eight characters, sorted.
     pub lines: Vec<LineId>,
     /// For a call that edits a file: the lines that the model must have known to write the call.
-    /// Each inner list is for one text that the call replaces, or for a patch: the lines that it
-    /// removes or repeats unchanged.
+    /// Each inner list has the lines of one text that the call replaces, or the lines that its
+    /// patch removes or repeats unchanged.
     pub quoted: Vec<Vec<LineId>>,
 }
 
-/// Matches a command that prints a file.
+/// Matches a shell command that prints a file (`cat`, `sed` and the like), and captures the path.
 static PRINTED: LazyLock<Regex> = LazyLock::new(|| {
     let command = r"^\s*(?:cd\s+\S+\s*(?:&&|;)\s*)?(?:cat|head|tail|nl|less|sed|bat|awk)\b";
     let file = r"[^|;&]*?\s((?:[\w.@+-]*/)*[\w@+-][\w.@+-]*\.\w+)";
@@ -152,7 +152,7 @@ fn fact_ids(text: &str) -> Vec<FactId> {
     ids
 }
 
-/// The arguments of a call. Arguments that are stored in a string are decoded.
+/// The arguments of a call. If the session stores them as a JSON string, the string is decoded.
 fn arguments(call: &Call, source: &dyn Source) -> Vec<u8> {
     let raw = source.at(call.arguments);
     match raw.first() {
@@ -161,8 +161,8 @@ fn arguments(call: &Call, source: &dyn Source) -> Vec<u8> {
     }
 }
 
-/// All texts and numbers in JSON, one per line, except the values of the keys in [`MANNER`]. A text
-/// that is not JSON is returned unchanged.
+/// All texts and numbers in JSON, one per line, except the values of the keys in [`MANNER`]. If
+/// `json` is not valid JSON, it is returned unchanged.
 fn values(json: &[u8]) -> String {
     let mut text = String::new();
     match Document::parse(json) {

@@ -104,7 +104,8 @@ mod tests {
         let cases = [
             (vec![&a, &b], sent(0, 0, 20)),
             (vec![&a, &b, &c], sent(20, 20, 30)),
-            // After a compaction, the part before the change is a prefix, but not a whole request.
+            // As after a compaction: only the beginning `a` is known, and it is no whole earlier
+            // request.
             (vec![&a, &d], sent(10, 0, 20)),
             (vec![&a, &d, &c], sent(20, 20, 30)),
             (vec![&a, &b, &d], sent(20, 20, 30)),

@@ -1,5 +1,5 @@
-//! Measures a compaction: of the facts that were used after it, how many the compacted context
-//! still contains.
+//! Measures a compaction: how many of the facts that the model used after it are in the compacted
+//! context.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasherDefault;
@@ -43,8 +43,8 @@ pub struct CutFigures {
     pub before: Tokens,
     /// Tokens of the context after the compaction.
     pub after: Tokens,
-    /// The number of facts from before the compaction that were used in the [`HORIZON`] requests
-    /// after it.
+    /// The number of facts from before the compaction that the model used in its responses to the
+    /// next [`HORIZON`] requests.
     pub used: usize,
     /// Of the used facts, the share by weight that the compacted context contains (0 to 1).
     pub recall: f64,
@@ -54,18 +54,18 @@ pub struct CutFigures {
     /// Of the used facts, the share by weight that the compacted context contains, or that can be
     /// recalled by a reference or a file name in it (0 to 1).
     pub recoverable: f64,
-    /// The number of edits after the compaction whose lines the model took from before it. The
-    /// edits of [`HORIZON`] + 1 calls are counted.
+    /// The number of edits, in the first [`HORIZON`] + 1 responses after the compaction, that quote
+    /// lines from before it.
     pub edits: u64,
-    /// The number of these edits with a line from before the compaction that the compacted context
-    /// does not contain.
+    /// How many of `edits` quote a line from before the compaction that the compacted context does
+    /// not contain.
     pub rereads: u64,
-    /// Tokens of the blocks that would have to be read again for these edits.
+    /// Tokens of the blocks that would have to be read again for the edits in `rereads`.
     pub reread: Tokens,
 }
 
 impl<'h> ForcedCompaction<'h> {
-    /// A point at which a compaction is forced: before the call with the index `call`.
+    /// A compaction that is forced before the request with the index `call` in [`History::calls`].
     pub fn before(call: usize, history: &'h History, needs: &'h Needs) -> ForcedCompaction<'h> {
         let first = history.calls[call].pieces.0;
         let used = needs.used_after(history, call).into_iter().map(|used| {
@@ -75,12 +75,13 @@ impl<'h> ForcedCompaction<'h> {
         ForcedCompaction { history, needs, call, first, used: used.collect() }
     }
 
-    /// The index of the call before which the compaction takes place.
+    /// The index of the request before which the compaction takes place.
     pub fn call(&self) -> usize {
         self.call
     }
 
-    /// Measures a compacted context. `None` if the later calls used none of the earlier facts.
+    /// Measures a compacted context. `None` if the model used no earlier fact in the responses that
+    /// are examined.
     pub fn measure(
         &self,
         view: &[Arc<MeasuredBlock>],
@@ -182,13 +183,13 @@ impl<'v> HeldContent<'v> {
     }
 
     /// Whether the context contains `line`, as a line or as a part of a line. Line numbers and
-    /// indentation are ignored. True for every line of fewer than eight characters.
+    /// indentation are ignored. Always true for a line of fewer than eight characters.
     fn has_line(&self, line: &str) -> bool {
         let Some(id) = LineId::from_line(line) else { return true };
         self.lines.contains(&id) || self.says(plain_line(line))
     }
 
-    /// Whether the context contains a text anywhere.
+    /// Whether any block of the context contains a text.
     fn says(&self, text: &str) -> bool {
         let finder = memmem::Finder::new(text);
         self.view.iter().any(|piece| finder.find(piece.text.as_bytes()).is_some())

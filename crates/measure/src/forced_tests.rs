@@ -4,8 +4,8 @@ use samples::Sample;
 use super::*;
 use crate::testing::{history, text};
 
-/// A file is read and a command is run. After the compaction, one fact from each result is used,
-/// and a line of the file is edited.
+/// A session in which a file is read and a command is run. The tests force a compaction before the
+/// reply, which uses one fact of each result; then the model edits a line of the file.
 fn session() -> History {
     let sample = Sample::new()
         .user("Fix it.")
@@ -24,7 +24,7 @@ fn session() -> History {
 fn what_a_compaction_kept_is_told_by_what_is_used_afterwards() {
     let history = session();
     let needs = Needs::from_history(&history);
-    // The reply is the third call.
+    // The reply is the response to the third request.
     let cut = ForcedCompaction::before(2, &history, &needs);
     let none = References::new();
     let named: References = [("call-2".into(), "k1234567".to_owned())].into();
@@ -34,11 +34,11 @@ fn what_a_compaction_kept_is_told_by_what_is_used_afterwards() {
             &none,
             (1.0, 1.0, 1.0, 0),
         ),
-        // Single words are no whole line of the file, and the edit needs a line that is missing and
-        // has to be read again.
+        // The facts are in the context, but no whole line with them; the file must be read again
+        // for the line that the edit quotes.
         ("oneFact otherFact first_line", &none, (1.0, 0.0, 1.0, 1)),
         ("nothing", &none, (0.0, 0.0, 0.0, 1)),
-        // The file is named: what it held can be read again.
+        // The context names the file, so that the fact in it can be read again.
         ("see src/first.rs", &none, (0.0, 0.0, 0.67, 1)),
         ("nothing", &named, (0.0, 0.0, 0.0, 1)),
         ("see k1234567", &named, (0.0, 0.0, 0.33, 1)),

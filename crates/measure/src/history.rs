@@ -1,4 +1,4 @@
-//! A session as a list of blocks, with the positions of its calls.
+//! A session as a list of blocks, with its requests to the model.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -26,12 +26,12 @@ pub struct History {
     pub entries: Vec<Entry>,
     /// The measured blocks of all entries, in order.
     pub pieces: Vec<Arc<MeasuredBlock>>,
-    /// The requests to the model and their responses.
+    /// The requests to the model with their responses, in order.
     pub calls: Vec<ModelCall>,
     /// The indices of the blocks that are texts of the user.
     user_texts: Vec<usize>,
-    /// For each block, the tokens of all blocks before it. The last element is the sum of all
-    /// blocks.
+    /// For each block, the tokens of all blocks before it. One more element, the last, is the sum
+    /// of the tokens of all blocks.
     tokens: Vec<Tokens>,
     /// For each block, the number of calls whose responses come before it.
     answered: Vec<usize>,
@@ -40,7 +40,8 @@ pub struct History {
 /// A request to the model and its response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelCall {
-    /// The index of the entry with the response. All entries before it were sent in the request.
+    /// The index of the entry with the response. If nothing is compacted, the request sends all
+    /// entries before this one.
     pub entry: usize,
     /// The index of the response's first block, and the index after its last block.
     pub pieces: (usize, usize),
@@ -98,20 +99,20 @@ impl History {
         self.tokens.last().copied().unwrap_or_default()
     }
 
-    /// The blocks of a call's response.
+    /// The blocks of the response to the request with the index `call`.
     pub fn response(&self, call: usize) -> &[Arc<MeasuredBlock>] {
         let (first, end) = self.calls[call].pieces;
         &self.pieces[first..end]
     }
 
-    /// The blocks that the request of a call sends if nothing is compacted: all blocks before the
-    /// response.
+    /// The blocks that the request with the index `call` sends if nothing is compacted: all blocks
+    /// before its response.
     pub fn blocks_sent(&self, call: usize) -> &[Arc<MeasuredBlock>] {
         &self.pieces[..self.calls[call].pieces.0]
     }
 
-    /// The newest user text that the request of a call contains. `None` if there is no user text
-    /// before the call.
+    /// The newest user text that the request with the index `call` contains; `None` if it contains
+    /// none.
     pub fn user_request(&self, call: usize) -> Option<&MeasuredBlock> {
         let first = self.calls[call].pieces.0;
         let before = self.user_texts.partition_point(|&piece| piece < first);
@@ -119,7 +120,7 @@ impl History {
         Some(&self.pieces[newest])
     }
 
-    /// The number of calls whose responses come before a block.
+    /// The number of responses before a block; the response that contains the block is not counted.
     pub(crate) fn call_of(&self, piece: usize) -> usize {
         self.answered[piece]
     }
@@ -151,7 +152,8 @@ fn entries(transcript: &Transcript, source: &dyn Source) -> Vec<Entry> {
 #[derive(Default)]
 struct Building {
     entries: Vec<Entry>,
-    /// The response whose entries are being put together. The next entry may belong to it, too.
+    /// The response that is being put together. Agents store a response as several entries, so that
+    /// the next entry may belong to it.
     response: Option<Entry>,
     /// The results by the id of their call. If a call has several results, this is the first one.
     results: HashMap<Box<str>, Output>,
@@ -205,8 +207,8 @@ impl Building {
         self.response = Some(open);
     }
 
-    /// Adds the response that is being assembled to the entries, and the results of its calls after
-    /// it. Does nothing if there is no such response.
+    /// Appends the response that is being put together to `entries`, followed by an entry with the
+    /// results of its calls. Does nothing if no response is being put together.
     fn end_response(&mut self) {
         let Some(response) = self.response.take() else { return };
         if self.entries.is_empty() {
@@ -246,8 +248,8 @@ fn has_content(block: &Block, source: &dyn Source) -> bool {
 }
 
 impl MeasuredBlock {
-    /// Whether the facts in this block count as used by the model: the model wrote the block, and
-    /// it is not reasoning, which is not sent to every model.
+    /// Whether a fact in this block is a use of the fact by the model: the model wrote the block,
+    /// and it is not reasoning, which is not sent to every model.
     pub(crate) fn is_used(&self) -> bool {
         self.by_model && self.kind != BlockKind::Thinking
     }

@@ -1,14 +1,13 @@
 //! Measures which of a session's earlier content an agent used, and how much of the used content a
 //! compacted context still contains.
 //!
-//! What was needed can be seen in the session itself: if the model writes a fact that occurred
-//! earlier, and no text has brought it back in between, the model took it from the context. A
-//! [`History`] is a session as a list of [`MeasuredBlock`]s, and [`Needs`] are the facts that its
-//! later calls used.
+//! What the model needed can be seen in the session itself: if it writes a fact (a name, a path, a
+//! number) that occurred earlier, it took the fact from its context. A [`History`] is a session as a
+//! list of [`MeasuredBlock`]s, and [`Needs`] are the earlier facts that each response used.
 //!
 //! [`ForcedCompaction`] measures one compaction: how many of the facts that were used after it the
-//! compacted context contains. [`Replay`] measures a context before every call of a session, and
-//! what each request costs at providers that cache requests ([`Cache`]).
+//! compacted context contains. [`Replay`] measures the context of every request of a session, and
+//! what the request costs at a provider that caches requests ([`Cache`]).
 //!
 //! The method and its weaknesses are in `docs/quality.md`.
 //!

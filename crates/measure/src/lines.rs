@@ -2,8 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Identifies a line: a hash of what [`plain_line`] returns for it, which has at least eight
-/// characters.
+/// A hash of a line as [`plain_line`] returns it. Only lines of at least eight characters have one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LineId(u64);
 

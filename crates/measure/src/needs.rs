@@ -1,4 +1,4 @@
-//! Finds which earlier content the calls of a session used.
+//! Finds which earlier content the responses of a session used.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
@@ -29,15 +29,15 @@ pub fn is_generic(fact: FactId) -> bool {
     GENERIC.contains(&fact)
 }
 
-/// The earlier content that the calls of a session used.
+/// The earlier content that the responses of a session used.
 #[derive(Clone, Debug, Default)]
 pub struct Needs {
-    /// For each call, the earlier facts that its response uses.
+    /// For each request to the model, the earlier facts that its response uses.
     pub calls: Vec<Vec<Need>>,
-    /// For each call with edits that quote earlier lines of the session: the index of the call, and
-    /// these edits.
+    /// The edits that quote earlier lines of the session, each list with the index of the request
+    /// in whose response they are.
     pub edits: Vec<(usize, Vec<Edit>)>,
-    /// The indices of the calls before which a compaction is forced.
+    /// The indices of the requests before which a compaction is forced.
     pub cuts: Vec<usize>,
     /// For each fact that is not generic, the indices of the blocks that contain it, in order.
     places: FactMap<Vec<usize>>,
@@ -65,7 +65,8 @@ pub struct Edit {
     pub from: usize,
 }
 
-/// A fact that was used after a compaction, before any other text brought it back.
+/// A fact from before a compaction that the model wrote after it, before any other text contained
+/// the fact again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UsedFact {
     /// The fact.
@@ -76,7 +77,7 @@ pub struct UsedFact {
     pub weight: f64,
     /// The kind of text in which the fact first occurred.
     pub origin: Origin,
-    /// The number of calls between the last occurrence of the fact and the compaction.
+    /// The number of requests between the last occurrence of the fact and the compaction.
     pub age: usize,
     /// The indices of the blocks before the compaction that contain the fact.
     pub places: Vec<usize>,
@@ -96,7 +97,7 @@ pub enum Origin {
 }
 
 impl Needs {
-    /// Finds the earlier content that the calls of a history used.
+    /// Finds the earlier content that the responses of a history used.
     pub fn from_history(history: &History) -> Needs {
         let mut needs = Needs { cuts: cuts(history), ..Needs::default() };
         let mut known: FactMap<FactPlaces> = FactMap::default();
@@ -127,8 +128,9 @@ impl Needs {
         }
     }
 
-    /// The facts that occurred before the call `cut` and that the model used in the [`HORIZON`]
-    /// calls from that call on, before any other text brought them back.
+    /// The facts that occurred before the request with the index `cut`, and that the model used in
+    /// its responses to the [`HORIZON`] requests from that one on, before any other text contained
+    /// them again.
     pub fn used_after(&self, history: &History, cut: usize) -> Vec<UsedFact> {
         let first = history.calls[cut].pieces.0;
         let end = history.calls.get(cut + HORIZON).map(|call| call.pieces.0);
@@ -170,8 +172,8 @@ impl Needs {
     }
 }
 
-/// For a fact, the number of blocks so far that contain it, and the number of calls before the last
-/// of these blocks.
+/// The blocks so far that contain a fact: their number, and the number of responses before the last
+/// of them.
 #[derive(Default)]
 struct FactPlaces {
     pieces: usize,
@@ -207,8 +209,9 @@ fn origin(piece: &MeasuredBlock) -> Origin {
     }
 }
 
-/// The edits that quote earlier lines, by call. An edit is included if at least half of the lines
-/// that it quotes, and at least one, occurred earlier in the session. Half is rounded down.
+/// The edits that quote earlier lines, by the index of the request. An edit is included if at least
+/// half of the lines that it quotes (rounded down), and at least one, occurred earlier in the
+/// session.
 fn edits(history: &History) -> Vec<(usize, Vec<Edit>)> {
     let mut held: HashMap<LineId, usize> = HashMap::new();
     let mut seen = 0;
@@ -233,17 +236,17 @@ fn edit(quoted: &[LineId], held: &HashMap<LineId, usize>) -> Option<Edit> {
     if lines.len() < (quoted.len() / 2).max(1) {
         return None;
     }
-    // Of several blocks with equally many of these lines, the one with the first of the lines is
+    // If several blocks contain equally many of these lines, the block of the first such line is
     // used.
     let places = lines.iter().rev().map(|(_, place)| *place);
     let from = places.max_by_key(|from| lines.iter().filter(|(_, place)| place == from).count())?;
     Some(Edit { lines, from })
 }
 
-/// The indices of the calls before which a compaction is forced. Suitable are calls with at least
-/// five calls before them, at least eight after them, and before them at least 40,000 tokens (or
-/// two fifths of all tokens, if that is less). If there are more than [`CUTS`] of them, as many are
-/// chosen at even distances.
+/// The indices of the requests before which a compaction is forced. A request is suitable if at
+/// least five requests come before it and at least eight after it, and if at least 40,000 tokens
+/// come before it (or two fifths of all tokens, if that is less). If more than [`CUTS`] requests
+/// are suitable, [`CUTS`] of them are chosen, at even distances.
 fn cuts(history: &History) -> Vec<usize> {
     let calls = history.calls.len();
     let least = Tokens(40_000.min(history.tokens().0 * 2 / 5));

@@ -5,7 +5,8 @@ use crate::testing::history;
 
 use super::*;
 
-/// A session that ends with one call for each text in `used`, which is the model's reply.
+/// A session at whose end the user asks and the model replies once for each text in `used`, with
+/// this text.
 fn session(used: &[&str]) -> Sample {
     let sample = Sample::new()
         .user("Fix parseLine, please.")
@@ -19,7 +20,7 @@ fn session(used: &[&str]) -> Sample {
 fn a_call_needs_what_its_response_names_and_what_stood_before() {
     let sample = session(&["maxDepth is too deep for otherName", "nothing"]);
     let needs = Needs::from_history(&history(&sample));
-    // The reply and the result contain the fact: two of five blocks.
+    // Of the five blocks before the response, two contain the fact: the first reply and the result.
     let fact = FactId::from_text("maxDepth");
     let need = Need { fact, weight: (1.0 + 5.0_f64 / 2.0).ln(), is_far: false };
     assert_eq!(needs.calls[2], [need]);

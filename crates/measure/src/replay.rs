@@ -1,4 +1,5 @@
-//! Replays a session call by call: what each request costs, and which facts each response lacked.
+//! Replays a session request by request: what each request costs, and which of the facts that its
+//! response used are in the context.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,9 +12,9 @@ use crate::cache::{Bill, Cache};
 use crate::history::History;
 use crate::needs::Needs;
 
-/// Content that was read again is assumed to be known to the model for this many calls.
+/// For this many requests, the model is assumed to know content that was read again.
 const KNOWN: usize = 10;
-/// The output tokens that are assumed for a call that reads a file again.
+/// The number of output tokens that is assumed for a tool call that reads a file again.
 const REREAD_OUTPUT: Tokens = Tokens(80);
 /// The number of later requests that are assumed to contain the content that was read again.
 const SENT_AGAIN: u64 = 8;
@@ -29,11 +30,11 @@ pub struct Replay<'h> {
     view: Vec<Arc<MeasuredBlock>>,
     /// For each fact, the number of blocks in the current view that contain it.
     held: FactMap<u32>,
-    /// For each block that was read again, the call in which it was last read again.
+    /// For each block that was read again, the index of the last request for which it was.
     reread: HashMap<usize, usize>,
 }
 
-/// The measured cost and quality of one call.
+/// The measured cost and quality of one request and its response.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CallFigures {
     /// The tokens of the request, including the system prompt and the tools.
@@ -47,7 +48,8 @@ pub struct CallFigures {
     /// Of the earlier facts that the response uses, the share by weight that the context contains
     /// (0 to 1); `None` if the response uses none.
     pub recall: Option<f64>,
-    /// Like `recall`, but only of the facts that last occurred more than ten requests ago.
+    /// Like `recall`, but only of the facts that last occurred more than [`FAR`](crate::FAR)
+    /// requests ago.
     pub far: Option<f64>,
     /// The number of edits in the response that quote earlier content.
     pub edits: u64,
@@ -56,8 +58,8 @@ pub struct CallFigures {
 }
 
 impl<'h> Replay<'h> {
-    /// A replay that begins before the first call. `overhead` are the tokens in every request that
-    /// are not in messages.
+    /// A replay that begins before the first request. `overhead` is the number of tokens that every
+    /// request has in addition to its messages.
     pub fn new(history: &'h History, needs: &'h Needs, overhead: Tokens) -> Replay<'h> {
         Replay {
             history,
@@ -70,9 +72,8 @@ impl<'h> Replay<'h> {
         }
     }
 
-    /// Measures the call with the index `call`, whose request sends the blocks `view`. Calls must
-    /// be measured in order. If `is_cold` is true, the cache is emptied first, as after a long
-    /// pause.
+    /// Measures the request with the index `call`, which sends the blocks `view`. Requests must be
+    /// measured in order. If `is_cold` is true, the cache is emptied first, as after a long pause.
     pub fn call(
         &mut self,
         call: usize,

@@ -1,4 +1,4 @@
-//! The rules that every request to a model must follow, whichever policy made it.
+//! The rules that every request to a model must follow, however its context was shortened.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -101,8 +101,9 @@ pub fn broken_rules(
     broken
 }
 
-/// Checks calls and results, and adds each rule that they break to `broken`. Consecutive blocks of
-/// the model are one message, and so are consecutive blocks that are not the model's.
+/// Checks that calls and results belong together, and adds each rule that is broken to `broken`.
+/// Consecutive blocks of the model are one message, and so are consecutive blocks that are not the
+/// model's.
 fn pairing(view: &[Arc<MeasuredBlock>], broken: &mut Vec<RequestRule>) {
     let mut called: HashSet<&str> = HashSet::new();
     let mut open: HashSet<&str> = HashSet::new();
@@ -146,8 +147,8 @@ fn ids(message: &[Arc<MeasuredBlock>], kind: BlockKind) -> impl Iterator<Item = 
     blocks.filter_map(|block| block.call.as_deref())
 }
 
-/// Whether a view has the block `request` or at least one of its lines. If all lines of `request`
-/// are too short to have ids, its whole text is searched for.
+/// Whether `view` contains the block `request` or at least one of its lines. If all lines of
+/// `request` are shorter than eight characters, the blocks are searched for its whole text.
 fn contains(view: &[Arc<MeasuredBlock>], request: &MeasuredBlock) -> bool {
     if view.iter().any(|block| block.id == request.id) {
         return true;

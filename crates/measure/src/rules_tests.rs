@@ -3,8 +3,8 @@ use std::sync::Arc;
 use super::*;
 use crate::testing::text;
 
-/// A view, written with one letter for each block: `u` and `m` are texts of the user and of the
-/// model, `c` and `r` calls and results, each with the id that follows it.
+/// The blocks of a request, each written as a letter: `u` and `m` are texts of the user and of the
+/// model; `c` and `r` are calls and results, followed by their id.
 fn view(blocks: &str) -> Vec<Arc<MeasuredBlock>> {
     let blocks = blocks.split_whitespace().map(|block| {
         let letter = &block[..1];

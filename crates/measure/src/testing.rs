@@ -19,13 +19,13 @@ impl Counter for Bytes {
     }
 }
 
-/// A text of the user.
+/// The measured block of a text of the user.
 pub fn text(text: &str) -> MeasuredBlock {
     let block = Block::Text(Text::Owned(text.into()));
     MeasuredBlock::from_block(&block, Role::User, &&b""[..], &Bytes)
 }
 
-/// A text of the user with this many tokens.
+/// The measured block of a text of the user, with the given number of tokens.
 pub fn piece(words: &str, tokens: u64) -> MeasuredBlock {
     MeasuredBlock { tokens: Tokens(tokens), ..text(words) }
 }

@@ -82,8 +82,8 @@ fn hex_digit(byte: u8) -> u8 {
 
 fn decode_utf16(run: &[u8]) -> Option<(String, Coding)> {
     let engine = if run.iter().any(|byte| matches!(byte, b'-' | b'_')) { URL } else { PADDED };
-    // In UTF-16, one of the two bytes of an ASCII character is 0. Only text that is mostly ASCII is
-    // recognised.
+    // In UTF-16, one of the two bytes of an ASCII character is 0. Only a text that begins with
+    // mostly ASCII is recognised.
     let head = engine.decode(run.get(..24)?).ok()?;
     let even = head.iter().step_by(2).filter(|&&byte| byte == 0).count();
     let odd = head.iter().skip(1).step_by(2).filter(|&&byte| byte == 0).count();
@@ -104,7 +104,7 @@ fn decode_utf16(run: &[u8]) -> Option<(String, Coding)> {
 }
 
 /// Decodes base64 characters; `None` if they are not base64, if the bytes are not UTF-8, or if more
-/// than one in twenty is a control character.
+/// than one byte in twenty is a control character other than white space.
 pub(crate) fn decode(run: &[u8]) -> Option<String> {
     let engine = if run.iter().any(|byte| matches!(byte, b'-' | b'_')) { URL } else { PADDED };
     // Decodes the beginning first: images are long, and their first bytes are not text.
@@ -126,9 +126,9 @@ fn is_text(bytes: &[u8]) -> bool {
     odd * 20 <= bytes.len()
 }
 
-/// Encodes bytes in base64 as in `like`: in the same alphabet, and in lines of the same length. In
-/// the standard alphabet, the padding is left out only if `like` leaves it out; the other alphabet
-/// gets none.
+/// Encodes bytes in base64 in the form of `like`: in the same alphabet, and in lines of the same
+/// length. In the standard alphabet, the padding is left out only if `like` leaves it out; the
+/// other alphabet gets none.
 fn encode(bytes: &[u8], like: &[u8]) -> String {
     let flat: Vec<u8> = like.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
     let engine = if flat.iter().any(|byte| matches!(byte, b'-' | b'_')) {
@@ -149,12 +149,12 @@ fn in_lines(encoded: String, like: &[u8]) -> String {
     lines.collect::<Vec<_>>().join(feed)
 }
 
-/// The ranges that may be base64 of a text: long runs of base64 characters, on one or several
-/// lines.
+/// The ranges that may be a text in base64 or hexadecimal digits: long runs of base64 characters,
+/// on one or several lines.
 pub(crate) fn runs(text: &[u8]) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     let mut at = 0;
-    // Every run of the minimum length contains one of the positions that are probed.
+    // A run of the minimum length cannot lie between two positions that are checked here.
     while at + LEAST <= text.len() {
         let probe = at + LEAST - 1;
         if !is_digit(text[probe]) {
@@ -173,8 +173,8 @@ pub(crate) fn runs(text: &[u8]) -> Vec<Range<usize>> {
 }
 
 /// Adds a run, or extends the last run by it if both are lines of one text: `run` is on the next
-/// line and no wider, and the lines before it have equal widths of at least 60 characters and no
-/// padding at the end.
+/// line and not longer, and the last run consists of lines of equal length, at least 60 characters,
+/// without padding.
 fn join(runs: &mut Vec<Range<usize>>, text: &[u8], run: Range<usize>) {
     if let Some(last) = runs.last_mut() {
         let between = &text[last.end..run.start];
@@ -242,7 +242,7 @@ mod tests {
             prop_assert_eq!(decode(&flat(encoded.as_bytes())), Some(text));
         }
 
-        /// The other codings decode to the encoded text, too.
+        /// Hexadecimal digits and base64 of UTF-16 decode to the encoded text and to their coding.
         #[test]
         fn codings_are_kept(text in "[ -~]{16,100}", upper: bool, which in 0_usize..3) {
             let coding = [Coding::Hex, Coding::Base64Utf16Le, Coding::Base64Utf16Be][which];

@@ -2,8 +2,8 @@
 
 use epitome_model::Source;
 
-/// Calls `each` with batches of lines of `source`, at first small, later about 4 MB each. Each line
-/// comes with its byte position in the source, and without the line feed at its end.
+/// Calls `each` with batches of lines of `source`: small ones first, later about 4 MB each. A line
+/// is given with its byte position in the source, and without its line feed.
 pub(crate) fn each_batch(source: &dyn Source, mut each: impl FnMut(&[(u64, &[u8])])) {
     const CHUNK: u64 = 4 << 20;
     // The first batches are small. The lines of a batch are processed in parallel, but a line with
@@ -51,7 +51,7 @@ mod tests {
 
     use super::*;
 
-    /// A source that returns a few bytes per read, as a file may.
+    /// A source whose reads return at most as many bytes as its second field says.
     struct Slow(String, u64);
 
     impl Source for Slow {

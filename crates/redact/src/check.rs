@@ -1,4 +1,5 @@
-//! Checks that a regular expression cannot express: entropy, check digits, public addresses.
+//! Checks that a regular expression cannot express, such as entropy, check digits and whether an
+//! address is public.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -12,21 +13,21 @@ use crate::national;
 pub enum Check {
     /// The check digit of a payment card (ISO/IEC 7812-1, Annex B), and a known issuer.
     Card,
-    /// An IPv4 address that is routed on the Internet, and not a version or a well-known name
-    /// server.
+    /// An IPv4 address that is public, is no well-known name server, and does not look like the
+    /// number of a version or section.
     PublicIpv4,
     /// An IPv6 address that is routed on the Internet.
     PublicIpv6,
-    /// A telephone number: 9 to 15 digits that are not all the same, and no number that is reserved
-    /// for fiction.
+    /// A telephone number: 9 to 15 digits that are not all the same, and no North American number
+    /// that is reserved for fiction (555-01xx).
     Phone,
     /// An email address that may belong to a person.
     Email,
-    /// Letters and digits together, as in passwords and tokens, but not in words.
+    /// At least one letter and one digit, as passwords and tokens have, and words do not.
     Mixed,
     /// The user name and password of an `Authorization: Basic` header, in base64.
     Basic,
-    /// A password, and not a variable or an example.
+    /// A text that may be a password: no variable, no placeholder, and no word that examples use.
     Password,
     /// As `Password`, and with a letter and a digit or special character, so that it is not a word.
     Strong,
@@ -121,8 +122,9 @@ fn is_card(text: &str) -> bool {
     issued && varied && sum.is_multiple_of(10)
 }
 
-/// Whether an IPv4 address is public. Excludes well-known name servers, and versions, which may
-/// have four numbers as well: `Chrome/120.0.6099.109`, `v91.58.3.0`, `version 91.58.3.0`.
+/// Whether an IPv4 address is public. False for well-known name servers, for small numbers as of a
+/// section (`1.2.3.4`), and for versions, which may have four numbers as well:
+/// `Chrome/120.0.6099.109`, `v91.58.3.0`, `version 91.58.3.0`.
 fn is_public_v4(secret: &str, text: &str, at: usize) -> bool {
     let Ok(address) = secret.parse::<Ipv4Addr>() else { return false };
     let before = &text.as_bytes()[..at];
@@ -151,7 +153,7 @@ fn is_public_v4(secret: &str, text: &str, at: usize) -> bool {
         || (a == 100 && (64..128).contains(&b))
         || (a == 198 && (18..20).contains(&b))
         || (a == 192 && b == 0 && c == 0)
-        // Numbers of sections and versions begin with small numbers.
+        // The numbers of sections and versions are small.
         || (a < 10 && b < 10);
     let resolver = matches!(secret, "8.8.8.8" | "8.8.4.4" | "1.1.1.1" | "1.0.0.1" | "9.9.9.9");
     !version && !is_reserved && !resolver
@@ -201,8 +203,8 @@ fn is_basic(text: &str) -> bool {
     })
 }
 
-/// Whether a text may be a password: it is no placeholder such as `${VAR}`, `<password>`, `%s` or
-/// `***`, and no word that examples use, such as `password`.
+/// Whether a text may be a password: it is no variable and no placeholder, such as `${VAR}`,
+/// `<password>`, `%s` or `***`, and nothing that examples use, such as `password` or `your-key`.
 fn is_password(text: &str) -> bool {
     const EXAMPLES: [&str; 26] = [
         "password",

@@ -1,5 +1,6 @@
 //! Codes for characters: escapes of C and JSON, percent codes, HTML entities, full-width letters;
-//! and codes that show nothing: terminal escape sequences, zero-width characters.
+//! and codes that show nothing: terminal escape sequences, control characters and characters
+//! without width.
 
 /// A code that stands for a character, or that is invisible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,10 +18,11 @@ pub(crate) struct Code {
 pub(crate) enum Reason {
     /// The code can hide a secret.
     Always,
-    /// The code hides a secret only if a word follows, because its last byte is taken for the first
-    /// letter of that word.
+    /// The code hides a secret only before a word, because rules take the last character of the
+    /// code (the `n` of `\n`) for the first letter of that word.
     BeforeWord,
-    /// The code cannot hide a secret: rules see a special character in it, not a letter.
+    /// The code cannot hide a secret: its last character is not a letter, so that rules see where
+    /// the next word begins.
     Never,
 }
 
@@ -86,8 +88,9 @@ fn is_unseen(c: char) -> bool {
     }
 }
 
-/// The length of the terminal escape sequence that `rest` continues, without its escape character
-/// (ECMA-48, section 5); 0 if `rest` does not continue one.
+/// The length of a terminal escape sequence (ECMA-48, section 5), of which `rest` is what follows
+/// the escape character; 0 if `rest` does not complete a sequence. The escape character is not
+/// counted.
 fn command(rest: &[u8]) -> usize {
     /// The maximum length of a sequence with a text, such as a title or a link.
     const MOST: usize = 4096;

@@ -1,4 +1,4 @@
-//! A text whose parts are replaced repeatedly, and the sum of all replacements.
+//! A text that is edited several times, and one list of replacements with the same result.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -111,7 +111,8 @@ mod tests {
     }
 
     proptest! {
-        /// Replacements one after the other give the same text as their sum.
+        /// Applying replacements one after the other gives the same text as applying the collected
+        /// ones.
         #[test]
         fn changes_add_up(
             text in "[a-z]{0,30}",

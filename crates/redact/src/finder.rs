@@ -1,8 +1,8 @@
 //! Searches a text with rules.
 //!
 //! One automaton over the keywords of all rules scans the text. The regular expression of a rule
-//! with keywords runs only where one of them matches, and only as far around it as a match can
-//! reach. Rules without keywords run around numbers, or on the whole text.
+//! with keywords runs only around occurrences of its keywords, as far as a match can reach. A rule
+//! without keywords runs around numbers, or on the whole text.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -46,9 +46,9 @@ pub struct Finder {
     keywords: AhoCorasick,
     /// The rules of each keyword.
     of_keyword: Vec<Vec<Trigger>>,
-    /// Rules that are applied around numbers.
+    /// The indices of the rules that are applied around numbers.
     numeric: Vec<usize>,
-    /// Rules that are applied to the whole text.
+    /// The indices of the rules that are applied to the whole text.
     always: Vec<usize>,
 }
 
@@ -63,8 +63,8 @@ struct Trigger {
 struct Near {
     /// How far a match reaches around the keyword.
     reach: Reach,
-    /// The spellings (in capital or small letters) that the keyword can have in a match; empty if
-    /// they are not known, and then any spelling is searched.
+    /// The spellings (in capital or small letters) that the keyword can have in a match. If this is
+    /// empty, the spellings are not known, and the keyword is searched in any spelling.
     written: Vec<Box<[u8]>>,
 }
 
@@ -171,8 +171,8 @@ impl Finder {
     }
 
     /// The matches of all rules, sorted and disjoint. Matches that overlap become one, which is
-    /// reported for the first of their rules; generic rules come last. Placeholders are never
-    /// matched.
+    /// reported for that of their rules that comes first; generic rules come after all others.
+    /// Placeholders are never matched.
     pub fn find(&self, text: &str) -> Vec<Hit> {
         let mut hits = Vec::new();
         for segment in self.segments(text) {
@@ -466,8 +466,8 @@ fn on_chars(text: &str, range: Range<usize>) -> Range<usize> {
 }
 
 /// Changes an expression so that it also finds a token after an underscore, which names of
-/// variables and tools use as a separator. `\b` does not match between the two, because an
-/// underscore is a word character. Only an expression that begins with `\b(` and three literal
+/// variables and tools use as a separator. `\b` does not match there, because an underscore is a
+/// word character. Only an expression that begins with `\b(` or `\b((?:` and then has three literal
 /// characters is changed.
 fn after_an_underscore(expression: String) -> String {
     const LEAST: usize = 3;

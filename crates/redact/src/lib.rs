@@ -7,9 +7,9 @@
 //! finds, and returns the bytes to replace. The same secret gets the same number everywhere:
 //! `[REDACTED:github-pat-1]`.
 //!
-//! Secrets are also found inside of other encodings: in JSON within strings, in base64, in
-//! hexadecimal digits, and behind escapes. A [`Person`] makes rules for the name and the home
-//! directory of a user. `docs/redact.md` describes the rules.
+//! Secrets are also found inside of other encodings, such as JSON within strings, base64,
+//! hexadecimal digits and percent codes. A [`Person`] makes rules for the names, the home directory
+//! and the host name of a user. `docs/redact.md` describes the rules.
 //!
 //! ```
 //! use epitome_redact::{Finder, Redactor, Rules};

@@ -24,8 +24,8 @@ pub(crate) fn is_iban(text: &str) -> bool {
 }
 
 /// Whether a text is a social security number of the United States. Excludes numbers that were
-/// never issued (20 CFR 422; "Social Security Number Randomization", SSA) or that were used in
-/// advertisements.
+/// never issued (20 CFR 422; "Social Security Number Randomization", SSA) or that are known from
+/// advertisements and examples.
 pub(crate) fn is_us_ssn(text: &str) -> bool {
     let digits = digits(text);
     if digits.len() != 9 {
@@ -57,7 +57,7 @@ pub(crate) fn is_uk_nino(text: &str) -> bool {
 }
 
 /// Whether a text is a German tax number (§ 139b AO): its check digit fits (ISO 7064 MOD 11,10),
-/// and exactly one digit is repeated among its first ten: it occurs two or three times.
+/// and of its first ten digits, exactly one occurs more than once, two or three times.
 pub(crate) fn is_german_tax_id(text: &str) -> bool {
     let digits = digits(text);
     let [body @ .., check] = &*digits else { return false };
@@ -159,8 +159,8 @@ fn varied(digits: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Examples of the issuers, or invented numbers that fit. Parts are joined here, so that this
-    /// file contains no such number.
+    /// The valid numbers are the issuers' own examples, or invented. All are written in parts, so
+    /// that this file contains no such number.
     #[test]
     fn check_digits_are_checked() {
         type Check = fn(&str) -> bool;

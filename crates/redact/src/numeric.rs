@@ -1,5 +1,5 @@
-//! Finds numbers. Telephone numbers, cards and IP addresses have no keyword, so they are found by
-//! their digits.
+//! Finds numbers: telephone numbers, cards, IP addresses and others that have no keyword, so that
+//! the rules for them search around digits.
 
 use std::ops::Range;
 
@@ -15,18 +15,17 @@ pub(crate) fn is_numeric(check: Check) -> bool {
         Check::Iban | Check::UsSsn | Check::UkNino | Check::FrenchNir => true,
         Check::BrazilianCpf => true,
         Check::Email | Check::Mixed | Check::Basic | Check::Password | Check::Strong => false,
-        // Too many harmless numbers look like these. They are not searched for: their rules search
-        // for a keyword, such as the word before the number.
+        // Too many harmless numbers look like these. So their rules search around keywords, such as
+        // the word before the number.
         Check::GermanTaxId | Check::SpanishId | Check::ItalianTaxCode => false,
         Check::DutchBsn | Check::PolishPesel => false,
     }
 }
 
-/// Calls `each` for every range in which the rules of a numeric check have to search: with that
-/// check, and with the range.
+/// Calls `each` for every range that the rules with a numeric check must search, with the check.
 pub(crate) fn runs(text: &[u8], mut each: impl FnMut(Check, Range<usize>)) {
     let mut at = 0;
-    // Every run of the minimum length contains one of the positions that are probed.
+    // A run of the minimum length cannot lie between two positions that are checked here.
     while at + LEAST <= text.len() {
         let probe = at + LEAST - 1;
         if !NUMBER[usize::from(text[probe])] {
@@ -72,8 +71,8 @@ fn kinds(run: &[u8]) -> impl Iterator<Item = Check> {
     kinds.into_iter().flatten()
 }
 
-/// Finds bank account numbers and national insurance numbers, which begin with two capital letters,
-/// near the start of a run of digits.
+/// Calls `each` for what may be a bank account number or a national insurance number near the start
+/// of a run of digits: two capital letters, followed by a digit or a space.
 fn lettered(text: &[u8], run: Range<usize>, each: &mut impl FnMut(Check, Range<usize>)) {
     let from = run.start.saturating_sub(9);
     let near = &text[from..text.len().min(run.start + 6)];

@@ -1,4 +1,4 @@
-//! The user of this machine, whom static rules cannot know.
+//! Rules for the user of this machine, whom the built-in rules cannot know.
 
 use crate::rule::{Rule, Rules};
 

@@ -22,7 +22,8 @@ pub(crate) fn placeholder_of_id(rule: &str, number: u32) -> String {
     format!("{WORD}-{rule}-{number}")
 }
 
-/// A rule's id as it is written in a placeholder: with the characters that APIs permit in an id.
+/// A rule's id as it is written in a placeholder: characters that APIs do not permit in an id
+/// become hyphens.
 pub(crate) fn name(id: &str) -> String {
     let name = id.chars().map(|c| match c {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' => c,
@@ -39,8 +40,8 @@ pub(crate) struct Placed<'t> {
     pub(crate) number: u32,
 }
 
-/// The placeholders in a text. A text that looks like one but names no rule is not a placeholder:
-/// it is searched, so that no secret can be hidden in it.
+/// The placeholders in a text. A text in the form of a placeholder is not one if no rule has its id:
+/// otherwise a secret could be hidden in it.
 pub(crate) fn all<'t>(
     text: &'t [u8],
     is_rule: impl Fn(&str) -> bool + 't,

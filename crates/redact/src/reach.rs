@@ -19,7 +19,8 @@ impl Reach {
         Reach { before, after }
     }
 
-    /// This reach, extended by the longest matches of the expressions before and after it.
+    /// The reach in a sequence of expressions of which one has this reach and the others come
+    /// before and after it.
     fn between(self, before: &[Hir], after: &[Hir]) -> Reach {
         Reach {
             before: self.before.zip(longest(before)).map(|(own, more)| own + more),
@@ -73,8 +74,7 @@ impl Words<'_> {
                 .reduce(|all, one| Some(all?.widest(one?)))?,
             HirKind::Capture(capture) => self.reach(&capture.sub, written),
             HirKind::Concat(parts) => self.of_concat(parts, written),
-            // In a repetition, the keyword may be in any round, with the other rounds before and
-            // after it.
+            // The keyword may be in any repetition, with the others before and after it.
             HirKind::Repetition(again) if again.min >= 1 => {
                 let inner = self.reach(&again.sub, written)?;
                 if again.max == Some(1) {
@@ -92,7 +92,7 @@ impl Words<'_> {
     }
 
     fn of_concat(&self, parts: &[Hir], written: &mut Vec<String>) -> Option<Reach> {
-        // Several parts that match only a few texts each may form a keyword together.
+        // Adjacent parts may form a keyword together, if each of them matches only a few texts.
         for start in 0..parts.len() {
             let mut words = vec![String::new()];
             for (idx, part) in parts.iter().enumerate().skip(start) {
@@ -111,7 +111,8 @@ impl Words<'_> {
         })
     }
 
-    /// How far these words reach around a keyword. `None` unless each word contains a keyword.
+    /// How far these words reach around a keyword. Adds the spelling of the keyword in each word to
+    /// `written`. `None` if a word contains no keyword.
     fn within(&self, words: &[String], written: &mut Vec<String>) -> Option<Reach> {
         let known = written.len();
         let mut all: Option<Reach> = None;

@@ -25,7 +25,7 @@ const DEPTH: usize = 8;
 const ROUNDS: usize = 64;
 /// The maximum nesting of codes, as in a shell command in JSON in a log: `\\\\u003d`.
 const CODED: usize = 4;
-/// The maximum length, in bytes, of a value that is searched together with its key.
+/// The maximum length, in bytes, of a key and of a value that are searched together.
 const VALUE: usize = 512;
 /// The maximum length of an id in characters: what the APIs permit.
 const ID: usize = 64;
@@ -49,7 +49,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// The number of different values by rule.
+    /// The number of different secrets, by rule.
     ///
     /// ```
     /// use epitome_redact::{Finder, Found, Redactor, Rules};
@@ -134,13 +134,12 @@ impl<'f> Redactor<'f> {
         }
     }
 
-    /// Returns the replacements that remove every finding from the strings of a session, sorted and
-    /// disjoint.
+    /// Returns the replacements that remove every finding from a session, sorted and disjoint.
     ///
     /// `sealed` are the spans of signed values, such as reasoning and images, sorted and disjoint.
     /// A string in such a value that is one long run of base64 is searched only as base64. If
-    /// something in the value is replaced, all such strings of the value in which nothing is
-    /// replaced are emptied, because the signature no longer matches.
+    /// anything in the value is replaced, such a string is replaced by an empty one, unless a part
+    /// of it is replaced already: the signature no longer matches.
     pub fn splices(&mut self, source: &dyn Source, sealed: &[Span]) -> Vec<Splice> {
         self.count_from(source);
         let known = self.learned.len();
@@ -172,7 +171,8 @@ impl<'f> Redactor<'f> {
         if replaced.is_empty() { Cow::Borrowed(text) } else { applied(text, &replaced).into() }
     }
 
-    /// The secrets that were found until now, each with the id of its rule.
+    /// The secrets that were found until now, each with the id of its rule. An id that was replaced
+    /// as a whole is one of them.
     pub fn secrets(&self) -> impl Iterator<Item = (&str, &str)> {
         self.numbers
             .iter()
@@ -241,8 +241,8 @@ impl<'f> Redactor<'f> {
         splices
     }
 
-    /// Processes the lines in parallel. The result of a line with a secret that has no placeholder
-    /// number yet is `None`, because numbers follow the order of the lines.
+    /// Searches lines for secrets, in parallel. The result is `None` for a line with a secret that
+    /// has no placeholder number yet: numbers are given in the order of the lines.
     fn apart(&self, lines: &[(u64, &[u8])], sealed: &[Span]) -> Vec<Option<RedactedLine>> {
         let lines = lines.par_iter().enumerate();
         let redacted = lines.map_init(
@@ -275,7 +275,8 @@ impl<'f> Redactor<'f> {
         }
     }
 
-    /// Processes a line of a session. A line that is not JSON is searched as text.
+    /// Searches a line of a session for secrets. If the line contains anything but JSON, it is also
+    /// searched as text.
     fn in_line(&mut self, line: &[u8], start: u64, sealed: &[Span]) -> Vec<Replacement> {
         let (replaced, broken) = self.strings(line, Some((start, sealed)), 0);
         if !broken {
@@ -299,8 +300,8 @@ impl<'f> Redactor<'f> {
         draft.into_replacements()
     }
 
-    /// Processes the strings of JSON text. Returns the replacements, and whether the text contains
-    /// anything but JSON.
+    /// Searches the string literals of JSON text. Returns the replacements, and whether the text
+    /// contains anything but JSON.
     fn strings(
         &mut self,
         bytes: &[u8],
@@ -337,8 +338,8 @@ impl<'f> Redactor<'f> {
         (all, literals.broken)
     }
 
-    /// Searches a JSON string literal, which begins at the offset `from`, for secrets. Returns the
-    /// replacements, with ranges of the whole text.
+    /// Searches a JSON string literal, which begins at the offset `from` of a text, for secrets.
+    /// Returns replacements in escaped form, with ranges of that text.
     fn literal(&mut self, literal: &[u8], from: usize, place: TextContext<'_>) -> Vec<Replacement> {
         let inner = &literal[1..literal.len() - 1];
         if !inner.contains(&b'\\') {
@@ -385,7 +386,7 @@ impl<'f> Redactor<'f> {
         if with.len() > ID { replaced } else { vec![(0..text.len(), with)] }
     }
 
-    /// The replacements after which a further search of the text finds nothing.
+    /// The replacements that remove every secret from a text.
     fn replaced(&mut self, text: &str, place: TextContext<'_>) -> Vec<Replacement> {
         let mut draft = Draft::new(text);
         for _ in 0..ROUNDS {
@@ -421,8 +422,9 @@ impl<'f> Redactor<'f> {
         all
     }
 
-    /// The replacements of secrets that are hidden by codes. Rules do not see a token after a
-    /// colour code, `%3D` or `\n` as a separate word, and do not see one in HTML entities at all.
+    /// The replacements of secrets that are hidden by codes. A token after a colour code, `%3D` or
+    /// `\n` is no separate word for the rules, and they do not recognise one in HTML entities at
+    /// all.
     fn in_views(&mut self, text: &str, place: TextContext<'_>) -> Vec<Replacement> {
         if place.sealed || place.decoded >= CODED {
             return Vec::new();
@@ -489,8 +491,8 @@ impl<'f> Redactor<'f> {
         apart
     }
 
-    /// Adds a replacement for each base64 or hexadecimal text with a finding in it: the same text
-    /// without the finding, encoded again.
+    /// For each run of base64 or hexadecimal digits that encodes a secret, adds a replacement: the
+    /// decoded text without the secret, encoded again.
     fn in_base64(&mut self, text: &str, place: TextContext<'_>, all: &mut Vec<Replacement>) {
         let inside = TextContext { depth: place.depth + 1, ..TextContext::default() };
         let mut more = Vec::new();
@@ -542,7 +544,7 @@ impl<'f> Redactor<'f> {
     }
 }
 
-/// Whether a secret can be searched for without its rule, because it cannot be a word.
+/// Whether a secret can be searched for everywhere, because it cannot be a word.
 fn is_told_apart(secret: &str) -> bool {
     let kinds = [u8::is_ascii_digit, u8::is_ascii_lowercase, u8::is_ascii_uppercase];
     let kinds = kinds.iter().filter(|is| secret.bytes().any(|byte| is(&byte))).count();
@@ -563,8 +565,8 @@ fn seal_of(at: u64, len: u64, sealed: &[Span]) -> Option<Span> {
     (at + len <= span.end).then_some(span)
 }
 
-/// Empties sealed strings in which nothing was replaced, if something else was replaced in the same
-/// sealed value.
+/// Empties each sealed string in which nothing was replaced, if something was replaced elsewhere in
+/// the same sealed value.
 fn unseal(all: &mut Vec<Replacement>, seals: &[(Span, Range<usize>)], start: u64) {
     let mut more = Vec::new();
     for (span, literal) in seals {

@@ -3,15 +3,15 @@
 //! Supported are `[[rules]]` with `id`, `description`, `regex`, `keywords`, `entropy`,
 //! `secretGroup`, `tags` and their allowlists, the global allowlists, and `disabledRules` of
 //! `[extend]`: <https://github.com/gitleaks/gitleaks#configuration>. epitome adds `check`,
-//! `replace` and `generic`. Anything else in a file is ignored. `path`, for example, cannot apply:
-//! the texts of a session are not in files.
+//! `replace` and `generic`. Anything else is ignored, for example `path`: the texts of a session
+//! are not in files.
 
 use serde::Deserialize;
 
 use crate::check::Check;
 use crate::placeholder;
 
-/// A rule that cannot be used.
+/// Why rules cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RuleFault {
     /// The file is not TOML of this format.
@@ -74,7 +74,8 @@ pub struct Rule {
     pub check: Option<Check>,
     /// The text that replaces the secret, instead of a placeholder.
     pub replace: Option<String>,
-    /// Whether rules that are not generic take precedence if they match the same text.
+    /// Whether rules that are not generic take precedence over this rule if they match the same
+    /// text.
     pub generic: bool,
     #[serde(rename = "allowlist", deserialize_with = "one_or_many")]
     pub(crate) allowlist: Vec<Allowlist>,

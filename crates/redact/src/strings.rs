@@ -41,7 +41,7 @@ impl Iterator for Literals<'_> {
         }
         let start = self.at + gap;
         let Some(end) = end_of(self.bytes, start) else {
-            // The string is not closed: the caller searches the line as text, too.
+            // The string has no end, so that the caller must search the line as text, too.
             self.broken = true;
             self.at = self.bytes.len();
             return None;
@@ -88,8 +88,8 @@ pub(crate) fn as_text(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Whether a text is JSON, or lines of JSON, with objects or lists that contain a string. Any other
-/// JSON is searched as text.
+/// Whether a text is a JSON object or array, or consists of lines that each are one, and contains a
+/// string. Other texts are searched as plain text.
 pub(crate) fn is_json(text: &str) -> bool {
     if !opens(text) || !text.contains('"') {
         return false;

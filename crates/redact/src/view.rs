@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::code::{self, Code, Reason};
 
 /// The number of bytes before a code that are searched: they may be the beginning of the token, or
-/// the name of a variable that has it as its value.
+/// the name of a variable whose value is the token.
 const BEFORE: usize = 128;
 /// The number of bytes after a code in which a token may contain white space.
 const BEHIND: usize = 256;
@@ -27,9 +27,9 @@ pub(crate) enum Unseen {
 /// A part of a text, decoded.
 pub(crate) struct View {
     pub(crate) text: String,
-    /// Whether the view shows the whole text.
+    /// Whether the view is of the whole text.
     pub(crate) is_whole: bool,
-    /// Whether the text contained invisible codes.
+    /// Whether the part contained invisible codes.
     pub(crate) has_unseen: bool,
     /// For each decoded code and each added letter, in order: its range in the view, and its byte
     /// range in the text.
@@ -48,8 +48,8 @@ impl View {
             pieces: Vec::new(),
             start: part.start,
         };
-        // If the part begins within a word, a letter is put in front of it, so that rules do not
-        // see the end of this word as a whole word.
+        // If the part begins within a word, the letter `x` is put before it, so that rules do not
+        // take the end of this word for a whole word.
         if is_in_word(text, part.start) {
             view.piece(Some('x'), part.start..part.start);
         }
@@ -83,8 +83,8 @@ impl View {
         self.pieces.push((at..self.text.len(), of));
     }
 
-    /// The byte range of the text that a range of the view comes from. It contains each code as a
-    /// whole or not at all.
+    /// The byte range of the text that is decoded to a range of the view. A code of the text is
+    /// either completely in it or not at all.
     pub(crate) fn origin(&self, range: &Range<usize>) -> Range<usize> {
         let behind = |idx: usize, at: usize| match idx.checked_sub(1).map(|it| &self.pieces[it]) {
             Some((here, there)) => (at - here.end) + there.end,
@@ -137,8 +137,8 @@ pub(crate) fn parts(text: &str) -> Vec<Range<usize>> {
     parts
 }
 
-/// The code after several backslashes, as in `\\\\n`: the code that remains if the backslashes are
-/// decoded repeatedly, and its end.
+/// For a code after several backslashes, as in `\\\\n`: the code that remains when the backslashes
+/// are decoded repeatedly, and its end. For any other code: the code itself and its end.
 fn behind_backslashes(text: &str, at: usize, code: Code) -> (Code, usize) {
     let rest = &text.as_bytes()[at..];
     let count = rest.iter().position(|byte| *byte != b'\\').unwrap_or(rest.len());
@@ -164,7 +164,7 @@ fn is_end(c: char) -> bool {
     c.is_ascii_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | ',')
 }
 
-/// Whether bytes begin with a possible token or number.
+/// Whether bytes begin with what may be a token or a number.
 fn before_word(rest: &[u8]) -> bool {
     match *rest {
         [b'+' | b'(' | b'0'..=b'9', ..] => true,
@@ -236,7 +236,7 @@ mod tests {
     }
 
     proptest! {
-        /// Every part of a view maps to a part of the text that decodes to it.
+        /// Every range of a view comes from a range of the text that decodes to it.
         #[test]
         fn codes_are_never_cut(
             text in "([a-c%&;#x\\\\nu0-9 äｇ\u{1b}\u{200b}\\[m]|%41|\\\\n|&amp;|\u{1b}\\[0m){0,30}",

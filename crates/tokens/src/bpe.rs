@@ -4,15 +4,15 @@ use std::sync::{Mutex, PoisonError};
 
 use epitome_model::{Counter, Tokens, parallel};
 
-/// Counts the tokens of OpenAI's `o200k_base`, its models' vocabulary since GPT-4o.
+/// Counts tokens with `o200k_base`, the vocabulary of OpenAI's models since GPT-4o.
 ///
 /// The counts are exact, with one exception that is rare in real text: see
 /// [`count`](Counter::count). Special tokens such as `<|endoftext|>` are counted as plain text. The
 /// vocabulary is part of the binary. The first count of a text that is not empty loads it, which
 /// takes about 55 ms and 24 MB; the counter itself has no state and is free to copy.
 ///
-/// The vocabulary and the merging are from the crate [`tiktoken`]; the tests of this crate compare
-/// its counts with GitHub's `bpe-openai`.
+/// The vocabulary and the merging are from the crate [`tiktoken`]; the tests compare the counts
+/// with those of GitHub's `bpe-openai`.
 ///
 /// # Examples
 ///
@@ -41,12 +41,12 @@ impl Counter for O200k {
         "o200k"
     }
 
-    /// The tokens of `text`, counted on its own; 0 only when it is empty.
+    /// The tokens of `text`, counted on its own; 0 only when the text is empty.
     ///
-    /// Time is linear in the length of the text: it is counted in windows of at most 32 KB, which
-    /// end where a token certainly ends. A window in which no such place is found (32 KB of one
-    /// repeated letter, or of Chinese without a comma) is cut between any two characters. Each such
-    /// cut may make the count wrong by a few tokens.
+    /// The time is linear in the length of the text: windows of at most 32 KB are counted one by
+    /// one, each of which ends where a token certainly ends. A window without such a place (32 KB
+    /// of one repeated letter, or of Chinese without a comma) is cut between any two characters,
+    /// which may make the count wrong by a few tokens.
     fn count(&self, text: &str) -> Tokens {
         if text.is_empty() {
             return Tokens(0);
@@ -85,13 +85,14 @@ const REMEMBERED: usize = 64;
 /// The cache of counts of large texts, the newest first.
 ///
 /// Global, because [`O200k`] is a value without state that callers make where they need one, and a
-/// compaction counts the same text through several of them. A count depends on the text alone, so
-/// the cache changes nothing but the time.
+/// compaction counts the same text with several of these values. A count depends on the text alone,
+/// so the cache changes nothing but the time.
 static COUNTED: Mutex<Vec<(blake3::Hash, Tokens)>> = Mutex::new(Vec::new());
 
 /// The maximum number of bytes merged at once. Merging an unbroken run of n bytes takes about 36 n
 /// bytes of memory and n log n steps: 5 MB of one letter would take 190 MB. The number is a
-/// multiple of 128 and of 9, so that runs of one character are cut where their longest tokens end.
+/// multiple of 128 and of 9, because the longest tokens of one repeated character have such
+/// lengths: a run of it is then cut between two tokens.
 const WINDOW: usize = 28 * 128 * 9;
 
 /// Cuts `text` into windows of at most `limit` bytes (or one character), between tokens where that
@@ -125,10 +126,11 @@ fn cut(text: &str, limit: usize) -> usize {
 ///
 /// This follows from the pattern that splits a text before the merging (`O200K_PATTERN` in the
 /// crate `tiktoken`; `pat_str` of `o200k_base` in
-/// <https://github.com/openai/tiktoken/blob/main/tiktoken_ext/openai_public.py>): a word is an
-/// optional mark or blank, letters and an English contraction; a number is up to three digits;
-/// marks take one space before and any line feeds and slashes after them; white space goes up to
-/// its last line feed, or else up to the character before the next word.
+/// <https://github.com/openai/tiktoken/blob/main/tiktoken_ext/openai_public.py>): a word is
+/// letters, with at most one mark or blank before them and an English contraction after them; a
+/// number is up to three digits; a run of marks includes one space before it, and the line feeds
+/// and slashes after it; white space goes up to its last line feed, or else up to the character
+/// before the next word.
 fn ends_token(text: &str, at: usize) -> bool {
     let before = text.as_bytes()[at - 1];
     let after = text.as_bytes()[at];

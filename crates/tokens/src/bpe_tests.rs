@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The count of the second implementation, `bpe-openai`.
+/// The number of tokens according to another implementation, `bpe-openai`.
 fn other(text: &str) -> u64 {
     bpe_openai::o200k_base().count(text) as u64
 }
@@ -143,8 +143,7 @@ fn many_threads_may_count() {
     });
 }
 
-/// Random texts, put together from all kinds of characters for which the counter has a rule of its
-/// own.
+/// Random texts, made of pieces of each kind that [`ends_token`] has a rule for, and of others.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         "[a-zA-Z]{1,5}",

@@ -1,11 +1,12 @@
-//! Fits our counts to the tokens that a provider counted.
+//! Converts the token counts of this crate into those of a provider.
 
 use std::fmt;
 
 use epitome_model::Tokens;
 use serde::{Deserialize, Serialize};
 
-/// How a provider's tokens are computed from ours: `recorded ≈ factor × ours + fixed`.
+/// How a provider's token counts are computed from the counts of this crate ("ours"):
+/// `recorded ≈ factor × ours + fixed`.
 ///
 /// # Examples
 ///
@@ -31,8 +32,9 @@ pub struct Calibration {
     /// The number of requests that the calibration was fitted to; 0 for the assumed values of a
     /// family.
     pub points: usize,
-    /// The error: for nine of ten requests, the result differs from the recorded number by at most
-    /// this many thousandths of it. At most 200 if the calibration was fitted.
+    /// The error, in thousandths: for nine of ten requests, the result differs from the number that
+    /// the provider recorded by at most this share of that number. At most 200 if the calibration
+    /// was fitted; an assumption otherwise.
     pub error: u32,
 }
 
@@ -139,14 +141,14 @@ const MAX_ERROR: i128 = 200;
 /// A point is one request: the tokens that we count in the context it sent, and the input tokens
 /// that the provider recorded for it, cached ones included. Order does not matter; points with a
 /// zero are left out. The fit is the Theil–Sen estimator: the factor is the median of the slopes
-/// between all pairs of points that are far enough apart. Therefore up to a quarter of the points
-/// may be wrong (a request of another model, a compaction in between). If `fixed` would be
+/// between all pairs of points that are far enough apart. Therefore a few wrong points (a request
+/// of another model, a compaction in between) change the result little. If `fixed` would be
 /// negative, it is 0 and the factor is the median of `recorded / ours`.
 ///
 /// `None` if there are fewer than 8 points without a zero; if the difference between the largest
 /// and the smallest context is less than 4,000 tokens or less than a fourth of the largest; or if
-/// the result is implausible: a factor outside 0.5 to 3, more than 200,000 fixed tokens, or more
-/// than one point in ten off by more than 20%.
+/// the result is implausible: a factor outside 0.5 to 3, more than 200,000 fixed tokens, or an
+/// error of more than 20% for more than about one point in ten.
 pub fn calibrate(points: &[(Tokens, u64)]) -> Option<Calibration> {
     let mut usable: Vec<(i128, i128)> = points
         .iter()

@@ -7,7 +7,8 @@ fn check(points: &[(u64, u64)], expect: Option<(u32, u64)>) {
     assert_eq!(got.map(|fit| (fit.factor, fit.fixed.0)), expect, "{got:?}");
 }
 
-/// Points on a line, `count` of them, `step` apart.
+/// `count` points of a line with the slope `thousandths` / 1,000; each context is `step` tokens
+/// larger than the one before.
 fn on_line(count: u64, step: u64, thousandths: u64, fixed: u64) -> Vec<(u64, u64)> {
     (1..=count).map(|n| (n * step, n * step * thousandths / 1_000 + fixed)).collect()
 }
@@ -33,8 +34,8 @@ fn many_points_are_thinned_evenly() {
 fn too_little_is_none() {
     check(&[], None);
     check(&on_line(7, 1_000, 1_220, 17_000), None);
-    // The first contexts differ by less than 4,000 tokens, the second by less than a fourth of the
-    // largest, the third not at all.
+    // Three lists without a calibration: the contexts differ by less than 4,000 tokens; they differ
+    // by less than a fourth of the largest; they are all equal.
     check(&on_line(50, 70, 1_220, 17_000), None);
     let far: Vec<_> = on_line(50, 100, 1_220, 0).iter().map(|p| (p.0 + 100_000, p.1)).collect();
     check(&far, None);

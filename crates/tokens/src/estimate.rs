@@ -6,10 +6,11 @@ use crate::weights::{FEATURES, WEIGHTS};
 
 /// Estimates the tokens of `o200k_base` without its vocabulary, at 300 to 390 MB/s.
 ///
-/// It splits a text into pieces, much as o200k does before the merging: words with the character
-/// before them, numbers, marks, white space, runs of other scripts. Then it adds up the average
-/// number of tokens of each piece. It uses integers only: the same text gives the same number on
-/// every machine. It reads the text once, allocates nothing and loads nothing.
+/// It splits a text into pieces, similar to those into which o200k splits a text before it merges
+/// bytes: words with the character before them, numbers, marks, white space, runs of other scripts.
+/// Then it adds up the average number of tokens of each piece. It uses integers only: the same text
+/// gives the same number on every machine. It reads the text once, allocates nothing and loads
+/// nothing.
 ///
 /// # Errors of the estimate
 ///
@@ -59,7 +60,7 @@ impl Counter for Estimate {
         "estimate"
     }
 
-    /// Estimates the tokens of `text`, counted on its own; 0 only when it is empty.
+    /// Estimates the tokens of `text`, counted on its own; 0 only when the text is empty.
     fn count(&self, text: &str) -> Tokens {
         if text.is_empty() {
             return Tokens(0);
@@ -77,47 +78,51 @@ const UNIT: u64 = 1_000;
 // weights. Where the weight depends on a length, the weights for the lengths 1, 2, 3, … follow each
 // other: they are called a row.
 
-/// A word. It has a row for each [`Lead`] and each case of its letters.
+/// The weights of a word. Each combination of a [`Lead`] and of a case of the letters has a row of
+/// weights: one for each length of the word.
 const WORD: usize = 0;
-/// The length of a row: longer words use its last weight.
+/// The number of weights in a row of [`WORD`]. For a longer word, the last weight is used, and
+/// [`WORD_LONG`] for each further letter.
 const WORD_ROW: usize = 20;
 /// The number of cases of a word: small letters, one capital, several capitals, accents.
 const WORD_CASES: usize = 4;
 /// The number of [`Lead`]s.
 const WORD_LEADS: usize = 8;
-/// Each letter of a word beyond [`WORD_ROW`].
+/// The weight of each letter of a word after the first [`WORD_ROW`].
 const WORD_LONG: usize = WORD + WORD_LEADS * WORD_CASES * WORD_ROW;
-/// Each accented letter, added to the weight of its word.
+/// The weight of each accented letter, which is added to the weight of its word.
 const ACCENT: usize = WORD_LONG + 1;
-/// The mark before a word, by its byte, added to the weight of the word.
+/// The weights of the mark before a word, by the byte of the mark. They are added to the weight of
+/// the word.
 const LEAD: usize = ACCENT + 1;
-/// Each group of up to three digits.
+/// The weight of each group of up to three digits.
 const DIGITS: usize = LEAD + 128;
-/// A run of marks. It has four rows: without and with a space before the run, and in each case for
-/// mixed and for equal marks.
+/// The weights of a run of marks, by its length. There are four rows of them: for different and for
+/// equal marks, without and with a space before the run.
 const MARKS: usize = DIGITS + 1;
 const MARKS_ROW: usize = 8;
-/// Each mark of a run after its first [`MARKS_ROW`] marks. These are two features: this one for a
-/// mark that differs from the mark before it, the next one for a mark that is the same.
+/// The weights of each mark of a run after the first [`MARKS_ROW`] marks: this one for a mark that
+/// differs from the mark before it, the next one for a mark that equals it.
 const MARKS_LONG: usize = MARKS + 4 * MARKS_ROW;
-/// The last mark of a run, by its byte, added to the weight of the run.
+/// The weights of the last mark of a run, by its byte. They are added to the weight of the run.
 const MARKS_END: usize = MARKS_LONG + 2;
-/// Line feeds right after marks, which belong to the same token.
+/// The weight of line feeds right after marks, which belong to the same token.
 const MARKS_LINE: usize = MARKS_END + 128;
-/// White space that ends with a line feed, by its length.
+/// The weights of white space that ends with a line feed, by its length.
 const LINE: usize = MARKS_LINE + 1;
 const LINE_ROW: usize = 4;
-/// Each line feed beyond [`LINE_ROW`], also in line feeds after marks.
+/// The weight of each line feed after the first [`LINE_ROW`], also in line feeds after marks.
 const LINE_LONG: usize = LINE + LINE_ROW;
-/// White space within a line, by its length.
+/// The weights of white space within a line, by its length.
 const SPACE: usize = LINE_LONG + 1;
 const SPACE_ROW: usize = 12;
-/// Each space or tab beyond [`SPACE_ROW`], also in white space that ends with a line feed.
+/// The weight of each space or tab after the first [`SPACE_ROW`], also in white space that ends
+/// with a line feed.
 const SPACE_LONG: usize = SPACE + SPACE_ROW;
 /// A control character.
 const CONTROL: usize = SPACE_LONG + 1;
-/// Scripts other than Latin. Each has three weights: for a run, for a character, and for a
-/// character that equals the one before it.
+/// The weights of scripts other than Latin. Each script has three: for a run, for a character, and
+/// for a character that equals the one before it.
 const SCRIPT: usize = CONTROL + 1;
 const SCRIPT_ROW: usize = 3;
 const SCRIPTS: usize = 17;
@@ -200,8 +205,8 @@ impl Lead {
 /// Splits `bytes`, which are UTF-8, into pieces. Calls `add` for each feature of a piece, with the
 /// index of its weight and how often the piece has the feature.
 ///
-/// [`word`], [`digits`], [`marks`], [`white`] and [`script`] each scan one piece (`digits` also the
-/// word after it), and return the offset of the next piece.
+/// [`word`], [`digits`], [`marks`], [`white`] and [`script`] each scan a piece (`digits` also a
+/// word after it, `white` up to three pieces), and return the offset of the next piece.
 #[inline(always)]
 fn scan(bytes: &[u8], mut add: impl FnMut(usize, usize)) {
     let mut at = 0;
@@ -263,7 +268,7 @@ fn word(bytes: &[u8], start: usize, lead: Lead, add: &mut impl FnMut(usize, usiz
     at
 }
 
-/// Scans digits, and the word that may follow them.
+/// Scans digits, and the word after them if there is one.
 #[inline(always)]
 fn digits(bytes: &[u8], start: usize, add: &mut impl FnMut(usize, usize)) -> usize {
     let mut at = start + 1;
@@ -277,8 +282,8 @@ fn digits(bytes: &[u8], start: usize, add: &mut impl FnMut(usize, usize)) -> usi
     }
 }
 
-/// Scans a run of marks from `start`. `led` says whether the space before the run belongs to its
-/// piece.
+/// Scans a run of marks from `start`. `led` says whether there is a space before the run, which
+/// belongs to the same piece. Line feeds after the run belong to the piece, too.
 #[inline(always)]
 fn marks(bytes: &[u8], start: usize, led: bool, add: &mut impl FnMut(usize, usize)) -> usize {
     let mut at = start + 1;

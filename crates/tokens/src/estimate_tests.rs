@@ -45,8 +45,8 @@ fn an_estimate_is_close_on_every_kind_of_text() {
 
 #[test]
 fn hostile_runs_are_estimated_within_reason() {
-    // The estimate of such texts is not exact, but it has the right magnitude: a compaction must
-    // start in time, and sums of counts must not overflow.
+    // For such texts, the estimate must at least have the right magnitude, so that a compaction
+    // starts in time, and must not overflow.
     let cases = [
         ("a", 4),
         (" ", 2),
@@ -97,8 +97,8 @@ fn rows_of_the_table_lie_side_by_side() {
     assert!(seen[SCRIPT..].iter().step_by(SCRIPT_ROW).filter(|times| **times > 0).count() >= 15);
 }
 
-/// The most tokens by which the count of two texts together may differ from the sum of their
-/// counts.
+/// The maximum number of tokens by which the estimate of a text may differ from the sum of the
+/// estimates of two parts of it.
 const BORDER: u64 = 12;
 
 fn text() -> impl Strategy<Value = String> {

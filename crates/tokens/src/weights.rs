@@ -3,7 +3,7 @@
 //! They were fitted to texts of up to 2,000 characters, so that the sum of the absolute relative
 //! errors is least; each part that the pattern of o200k splits off counts as at least one token. A
 //! weight with little data keeps its initial value. Two weights are set by hand: a Han character
-//! and an emoji that equal the one before them weigh as much as any other.
+//! and an emoji that equal the one before them have the weight of any other Han character or emoji.
 //! [`Estimate`](crate::Estimate) describes the data of the fit and its error on other texts.
 
 /// Number of features of a text, each with a weight.

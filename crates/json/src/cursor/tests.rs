@@ -101,7 +101,7 @@ fn value() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// Damaged JSON is accepted exactly when serde_json accepts it.
+    /// JSON text in which one byte was changed is accepted exactly if serde_json accepts it.
     #[test]
     fn damage_is_seen(value in value(), at: prop::sample::Index, byte: u8) {
         let mut text = serde_json::to_vec(&value).expect("a value serialises");
@@ -113,13 +113,13 @@ proptest! {
         }
     }
 
-    /// No bytes make the cursor panic.
+    /// `check` panics on no input.
     #[test]
     fn any_bytes_are_looked_at(bytes: Vec<u8>) {
         let _ = check(&bytes);
     }
 
-    /// Members and elements are found where serde_json finds them.
+    /// The ranges of members and elements contain the values that serde_json wrote, in order.
     #[test]
     fn children_are_found(value in value()) {
         let text = serde_json::to_string_pretty(&value).expect("a value serialises");

@@ -32,14 +32,15 @@ fn image() -> Image {
     Image { media: "image/png".into(), data: span("\"AA\""), whole: span(r#"{"image": "AA"}"#) }
 }
 
-/// One entry with a block of each kind, which is read from the second line.
+/// One entry, read from the second line of [`SOURCE`], with blocks of all kinds but a summary and a
+/// repeated result.
 fn transcript() -> Transcript {
     let result = Output { whole: span("\"out\""), ..Output::default() };
     let parts = vec![Part::Text(text("\"one\"")), Part::Image(image())];
     let results = Output { parts, whole: span(r#"["one", {"image": "AA"}]"#), ..result.clone() };
     let thinking = Thinking { text: None, whole: span(r#"{"text": "hm"}"#), removable: true };
     let command = Field { name: "command".into(), role: FieldRole::Command, text: text("\"ls\"") };
-    // A string literal inside a string of the record.
+    // This text is a string literal inside a string of the record.
     let path = Field { name: "path".into(), role: FieldRole::Patch, text: text(r#"\"a\""#) };
     let call = Call {
         id: "c".into(),
@@ -91,8 +92,8 @@ fn hidden_field(field: usize) -> At {
     At::HiddenField { item: 0, field }
 }
 
-/// The edit that replaces what is at a position by a text; without a text, the edit that removes
-/// it.
+/// An edit of the position `at`: it replaces the content by a text, or removes it if `verb` is
+/// `None`.
 fn edit(at: At, verb: Option<&str>) -> Edit {
     Edit { at, verb: verb.map_or(Verb::Drop, |text| Verb::Replace(text.into())), pass: "test" }
 }
