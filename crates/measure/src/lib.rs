@@ -2,8 +2,9 @@
 //! compacted context still contains.
 //!
 //! What the model needed can be seen in the session itself: if it writes a fact (a name, a path, a
-//! number) that occurred earlier, it took the fact from its context. A [`History`] is a session as a
-//! list of [`MeasuredBlock`]s, and [`Needs`] are the earlier facts that each response used.
+//! number) that occurred earlier, it has taken the fact from its context. A [`History`] is a
+//! session as a list of [`MeasuredBlock`]s, and [`Needs`] are the earlier facts that each response
+//! used.
 //!
 //! [`ForcedCompaction`] measures one compaction: how many of the facts that were used after it the
 //! compacted context contains. [`Replay`] measures the context of every request of a session, and

@@ -16,8 +16,8 @@ use crate::{
 
 /// What [`compact`] needs in addition to a transcript and a recipe.
 pub struct Options<'a> {
-    /// The kind of the context. For a live context, a run does not check the trigger: the caller
-    /// must have checked it.
+    /// The kind of the context. The trigger of a live context is not checked here: the caller must
+    /// have checked it.
     pub kind: ContextKind,
     /// The tokenizer.
     pub counter: &'a dyn Counter,
@@ -28,8 +28,8 @@ pub struct Options<'a> {
     pub counted: &'a [Vec<Tokens>],
 }
 
-/// The edits that a compaction makes in a stored session, a live context or a request, with their
-/// token counts. Nothing is written yet.
+/// The edits that a compaction makes in a stored session, a live context or a request, each with
+/// the tokens that it saves. Nothing is written yet.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// The edits: a cut of the middle first, then the others, sorted by position ([`At`]). A
@@ -58,8 +58,8 @@ impl Plan {
         Plan { edits, ..Plan::default() }
     }
 
-    /// The number of edits, by the name of their pass; for a cut of the middle, the number of
-    /// messages that it removes. A summary or a digest is not counted.
+    /// The number of edits by the name of the pass or stage that proposed them; for a cut of the
+    /// middle, the number of messages that the cut removes. A summary or a digest is not counted.
     pub fn by_pass(&self) -> BTreeMap<&'static str, u64> {
         let mut passes = BTreeMap::new();
         for PlannedEdit { edit, .. } in &self.edits {
@@ -146,8 +146,8 @@ pub fn begin(view: &mut View<'_>, recipe: &Recipe, options: &Options<'_>) -> Pla
     if run.is_due(&size) {
         plan.kept = keep::apply(recipe.keep, view);
         let pinned = pins(view, &view.transcript.context);
-        // A pin may be only a part of its block, as in a summary. Then only its own text is
-        // counted.
+        // A pinned text may be only a part of its block, as in a summary. Then only the pinned text
+        // is counted.
         let tokens = pinned
             .iter()
             .map(|pin| view.tokens(pin.item, pin.block).min(view.counter.count(&pin.text)));
@@ -209,7 +209,7 @@ pub fn edits_for_reading(
     planned.into_iter().map(|planned| planned.edit).collect()
 }
 
-/// A run of a recipe over one kind of context.
+/// The settings of a recipe that apply to one kind of context.
 struct Run<'a> {
     recipe: &'a Recipe,
     kind: ContextKind,
@@ -278,8 +278,9 @@ impl<'a> Run<'a> {
     /// Selects which of the planned edits are made: one after the other, until the target is
     /// reached. If the recipe may stop only after a whole pass, the pass that reaches the target
     /// makes all its edits. Edits by which the model loses nothing (hidden copies, repeated
-    /// content) do not stop at the target. A pass whose `over_chars` the context does not exceed
-    /// makes no edits at all. Of two edits of the same position, the later one is made.
+    /// content) are also made after the target is reached. A pass whose `over_chars` the context
+    /// does not exceed makes no edits at all. Of two edits of the same position, the later one is
+    /// made.
     fn up_to_target(
         &self,
         view: &View<'_>,
@@ -313,7 +314,7 @@ impl<'a> Run<'a> {
             }
             let earlier = places.get(&planned.edit.at).copied();
             if let Some(at) = earlier {
-                // The saving of the edit that is replaced no longer counts.
+                // The edit that is replaced does not save anything any more.
                 left.tokens += chosen[at].tokens;
                 left.chars += self.chars_saved(view, &chosen[at].edit);
             }
@@ -434,7 +435,7 @@ fn tokens_with(view: &View<'_>, call: &Call, fields: &BTreeMap<usize, String>) -
     let mut json = Vec::new();
     let mut from = call.arguments.start;
     for (span, text) in spans {
-        // A field that lies within the previous one, such as a text in a script, is skipped.
+        // A field that lies within the previous field, such as a text in a script, is skipped.
         if span.start >= from {
             json.extend_from_slice(&view.source.read(from..span.start));
             let head = view.source.read(span.start..span.start + 2);
@@ -509,9 +510,9 @@ fn chars_written(text: &str) -> u64 {
     encode(text).chars().count() as u64
 }
 
-/// If an edit in `planned` changes a result, the repetitions of this result still contain the
-/// unedited text. Returns the edits that remove these repetitions, except those that an edit in
-/// `planned` changes already.
+/// The edits that remove repetitions of results which an edit in `planned` changes: these
+/// repetitions still contain the unedited text. Repetitions that an edit in `planned` changes
+/// already are left out.
 fn edits_of_repetitions(view: &View<'_>, planned: &[PlannedEdit]) -> Vec<PlannedEdit> {
     let edited: HashSet<&str> = planned
         .iter()

@@ -38,7 +38,7 @@ fn a_recipe_makes_the_edits_of_its_passes_and_counts_what_they_save() {
     let compaction = run(&sample(), &recipe(""));
     assert_eq!(describe(&compaction.edits()), ALL);
     assert_eq!(compaction.by_pass(), BTreeMap::from([("results", 4)]));
-    // 479 bytes are 120 tokens, and the 20 bytes of the replacement are 5.
+    // A result of 479 bytes has 120 tokens, and its replacement of 20 bytes has five.
     assert!(compaction.edits.iter().all(|planned| planned.tokens == Tokens(115)));
     assert_eq!(compaction.tokens_before, weigh(&sample()));
 }
@@ -246,7 +246,7 @@ fn a_call_has_its_own_tokens_if_no_field_of_it_is_edited() {
     };
     assert_eq!(tokens_with(&view, call, &BTreeMap::new()), view.tokens(0, 0));
     let shorter = BTreeMap::from([(0, "[1 line]".to_owned())]);
-    // The text has 19 bytes, and the replacement has eight.
+    // The text of the field has 19 bytes, and its replacement has eight.
     let tokens = (view.tokens(0, 0), tokens_with(&view, call, &shorter));
     assert_eq!(tokens, (Tokens(15), Tokens(13)));
 }

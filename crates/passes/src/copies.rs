@@ -57,7 +57,7 @@ impl Copies {
         fields.iter().enumerate().filter_map(move |(field, hidden)| {
             let least = match hidden.left {
                 FieldRemainder::Nothing => self.min_bytes,
-                // The empty value that remains has two bytes.
+                // The empty object, text or array that remains of the field has two bytes.
                 FieldRemainder::EmptyObject
                 | FieldRemainder::EmptyText
                 | FieldRemainder::EmptyArray => self.min_bytes.max(2),

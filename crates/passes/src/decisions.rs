@@ -55,7 +55,7 @@ mod tests {
             ("Leído. La causa es un bloqueo.", Some("La causa es un bloqueo.")),
             ("読みました。原因はロックです。", Some("原因はロックです。")),
             ("Прочитал. Причина в блокировке.", Some("Причина в блокировке.")),
-            // The word that shows the decision is the last one of the sentence.
+            // The word that marks the decision is the last word of its sentence.
             ("Тесты это подтвердили. Дальше запись.", Some("Тесты это подтвердили.")),
             ("读完了。", None),
         ] {

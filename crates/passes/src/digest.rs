@@ -73,8 +73,8 @@ impl Default for DigestRule {
     }
 }
 
-/// Maximum number of times that lines are chosen. Each time, a limit is adjusted so that the digest
-/// comes closer to the budget.
+/// Maximum number of rounds in which lines are chosen. After each round, a limit is adjusted so
+/// that the digest comes closer to the budget.
 const ROUNDS: usize = 3;
 
 /// The budget divided by this number is the minimum number of tokens for lines other than rules.
@@ -121,8 +121,8 @@ impl DigestRule {
     /// `others` the number of tokens of everything in the context except the digest. Pins (texts
     /// that set rules, see [`pins`]) are shortened if together they have more than a quarter of the
     /// budget. If they still have more than nine tenths, some are left out, but never the last one;
-    /// `rules_left_out` has their names. A tenth of the budget is always there for other lines: if
-    /// `others` leaves less, the context exceeds the budget.
+    /// [`Digest::rules_left_out`] names those. A tenth of the budget is always there for other
+    /// lines: if `others` leaves less, the context exceeds the budget.
     ///
     /// # Errors
     ///
@@ -156,8 +156,8 @@ impl DigestRule {
             return Ok(None);
         }
         let values = Values::from_occurrences(&mut index.occurrences, &index.facts, &pieces);
-        // The originals contain no earlier digest, but an earlier digest may hold the last copy of
-        // a rule: `old.items` contains that digest.
+        // The originals contain no earlier digest, but an earlier digest in `old.items` may hold
+        // the last copy of a rule.
         let all: BTreeSet<usize> = old.items.iter().chain(old.all_originals).copied().collect();
         let pins = shorten_to_fit(pins(view, &Vec::from_iter(all)), budget, view.counter);
         let most = Tokens(budget.0 - budget.0 / LEAST);
@@ -178,10 +178,10 @@ impl DigestRule {
         let mut limit = room.0 - pinned.0;
         let mut best: Option<Digest> = None;
         let mut choosing = choice.begin(view.counter);
-        // `limit` bounds the sum of the tokens of the chosen lines, each counted alone. The tokens
-        // of the digest differ from this sum: they are fewer, because lines have more tokens alone
-        // than in one text, or more, because the marks between lines are not in the sum. So `limit`
-        // is adjusted, and lines are chosen again.
+        // `limit` is the maximum of the sum of the tokens of the chosen lines, each counted alone.
+        // The digest may have fewer tokens than this sum, because lines have more tokens alone than
+        // in one text, or more, because the marks between lines are not in the sum. So `limit` is
+        // adjusted, and lines are chosen again.
         for _ in 0..ROUNDS {
             if choosing.spent > limit {
                 choosing = choice.begin(view.counter);
@@ -217,8 +217,8 @@ pub fn fact_features(view: &View<'_>) -> Vec<(FactId, Features)> {
 }
 
 /// The index in the context at which the last responses begin: at most `calls` of them, with at
-/// most `most` tokens in all. The last response may have more: it is included if it has at most
-/// half of the budget.
+/// most `most` tokens in all. The last response is included even with more tokens, up to half of
+/// the budget.
 fn tail(view: &View<'_>, budget: Tokens, most: Tokens, calls: u64) -> usize {
     let context = &view.transcript.context;
     let mut kept = Tokens(0);

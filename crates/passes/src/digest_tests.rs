@@ -28,7 +28,7 @@ fn digest(budget: u64) -> Digest {
     digest_beside(budget, 0)
 }
 
-/// A digest with this budget and this many tokens of other content next to it.
+/// The digest of [`session`] with this budget, if the rest of the context has `beside` tokens.
 fn digest_beside(budget: u64, beside: u64) -> Digest {
     let (budget, beside) = (Tokens(budget), Tokens(beside));
     let sample = session();
@@ -41,7 +41,7 @@ fn digest_beside(budget: u64, beside: u64) -> Digest {
     digest.expect("no rules").expect("a digest")
 }
 
-/// The digest of a session without its last item.
+/// The digest that replaces all items of a sample except the last.
 fn digest_of(sample: &Sample, budget: u64) -> Digest {
     let view = View::new(sample.transcript(), sample.source(), &Quarters);
     let items: Vec<usize> = (0..sample.transcript().items.len()).collect();
@@ -122,7 +122,7 @@ fn the_last_calls_stay_while_there_is_room_for_them() {
     let view = View::new(sample.transcript(), sample.source(), &Quarters);
     let rule =
         |keep_calls, keep_share| DigestRule { keep_calls, keep_share, ..DigestRule::default() };
-    // The items: a question, four calls with results, a reply, a call with its result.
+    // The items are a question, four calls with their results, a reply, and a call with its result.
     for (rule, budget, expect) in [
         (rule(1, 30), 1_000, 10),
         (rule(2, 30), 1_000, 9),
@@ -197,7 +197,8 @@ fn lines_that_follow_each_other_keep_their_shape() {
     assert!(text.contains(expect), "{text}");
 }
 
-/// Commands in a long text of the user stay, whatever else is left out.
+/// A digest contains the commands in a long text of the user, whatever else of the text it leaves
+/// out.
 #[test]
 fn a_long_text_of_the_user_keeps_what_it_commands_and_its_ends() {
     let words = "we talked of this and that\n".repeat(400);
@@ -209,7 +210,7 @@ fn a_long_text_of_the_user_keeps_what_it_commands_and_its_ends() {
     assert_eq!(lines_of(&digest), expect);
 }
 
-/// The last responses have at most 15 per cent of the budget.
+/// The last responses that stay unchanged have at most 15 per cent of the budget.
 #[test]
 fn the_default_share_of_the_last_responses_is_fifteen_per_cent() {
     let sample = session();
@@ -220,7 +221,7 @@ fn the_default_share_of_the_last_responses_is_fifteen_per_cent() {
     assert_eq!((rule.tail(&view, enough), rule.tail(&view, enough - Tokens(1))), (9, 10));
 }
 
-/// A line that is too long for the rest of the budget gives way to shorter ones.
+/// If a line is too long for the rest of the budget, shorter lines are chosen instead.
 #[test]
 fn lines_are_chosen_within_the_budget() {
     let long: String = (0..43).map(|n| format!("maxLen{n} ")).collect();
@@ -290,7 +291,7 @@ fn what_failed_is_in_a_digest_whatever_its_budget() {
     );
 }
 
-/// A growing log is digested now and then: digests with and without an index are equal.
+/// Digests of a growing log are equal whether or not they are made with an index.
 #[test]
 fn with_an_index_each_digest_of_a_log_that_grows_is_the_same() {
     let rule = DigestRule { whole_user: 20, ..DigestRule::default() };
@@ -429,7 +430,7 @@ fn a_text_that_the_model_says_again_is_in_a_digest_once() {
     assert_eq!(digest.text.matches("Weiter.").count(), 1, "{}", digest.text);
 }
 
-/// Calls between short texts are named after the last of them.
+/// Calls between short texts of the model are named below the last of these texts.
 #[test]
 fn short_texts_that_follow_each_other_have_one_heading() {
     let listing = |sample: Sample| sample.call(ToolKind::List, "/old").output("so it is");
@@ -524,7 +525,7 @@ fn a_command_with_an_effect_is_named_whatever_its_facts_are_worth() {
     assert_eq!(lines_of(&digest), expected);
 }
 
-/// The newest commands with an effect have a twentieth of the budget.
+/// A digest names the newest commands with an effect, in at most a twentieth of the budget.
 #[test]
 fn commands_with_an_effect_are_limited_by_the_budget() {
     let mut sample = Sample::new().user("Go on.");

@@ -1,7 +1,7 @@
 //! Recognises calls that change something outside the working copy, or record a step of the work.
 //!
-//! `effects.toml` lists their commands and tools. The list is not complete. A call that is not in
-//! it counts as a call without an effect: a digest may then leave out its full header.
+//! `effects.toml` lists their commands and tools. The list is not complete. Any other call is taken
+//! for a call without an effect, so a digest may leave out the full header of the call.
 
 use std::sync::LazyLock;
 
@@ -44,7 +44,7 @@ pub fn has_effect(kind: ToolKind, name: &str, target: &str) -> bool {
 }
 
 /// Whether a command, which contains no shell operators, is in the list of commands with an effect.
-/// With `--dry-run` it has none.
+/// A command with `--dry-run` has no effect.
 fn is_effect(command: &str) -> bool {
     let words: Vec<&str> =
         command.split_whitespace().map(|word| word.trim_matches(['"', '\''])).collect();

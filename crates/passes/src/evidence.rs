@@ -9,8 +9,9 @@ use regex::Regex;
 use crate::key_blocks::without_key_blocks;
 use crate::languages::LanguagePatterns;
 
-/// Patterns of lines that report a failure, whatever language they are in: a position in a file
-/// with a message, error marks, output of make and test runners. They ignore upper and lower case.
+/// Patterns of lines that report a failure, independent of the language of the line: a position in
+/// a file with a message, error marks, output of make and test runners. Upper and lower case are
+/// not distinguished.
 const FAILURES: [&str; 7] = [
     r"^\s*[\w./@-]+\.\w+:\d+(:\d+)?: \S",
     r"^\s*[\w./\\:@-]+\.\w+\(\d+(,\d+)?\)\s?: \S",
@@ -200,7 +201,7 @@ pub struct ExcerptSize {
     /// Bytes to which lines are truncated; 0 leaves them whole. Lines that report a failure stay
     /// whole.
     pub width: usize,
-    /// If a result has fewer lines than this, `head` counts as 0.
+    /// For a result with fewer lines than this, `head` is taken to be 0.
     pub few: usize,
 }
 
@@ -210,8 +211,8 @@ pub struct ExcerptSize {
 pub struct ErrorLines(Vec<(usize, Box<str>)>);
 
 impl ErrorLines {
-    /// The error lines of a result of a tool of this kind. Of a call that did not fail, results
-    /// that show or change files have none: error words in them do not mean that the tool failed.
+    /// The error lines of a result of a tool of this kind. A result that shows or changes files has
+    /// none unless its call failed: error words in such a result do not mean that the tool failed.
     pub fn new(text: &str, kind: ToolKind, failed: bool) -> ErrorLines {
         if !failed && shows_files(kind) {
             return ErrorLines::default();
@@ -252,7 +253,7 @@ impl ErrorLines {
 pub struct LaterLines(HashSet<Box<str>>);
 
 impl LaterLines {
-    /// An error line with fewer bytes than this is kept at every occurrence: it takes little room.
+    /// An error line with fewer bytes than this is kept at every occurrence, because it is short.
     const WORTH: usize = 24;
 
     /// Adds the error lines of a result that stays whole.
@@ -261,8 +262,9 @@ impl LaterLines {
     }
 
     /// The indices of the error lines that the excerpt of a result keeps: those that do not occur
-    /// again later. If all occur again, the first is kept nevertheless, to show that this call
-    /// failed. The kept lines are added, so that the excerpts of earlier results leave them out.
+    /// again later. If all of them occur again, the first is kept nevertheless, to show that this
+    /// call failed. The kept lines are added to `self`, so that the excerpts of earlier results
+    /// leave them out.
     pub fn choose(&mut self, errors: ErrorLines) -> Vec<usize> {
         let mut kept: Vec<usize> = Vec::new();
         let first = errors.0.first().map(|(idx, _)| *idx);
@@ -286,8 +288,8 @@ impl LaterLines {
     }
 }
 
-/// Whether a successful call of a tool of this kind prints files or names of files, or nothing but
-/// that it changed one.
+/// Whether a successful call of a tool of this kind prints files or names of files, or only reports
+/// that it changed a file.
 fn shows_files(kind: ToolKind) -> bool {
     matches!(
         kind,
@@ -311,7 +313,8 @@ pub fn output_excerpt(
         for &idx in errors {
             keep[idx] = true;
         }
-        // Error lines matter more than the beginning; of a short output, the end is enough.
+        // Error lines matter more than the first lines, and of a short output the last lines are
+        // enough.
         let few = lines.len() < amount.few;
         let head = if few || !errors.is_empty() { 0 } else { amount.head };
         ends(&lines, head, amount.tail, &mut keep);
@@ -343,8 +346,8 @@ fn ends(lines: &[&str], head: usize, tail: usize, keep: &mut [bool]) {
     }
 }
 
-/// Marks the lines that name the file in which the whole result was saved. They are among the first
-/// four or the last four lines.
+/// Marks the lines that name the file in which the whole result was saved. Only the first four and
+/// the last four lines are searched.
 fn saved(lines: &[&str], keep: &mut [bool]) {
     const NEAR: usize = 4;
     let far = NEAR..lines.len().saturating_sub(NEAR);
@@ -370,8 +373,8 @@ fn outline(lines: &[&str], most: usize, keep: &mut [bool]) {
     }
 }
 
-/// The lines that `keep` marks, as an excerpt. They are truncated to `width` bytes, except error
-/// lines and lines that name the file with the whole result. If `width` is 0, no line is truncated.
+/// The lines that `keep` marks, as an excerpt. Lines are truncated to `width` bytes, unless they
+/// report an error or name the file with the whole result. If `width` is 0, no line is truncated.
 fn shortened(text: &str, keep: &[bool], width: usize) -> String {
     let shown = excerpt(text, keep);
     if width == 0 || shown.lines().all(|line| line.len() <= width) {

@@ -53,8 +53,8 @@ fn lines_that_say_what_failed_are_known_in_ten_languages() {
         ("bash: foo: команда не найдена", true),
         ("오류: 파일을 찾을 수 없습니다", true),
         ("hata: dosya bulunamadı", true),
-        // Recognised without a word of any language: by a position in a file, an error code, a
-        // mark, or the output of make.
+        // These lines are recognised in any language: by a position in a file, an error code, a
+        // mark, or the form of the output of make.
         ("Program.cs(12,5): chyba CS1002: očekává se ;", true),
         ("open x: ENOENT", true),
         ("make: *** [Makefile:3: all] Chyba 1", true),
@@ -74,7 +74,8 @@ fn lines_that_say_what_failed_are_known_in_ten_languages() {
     }
 }
 
-/// A failed output without a known error word keeps its end, and the lines around stack frames.
+/// If no line of a failed output has a listed word for failures, the last lines are kept, and the
+/// lines around stack frames.
 #[test]
 fn what_failed_in_a_language_without_words_keeps_its_end() {
     let amount = ExcerptSize { tail: 1, few: 20, ..ExcerptSize::default() };
@@ -82,7 +83,7 @@ fn what_failed_in_a_language_without_words_keeps_its_end() {
     let text = format!("Exit code 1\n{run}Zostawiono 2 zmiany.\nBrak pamięci.\n");
     let expect = "Exit code 1\n…\nkrok 30\nZostawiono 2 zmiany.\nBrak pamięci.";
     assert_eq!(shorten(&text, true, amount), expect);
-    // Above many frames is their heading, and below them Python's error message.
+    // The frames have a heading above them and Python's error message below them.
     let frames: String = (1..=30).map(|n| format!("  File \"a.py\", line {n}, in f\n")).collect();
     let text = format!("{run}Cofnięto stos:\n{frames}Błąd: brak klucza\n{run}");
     let kept = shorten(&text, true, amount);
@@ -158,7 +159,7 @@ fn what_fails_again_below_is_kept_there() {
     let cases = [
         (format!("{one}\nexit code 1"), format!("{one}\nexit code 1")),
         (format!("{other}\n{one}\nexit code 1"), format!("{other}\n…\nexit code 1")),
-        // The failing output keeps one of its error lines.
+        // The excerpt of the failed output keeps one of its error lines.
         (format!("{one}\nmade 1 of 2"), format!("{one}\nmade 1 of 2")),
     ];
     for (text, expect) in cases {
@@ -170,7 +171,7 @@ fn shorten(text: &str, failed: bool, amount: ExcerptSize) -> String {
     excerpt_alone(text, ToolKind::Shell, failed, amount)
 }
 
-/// The excerpt of a result after which no other one comes.
+/// The excerpt of a result that is the last one of its session.
 fn excerpt_alone(text: &str, kind: ToolKind, failed: bool, amount: ExcerptSize) -> String {
     let errors = LaterLines::default().choose(ErrorLines::new(text, kind, failed));
     output_excerpt(text, kind, failed, amount, &errors)
@@ -206,7 +207,7 @@ fn an_outline_is_spread_over_the_whole_file() {
     assert_eq!(of(0), "");
     assert_eq!(of(1), "fn f1() {}");
     assert_eq!(of(3), "fn f1() {}\n…\nfn f4() {}\n…\nfn f7() {}");
-    // At most four, at equal distances: every third.
+    // At most four of nine definitions, at equal distances, are three: every third.
     assert_eq!(of(4), of(3));
     assert_eq!(of(9), text.trim_end());
 }

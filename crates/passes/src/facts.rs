@@ -60,7 +60,7 @@ impl FactUses {
     }
 
     /// Adds the facts of a text that the model reads. If the model writes one of these facts later,
-    /// it may have taken the fact from this text, so that is not a use of an earlier text.
+    /// it may have taken the fact from this text. So this is no use of a fact of an earlier text.
     pub fn bring_back(&mut self, facts: impl IntoIterator<Item = FactId>) {
         self.seen.extend(facts.into_iter().map(|id| (id, ())));
     }

@@ -37,7 +37,7 @@ fn is_original(transcript: &Transcript, source: &dyn Source, item: usize) -> boo
     !entry.repeated && !entry.blocks.iter().any(|block| is_digest(block, source))
 }
 
-/// The entries of a session by their ids, to find what precedes an entry.
+/// The entries of a session by their ids: they show which entry precedes another.
 struct Parents<'t> {
     transcript: &'t Transcript,
     by_id: HashMap<&'t str, usize>,
@@ -62,7 +62,7 @@ impl<'t> Parents<'t> {
         match entry.parent.as_deref() {
             None if self.is_tree && !is_summary => None,
             None => self.earlier(item),
-            // The parent may be a record that is no entry: no model sees it.
+            // The parent may be a record that is not an entry, and that no model sees.
             Some(parent) => self.by_id.get(parent).copied().or_else(|| self.earlier(item)),
         }
     }

@@ -4,7 +4,8 @@ use super::*;
 
 const DIGEST: &str = "[Digest of the conversation so far, with 2 tool calls: lines of it.]";
 
-/// Entries with these ids and parents; a text that begins with `[` is a summary.
+/// A session of entries, each given by its id, the id of its parent, and its text. An entry whose
+/// text begins with `[` is a summary.
 fn sample(entries: &[(&str, Option<&str>, &str)]) -> Sample {
     entries.iter().fold(Sample::new(), |sample, &(id, parent, text)| {
         let sample = if text.starts_with('[') { sample.summary(text) } else { sample.reply(text) };

@@ -49,10 +49,11 @@ impl Images {
             return None;
         }
         let reference = Ref::from_bytes(&view.source.at(image.whole));
-        // Base64 has four characters for three bytes; the quotes around it do not count.
+        // Base64 has four characters for three bytes. The quotes around the data are left out of
+        // the count.
         let bytes = Bytes(image.data.len().saturating_sub(2) / 4 * 3);
         let stub = Stub::new(reference).with_what(&image.media).with_size(bytes).to_string();
-        // The JSON around a text has about 32 bytes.
+        // The JSON around a text that replaces an image has about 32 bytes.
         (stub.len() as u64 + 32 < image.whole.len()).then_some(Edit {
             at,
             verb: Verb::Replace(stub),

@@ -40,7 +40,7 @@ pub(crate) struct Placed<'t> {
     pub(crate) number: u32,
 }
 
-/// The placeholders in a text. A text in the form of a placeholder is not one if no rule has its id:
+/// The placeholders in a text. A text in this form is not a placeholder if no rule has its id:
 /// otherwise a secret could be hidden in it.
 pub(crate) fn all<'t>(
     text: &'t [u8],

@@ -52,7 +52,8 @@ const DECISION: f64 = 0.2;
 /// in the first or last paragraph of such a text.
 const FRAME: f64 = 0.1;
 
-/// The pieces and candidates from which lines are chosen, and what is included in any case.
+/// The pieces of a session, the lines and headers that may be chosen (the candidates), and what
+/// every digest contains.
 pub(super) struct Choice<'p> {
     old: &'p [Piece],
     values: &'p Values,
@@ -126,8 +127,8 @@ impl<'p> Choice<'p> {
         for n in effects(old, limits.effects) {
             let Some(full) = &old[n].full else { continue };
             stays.entry(n).or_default().full = true;
-            // Only the tokens that the full header has in addition to the short one are counted
-            // here. The short headers of all pieces in `stays` are counted below.
+            // Here, a full header counts only the tokens that it has in addition to the short
+            // header. The short headers of all pieces in `stays` are counted below.
             whole += full.tokens.0 - old[n].head_tokens.0.min(full.tokens.0);
             cover(&mut known, &full.facts);
         }
@@ -234,10 +235,10 @@ pub(super) struct Choosing<'c, 'p> {
     choice: &'c Choice<'p>,
     counter: &'c dyn Counter,
     heap: BinaryHeap<Candidate>,
-    /// Candidates that were too long for the rest of the budget.
+    /// Candidates that had too many tokens for the rest of the budget.
     passed: Vec<Candidate>,
     covered: Vec<bool>,
-    /// Tokens of all that the digest contains so far, counted line by line.
+    /// Tokens of everything that the digest contains so far, counted line by line.
     pub spent: u64,
     pub chosen: Chosen,
 }
@@ -305,14 +306,16 @@ impl Choosing<'_, '_> {
     }
 }
 
-/// Whether a piece is a long text of the model, whose frame is chosen before its other lines.
+/// Whether a piece is a long text of the model. The frame of such a text is chosen before its other
+/// lines.
 fn is_framed(piece: &Piece) -> bool {
     piece.speaker == Speaker::Model && piece.brief.is_none()
 }
 
 /// The indices of the short texts of the model that the digest contains whole, in ascending order.
 /// If all such texts have more than `most` tokens together, only the newest are included. Each text
-/// is included once, and not if the part of the context that stays has it, too.
+/// is included once, and not at all if the part of the context that stays contains the same short
+/// text.
 fn briefs(old: &[Piece], kept: &[Piece], most: Tokens) -> Vec<usize> {
     let briefs = kept.iter().filter_map(|piece| piece.brief.as_ref());
     let mut there: HashSet<String> = briefs.map(|(text, _)| text.trim().to_owned()).collect();
@@ -333,8 +336,9 @@ fn briefs(old: &[Piece], kept: &[Piece], most: Tokens) -> Vec<usize> {
     found
 }
 
-/// The indices of the calls with an effect that the digest names by their full headers: the newest,
-/// until `most` tokens are spent, and each command once.
+/// The indices of the calls with an effect (such as a push) that the digest names by their full
+/// headers, from the newest to the oldest. Each command is named once. The first header that does
+/// not fit into the rest of `most` tokens ends the list.
 fn effects(old: &[Piece], most: Tokens) -> Vec<usize> {
     let mut named: HashSet<&str> = HashSet::new();
     let mut left = most;
@@ -353,8 +357,8 @@ fn effects(old: &[Piece], most: Tokens) -> Vec<usize> {
     found
 }
 
-/// The lines that every digest contains. A line that occurs in several pieces is included once, in
-/// the last of them, and not at all if the part of the context that stays has such a line, too.
+/// The lines that every digest contains. Of equal lines, only the last is included, and none if the
+/// part of the context that stays has an equal line of this kind.
 fn stays(old: &[Piece], kept: &[Piece]) -> Chosen {
     let of_kept = kept.iter().flat_map(|piece| &piece.lines).filter(|line| line.stays);
     let mut there: HashSet<&str> = of_kept.map(|line| line.text.trim()).collect();

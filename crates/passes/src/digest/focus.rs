@@ -1,4 +1,4 @@
-//! The topic that a user names for a digest: lines with its words are worth more.
+//! The topic that a user names for a digest: lines that contain its words have a higher value.
 
 use std::collections::BTreeSet;
 
@@ -14,15 +14,16 @@ const MOST: usize = 40;
 /// A word with at least this many characters also matches as a part of a longer word.
 const PART: usize = 4;
 
-/// The words of a topic, each with its share of the value: rare words have a larger share.
+/// The words of a topic, and how much each of them adds to the value of a line: a rare word adds
+/// more.
 pub(super) struct Focus {
     words: Option<RegexSet>,
     worth: Vec<f64>,
 }
 
 impl Focus {
-    /// Splits a topic into words and gives each word a value: the fewer lines of the pieces contain
-    /// the word, the higher. Lines of reasoning are not counted.
+    /// Splits a topic into words and gives each word a value, which is higher the fewer lines of
+    /// the pieces contain the word. Lines of reasoning are not counted.
     pub fn new(text: &str, pieces: &[Piece]) -> Focus {
         let words = words(text);
         let patterns = words.iter().map(|word| pattern(word));
@@ -43,23 +44,23 @@ impl Focus {
         let rarities =
             sums[1..].iter().map(|with| (sums[0] as f64 / (*with).max(1) as f64).ln_1p());
         let rarities: Vec<f64> = rarities.collect();
-        // Words that no line contains do not lower the share of the others.
+        // A word that no line contains does not lower the values of the other words.
         let there = rarities.iter().zip(&sums[1..]).filter(|(_, with)| **with > 0);
         let all: f64 = there.map(|(rarity, _)| rarity).sum();
         let worth = rarities.iter().map(|rarity| WORTH * rarity / all.max(1e-9)).collect();
         Focus { words: Some(set), worth }
     }
 
-    /// The value of a text: the sum over the words of the topic that it contains; 0 without a
-    /// topic.
+    /// What the topic adds to the value of a text: the sum of the values of the words that the text
+    /// contains; 0 without a topic.
     pub fn worth(&self, text: &str) -> f64 {
         let Some(words) = &self.words else { return 0.0 };
         words.matches(text).iter().map(|word| self.worth[word]).sum()
     }
 }
 
-/// The words of a text, without repetitions. In a script without spaces, every two adjacent
-/// characters count as a word.
+/// The words of a text, without repetitions, at most [`MOST`]. In a script without spaces, every
+/// two adjacent characters are taken for a word.
 fn words(text: &str) -> Vec<String> {
     let mut found = BTreeSet::new();
     let mut words = Vec::new();

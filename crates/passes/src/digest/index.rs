@@ -89,8 +89,8 @@ impl FactIndex {
         Pieces::new(all.collect(), old, responses)
     }
 
-    /// The piece that the index has for the position `at`; `None` unless that piece was made of
-    /// `part`.
+    /// The piece of the position `at`, if the index has it; `None` if that piece was made of
+    /// anything else than `part`.
     fn piece(&self, at: (usize, usize), part: &Part<'_>) -> Option<&Arc<Body>> {
         self.pieces.get(&at).filter(|body| part.is_of(body))
     }

@@ -30,8 +30,8 @@ const TARGET: usize = 200;
 const ARGUMENT: usize = 160;
 /// A line with at least this many bytes is taken for data, and not for the report of a failure.
 const LONGEST_ERROR: usize = 300;
-/// Minimum bytes of a line without its indentation. Shorter lines are left out: they have no
-/// meaning.
+/// Minimum bytes of a line without its indentation. Shorter lines, such as a single brace, are left
+/// out.
 const SHORTEST: usize = 3;
 
 /// The pieces of a session, in order.
@@ -69,7 +69,8 @@ pub struct Body {
     pub speaker: Speaker,
     /// For a call with a result, the span of that result.
     result: Option<Span>,
-    /// The header above the lines of the piece: the speaker, or the number and tool of a call.
+    /// The short header above the lines of the piece: the speaker, or the number and tool of a
+    /// call.
     pub head: String,
     pub head_tokens: Tokens,
     /// For a call with a target or short arguments, a longer header that contains them.
@@ -112,7 +113,7 @@ pub enum Speaker {
     },
 }
 
-/// A fact in a line; it is identified by its number in the index.
+/// A fact in a line or a header, identified by its number in the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fact {
     pub number: u32,
@@ -126,15 +127,15 @@ pub struct Line {
     /// Whether the line is from an argument, which the model wrote, and not from the result.
     pub is_argument: bool,
     pub facts: Box<[Fact]>,
-    /// The tokens of the line without indentation, plus one for the line feed; 0 if not counted
-    /// yet.
+    /// The tokens of the line without indentation, plus one for the line feed; 0 before they are
+    /// counted.
     tokens: AtomicU32,
     /// Whether the line looks like an error.
     pub is_error: bool,
     /// Whether the line states a decision or a finding of the model.
     pub decides: bool,
-    /// Whether the line belongs to the frame of a long text of the model: its headings, and its
-    /// first and last paragraphs. A digest contains other lines of that text only together with the
+    /// Whether the line belongs to the frame of a text of the model: the headings, and the first
+    /// and last paragraphs. A digest contains other lines of a long text only together with the
     /// frame.
     pub is_frame: bool,
     /// Whether every digest contains the line: it reports the failure of a call, or it is a line of
@@ -244,8 +245,8 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The first result of each call, by the id of the call. If there was a compaction, this is the
-/// result from before it.
+/// The first result of each call, by the id of the call. After a compaction, this is the result
+/// from before the compaction.
 fn results<'a>(view: &View<'a>) -> HashMap<&'a str, &'a Output> {
     let mut results = HashMap::new();
     for (_, output, _) in view.outputs() {
@@ -318,7 +319,8 @@ impl<'a> Part<'a> {
         body.is_of(number, self.result)
     }
 
-    /// Reads the part. `tokens` returns the number of tokens of the block.
+    /// Makes a piece of the part: splits its texts into lines and finds the facts of the lines.
+    /// `tokens` returns the number of tokens of the block.
     pub(super) fn read(
         &self,
         source: &dyn Source,
@@ -426,7 +428,7 @@ fn mark_failing(lines: &mut [Line]) {
 }
 
 /// Number of lines at each end of a long user message that every digest contains. A user who pastes
-/// a long text writes the request above or below it, in whatever language.
+/// a long text writes the request above or below the pasted text.
 const ENDS: usize = 2;
 
 /// Marks the lines of a long user message that give commands or forbid something, and the first and
@@ -459,7 +461,8 @@ fn arguments(source: &dyn Source, call: &Call, found: &mut Lines) -> String {
                         shown.push_str(&format!(" {name}={text}"));
                     }
                     Value::Number(number) => shown.push_str(&format!(" {name}={number}")),
-                    // Texts within this value are fields of the call, whose lines are added below.
+                    // Texts within this value are fields of the call; the lines of fields are added
+                    // below.
                     _ if call.fields.iter().any(|field| field.name.starts_with(&name)) => {}
                     value => each_text(&value, &mut |text| found.split(text, true, false)),
                 }
@@ -500,7 +503,8 @@ impl Lines {
         }
     }
 
-    /// Adds the lines of a text of the model.
+    /// Adds the lines of a text of the model, with marks for those that belong to the frame or
+    /// state a decision.
     fn split_reply(&mut self, text: &str) {
         let text = &*without_key_blocks(text);
         for (line, is_frame) in text.split('\n').zip(frame(text)) {
@@ -513,7 +517,7 @@ impl Lines {
         }
     }
 
-    /// Adds a line, split if it is long, unless it is too short to mean anything.
+    /// Adds a line. A long line is split; a line with fewer bytes than [`SHORTEST`] is left out.
     fn add_line(&mut self, line: &str, is_argument: bool) {
         if line.trim_start().len() < SHORTEST {
             return;

@@ -33,7 +33,7 @@ struct Seen {
     /// The numbers of the responses of the fact's first and last occurrence.
     first: u32,
     last: u32,
-    /// The number of facts in the last text that contains this fact, and whether that text was the
+    /// The number of facts in the last text that contains this fact, and whether that text is the
     /// result of a read.
     among: u32,
     in_read: bool,
@@ -45,8 +45,8 @@ struct Seen {
     by_user: bool,
 }
 
-/// The names of the features of a fact, in order. The probability that the model uses the fact in
-/// the next 40 responses is computed from these features.
+/// The names of the features of a fact, in order. From these features, a digest computes the
+/// probability that the model uses the fact in the next 40 responses.
 pub const FEATURES: [&str; 16] = [
     "bias",
     "density",
@@ -76,7 +76,8 @@ static WEIGHTS: LazyLock<Features> = LazyLock::new(|| {
     FEATURES.map(|name| *weights.get(name).expect("a test reads the weights"))
 });
 
-/// Exponent that flattens the probability, as it is only an estimate.
+/// The exponent of the probability, which makes differences smaller, because the probability is
+/// only an estimate.
 const GAMMA: f64 = 0.85;
 
 impl Values {

@@ -14,10 +14,10 @@ use crate::pins::HEADING;
 
 /// The first words of a digest.
 const BEGIN: &str = "[Digest of the conversation so far, with";
-/// The first words of a digest must begin before this byte offset in their block: agents put text
-/// of their own before a summary.
+/// The first words of a digest must begin before this byte offset in their block: an agent may put
+/// its own text before a summary.
 const BEGIN_WITHIN: usize = 2_000;
-/// The mark before a line of the digest that follows lines which the digest leaves out.
+/// The mark before a line if lines directly above it are left out of the digest.
 const GAP: &str = "…";
 
 /// Whether a block is a digest.
@@ -63,8 +63,8 @@ pub(super) fn digest(
         }
         let brief = piece.brief.as_ref().filter(|_| of_piece.is_some_and(|it| it.whole));
         if let Some((brief, _)) = brief {
-            // Short texts follow each other directly; the calls between them are named after the
-            // last.
+            // A short text that follows another has no header of its own. The calls between such
+            // texts are named below the last of them.
             if !follows_brief {
                 unshown.line().iter().for_each(|line| push_line(&mut text, line));
                 push_line(&mut text, &piece.head);
@@ -89,7 +89,7 @@ pub(super) fn digest(
                 None => push_line(&mut text, &piece.head),
             },
         }
-        // Adjacent lines keep their relative indentation; common indentation is removed.
+        // Adjacent lines lose the indentation that they have in common.
         for run in runs(lines) {
             let indent = run.iter().map(|&at| indent(&piece.lines[at].text)).min().unwrap_or(0);
             for &at in &run {
@@ -156,8 +156,8 @@ fn indent(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// Consecutive calls of which the digest contains no line. Those of the same tool are listed
-/// together.
+/// Calls of which the digest contains no line, until they are named. Consecutive calls of the same
+/// tool are named together.
 #[derive(Default)]
 struct Unshown<'p> {
     runs: Vec<(u64, u64, &'p str)>,

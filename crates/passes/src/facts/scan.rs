@@ -22,7 +22,7 @@ pub enum FactKind {
     Number,
 }
 
-/// Maximum bytes of a token, which here is the text between two separators. Longer ones are
+/// Maximum bytes of a token, which here is the text between two separators. Longer tokens are
 /// ignored.
 const LONGEST: usize = 400;
 
@@ -81,8 +81,8 @@ const SEPARATORS: [bool; 128] = {
     separators
 };
 
-/// Whether a character ends a token. Characters of Chinese, Japanese and Korean do, because these
-/// languages put no space around a path or a name.
+/// Whether a character ends a token. Characters of Chinese, Japanese and Korean end a token,
+/// because these languages put no space around a path or a name.
 fn is_separator(c: char) -> bool {
     let is_east_asian = matches!(c,
         '\u{1100}'..='\u{11ff}' | '\u{2e80}'..='\u{a4cf}' | '\u{ac00}'..='\u{d7ff}'
@@ -196,7 +196,7 @@ fn hyphenated<'t>(text: &'t str, each: &mut impl FnMut(FactKind, &'t str)) {
     }
     for run in text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-') {
         let start = run.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(run.len());
-        // A name ends before a hyphen at the end of the run, and before two hyphens in a row.
+        // A hyphen at the end, or two hyphens in a row, end the name and do not belong to it.
         let run = &run[start..];
         let end = run.find("--").unwrap_or(run.len());
         let name = run[..end].trim_end_matches('-');

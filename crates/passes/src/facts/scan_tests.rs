@@ -13,7 +13,7 @@ fn each_kind_of_fact_is_found_and_plain_words_are_none() {
     for (text, expect) in [
         ("the old readme says so", vec![]),
         ("(https://example.org/a/b/).", vec![(Url, "https://example.org/a/b")]),
-        // An address of at most ten bytes names nothing.
+        // A URL of at most ten bytes is not a fact.
         ("http://a.b http://a.bc", vec![(Url, "http://a.bc")]),
         ("git show 1f3a9c2", vec![(Hash, "1f3a9c2")]),
         ("deadbee 1234567", vec![(Number, "1234567")]),
@@ -56,7 +56,8 @@ fn each_kind_of_fact_is_found_and_plain_words_are_none() {
     }
 }
 
-/// ASCII texts are scanned by bytes, others by characters; both find the same.
+/// A text of ASCII is scanned byte by byte, any other text character by character. Both scans find
+/// the same facts.
 #[test]
 fn both_ways_to_read_a_text_find_the_same() {
     for byte in 0..128_u8 {
