@@ -27,12 +27,13 @@ const SMALL: Tokens = Tokens(150);
 const RUN: usize = 4;
 /// A line with fewer bytes than this is not recognised as repeated.
 const LINE: usize = 8;
-/// Number of lines at each end of a result above the cap that are preferred to ordinary lines
-/// between them.
+/// Number of lines at each end of a result that are preferred to ordinary lines between them, if
+/// the result is reduced to its maximum number of tokens (the cap).
 const ENDS: usize = 20;
-/// Bytes to which the lines of a result above the cap are truncated, unless it has few lines.
+/// Bytes to which each line of a result above the cap is truncated, unless the result has few
+/// lines: see [`BYTES`].
 const WIDTH: usize = 400;
-/// In a result above the cap with few lines, a line may be longer than `WIDTH`: all lines together
+/// If a result above the cap has few lines, they may be longer than [`WIDTH`]: all lines together
 /// may have this many bytes for each token of the cap.
 const BYTES: usize = 2;
 
@@ -88,7 +89,8 @@ impl IngestRule {
         {
             let lines: Vec<&str> = shown.split('\n').collect();
             let (short, n) = capped(&lines, cap, counter);
-            // If no line is missing, a long line was truncated. This counts as one line left out.
+            // If no line was left out, a long line was truncated. A truncated line is counted as
+            // one line left out.
             left += (lines.len() - n).max(1);
             shown = Cow::Owned(short);
         }
@@ -118,8 +120,8 @@ pub struct BatchRule {
 
 impl BatchRule {
     /// The indices of the texts that become previews, in ascending order. `texts` are all results
-    /// of one response, each with a flag that is true if the result may become a preview. The
-    /// others count towards `chars`, too.
+    /// of one response, each with a flag that is true if the result may become a preview. All texts
+    /// are counted towards `chars`.
     pub fn too_much(&self, texts: &[(&str, bool)]) -> Vec<usize> {
         let lens: Vec<usize> = texts.iter().map(|(text, _)| text.chars().count()).collect();
         let mut left: usize = lens.iter().sum();
@@ -194,14 +196,14 @@ impl SeenLines {
         self.sources.truncate(mark.sources);
     }
 
-    /// Whether the context contains a line, apart from its line number and the white space around
-    /// it. Always false for a line that is too short to be recognised (see [`LINE`]).
+    /// Whether the context contains a line, whatever its line number and the white space around it
+    /// are. Always false for a line that is too short to be recognised (see [`LINE`]).
     fn has(&self, line: &str) -> bool {
         key(line).is_some_and(|line| self.lines.contains_key(&line))
     }
 
-    /// The description of the text in which most of these lines occurred first; of the earlier
-    /// text, if two have equally many.
+    /// The description of the text in which most of these lines occurred first. If two texts have
+    /// equally many, the earlier one is described.
     fn commonest_source(&self, lines: &[&str]) -> &str {
         let mut times: Vec<(u32, usize)> = Vec::new();
         for place in lines.iter().filter_map(|line| self.lines.get(&key(line)?)) {
@@ -225,7 +227,7 @@ pub fn only_text(output: &Output) -> Option<&Text> {
 }
 
 /// Leaves out runs of at least [`RUN`] lines that `seen` contains. Returns the remaining text, and
-/// the number of lines left out; `None` as the text if that number is 0.
+/// the number of lines left out; the text is `None` if that number is 0.
 fn without_repeats(text: &str, seen: &SeenLines) -> (Option<String>, usize) {
     if !text.split('\n').any(|line| may_go(line, seen)) {
         return (None, 0);
@@ -249,8 +251,8 @@ fn without_repeats(text: &str, seen: &SeenLines) -> (Option<String>, usize) {
 /// which text contains these lines; a short run is kept. Returns the number of lines that were left
 /// out.
 fn close_run<'t>(run: &mut Vec<&'t str>, kept: &mut Vec<Cow<'t, str>>, seen: &SeenLines) -> usize {
-    // Lines too short to be recognised are left out only between repeated lines. At the end of the
-    // run they are kept.
+    // Lines that are too short to be recognised are left out only between repeated lines. If they
+    // end the run, they are kept.
     let long = run.iter().rposition(|line| key(line).is_some()).map_or(0, |at| at + 1);
     let short = run.split_off(long);
     let mut left = 0;
@@ -266,8 +268,8 @@ fn close_run<'t>(run: &mut Vec<&'t str>, kept: &mut Vec<Cow<'t, str>>, seen: &Se
     left
 }
 
-/// Whether a line may be left out because the context contains it. Error lines may not: their
-/// earlier occurrence may be removed later.
+/// Whether a line may be left out because the context contains it. Always false for an error line,
+/// whose earlier occurrence may be removed later.
 fn may_go(line: &str, seen: &SeenLines) -> bool {
     seen.has(line) && !is_error_line(line)
 }
@@ -285,7 +287,7 @@ fn capped(lines: &[&str], cap: Tokens, counter: &dyn Counter) -> (String, usize)
     });
     let room = usize::try_from(cap.0).unwrap_or(usize::MAX).saturating_mul(BYTES) / lines.len();
     let mut width = room.max(WIDTH);
-    // Lines with more tokens than usual for their bytes are truncated to fewer bytes.
+    // If a line has more tokens for its bytes than usual, the lines are truncated to fewer bytes.
     let first = order.first().map_or("", |&idx| lines[idx]);
     while width > WIDTH && counter.count(&cut(first, width)) >= cap {
         width = (width / 4 * 3).max(WIDTH);
@@ -325,8 +327,8 @@ fn cut(line: &str, width: usize) -> Cow<'_, str> {
     format!("{}…{}", first_words(line, width - tail), last_words(line, tail)).into()
 }
 
-/// The key by which a line is recognised: a hash of the line without a line number before `→`.
-/// `None` if the line is shorter than [`LINE`].
+/// The key by which a line is recognised: a hash of the line without white space around it and
+/// without a line number before `→`. `None` if the rest is shorter than [`LINE`].
 fn key(line: &str) -> Option<u64> {
     let line = line.trim();
     let line = line.split_once('→').map_or(line, |(number, rest)| {

@@ -77,7 +77,7 @@ fn a_giant_of_one_line_keeps_its_ends() {
     assert!(below.starts_with("begin é") && below.ends_with("é end"), "{below}");
     assert_eq!((below.matches('…').count(), below.lines().count()), (1, 1));
     assert!((1_400..=2_010).contains(&below.len()), "{}", below.len());
-    // The same limits for a text with more tokens per byte than usual.
+    // A text with more tokens per byte than usual is kept within its cap, too.
     let dense = IngestRule { cap: Some(600), ..IngestRule::default() };
     let shown = dense.shorten(&text, Ref::from_bytes(b"x"), &SeenLines::default(), &PerBytes(1));
     assert!(shown.is_some_and(|shown| shown.len() < 700 && shown.contains("begin é")));
@@ -115,7 +115,7 @@ fn the_largest_of_a_batch_become_previews_until_the_rest_is_little_enough() {
 fn the_source_of_most_lines_is_named_and_of_equals_the_first() {
     let mut seen = SeenLines::default();
     seen.add(&lines(0..20), "Read a.rs");
-    // The lines of a.rs are known already: only ten are new.
+    // Of the 20 lines of b.rs, ten are also in a.rs: only the other ten are seen first in b.rs.
     seen.add(&lines(10..30), "Read b.rs");
     let rule = IngestRule { repeats: true, ..IngestRule::default() };
     let below = |range| {
@@ -136,7 +136,7 @@ fn a_short_run_and_lines_at_its_edge_stay() {
     let rule = IngestRule { repeats: true, ..IngestRule::default() };
     let new = (0..40).map(|n| format!("a new line, number {n}\n")).collect::<String>();
     let short = |text: &str| rule.shorten(text, Ref::from_bytes(b"x"), &seen, &Words);
-    // Three adjacent lines are not worth leaving out, four are.
+    // Three adjacent lines are too few to be left out, and four are enough.
     assert_eq!(short(&format!("{new}{}", lines(0..3))), None);
     let four = short(&format!("{new}{}}}\nend of it all", lines(0..4))).expect("four repeat");
     assert!(four.ends_with("\n[4 lines as above: Read a.rs]\n}\nend of it all"), "{four}");
@@ -170,12 +170,12 @@ fn a_giant_is_cut_to_its_cap_line_by_line() {
         let lines: Vec<&str> = text.split('\n').collect();
         capped(&lines, Tokens(cap), &Words)
     };
-    // Each line costs its own tokens and one more.
+    // A line has its own tokens and one more.
     assert_eq!(short("one\ntwo\nthree", 4), ("one\ntwo\n…".to_owned(), 2));
     assert_eq!(short("one\ntwo\nthree", 6), ("one\ntwo\nthree".to_owned(), 3));
     let long = "x".repeat(WIDTH + 1);
     assert_eq!(short(&long, 9), (format!("{}…", &long[1..]), 1));
-    // Errors come before ends, ends before the rest.
+    // Error lines are kept before the lines at the ends, and these before all others.
     let middle = format!("{}error: bad\n{}", "a b\n".repeat(30), "a b\n".repeat(30));
     assert_eq!(short(&middle, 3), ("…\nerror: bad\n…".to_owned(), 1));
     assert_eq!(short(&middle, 9), ("a b\na b\n…\nerror: bad\n…".to_owned(), 3));

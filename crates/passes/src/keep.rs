@@ -88,8 +88,8 @@ pub struct KeptParts {
     pub rules: Vec<(KeepRule, u64)>,
     /// If the rules together would keep the whole session, these rules; otherwise empty.
     pub covered_everything: Vec<KeepRule>,
-    /// If only the end of the session is kept, because the rules would keep all of it (see
-    /// [`All::Tail`]): the maximum number of tokens of that end.
+    /// If only the end of the session is kept, because the rules together would keep the whole
+    /// session (see [`All::Tail`]): the maximum number of tokens of that end.
     pub instead: Option<Tokens>,
     /// The kept items, as indices into `Transcript::items`.
     #[serde(skip)]
@@ -101,8 +101,8 @@ pub fn apply(keep: Keep, view: &mut View<'_>) -> KeptParts {
     let units = units(view.transcript);
     let mut kept = KeptParts::default();
     let mut items = union(keep, view, &units, &mut kept.rules);
-    // Ignore entries with only reasoning: they may be removed, and must not change the result of
-    // a second run.
+    // Ignore entries that have only reasoning: a compaction may remove them, and a second run must
+    // keep the same as the first.
     let context = view
         .transcript
         .context()
@@ -111,10 +111,10 @@ pub fn apply(keep: Keep, view: &mut View<'_>) -> KeptParts {
     if !all.is_empty() && items.is_superset(&all) {
         kept.covered_everything = kept.rules.iter().map(|(rule, _)| *rule).collect();
         // A compaction does not change which turns and results are the last ones, but it changes
-        // which items the last tokens are in. So the rule for tokens is ignored here.
+        // which items the last tokens are in. So the rule for tokens is left out here.
         let structure = Keep { tokens: None, ..keep };
-        // With `messages`, it is all right if the whole session stays: a context with so few
-        // messages is short, however many tokens it has.
+        // The rule `messages` may keep the whole session: a context with so few messages is short,
+        // however many tokens it has.
         let is_short = keep.messages.is_some();
         let is_meant = keep.all == All::Kept;
         if !is_short
@@ -213,8 +213,7 @@ fn outputs(view: &View<'_>, item: usize) -> u64 {
 }
 
 fn last_tokens(view: &View<'_>, units: &[Unit], budget: Tokens, share: Option<u64>) -> Vec<usize> {
-    // Count the calls that a digest replaced as well: otherwise a second compaction would keep
-    // less.
+    // Count the calls that a digest replaced, too: otherwise a second compaction would keep less.
     let digested = view.transcript.context().flat_map(|(_, entry)| &entry.blocks);
     let digested = digested.filter_map(|block| digest::calls_of(block, view.source)).sum::<u64>();
     let all = digested + units.iter().map(|unit| outputs_of(view, unit)).sum::<u64>();
@@ -223,7 +222,7 @@ fn last_tokens(view: &View<'_>, units: &[Unit], budget: Tokens, share: Option<u6
     let mut passed = 0;
     let mut found = Vec::new();
     for unit in units.iter().rev() {
-        // Results that repeat earlier ones do not count: they are removed even from kept items.
+        // Leave out results that repeat earlier ones: they are removed even from kept items.
         spent += unit.items.iter().map(|&item| said_once(view, item)).sum();
         passed += outputs_of(view, unit);
         if spent > budget || most.is_some_and(|most| passed > most) {

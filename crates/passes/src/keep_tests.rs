@@ -4,7 +4,7 @@ use samples::{Quarters, Sample};
 use super::*;
 use crate::testing::lines;
 
-/// Two turns: items 0 to 3, and 4 to 8, whose last result has no answer.
+/// Two turns: items 0 to 3, and items 4 to 8. The model has not answered the last result.
 fn sample() -> Sample {
     Sample::new()
         .user("One.")
@@ -69,10 +69,10 @@ fn rules_that_keep_everything_give_way_to_a_tail_of_tokens() {
     assert_eq!(items, [7, 8]);
     assert_eq!(kept.instead, Some(Tokens(200)));
     assert_eq!(kept.covered_everything, [KeepRule::Turns, KeepRule::Tokens]);
-    // Tokens alone may keep everything: then the session is small.
+    // The rule for tokens alone may keep everything, because the session is small then.
     let (items, kept) = applied(Keep { tokens: Some(10_000), ..Keep::default() });
     assert_eq!((items.len(), kept.instead), (9, None));
-    // Turns that the user asked for may keep everything as well.
+    // The turns that the user asked for may keep everything, too.
     let (items, kept) = applied(Keep { turns: Some(2), all: All::Kept, ..Keep::default() });
     assert_eq!((items.len(), kept.instead), (9, None));
     // The last messages may keep everything, too.

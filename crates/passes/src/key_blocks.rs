@@ -24,9 +24,10 @@ const HINTS: [&str; 3] = ["private", "secret", "Private"];
 
 /// Maximum bytes between the first and the last line of a key.
 const LONGEST: usize = 64_000;
-/// Minimum characters of a word that may be a line of a key, or a part of one.
+/// Minimum characters of a run of base64 characters that may be a line of a key, or a part of one.
 const WORD: usize = 16;
-/// Maximum bytes between two words of a key, for line feeds, line numbers and diff marks.
+/// Maximum bytes between two runs of base64 characters of a key, for line feeds, line numbers and
+/// diff marks.
 const BETWEEN: usize = 24;
 /// The text that replaces a key.
 const LEFT: &str = "[private key]";
@@ -88,8 +89,8 @@ fn end_of_key(text: &str, place: &Range<usize>, next: Option<&regex::Captures<'_
     end.unwrap_or_else(|| words_after(text, place.end))
 }
 
-/// The end of the words after `from` that may be lines of a key, for a key whose last line is
-/// missing.
+/// The end of those runs of base64 characters after `from` that may be lines of a key. For a key
+/// whose last line is missing.
 fn words_after(text: &str, from: usize) -> usize {
     let mut end = from;
     for word in words(&text[from..]) {
@@ -106,8 +107,8 @@ fn words_after(text: &str, from: usize) -> usize {
     end
 }
 
-/// The start of the words before `to` that may be lines of a key, for a key whose first line is
-/// missing.
+/// The start of those runs of base64 characters before `to` that may be lines of a key. For a key
+/// whose first line is missing.
 fn start_of_key(text: &str, to: usize) -> usize {
     let mut from = to.saturating_sub(LONGEST);
     while !text.is_char_boundary(from) {
@@ -128,7 +129,7 @@ fn start_of_key(text: &str, to: usize) -> usize {
     start
 }
 
-/// The ranges of the words of a text, which here are the runs of base64 characters.
+/// The ranges of the runs of base64 characters in a text, which are called words here.
 fn words(text: &str) -> impl Iterator<Item = Range<usize>> {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -235,8 +236,8 @@ mod tests {
         is_hidden(&format!("before\nkind: Secret\nstringData:\n  key: |\n{key}{data}after."));
     }
 
-    /// Wherever a key is (result, error, argument, command, text): a recipe leaves either the whole
-    /// key or nothing of it.
+    /// Wherever a key occurs (in a result, an error, an argument, a command or a text), a recipe
+    /// leaves either the whole key or nothing of it.
     #[test]
     fn every_recipe_leaves_the_whole_key_or_nothing_of_it() {
         let key = |head: &str| {
@@ -268,7 +269,7 @@ mod tests {
         }
     }
 
-    /// All texts that recipes and digests leave of a session.
+    /// All texts that the built-in recipes and a digest leave of a session.
     fn all_left(sample: &Sample) -> Vec<String> {
         let (transcript, source) = (sample.transcript(), sample.source());
         let mut left = Vec::new();
@@ -295,7 +296,7 @@ mod tests {
         for budget in [600, 2_000, 8_000, 40_000] {
             let digest = DigestRule::default().digest(&view, &old, Tokens(budget), Tokens(0));
             let text = digest.expect("it fits").expect("a digest").text;
-            // Check each part alone: a digest may have whole user messages.
+            // Check each part alone: a digest may contain a whole user message with the key.
             left.extend(text.split("\n#").map(str::to_owned));
         }
         left

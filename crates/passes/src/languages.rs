@@ -36,9 +36,9 @@ static LANGUAGES: LazyLock<Vec<Language>> = LazyLock::new(|| {
 });
 
 /// Maximum memory, in bytes, of the automaton that reads lines with characters other than ASCII.
-/// The automaton allocates only what it needs. With the default maximum of 2 MiB, it discards its
-/// states again and again, and then another engine reads the lines, which takes 1,000 times as
-/// long.
+/// The automaton allocates only what it needs. With the default maximum of 2 MiB, the automaton
+/// discards its states again and again, and then a different engine reads the lines, which takes
+/// 1,000 times as long.
 const DFA_BYTES: usize = 32 << 20;
 
 /// Patterns of all languages for one purpose.
@@ -47,8 +47,8 @@ pub struct LanguagePatterns {
     ascii: bytes::Regex,
     /// All patterns, as one expression.
     expression: String,
-    /// The expression, compiled at its first use. Compiling it takes longer than compacting a small
-    /// session, and many sessions contain only ASCII.
+    /// All patterns as a compiled expression, compiled at the first use: this takes longer than
+    /// compacting a small session, and many sessions contain only ASCII.
     all: OnceLock<Regex>,
 }
 
@@ -135,8 +135,8 @@ fn all_bounded(words: fn(&Language) -> &Vec<String>) -> Vec<String> {
     LANGUAGES.iter().flat_map(words).map(|it| bounded(it)).collect()
 }
 
-/// Adds a word boundary at each end of a pattern where an ASCII word begins or ends. Words in other
-/// scripts get none.
+/// Adds a word boundary at each end of a pattern where an ASCII word begins or ends. No boundary is
+/// added to words in other scripts.
 fn bounded(words: &str) -> String {
     let is_letter = |c: char| c.is_ascii_alphanumeric();
     let begins = words.starts_with(is_letter) || words.is_ascii() && words.starts_with('(');

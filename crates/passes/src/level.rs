@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::ContextKind;
 
-/// The size of a context: of the next request, or of what a resume would send.
+/// The size of a context: the size of the next request, or of what a resume would send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ContextSize {
     /// Tokens, including the prompt and the tools if their tokens are known.
@@ -24,8 +24,8 @@ pub struct ContextSize {
     pub results: u64,
     /// Number of turns of the user.
     pub turns: u64,
-    /// Number of messages. Consecutive entries of the model count as one message, and so do
-    /// consecutive entries that are not of the model.
+    /// Number of messages. Consecutive entries of the model are one message, and so are consecutive
+    /// entries that are not of the model.
     pub messages: u64,
     /// Tokens as epitome counts them, without a provider's reports.
     pub counted: Tokens,
@@ -150,8 +150,8 @@ pub struct NoTarget;
 impl FromStr for Target {
     type Err = NoTarget;
 
-    /// Parses tokens (`20000`), per cent of the window without the reserve (`60%`) or characters
-    /// (`80000 chars`).
+    /// Parses a number of tokens (`20000`), per cent of the window without the reserve (`60%`), or
+    /// a number of characters (`80000 chars`).
     fn from_str(text: &str) -> Result<Target, NoTarget> {
         if let Some(digits) = text.strip_suffix('%') {
             let percent = number(digits).ok().filter(|percent| (1..=100).contains(percent));

@@ -132,6 +132,7 @@ pub trait Pass {
     /// The name of the pass in recipes and reports.
     fn name(&self) -> &'static str;
 
-    /// The edits that the pass proposes, oldest first.
+    /// The edits that the pass proposes, in the order in which they are made until a target is
+    /// reached: the oldest first, unless the settings of the pass say otherwise.
     fn plan(&self, view: &View<'_>) -> Vec<Edit>;
 }

@@ -3,9 +3,9 @@
 use epitome_model::short;
 use serde_json::Value;
 
-/// The texts and numbers in the arguments of a call, one per line, without keys; an element of an
-/// array is one line with all its values. `None` if there are none, or if the arguments are not
-/// JSON.
+/// The texts and numbers in the arguments of a call, without keys, one per line. An element of an
+/// array is one line with all its values. `None` if there are no texts or numbers, or if the
+/// arguments are not JSON.
 pub fn argument_lines(raw: &[u8]) -> Option<String> {
     let value: Value = serde_json::from_slice(raw).ok()?;
     let value = match value.as_str().map(serde_json::from_str) {

@@ -29,7 +29,7 @@ pub struct Live {
 impl Live {
     /// The maximum tokens of a request in this window: the window without the reserve.
     pub fn usable(&self, window: Tokens) -> Tokens {
-        // At most half of a small window is reserved.
+        // Of a small window, at most half is reserved.
         window - Tokens(self.reserve.min(window.0 / 2))
     }
 }

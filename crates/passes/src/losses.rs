@@ -31,7 +31,7 @@ pub struct Losses {
     /// Number of the facts in the context before the compaction that the context after it does not
     /// contain.
     pub facts_gone: u64,
-    /// The removed facts that the agent wrote later, before another text brought them back.
+    /// The removed facts that the agent wrote later, before another text contained them again.
     pub facts_used: Vec<UsedFact>,
 }
 
@@ -48,7 +48,7 @@ pub struct LostPiece {
     /// displayed and recalled by this number (`@7`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response: Option<u64>,
-    /// The number of tokens of the text that were removed.
+    /// How many tokens of the text were removed.
     pub tokens: Tokens,
     /// Whether some lines of the text are still in the context.
     pub partly: bool,
@@ -57,8 +57,8 @@ pub struct LostPiece {
     /// For an error: whether the same call succeeded later, but still before the compaction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolved: Option<bool>,
-    /// For a result: the first later call that read the same file, ran the same command or repeated
-    /// another call; `None` if there is none.
+    /// For a result: the first later call that read the same file, ran the same command, or was
+    /// otherwise the same call; `None` if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub again: Option<RepeatedCall>,
     /// Number of facts in the text that the agent used later although they had been removed.
@@ -127,7 +127,7 @@ pub struct RepeatedCall {
 }
 
 impl RepeatedCall {
-    /// Whether the call was probably made only because the earlier result had been removed.
+    /// Whether the call was probably repeated only because the earlier result had been removed.
     pub fn is_loss(&self) -> bool {
         self.because != RepeatReason::Changed
     }
@@ -137,14 +137,14 @@ impl RepeatedCall {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RepeatReason {
-    /// The result was nearly the same (nine tenths): the call was repeated only because the earlier
-    /// result had been removed.
+    /// The new result was nearly the same (nine tenths): it is assumed that the call was repeated
+    /// only because the earlier result had been removed.
     Same,
-    /// The result was different, although the agent had not changed the file (for a search, any
-    /// file) since the compaction.
+    /// The new result was different, although the agent had not changed the file (for a call other
+    /// than a read: any file) since the compaction.
     Gone,
-    /// The agent had changed the file, or the output of a command was different. It is assumed that
-    /// the call would have been made anyway.
+    /// The agent had changed the file (for a call other than a read: any file), or the output of a
+    /// command was different. It is assumed that the call would have been made anyway.
     Changed,
 }
 

@@ -14,7 +14,8 @@ fn lost(before: &Sample, after: &Sample, session: &Sample, from: usize) -> Losse
     losses(&before, &after, &session_view, &later)
 }
 
-/// Pieces as lines: `KIND NAME`, `partly`, the repeated call, used facts.
+/// Each piece as a line: `KIND NAME`, then, where they apply, `partly`, `resolved` or `open`, the
+/// repeated call, and the number of used facts.
 fn describe(losses: &Losses) -> Vec<String> {
     let line = |piece: &LostPiece| {
         let mut text = format!("{:?} {}", piece.kind, piece.name);
@@ -126,7 +127,7 @@ fn what_is_read_again_is_counted_with_its_cost() {
     let edit = [(FieldRole::New, "fn f() {}")];
     let changed = after().call_with(ToolKind::Edit, "/p/src/main.rs", &edit).output("ok");
     assert_eq!(of_main(read(changed, "fn f() {}")), again("Changed", 4, "8 + 3"));
-    // Only the first repetition is reported; after it the content was in the context again.
+    // Only the first repetition is reported, because it brought the content back into the context.
     let twice = read(read(after(), MAIN), "fn f() {}");
     assert_eq!(of_main(twice), again("Same", 2, "8 + 15"));
 }

@@ -102,7 +102,7 @@ pub struct ResponseText {
 /// The number of the response that each item belongs to, from 1. Entries of the model with the same
 /// group are one response, and an entry without a group is a response of its own. An item with
 /// neither a text nor a call, for example only reasoning, has no number, because a pass may remove
-/// it.
+/// the item.
 pub fn response_numbers(transcript: &Transcript) -> HashMap<usize, u64> {
     let mut numbers = HashMap::new();
     let mut of_group: HashMap<&str, u64> = HashMap::new();
@@ -133,7 +133,7 @@ pub fn texts_of_responses(
 ) -> Vec<ResponseText> {
     let numbers = response_numbers(transcript);
     let mut texts: BTreeMap<u64, Vec<String>> = BTreeMap::new();
-    // Repeated entries are copies that an earlier compaction left.
+    // Repeated entries are left out: they are copies that an earlier compaction left.
     for (item, entry) in transcript.entries().filter(|(_, entry)| !entry.repeated) {
         let Some(number) = numbers.get(&item).filter(|number| wanted(**number)) else { continue };
         for block in &entry.blocks {
@@ -258,7 +258,7 @@ mod tests {
         assert_eq!(named_texts(vec![text("1"), text("2")]).as_deref(), Some(both));
     }
 
-    /// Some agents store reasoning and text in one record.
+    /// Some agents store the reasoning and the text of a response in one record.
     #[test]
     fn a_text_after_reasoning_is_a_response() {
         let with_text = |entry: &mut Entry| {

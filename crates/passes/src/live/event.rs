@@ -18,12 +18,12 @@ pub enum EventReason {
     Request,
     /// The trigger of the recipe was reached, or a compaction became worth its price.
     Trigger,
-    /// The trigger was near, and the compaction was prepared in the background.
+    /// The context came near the trigger, and the compaction was prepared in the background.
     Background,
     /// The context has more tokens than fit into the model's window, less the reserve: the tokens
     /// that the recipe keeps free for the reply (`live.reserve`).
     Hard,
-    /// The user or the program requested it.
+    /// The user or the program requested the compaction.
     Manual,
     /// The model called the tool `compact`.
     Tool,
@@ -35,7 +35,7 @@ pub enum EventReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TargetExcess {
-    /// Tokens above the target; prompt and tools are included.
+    /// Tokens above the target. The tokens of the prompt and the tools are included.
     Tokens(Tokens),
     /// Characters above the target: of text as written, plus what the API's JSON adds around each
     /// text.
@@ -77,7 +77,7 @@ pub enum Event {
         before: Tokens,
         /// Tokens of the next request after the step, counted again.
         after: Tokens,
-        /// Number of edits of each pass or stage.
+        /// Number of edits by pass or stage; for a middle cut, the number of removed messages.
         #[serde(rename = "by_tier")]
         by_stage: BTreeMap<String, u64>,
         /// By how much the target is missed; `None` if it is reached or was not checked.

@@ -56,17 +56,18 @@ pub struct Machine {
     /// Whether a compaction was prepared since the context was last far from its trigger.
     prepared: bool,
     /// Whether it was already reported that no summary could be made, because there is no model or
-    /// nothing to summarise. Any other result of a summary, or a requested compaction, resets this.
+    /// nothing to summarise. Any other result of a summary, or a requested compaction, sets this to
+    /// false.
     alone: bool,
     /// The target of a compaction that the user, the program or the model requested. `None` if none
-    /// was requested, or if its passes are to remove all that they can.
+    /// was requested, or if the passes of the requested compaction remove all that they can.
     aim: Option<Tokens>,
     /// The size that the current compaction must reach, if a provider refused a larger request.
     must_fit: Option<Tokens>,
     /// Why there is no summary, if a digest is used instead of one.
     unwritten: Option<String>,
-    /// The size of the context, in tokens as epitome counts them, when not even a digest made it
-    /// fit into its limit.
+    /// The size of the context, in tokens as epitome counts them, when it did not fit into its
+    /// limit even with a digest.
     misfit_at: Option<Tokens>,
     breaker: Breaker,
     /// The size of the context, in tokens as epitome counts them, when a compaction was undone.
@@ -84,7 +85,7 @@ struct Growth {
     requests: u64,
 }
 
-/// How far the work before the next request has come. This is not a stage of a recipe.
+/// How far the machine has come with the work before the next request. Not a stage of a recipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// Nothing was done since the last request.
@@ -108,7 +109,7 @@ struct Attempt {
 
 impl Machine {
     /// A machine for a recipe, and for a window in tokens if it is known. If the recipe has no
-    /// trigger, the trigger is 80 per cent of the window without the reserve.
+    /// trigger, 80 per cent of [`usable`](Machine::usable) is the trigger.
     pub fn new(recipe: &Recipe, window: Option<Tokens>) -> Machine {
         let live = recipe.live;
         let trigger = match recipe.live_trigger() {
@@ -137,8 +138,8 @@ impl Machine {
         }
     }
 
-    /// The maximum tokens of a request: the window without the reserve. `None` if the window is not
-    /// known.
+    /// The maximum tokens of a request: the tokens of the model's window, less the reserve. `None`
+    /// if the window is not known.
     pub fn usable(&self) -> Option<Tokens> {
         self.usable
     }
@@ -155,15 +156,16 @@ impl Machine {
     }
 
     /// The default target of a requested compaction, in tokens: half of the target of an automatic
-    /// one, and at most a quarter of the window without the reserve. `None` if both are unknown.
+    /// one, and at most a quarter of [`usable`](Machine::usable). `None` if both are unknown.
     pub fn target_by_hand(&self) -> Option<Tokens> {
         let half = self.target_tokens().map(|target| Tokens(target.0 / 2));
         let quarter = self.usable.map(|usable| Tokens(usable.0 / 4));
         half.into_iter().chain(quarter).min()
     }
 
-    /// The maximum tokens of a request: the window without the reserve, or less after a refusal.
-    /// `None` if neither is known.
+    /// The maximum tokens of a request: [`usable`](Machine::usable), or the lower limit that
+    /// [`set_limit`](Machine::set_limit) set after the provider refused a request. `None` if
+    /// neither is known.
     pub fn limit(&self) -> Option<Tokens> {
         self.must_fit.into_iter().chain(self.usable).min()
     }
@@ -218,7 +220,7 @@ impl Machine {
         self.held_at = Some(counted);
     }
 
-    /// Reports that automatic compactions are suspended after an undo.
+    /// Reports that automatic compactions are suspended, because a compaction was undone.
     pub fn report_suspended(&mut self, tokens: Tokens) {
         let reason = "the last compaction was taken back".into();
         self.events.push(Event::Breaker { tokens, reason });
@@ -405,8 +407,8 @@ impl Machine {
     }
 
     /// Why the context would be compacted automatically before the next request; `None` if it would
-    /// not. If the breaker is open and the recipe runs at a trigger, only a full window is a
-    /// reason, and only a digest is made.
+    /// not. If the breaker is open and the recipe runs at a trigger, the only reason is a full
+    /// window, and the compaction is only a digest.
     pub fn due_reason(&self, gauge: &ContextSize) -> Option<EventReason> {
         let full = self.usable.is_some_and(|usable| gauge.tokens > usable);
         if !full && self.is_suspended(gauge) {
@@ -425,9 +427,9 @@ impl Machine {
         (may && is_due).then_some(EventReason::Trigger)
     }
 
-    /// Whether the recipe compacts when that saves money, and a compaction would save money now.
-    /// This assumes that the provider writes the whole compacted context to its cache again, and
-    /// that the context keeps growing as fast as it has so far.
+    /// Whether the recipe compacts when that saves money, and a compaction would save money now,
+    /// assuming that the provider writes the whole compacted context to its cache again, and that
+    /// the context keeps growing as fast as it has so far.
     fn is_worth_its_price(&self, gauge: &ContextSize) -> bool {
         let (Some(growth), Some(target)) = (self.growth, self.target_tokens()) else {
             return false;
@@ -447,8 +449,8 @@ impl Machine {
 
     /// Whether to prepare a compaction now: the recipe wants it, automatic compactions are allowed,
     /// none is due yet, and the context is at the warning level or would, if it were a seventh
-    /// larger, reach the trigger or be worth compacting for its price. Returns true only once,
-    /// until the context is far from its trigger again.
+    /// larger, reach the trigger or be worth compacting for its price. After it has returned true,
+    /// returns false until the context has been far from its trigger.
     pub fn should_prepare(&mut self, gauge: &ContextSize) -> bool {
         let is_near = self.percent(gauge).is_some_and(|percent| percent >= self.live.warn)
             || self.is_reached(&self.trigger, &a_seventh_larger(gauge))
@@ -502,7 +504,7 @@ impl Machine {
                 if self.breaker.allows(gauge.tokens) {
                     return NextStep::Run(why);
                 }
-                // The window is full while the breaker is open: only a digest is tried.
+                // The window is full, but the breaker is open: a digest is all that is tried.
                 self.fall_back(Attempt { why, before: gauge.tokens, saved: Tokens(0) });
                 NextStep::Digest(why)
             }
@@ -518,8 +520,8 @@ impl Machine {
         self.events.push(Event::Started { why, tokens, target, usable });
     }
 
-    /// Makes a digest the next step. For a recipe that runs before every request, the reported
-    /// reason is the full window.
+    /// Makes a digest the next step. If the recipe runs before every request, the reported reason
+    /// is the full window.
     fn fall_back(&mut self, attempt: Attempt) {
         let why = if attempt.why == EventReason::Request { EventReason::Hard } else { attempt.why };
         self.stage = Stage::Misfits(Attempt { why, ..attempt });
@@ -594,9 +596,9 @@ impl Machine {
         }
     }
 
-    /// Ends an attempt in which no summary was written: what it saved is what the passes saved. If
-    /// the context is still too large, makes a digest the next step instead. For a recipe that runs
-    /// before every request, it is no failure if nothing was saved.
+    /// Ends an attempt in which no summary was written: the attempt saved what its passes saved. If
+    /// the context is still too large, makes a digest the next step instead. The breaker does not
+    /// judge an attempt of a recipe that runs before every request.
     fn end(&mut self, attempt: Attempt, now: &ContextSize) {
         if self.misfits(now) {
             return self.fall_back(attempt);

@@ -202,8 +202,8 @@ struct Removed<'a, 't> {
 }
 
 impl<'a> Removed<'a, '_> {
-    /// The share of the text that the context after the compaction does not contain, in per cent.
-    /// For a rule or a plan, it is always 100; for an image, 0 or 100.
+    /// The share of the text, in per cent, that is not in the context after the compaction. For a
+    /// rule or a plan, the share is always 100; for an image, 0 or 100.
     fn share(&self, kind: LostKind, there: &ContextContent) -> u64 {
         match self.content {
             Block::Image(image) => {
@@ -258,7 +258,7 @@ impl ContextContent {
         lost.find_map(decision)
     }
 
-    /// The part of a text that is not in the context, in per cent.
+    /// The share of a text, in per cent, that is not in the context: rounded down, but not to 0.
     fn missing(&self, text: &str) -> u64 {
         let mut all = 0;
         let mut gone = 0;
@@ -272,7 +272,8 @@ impl ContextContent {
     }
 }
 
-/// Whether at least nine tenths of `text` are lines of `was`: times or process numbers may differ.
+/// Whether at least nine tenths of `text` are lines of `was`. The rest may be times or process
+/// numbers.
 pub(super) fn is_same(text: &str, was: &str) -> bool {
     let lines = was.lines().filter_map(line).collect();
     ContextContent { facts: FactMap::default(), lines, images: HashSet::new() }.missing(text) <= 10
@@ -420,8 +421,8 @@ pub(super) fn named_text(view: &View<'_>, reference: &Ref) -> Option<String> {
     None
 }
 
-/// The text of a block that is compared: of a call, the texts in its arguments. Empty for all other
-/// blocks, such as reasoning and images.
+/// The text by which a block is compared: the text of a text block, a summary or a result, or the
+/// texts in the arguments of a call. Empty for any other block, such as reasoning or an image.
 pub(super) fn text_of(view: &View<'_>, content: &Block) -> String {
     match content {
         Block::Text(text) | Block::Summary(text) => view.text(text).into_owned(),

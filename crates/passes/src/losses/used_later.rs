@@ -83,8 +83,8 @@ impl<'v, 'a> LaterUse<'v, 'a> {
         used
     }
 
-    /// Records a call that repeats the call of a removed result, unless an earlier call has
-    /// repeated it.
+    /// Records a call that repeats the call of a removed result, unless an earlier call has done
+    /// so.
     fn call(
         &self,
         call: &Call,
@@ -131,8 +131,8 @@ impl<'v, 'a> LaterUse<'v, 'a> {
     }
 }
 
-/// The block of a removed piece, in the context before the compaction; `None` if its item is no
-/// entry.
+/// The block of a removed piece, in the context before the compaction; `None` if the item of the
+/// piece is not an entry.
 fn block_of<'t>(before: &View<'t>, piece: &Placed) -> Option<&'t Block> {
     let (item, block) = piece.1;
     Some(&before.transcript.items[item].entry()?.blocks[block])
@@ -146,7 +146,7 @@ fn part_of(before: &View<'_>, block: Option<&Block>) -> Option<Box<str>> {
     }
 }
 
-/// Whether a result repeats a removed block.
+/// Whether at least nine tenths of a result with this text are lines of a removed block.
 fn is_same(before: &View<'_>, removed: Option<&Block>, text: Option<&str>) -> bool {
     removed.zip(text).is_some_and(|(removed, text)| alike(text, &text_of(before, removed)))
 }
@@ -164,8 +164,8 @@ impl Changed {
         }
     }
 
-    /// Whether a change explains a different result of this call. For a command the answer is
-    /// always yes: it is assumed to be run for the current state.
+    /// Whether these changes may explain that the result of this call is different. Always true for
+    /// a command, which is assumed to be run for the current state.
     fn is_why(&self, view: &View<'_>, call: &Call) -> bool {
         match (call.kind, &call.target) {
             (ToolKind::Shell, _) => true,

@@ -1,5 +1,4 @@
-//! The circuit breaker, which stops automatic compactions after some that saved too little or
-//! failed.
+//! The circuit breaker: stops automatic compactions after some that failed or saved too little.
 
 use epitome_model::Tokens;
 
@@ -31,9 +30,9 @@ pub(super) enum Breaker {
     Open { at: Tokens },
 }
 
-/// The number of bad results of each kind since that number was last reset. A saving that is not
-/// poor resets all three numbers; a poor saving resets `unwritten` and `refused`; and a summary
-/// that was not written resets `refused`.
+/// How many bad results of each kind there were since the number for that kind was last set to
+/// zero. A saving that is not poor sets all three numbers to zero; a poor saving, `unwritten` and
+/// `refused`; a summary that was not written, `refused`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Streaks {
     poor: u32,

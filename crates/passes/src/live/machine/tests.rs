@@ -94,7 +94,7 @@ fn two_poor_gains_open_the_breaker_until_the_context_has_grown() {
     assert_eq!(machine.step(&gauge(924)), NextStep::Run(EventReason::Trigger));
     machine.report_passes(EventReason::Trigger, Tokens(924), &gauge(923), tiers());
     assert_eq!(machine.step(&gauge(923)), NextStep::Send);
-    // The breaker does not open twice.
+    // The breaker is open already: that it would open again is not reported.
     let is_breaker = |event: &Event| matches!(event, Event::Breaker { .. });
     assert!(!machine.events().iter().any(is_breaker));
     machine.force(EventReason::Manual);
@@ -150,7 +150,7 @@ fn what_was_taken_back_stays_until_the_context_has_grown_or_is_full_or_somebody_
 /// What happens at one request of a test.
 #[derive(Clone, Copy, Debug)]
 enum Comes {
-    /// The passes leave this many tokens; the model's summary is of no use.
+    /// The passes leave this many tokens, and the model returns no usable summary.
     To(u64),
     /// The passes leave this many tokens, and a summary then leaves this many.
     Summary(u64, u64),
@@ -160,7 +160,8 @@ enum Comes {
     Refused,
 }
 
-/// Plays requests at these sizes, and returns the steps and events of each.
+/// Lets the machine decide about requests of these sizes, and returns the steps and the breaker
+/// events of each.
 fn play(machine: &mut Machine, requests: &[(u64, Comes)]) -> Vec<String> {
     requests.iter().map(|(tokens, comes)| play_one(machine, *tokens, *comes)).collect()
 }
@@ -241,7 +242,7 @@ fn three_failed_summaries_open_the_breaker_until_the_context_has_grown() {
     use Comes::{Summary, To};
     let fails = (900, To(900));
     check(&[
-        // After a single failure, the next answer is used.
+        // After a single failed summary, the next summary is used.
         (with_summary(), &[fails, (900, Summary(900, 300))], &["run, ask", "run, ask"]),
         // Three failures open the breaker: a model that works again is asked when the context has
         // grown.
@@ -257,13 +258,14 @@ fn three_failed_summaries_open_the_breaker_until_the_context_has_grown() {
             &[fails, fails, fails, (945, Summary(930, 300))],
             &["run, ask", "run, ask", UNWRITTEN, "run, ask"],
         ),
-        // After a failed attempt, the breaker waits until the context has grown again.
+        // After a failed attempt, no attempt is allowed until the context has grown again.
         (
             with_summary(),
             &[fails, fails, fails, (945, To(945)), (992, To(992)), (993, Summary(993, 300))],
             &["run, ask", "run, ask", UNWRITTEN, "run, ask", "", "run, ask"],
         ),
-        // Failures count in a row: a summary in between resets the count.
+        // Only failures in a row are counted: a summary between two failures sets the number to
+        // zero.
         (
             with_summary(),
             &[fails, fails, (900, Summary(900, 300)), fails, fails, fails],
@@ -277,7 +279,7 @@ fn gains_and_violations_open_and_close_the_breaker() {
     use Comes::{NoModel, Refused, Summary, To};
     let fails = (900, To(900));
     check(&[
-        // The gain is that of passes and summary together.
+        // The passes and the summary are judged together.
         (
             with_summary(),
             &[(900, Summary(870, 850)), (900, Summary(870, 850)), (900, Summary(900, 850))],
@@ -302,7 +304,8 @@ fn gains_and_violations_open_and_close_the_breaker() {
             &[fails, fails, (945, To(300)), (900, To(880)), fails, (944, To(0))],
             &["run", POOR, "run", "run", POOR, ""],
         ),
-        // A refusal by an invariant is reported as such, and is no failure of the summary.
+        // If an invariant refuses the edits, the machine reports this refusal, and not a failure of
+        // the summary.
         (
             with_summary(),
             &[(900, Refused), (900, Refused), (900, Refused), (944, To(0)), (945, To(300))],
@@ -458,7 +461,7 @@ fn a_full_window_falls_back_to_a_digest_whatever_the_recipe_has() {
             &[fails, fails, (980, To(980)), (1_020, To(1_020))],
             &["run, ask", "run, ask", "run, ask, 3 summaries failed (980)", "digest"],
         ),
-        // A recipe that runs only on request waits.
+        // A recipe that runs only when a compaction is requested does nothing here.
         (that_runs(StageTiming::Asked, with_summary()), &[(1_100, To(1_050))], &[""]),
     ]);
 }
@@ -542,7 +545,7 @@ fn by_hand_a_compaction_aims_at_half_of_the_target_and_a_quarter_of_the_window()
     }
 }
 
-/// Twelve requests of 1,000 tokens each, from 20,000 on, with a target of 10,000.
+/// Each request adds 1,000 tokens, and a compaction has a target of 10,000.
 #[test]
 fn a_compaction_starts_when_it_is_worth_its_price() {
     let mut recipe = with_target(Target::from_tokens(Tokens(10_000)), Recipe::default());
@@ -560,8 +563,9 @@ fn a_compaction_starts_when_it_is_worth_its_price() {
         }
         tokens += 1_000;
     }
-    // Saving x tokens pays over x / 1,000 requests at a price of 0.1. The least x with x² / 1,000 *
-    // 0.1 > 2 * 10,000 * 1.15 is 15,166.
+    // A compaction that removes x tokens saves the price of 0.1 x tokens in each of the x / 1,000
+    // requests until the context has grown back. The least x with x² / 1,000 * 0.1 > 2 * 10,000 *
+    // 1.15 is 15,166.
     assert_eq!(compacted_at, [26_000, 26_000, 26_000]);
 }
 
