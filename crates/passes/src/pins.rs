@@ -1,5 +1,5 @@
-//! Pins: content that sets rules for the agent. Every compaction keeps it in the context, or names
-//! what does not fit.
+//! Pins: content that sets rules for the agent. Every compaction keeps pins in the context, or
+//! names those that do not fit.
 //!
 //! Pins are rule files such as `AGENTS.md` (given to the agent, read, written, or printed by a
 //! command), instructions of skills, the newest plan and to-do list, and text that the user put
@@ -130,8 +130,8 @@ pub const WHOLE: Tokens = Tokens(1_500);
 /// The pins in the entries `items`, which are sorted oldest first, and in the entries that
 /// summaries among `items` replaced. Each rule file, skill, plan and list is pinned in its newest
 /// state. If the context has a newer state, in `items` or outside of them, an older state is not a
-/// pin, unless the newer one is from a less trustworthy [`PinSource`] or (except for a list) has
-/// less than half of its length.
+/// pin, unless the newer state is from a less trustworthy [`PinSource`] or (except for a to-do
+/// list) has less than half of the length of the older one.
 pub fn pins(view: &View<'_>, items: &[usize]) -> Vec<Pin> {
     let states = states(view, items).into_iter();
     let mut pins: Vec<Pin> = states.filter_map(|state| pin(view, state)).collect();
@@ -172,15 +172,16 @@ fn commanding_parts(text: &str) -> String {
     parts.extend(between_marks(text).map(|marked| format!("{OPEN}{marked}{CLOSE}")));
     parts.retain(|part| !part.trim().is_empty());
     if parts.is_empty() {
-        // No rule was found, perhaps because there is no word list for the language: each
-        // paragraph's first line is kept.
+        // No rule was found, perhaps because there is no word list for the language: the first line
+        // of each paragraph is kept.
         let paragraphs = text.split("\n\n").map(str::trim).filter(|it| !it.is_empty());
         parts.extend(paragraphs.filter_map(|it| it.lines().next()).map(str::to_owned));
     }
     parts.join("\n")
 }
 
-/// The number of tokens of a budget that is left if these pins are in it.
+/// The number of tokens of a budget that are left for other content if these pins are in the
+/// context.
 ///
 /// # Errors
 ///

@@ -6,7 +6,7 @@ use crate::{
     BUILT_IN, ContextKind, DigestRule, Options, ReplacedHistory, RuleFiles, built_in, compact,
 };
 
-/// The pins as lines: `ITEM KIND NAME: TEXT`, line feeds as ` / `.
+/// The pins as lines: `ITEM KIND NAME: TEXT`, with ` / ` for a line feed.
 fn pinned(sample: &Sample, files: &RuleFiles) -> Vec<String> {
     let view = View::new(sample.transcript(), sample.source(), &Quarters).with_rule_files(files);
     let line = |Pin { item, kind, name, text, .. }: &Pin| {
@@ -84,7 +84,8 @@ fn of_each_file_the_newest_state_is_pinned() {
     let unchanged = read(read(Sample::new(), "AGENTS.md", long), "AGENTS.md", "unchanged");
     let first = format!("1 rules AGENTS.md: {long}");
     check(unchanged, &[&first, "3 rules AGENTS.md: unchanged"]);
-    // A part of a file replaces an earlier state of the same part, and the whole file replaces all.
+    // A part of a file replaces an earlier state of the same part, and the whole file replaces all
+    // earlier states.
     let part = |sample: Sample, at: &str, text: &str| {
         let part = |entry: &mut epitome_model::Entry| {
             if let epitome_model::Block::Call(call) = &mut entry.blocks[0] {
@@ -264,8 +265,7 @@ fn of_a_file_that_is_shown_a_thousand_times_the_newest_state_is_pinned() {
     check(sample, &["1999 rules AGENTS.md: - rule 999: never do 999"]);
 }
 
-/// A sample with a forged rule in one of the places where a session has text. Whether that text
-/// may be pinned depends on the place.
+/// Adds a text with a forged rule to a session, in one of twelve places.
 fn planted(sample: Sample, place: usize, text: &str) -> Sample {
     let call = |sample: Sample, kind, target: &str| sample.call(kind, target).output("ok");
     match place % 12 {

@@ -17,8 +17,8 @@ pub struct CachePrices {
 }
 
 impl CachePrices {
-    /// Prices in the proportion that most providers have: reading costs 0.1 of an input token, and
-    /// writing 1.25.
+    /// Prices in the proportion that most providers have: reading a token from the cache costs a
+    /// tenth of an input token, and writing it 1.25 input tokens.
     pub const USUAL: CachePrices =
         CachePrices { read: MicroDollars(100_000), written: MicroDollars(1_250_000) };
 }
@@ -85,7 +85,8 @@ mod tests {
             is_warm,
         };
         for (cut, expect) in [
-            // 60,000 tokens read for 0.1 save 6,000 a request; 30,000 written cost 34,500.
+            // To read 60,000 tokens for 0.1 each costs 6,000 in every request; to write 30,000
+            // tokens again costs 34,500 more than to read them.
             (cut(60_000, 30_000, 11, true), false),
             (cut(60_000, 30_000, 12, true), true),
             (cut(60_000, 90_000, 30, true), false),
@@ -98,7 +99,8 @@ mod tests {
         ] {
             assert_eq!(is_worth(cut, CachePrices::USUAL), expect, "{cut:?}");
         }
-        // Without a price for the cache every request saves the whole price of input.
+        // If reading from the cache costs as much as writing to it, every request saves the whole
+        // price of the removed tokens, and the compaction costs nothing.
         let plain = CachePrices { read: MicroDollars(9), written: MicroDollars(9) };
         assert!(is_worth(cut(1_000, 90_000, 1, true), plain));
     }

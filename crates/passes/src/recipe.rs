@@ -137,7 +137,7 @@ impl RecipeError {
 
 impl Recipe {
     /// Parses a recipe in TOML. `docs/recipes.md` lists its keys; keys of earlier versions are
-    /// accepted as well.
+    /// accepted, too.
     ///
     /// # Errors
     ///
@@ -173,7 +173,7 @@ impl Recipe {
         let trigger = &mut self.trigger.stored;
         if let Some(percent) = trigger.percent.take() {
             let tokens = Target { percent: Some(percent), ..Target::default() }.tokens(usable);
-            // The context must reach both limits, so the larger one applies.
+            // The context must reach both limits, so the larger limit applies.
             trigger.tokens = trigger.tokens.max(tokens.map(|tokens| tokens.0));
         }
         self
@@ -203,8 +203,8 @@ pub const BUILT_IN: [(&str, &str); 11] = [
 ];
 
 /// The recipes for a context that is still too large after its own recipe. They are used one after
-/// the other: the first compacts all results that the model has answered, the second also those
-/// that it has not.
+/// the other: the first compacts all results that the model has answered, the second also results
+/// without an answer.
 const OVERFLOW: [&str; 2] = [
     include_str!("recipes/overflow/answered.toml"),
     include_str!("recipes/overflow/unanswered.toml"),

@@ -28,7 +28,8 @@ impl Pass for Repeats {
 
     fn plan(&self, view: &View<'_>) -> Vec<Edit> {
         let mut edits = Vec::new();
-        // Go backwards from the end, and collect the later replies of the same turn in `replies`.
+        // Go through the session from its end, and collect the later replies of the same turn in
+        // `replies`.
         let mut replies: Vec<String> = Vec::new();
         for (item, entry) in view.transcript.context().rev() {
             match entry.role {

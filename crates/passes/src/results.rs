@@ -152,8 +152,8 @@ impl Pass for Results {
             outputs.into_iter().map(|(at, output, call)| Candidate { at, output, call }).collect();
         let error_lines = on_all_cores(outputs.iter().collect(), |it| self.error_lines(view, it));
         let mut later = self.lines_of_whole_results(view);
-        // Go from the newest result to the oldest: the lines of later results must be known when
-        // earlier ones are shortened.
+        // Go from the newest result to the oldest: when a result is shortened, the lines of later
+        // results must be known.
         let mut chosen = Vec::new();
         for (candidate, errors) in outputs.iter().zip(error_lines).rev() {
             let Some(errors) = errors else { continue };
@@ -230,7 +230,7 @@ impl Results {
         later
     }
 
-    /// The error lines of a result that is replaced; without any if the style does not keep error
+    /// The error lines of a result that may be replaced; empty in a style that keeps no error
     /// lines. `None` if the result is not replaced.
     fn error_lines(&self, view: &View<'_>, candidate: &Candidate<'_>) -> Option<ErrorLines> {
         let &Candidate { at, output, call } = candidate;
@@ -259,8 +259,8 @@ impl Results {
         Some(ErrorLines::new(&whole.text(view.source), candidate.kind(), whole.error))
     }
 
-    /// The edit that replaces a result. `errors` are the indices of the error lines that it keeps.
-    /// `None` if there is no replacement, or if it is not smaller.
+    /// The edit that replaces a result. `errors` are the indices of the error lines that the new
+    /// text keeps. `None` if there is no new text, or if it is not smaller.
     fn shortened(
         &self,
         view: &View<'_>,
@@ -268,7 +268,7 @@ impl Results {
         errors: &[usize],
     ) -> Option<Edit> {
         let &Candidate { at, output: sent, call } = candidate;
-        // A result that was truncated on ingest is shortened from its original.
+        // A result that has been shortened before is shortened from its original.
         let original = self.whole(view, sent);
         let output = original.unwrap_or(sent);
         let shown = sent.text(view.source);
@@ -340,8 +340,8 @@ impl Results {
         }
     }
 
-    /// The first and the last lines of a text. `None` if the text has at most `few` lines, or was
-    /// shortened in this way before.
+    /// The first `head` and the last `tail` lines of a text, each at most half of its lines. `None`
+    /// if the text has at most `few` lines, or was shortened in this way before.
     fn ends_of(&self, text: &str) -> Option<String> {
         let visible = without_key_blocks(text);
         let lines: Vec<&str> = visible.split('\n').collect();

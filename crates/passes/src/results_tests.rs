@@ -79,7 +79,8 @@ fn the_newest_results_stay() {
     let (first, second) = ("1 = [output: 20 lines]", "3 = [output: 20 lines]");
     check(&pass(1, 0), &sample, &[], &[first, second]);
     check(&pass(2, 0), &sample, &[], &[first]);
-    // The last result has no answer: it stays, and is not counted among the newest.
+    // The model has not answered the last result: this result stays, and is not counted among the
+    // newest.
     check(&pass(0, 1), &sample, &[], &[first]);
     check(&pass(0, 2), &sample, &[], &[]);
     let everywhere = Results { everywhere: true, ..pass(1, 0) };

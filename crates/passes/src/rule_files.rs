@@ -56,7 +56,8 @@ impl RuleFiles {
         }
     }
 
-    /// Whether a path is that of a rule file. Files on the web and in dependencies are not.
+    /// Whether a path is that of a rule file. Always false for a file on the web or in a folder of
+    /// installed packages.
     pub fn has(&self, path: &str) -> bool {
         if !self.may_name(path) || path.contains("://") {
             return false;

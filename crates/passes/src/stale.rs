@@ -60,8 +60,8 @@ impl LastAccess {
                 }
                 if call.kind == ToolKind::Read {
                     let path = view.text(target).into_owned();
-                    // The part is `None` for a read of the whole file, which repeats every part of
-                    // it.
+                    // The part is `None` if the whole file was read. Such a read repeats every part
+                    // of the file.
                     later.reads.insert((path, call.part.clone()), item);
                 } else if call.kind.changes_file() {
                     later.changes.insert(view.text(target).into_owned(), item);

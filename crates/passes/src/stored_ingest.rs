@@ -19,8 +19,8 @@ struct Arrived {
 
 impl IngestRule {
     /// The edits that truncate stored results as a live context would have done, in the order of
-    /// the session. Items that are kept whole, results that are pinned because they set rules, and
-    /// stubs are not edited.
+    /// the session. Not edited are items that are kept whole, results that are pinned because they
+    /// set rules, results that do not consist of one text, and texts that a recipe wrote.
     pub(crate) fn plan(&self, view: &View<'_>) -> Vec<Edit> {
         let mut edits = Vec::new();
         let mut batch = Vec::new();
@@ -59,8 +59,8 @@ impl IngestRule {
         edits
     }
 
-    /// The edits that turn the largest results of a response into previews, if all together are too
-    /// large.
+    /// The edits that turn the largest results of a response into previews, if all results of the
+    /// response together are too large.
     fn plan_batch(&self, view: &View<'_>, batch: Vec<Arrived>) -> Vec<Edit> {
         let Some(rule) = self.batch else { return Vec::new() };
         let texts: Vec<(&str, bool)> = batch.iter().map(|it| (&*it.text, it.may)).collect();

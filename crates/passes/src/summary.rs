@@ -81,7 +81,8 @@ pub struct SummaryInProgress {
     frame: Frame,
     /// The records of the history that the model reads.
     pieces: Vec<HistoryRecord>,
-    /// The summary that this one replaces, without the part by the program; empty if there is none.
+    /// The text of the earlier summary, without the part that the program wrote; empty if there is
+    /// no earlier summary.
     earlier: String,
     /// Whether the history ends within a turn.
     split: bool,
@@ -101,8 +102,8 @@ pub struct SummaryInProgress {
 enum Stage {
     /// The open question is the last one.
     Last,
-    /// Notes of parts of the history are being written. The open question is about one part; `done`
-    /// are the finished notes, `open` the questions after the open one.
+    /// Notes are being written: about parts of the history, or about groups of notes. `done` are
+    /// the finished notes; `open` are the questions that follow the open question.
     Notes { done: Vec<String>, open: Vec<Ask> },
 }
 

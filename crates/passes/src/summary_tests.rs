@@ -45,7 +45,8 @@ fn an_answer_becomes_a_summary_without_what_was_never_said() {
     assert_eq!(frame::narrative(&written.text), narrative);
     assert_eq!(written.struck, StruckCounts { quotes: 1, files: 1 });
     assert_eq!(written.tokens, Quarters.count(&written.text));
-    // "Build it.", the call with its name, the result, "Done."
+    // The tokens of the texts "Build it." and "Done.", of the call with its name, and of the
+    // result.
     let sample = session();
     let of = epitome_model::weigh(sample.transcript(), sample.source(), &Quarters).total();
     assert_eq!((written.of, written.spent), (of, ASKED));
@@ -104,7 +105,7 @@ fn a_window_that_is_too_small_is_halved_three_times() {
             SummaryProgress::Written(written) => panic!("{written:?}"),
         }
     };
-    // A quarter of the window, and never more than the rule says.
+    // The maximum of an answer is a quarter of the window, and never more than the rule says.
     assert_eq!(answers, [8_000, 5_000, 2_500, 1_250]);
     assert_eq!(reason, ("the question is too long for the model".to_owned(), 4, 4));
 }
@@ -180,8 +181,8 @@ fn the_focus_and_what_is_protected_have_an_eighth_of_the_window_and_at_most_4_00
     }
 }
 
-/// A part has as many records as fit into a question. If a record counted less than its tokens, a
-/// part would not fit into its question, and all records would be cut at another length.
+/// A part has as many records as fit into a question. If a record were counted with fewer tokens
+/// than it has, a part would not fit into its question, and all records would be truncated further.
 #[test]
 fn records_that_were_cut_fill_a_part_and_no_more() {
     let long: String = (0..2_390).map(|n| format!("{n:04} ")).collect();

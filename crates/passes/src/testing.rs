@@ -8,7 +8,8 @@ use samples::{Quarters, Sample};
 
 use crate::{Pass, View};
 
-/// Checks the edits of a pass with these items kept whole. See [`describe`].
+/// Checks the edits that a pass plans if the items `kept` are kept whole; `expect` are the edits as
+/// lines, as [`describe`] writes them.
 #[track_caller]
 pub(crate) fn check(pass: &dyn Pass, sample: &Sample, kept: &[usize], expect: &[&str]) {
     let mut view = View::new(sample.transcript(), sample.source(), &Quarters);
@@ -17,8 +18,8 @@ pub(crate) fn check(pass: &dyn Pass, sample: &Sample, kept: &[usize], expect: &[
 }
 
 /// Edits as lines: `ITEM = TEXT` for a block, `ITEM.fFIELD` for an argument, `ITEM.pPART` for a
-/// part of a result, `ITEM.cFIELD` for a hidden field; `gone` for removed content. References are
-/// written as `k#`, line feeds as ` / `.
+/// part of a result, `ITEM.cFIELD` for a hidden field; `gone` for removed content. A reference is
+/// written as `k#`, and a line feed as ` / `.
 pub(crate) fn describe(edits: &[Edit]) -> Vec<String> {
     static REFERENCE: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r"\bk[0-9a-f]{7}\b").expect("the pattern is fixed"));

@@ -46,7 +46,7 @@ fn has_results(entry: &Entry) -> bool {
     entry.blocks.iter().any(|block| matches!(block, Block::Output(_)))
 }
 
-/// The edits that remove the removable reasoning of an entry.
+/// The edits that remove the reasoning of an entry, as far as it is removable.
 pub fn drops(item: usize, blocks: &[Block]) -> Vec<Edit> {
     let removable = blocks
         .iter()

@@ -25,8 +25,9 @@ pub struct TrimRule {
 }
 
 impl TrimRule {
-    /// The items to remove, in the order in which they are sent. The list is empty if there are not
-    /// too many messages, or if nothing but the message of an earlier cut would be removed.
+    /// The items to remove, in the order in which they are sent. Whether an item sets rules makes
+    /// no difference here. The list is empty if there are not too many messages, or if nothing but
+    /// the message of an earlier cut would be removed.
     pub fn items_to_remove(&self, transcript: &Transcript, source: &dyn Source) -> Vec<usize> {
         let prompt: HashSet<usize> = transcript.head.prompt.iter().copied().collect();
         let sent: Vec<(usize, &Entry)> =
@@ -64,7 +65,7 @@ impl TrimRule {
 }
 
 /// The indices of the entries at which messages begin. Consecutive entries of the model are one
-/// message, and so are consecutive entries that are not the model's.
+/// message, and so are consecutive entries that are not of the model.
 pub fn messages<'e>(entries: impl Iterator<Item = &'e Entry>) -> Vec<usize> {
     let mut begins = Vec::new();
     let mut last = None;
@@ -85,7 +86,8 @@ pub fn is_cut(entry: &Entry, source: &dyn Source) -> bool {
     }
 }
 
-/// The range `from..to`, made smaller if it would separate a response from its results.
+/// The range `from..to`, made smaller if one of its ends would separate a response from its
+/// results.
 fn between_units(
     transcript: &Transcript,
     sent: &[(usize, &Entry)],

@@ -82,7 +82,7 @@ fn what_an_earlier_cut_left_goes_with_more_and_not_alone() {
     assert_eq!(middle(TEN, items.clone()), [0; 0]);
     items.extend([calls("8"), answers("8")]);
     assert_eq!(middle(TEN, items.clone()), [3, 5, 6]);
-    // One message too many, but all that could be removed is the user's.
+    // There is one message too many, but everything that could be removed is the user's.
     let few = TrimRule { over: 8, ..TEN };
     items.truncate(11);
     assert_eq!(middle(few, items), [0; 0]);
@@ -117,11 +117,11 @@ fn the_prompt_is_no_message_and_stays() {
     let context = (0..items.len()).collect();
     let mut transcript = Transcript { items, context, ..Transcript::default() };
     transcript.head.prompt = vec![0];
-    // As without the prompt, shifted by one item.
+    // The same items as without the prompt, each shifted by one.
     let expect: Vec<usize> = middle(TEN, talk(8)).iter().map(|item| item + 1).collect();
     assert_eq!(TEN.items_to_remove(&transcript, &Vec::new()), expect);
     assert_eq!(expect, [4, 5, 6, 7, 8, 9, 10, 11]);
-    // The user's message stays; what the agent sent before it is the prompt.
+    // The prompt (item 0) and the user's message (item 1) stay.
     let all = TrimRule { over: 1, keep: 1, head: 0 };
     assert_eq!(all.items_to_remove(&transcript, &Vec::new()).first(), Some(&2));
 }

@@ -27,15 +27,18 @@ pub struct Side<'a> {
 ///
 /// - Entries without an edit are as before. If records are edited in place, only the length of the
 ///   records without an edit is compared, because their bytes are copied.
-/// - In an edited entry, messages, the reasoning that stays and content of an unknown kind are
-///   unchanged, and so are the calls, results and images without an edit. Its calls and results are
-///   the same ones in the same order, and none has more tokens than before.
-/// - A summary, the text in place of a middle cut, and text that is written with
-///   [`WriteMode::Mark`] are as planned.
+/// - In an edited entry, messages, content of an unknown kind, and the calls, results and images
+///   without an edit are unchanged. Reasoning and repeated results are unchanged or removed. Calls
+///   and results are the same ones in the same order. No block has more tokens than before.
+/// - A record that is edited in place is JSON, has the same values for other programs, and is
+///   smaller than before, except with [`WriteMode::Mark`].
+/// - A summary, the text in place of a middle cut, and the text that [`WriteMode::Mark`] puts in
+///   place of a result are as planned.
 /// - The format's own invariants hold if they held before.
 ///
 /// A session that has violations already may be compacted. A violation is new if, after the change,
-/// there are more with the same invariant and description; line numbers are ignored.
+/// there are more with the same invariant and description. Line numbers, and positions in a list at
+/// the beginning of a description, are ignored.
 pub fn verify(
     before: Side<'_>,
     after: Side<'_>,
@@ -76,8 +79,8 @@ pub fn new_violations(
 }
 
 /// The violations in `after` that are more frequent than in `before`. A description may begin with
-/// a position in a list (`input.6: …`). The position is ignored, because a message that stays may
-/// move.
+/// a position in a list (`input.6: …`). The position is ignored, because the change may move a
+/// message that stays.
 fn added(before: &[Violation], after: Vec<Violation>) -> Vec<Violation> {
     let mut known: HashMap<(Invariant, String), usize> = HashMap::new();
     let key = |violation: &Violation| {
@@ -281,8 +284,8 @@ fn has_all_records(before: &Transcript, after: &Transcript) -> bool {
     old.len() <= new.len() && old.iter().zip(new).all(|(old, new)| old.record() == new.record())
 }
 
-/// Whether two entries have the same content. Their records may differ, because one record may hold
-/// several entries.
+/// Whether two entries have the same content. Their records are not compared, because one record
+/// may hold several entries.
 fn same_said((before, old): (Side<'_>, &Entry), (after, new): (Side<'_>, &Entry)) -> bool {
     let mut blocks = old.blocks.iter().zip(&new.blocks);
     old.role == new.role
@@ -399,7 +402,7 @@ fn accounting(
         let is = invariants.accounting(&new);
         was.len() == is.len() && was.into_iter().zip(is).all(|(was, is)| old[was] == new[is])
     };
-    // Several items may share a record.
+    // Several items may be read from one record.
     let mut seen = HashSet::new();
     let span = |item: usize| before.transcript.items[item].record().span;
     let records: Vec<usize> =
@@ -413,8 +416,8 @@ fn accounting(
     changed.into_iter().flatten().map(violation).collect()
 }
 
-/// Whether an entry is gone because all its blocks were reasoning that was dropped. True for an
-/// entry without blocks.
+/// Whether an entry need not be sent after the change, because the plan drops all its blocks, which
+/// are reasoning. True for an entry without blocks.
 fn is_gone(dropped: &HashSet<At>, item: usize, old: &Entry) -> bool {
     old.blocks.iter().enumerate().all(|(block, said)| match said {
         Block::Thinking(_) => dropped.contains(&At::Block { item, block }),
@@ -428,8 +431,8 @@ fn edited(plan: &Plan) -> Vec<usize> {
     items.into_iter().collect()
 }
 
-/// Counts the tokens that a resume sends after a compaction. Only edited records, and blocks that
-/// the plan did not count, are counted again.
+/// Counts the tokens that a resume sends after a compaction. Only the blocks of edited items, and
+/// blocks that the plan did not count, are counted again.
 pub fn recount(plan: &Plan, after: Side<'_>, counter: &dyn Counter) -> Tokens {
     let edited = edited(plan);
     let count = |item: usize, idx: usize, block: &Block| match plan.counted.get(&(item, idx)) {
@@ -447,7 +450,7 @@ pub fn recount(plan: &Plan, after: Side<'_>, counter: &dyn Counter) -> Tokens {
 /// Checks that records without an edit have their old length. Their bytes are not compared: they
 /// are copied from the original.
 fn unedited(before: &Transcript, after: &Transcript, edited: &[usize]) -> Vec<Violation> {
-    // Several items may share a record.
+    // Several items may be read from one record.
     let edited: HashSet<Span> = edited.iter().map(|&it| before.items[it].record().span).collect();
     let pairs = before.items.iter().zip(&after.items);
     pairs
@@ -514,7 +517,7 @@ fn blocks(
     for (idx, block) in old.blocks.iter().enumerate() {
         let mut rest = left.clone();
         match (block, rest.next()) {
-            // Reasoning counts as removed unless it is identical.
+            // Reasoning that is not identical is taken to be removed.
             (Block::Thinking(was), Some(Block::Thinking(now)))
                 if sides.same_bytes(was.whole, now.whole) =>
             {
@@ -564,7 +567,7 @@ fn blocks(
 }
 
 fn same_kind(old: &Block, new: &Block) -> bool {
-    // An image may become a text.
+    // A text may take the place of an image.
     std::mem::discriminant(old) == std::mem::discriminant(new)
         || matches!((old, new), (Block::Image(_), Block::Text(_)))
 }

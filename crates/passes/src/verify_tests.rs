@@ -24,7 +24,7 @@ fn before() -> Sample {
     Sample::new().user("Go.").call(Shell, "run").output(&lines(20)).reply("Done.")
 }
 
-/// The session with another result, reply and user message.
+/// The session of [`before`], but with this user message, this result and this reply.
 fn after(user: &str, output: &str, reply: &str) -> Sample {
     Sample::new().user(user).call(Shell, "run").output(output).reply(reply)
 }
@@ -41,7 +41,7 @@ fn side(sample: &Sample) -> Side<'_> {
     Side { transcript: sample.transcript(), source: sample.source() }
 }
 
-/// The violations of the planned edit when it is written as a rewrite.
+/// The violations of the planned edit when it is written into the record ([`WriteMode::Splice`]).
 fn spliced(before: &Sample, after: &Sample, invariants: &dyn Invariants) -> Vec<Violation> {
     verify(side(before), side(after), &plan(), WriteMode::Splice, invariants, &Quarters)
 }
@@ -185,7 +185,7 @@ fn a_violation_is_new_when_there_are_more_of_it_than_before() {
     // Line numbers are ignored, and a fixed violation does not offset a new one.
     let after = vec![violation(7, "a"), violation(8, "a"), violation(9, "a"), violation(4, "c")];
     assert_eq!(added(&before, after), [violation(9, "a"), violation(4, "c")]);
-    // Positions in a list are ignored as well, but not the ids in a sentence.
+    // Positions in a list are ignored, too, but the ids in a sentence are not.
     let before = vec![violation(1, "input.6: alone"), violation(1, "no call c1")];
     let after = vec![violation(1, "input.2: alone"), violation(1, "no call c2")];
     assert_eq!(added(&before, after), [violation(1, "no call c2")]);

@@ -96,7 +96,7 @@ impl<'a> View<'a> {
 
     /// A view for edits that are shown to a person and never written. In such a view, even short
     /// texts are replaced, calls without a result are treated like calls with one, and a stub shows
-    /// the number of lines that its original had, which `lines_of` looks up.
+    /// the number of lines of its original, which `lines_of` looks up.
     pub fn for_reading(
         transcript: &'a Transcript,
         source: &'a dyn Source,
@@ -124,9 +124,9 @@ impl<'a> View<'a> {
         self.rule_files
     }
 
-    /// Protects blocks, given by item and block index, from edits. For a result, its call is
-    /// protected as well: the call names the file that was printed, which the next compaction
-    /// needs.
+    /// Protects blocks, given by item and block index, from edits. If a block is a result, its call
+    /// is protected, too: the call names the file that was printed, and the next compaction needs
+    /// that name.
     pub fn pin(&mut self, blocks: impl IntoIterator<Item = (usize, usize)>) {
         for (item, block) in blocks {
             let entry = self.transcript.items[item].entry();
@@ -205,7 +205,8 @@ impl<'a> View<'a> {
         self.newest_outputs_of(n, |_| true)
     }
 
-    /// The positions of the newest `n` results, among the items for which `counts` returns true.
+    /// The positions of the newest `n` results, among those in items for which `counts` returns
+    /// true. All are in the context.
     pub fn newest_outputs_of(&self, n: usize, counts: impl Fn(usize) -> bool) -> HashSet<At> {
         let entries = self.transcript.context().rev().filter(|(item, _)| counts(*item));
         let outputs = entries.flat_map(|(item, entry)| {
@@ -366,8 +367,8 @@ impl<'a> View<'a> {
     }
 
     /// The original of a result that is a stub with lines below it: the first result of the same
-    /// call, if it has the hash that the stub names. `None` if the transcript has no such result,
-    /// for any other result, and in a view for reading.
+    /// call, if it has the hash that the stub names. `None` if the transcript does not contain the
+    /// original, for any other result, and in a view for reading.
     pub fn stub_original(&self, output: &Output) -> Option<&'a Output> {
         self.whole_of(output, |stub| !stub.body().is_empty())
     }
@@ -463,8 +464,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The file that a call reads or changes, relative to the session's folder, on one line. `None`
-    /// if the call does neither, or if its target is unknown.
+    /// The file that a call reads or changes, relative to the session's folder, on one line of at
+    /// most 200 characters. `None` if the call does neither, or if its target is unknown.
     pub fn file_of(&self, call: &Call) -> Option<String> {
         let is_of_file = call.kind == ToolKind::Read || call.kind.changes_file();
         let target = call.target.as_ref().filter(|_| is_of_file)?;
@@ -574,8 +575,8 @@ impl<'a> View<'a> {
         matches!(content, Some(Block::Call(call)) if Some(call.arguments) == text.span())
     }
 
-    /// An edit that replaces `old` by `new`. `None` unless it saves bytes and adds no tokens. In a
-    /// view for reading, sizes do not matter.
+    /// An edit that replaces `old` by `new`. `None` unless `new` has fewer bytes than `old`, as
+    /// text and as JSON, and not more tokens. In a view for reading, sizes do not matter.
     pub fn replace(&self, at: At, old: &str, new: String, pass: &'static str) -> Option<Edit> {
         // The texts are compared as JSON, in which a line feed takes two bytes. `old` is encoded
         // only if its length and two quotes do not decide.
@@ -615,8 +616,8 @@ impl<'a> View<'a> {
 /// Returns the number of lines of the archived text under a reference, if it is known.
 pub type LinesOf<'a> = &'a (dyn Fn(&Ref) -> Option<Lines> + Sync);
 
-/// The results of `each`, in order. They are computed on all cores if there are many: for a few
-/// short texts, starting threads takes longer than the work.
+/// The results of `each`, in order. Many results are computed on all cores; for a few, starting
+/// threads takes longer than the work.
 pub fn on_all_cores<T: Send, R: Send>(all: Vec<T>, each: impl Fn(T) -> R + Sync + Send) -> Vec<R> {
     const ENOUGH: usize = 64;
     if all.len() < ENOUGH { all.into_iter().map(each).collect() } else { parallel::map(all, each) }
@@ -635,8 +636,8 @@ impl Counter for Nothing {
     }
 }
 
-/// The text of a file, without the line numbers that a tool put before the lines. It ends before
-/// the first line without a number.
+/// The text of a file, without the line numbers that a tool put before the lines. The returned text
+/// ends before the first line without a number.
 pub(crate) fn without_numbers(text: &str) -> String {
     let lines = text.lines().map_while(|line| {
         let line = line.trim_start();

@@ -124,7 +124,7 @@ fn a_text_is_only_replaced_by_one_of_fewer_bytes_and_no_more_tokens() {
     assert!(replaced("1234567"));
     assert!(replaced(""));
     assert!(!replaced("12345678"));
-    // Seven bytes as text, and nine as JSON.
+    // This text has seven bytes, but nine as JSON.
     assert!(!replaced("12345\n\n"));
     assert!(replaced("12345\n"));
 }

@@ -11,14 +11,15 @@ const SHARE: u64 = 25;
 /// A pin with at most this many tokens is not reduced to the lines that command or forbid
 /// something.
 const SMALL: u64 = 300;
-/// Minimum bytes of a line that is removed because a newer pin contains it as well.
+/// Minimum bytes of a line that is removed because a newer pin contains the same line.
 const LINE: usize = 24;
 
 /// Shortens pins (content that stays in the context after every compaction) if together they have
-/// more than a quarter of the budget. First, lines that a newer pin of the same kind has as well
-/// are removed. Then rule files and skills with more than 300 tokens are reduced, the longest pin
+/// more than a quarter of the budget. First, lines that a newer pin of the same kind has, too, are
+/// removed. Then rule files and skills with more than 300 tokens are reduced, the longest pin
 /// first, to their lines that command or forbid something, until the pins together have at most the
-/// quarter. They may still have more after that. A pin without any text left is dropped.
+/// quarter. Even then, the pins together may have more than the quarter. A pin without any text
+/// left is dropped.
 pub fn shorten_to_fit(mut pins: Vec<Pin>, budget: Tokens, counter: &dyn Counter) -> Vec<Pin> {
     let most = budget.0 * SHARE / 100;
     if pins.iter().map(|pin| counter.count(&pin.text).0).sum::<u64>() <= most {

@@ -10,14 +10,14 @@ static COMMANDS: LazyLock<LanguagePatterns> = LazyLock::new(LanguagePatterns::co
 /// Words in the heading of a list of rules: every list item below such a heading is a rule.
 static HEADS_RULES: LazyLock<LanguagePatterns> = LazyLock::new(LanguagePatterns::rules);
 
-/// If a rule file has fewer than one line that commands or forbids something for every `FEW` list
-/// items and emphasised lines, it is taken to be in a language without a word list.
+/// If fewer than one line of a rule file commands or forbids something for every `FEW` list items
+/// and emphasised lines, the file is taken to be in a language without a word list.
 const FEW: usize = 20;
 
 /// The lines of a rule file that command or forbid something, as [`rule_lines_by_words`] finds
-/// them. If it finds fewer than one line for every `FEW` list items and emphasised lines, the file
-/// is taken to be in a language without a word list: then every list item and every emphasised line
-/// is a rule, too.
+/// them. If these lines, with the headings above them, are fewer than one for every `FEW` list
+/// items and emphasised lines, the file is taken to be in a language without a word list: then
+/// every list item and every emphasised line is a rule, too.
 pub fn rule_lines(text: &str) -> String {
     let items = text.lines().map(str::trim).filter(|line| is_item(line) || stands_out(line));
     let in_words = rule_lines_by_words(text);
@@ -29,8 +29,8 @@ pub fn rule_lines(text: &str) -> String {
 
 /// The lines that command or forbid something, with the headings above them. These are lines with a
 /// word of command (must, never, always, do not, only, required, forbidden, shall, should, avoid,
-/// prefer …, in ten languages), the other lines of their list items, and all list items below a
-/// heading that announces rules.
+/// prefer …, in ten languages), all list items below a heading that announces rules, and the
+/// indented lines that continue any of these.
 pub fn rule_lines_by_words(text: &str) -> String {
     commanding_by(text, |line, is_below| COMMANDS.are_in(line) || is_below && is_item(line))
 }
@@ -42,7 +42,7 @@ fn commanding_by(text: &str, is_rule: impl Fn(&str, bool) -> bool) -> String {
     let mut headings: Vec<(usize, &str)> = Vec::new();
     // The number of `headings` that are in `kept`.
     let mut written = 0;
-    // The level of the heading that announces rules, while it applies.
+    // The level of the heading that announces rules, while the lines below that heading are read.
     let mut of_rules = None;
     let mut goes_on = false;
     for line in text.lines() {
@@ -107,7 +107,8 @@ mod tests {
             ("Texto.\nNunca subas a main.\nMás.", "Nunca subas a main."),
             ("説明。\nunwrap は禁止。\n終わり。", "unwrap は禁止。"),
             ("Текст.\nНельзя менять схему.\nЕщё.", "Нельзя менять схему."),
-            // In a language without a word list every item and every emphasised line is a rule.
+            // In a language without a word list, every list item and every emphasised line is taken
+            // for a rule.
             (
                 "# Zasady\nOpis projektu.\n- dwie spacje\n  zawsze\n- krótkie nazwy\n\
                  **Testy przed commitem.**",

@@ -6,7 +6,7 @@ pub const OPEN: &str = "<pin>";
 /// The closing mark.
 pub const CLOSE: &str = "</pin>";
 
-/// The texts between marks, in order. An opening mark without a closing one is plain text.
+/// The texts between marks, in order. An opening mark without a closing mark is plain text.
 pub fn between_marks(text: &str) -> impl Iterator<Item = &str> {
     text.split(OPEN).skip(1).filter_map(|part| Some(part.split_once(CLOSE)?.0.trim()))
 }
@@ -14,7 +14,7 @@ pub fn between_marks(text: &str) -> impl Iterator<Item = &str> {
 /// The texts that the user marked. The opening mark must begin a line, and the closing mark must
 /// end one. Marks are ignored in text that the user only passes on: within a line, in a code block,
 /// in a quotation, indented, or in an element that an agent or another program added. All marks are
-/// ignored in a text that contains a digest or a summary by epitome.
+/// ignored in a text that contains pins as epitome writes them into a digest or a summary.
 pub fn own_marks(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     if !text.contains(OPEN) || is_copy_of_ours(text) {
@@ -70,10 +70,10 @@ pub fn own_marks(text: &str) -> Vec<String> {
     found
 }
 
-/// The lines that begin and end a code block.
+/// The beginnings of the lines that open and close a code block.
 const FENCES: [&str; 2] = ["```", "~~~"];
 
-/// Whether a text contains a digest or a summary that epitome wrote, or a part of one.
+/// Whether a text contains pins as epitome writes them into a digest or a summary.
 fn is_copy_of_ours(text: &str) -> bool {
     text.contains("<pinned what=") || text.contains(super::pin_text::HEADING)
 }

@@ -6,7 +6,7 @@ use super::{Pin, PinKind};
 pub const HEADING: &str = "## What sets rules, word for word";
 
 /// The text of pins in a summary; `None` if there are no pins. Each pin states its number of lines,
-/// so that no line of its text is taken for its end.
+/// so that no line of the text is taken for the end of the pin.
 pub fn pinned_text(pins: &[Pin]) -> Option<String> {
     let tagged = pins.iter().map(|Pin { kind, name, source, text, .. }| {
         let what = kind.word();
@@ -38,7 +38,7 @@ pub fn pinned_in(summary: &str) -> Vec<(PinKind, String, String)> {
 }
 
 /// Parses the line before a pin: its kind, name and number of lines. `None` if it is not such a
-/// line. The source is not read: older versions wrote none.
+/// line. The source of the pin is not read, because older versions did not write it.
 fn opening(line: &str) -> Option<(PinKind, String, usize)> {
     let (what, rest) = line.trim().strip_prefix("<pinned what=\"")?.split_once("\" name=\"")?;
     let (name, rest) = rest.split_once('"')?;

@@ -53,7 +53,7 @@ fn is_silent(words: &[String]) -> bool {
 /// The rule files that one program prints. `is_filtered` is whether the output of the program goes
 /// to another program.
 fn printed_by_words(words: &[String], is_filtered: bool, files: &RuleFiles) -> PrintedRules {
-    // What precedes the program is skipped: a shell with options, `sudo`, variables.
+    // All words before the program are skipped: a shell with options, `sudo`, variables.
     let at = words.iter().take_while(|word| program(word).is_none() && !files.has(word)).count();
     let Some(name) = words.get(at).and_then(|word| program(word)) else {
         return PrintedRules::default();
@@ -80,7 +80,8 @@ fn program(word: &str) -> Option<&'static str> {
     PRINTS.into_iter().find(|it| *it == name.strip_suffix(".exe").unwrap_or(&name))
 }
 
-/// The words of a command, without quotes and without redirections of the error output.
+/// The words of a command, without quotes and brackets around a word, and without redirections of
+/// the error output.
 fn words(command: &str) -> Vec<String> {
     let words = command.split_whitespace().map(|word| {
         word.trim_matches(|c: char| matches!(c, '"' | '\'' | '`' | '(' | ')' | '{' | '}'))

@@ -34,8 +34,8 @@ pub struct State {
     pub source: PinSource,
     /// The text; empty if a recipe removed it.
     pub text: String,
-    /// The keys of what has `text` as its content: one or several files, a skill, a plan or a list.
-    /// A state without keys is never replaced.
+    /// The keys of everything of which `text` is the content: one or several files, a skill, a plan
+    /// or a list. A state without keys is never replaced.
     keys: Vec<Key>,
 }
 
@@ -229,7 +229,8 @@ fn found_in_call(view: &View<'_>, call: &Call) -> Option<Found> {
             let key = Key::new(PinKind::RuleFile, &absolute(view, &path));
             Some((PinKind::RuleFile, path, text, vec![key]))
         }
-        // An edit does not replace the state before the edit: the newest state consists of both.
+        // The state after an edit does not replace the state before it: the newest content consists
+        // of both.
         ToolKind::Edit => {
             let path = target.filter(|path| files.has(path))?;
             let text = fields(view, call, FieldRole::New)?;
@@ -261,7 +262,7 @@ fn found_in_call(view: &View<'_>, call: &Call) -> Option<Found> {
 
 /// The key of a rule file that a command printed.
 fn key_of_printed(view: &View<'_>, call: &Call, command: &str, file: &PrintedFile) -> Key {
-    // A relative path is below a folder that may be known only from the call.
+    // A relative path is below a folder that perhaps only the call names.
     let is_full = file.path.starts_with(['/', '~']);
     let folder = if is_full { String::new() } else { folder(view, call, command) };
     let key = Key::new(PinKind::RuleFile, &format!("{folder}{}", file.path));
@@ -317,15 +318,16 @@ fn found_in_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource
         }
         _ => return None,
     };
-    // If the result is a stub, the state has no text: the text is somewhere else, or was removed.
+    // If the result is a stub, the state has no text: another item of the session has the text, or
+    // a recipe removed it.
     let mut parts = output.parts.iter();
     if parts.any(|part| matches!(part, Part::Text(text) if view.is_recipe_text(text))) {
         return Some(((kind, name, String::new(), keys), source));
     }
     // Stubs of removed images are not part of the state.
     let text = without_stubs(&output.text(view.source)).to_owned();
-    // A result of a plan tool that is shorter than the arguments is a confirmation, and not a
-    // state.
+    // A result of a plan tool or list tool that is shorter than the arguments of the call is a
+    // confirmation, and not a state.
     let is_list = matches!(kind, PinKind::Plan | PinKind::Todo);
     if is_list && arguments(view, call).is_some_and(|it| it.len() > text.len()) {
         return None;
@@ -359,8 +361,8 @@ const FOLDERS: [&str; 6] = ["workdir", "cwd", "directory", "dir", "path", "worki
 const GOES: [&str; 3] = ["cd", "pushd", "Set-Location"];
 
 /// The path and text of a rule file that the agent gives in a text. `None` if the text does not
-/// begin with words that agents put before a rule file. It is not enough that the text mentions a
-/// rule file, because agents also pass on the output of hooks, commands and pages.
+/// begin with words that agents put before a rule file. A text that only mentions a rule file does
+/// not give it: agents also pass on the output of hooks, commands and pages.
 fn rule_file_given(view: &View<'_>, text: &Text) -> Option<(String, String)> {
     let text = view.text(text);
     let first = text.lines().find(|line| {

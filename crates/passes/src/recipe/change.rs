@@ -11,8 +11,8 @@ use crate::{Keep, PassSettings};
 
 impl Recipe {
     /// Replaces the recipe's rules for what is kept with `keep`, unless `keep` is empty. The rule
-    /// for results that the model has not answered is not replaced. If a pass of the recipe leaves
-    /// the `newest` results unchanged, `keep.results` replaces that number instead.
+    /// `unanswered` stays if the recipe has it. If a pass of the recipe leaves the `newest` results
+    /// unchanged, `keep.results` replaces that number instead.
     ///
     /// ```
     /// use epitome_passes::{Keep, built_in};
@@ -63,8 +63,8 @@ impl Stages {
         }
     }
 
-    /// Sets the tools whose old calls get a fixed text in place of each long argument. An empty
-    /// list means all tools, `None` means no tool.
+    /// Sets the tools whose old calls get a fixed text in place of each argument that is longer
+    /// than that text. An empty list means all tools, `None` means no tool.
     pub fn set_cleared_inputs(&mut self, tools: Option<Vec<String>>) {
         let style = DigestStyle::Placeholder;
         self.passes

@@ -237,11 +237,12 @@ mod tests {
             ..of_both(&[])
         };
         assert_eq!((stored.live_trigger(), stored), (trigger, expect));
-        // Two targets, which must both be reached.
+        // Two limits of one target, which must both be reached.
         let both = parsed("target = 3\ntarget_chars = 4\n[[passes]]\npass = 'stale'").target;
         let expect = Target { tokens: Some(3), chars: Some(4), percent: None };
         assert_eq!(both, PerKind { stored: Some(expect), live: None });
-        // A live table, with the first names of its keys and with the names that followed.
+        // The table `live`, with the first names of two of its keys, and with the names that they
+        // had later.
         for (ingest, trim) in [("birth", "snip"), ("ingest", "trim")] {
             let text = format!(
                 "passes = [{{ pass = 'copies' }}]

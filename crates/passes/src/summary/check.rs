@@ -13,17 +13,17 @@ use super::sections::Section;
 /// The text that replaces a quote or a file name which the history does not contain.
 pub const STRUCK: &str = "[struck]";
 
-/// The number of parts that were removed from a model's text because the history does not contain
-/// them.
+/// The number of parts of a model's text that were replaced by [`STRUCK`] because the history does
+/// not contain them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StruckCounts {
-    /// Number of quotes.
+    /// Number of quotes, and of lines of code blocks.
     pub quotes: u64,
     /// Number of file names.
     pub files: u64,
 }
 
-/// The text of the history, normalised for search.
+/// The texts of the history, normalised and joined, in which quotes and file names are searched.
 #[derive(Clone, Debug, Default)]
 pub struct Haystack(String);
 
@@ -51,7 +51,7 @@ impl Haystack {
     }
 
     /// Whether the history contains a file name. If the name begins with neither `/` nor `~`, no
-    /// letter, digit, `_` or `-` may precede it.
+    /// ASCII letter, digit, `_` or `-` may precede the name in the history.
     fn names(&self, file: &str) -> bool {
         let mut wanted = String::new();
         flat(file.trim_start_matches("./"), &mut wanted);
@@ -75,8 +75,8 @@ fn flat(text: &str, into: &mut String) {
 }
 
 /// Splits a text into its sections, each with its body, in order. If more than half of the sections
-/// are present, a missing one gets the body "None."; otherwise the error lists the missing
-/// headings. Lines that repeat the instructions in `instructions` are left out.
+/// are present, a missing or empty section gets the body "None."; otherwise the error lists the
+/// missing headings. Lines of at least 40 bytes that `instructions` contains are left out.
 pub fn sections(
     text: &str,
     wanted: &[Section],
@@ -160,7 +160,7 @@ fn section_bodies(
 /// The rest of a line after the heading `title`; `None` if the line does not begin this section.
 fn text_behind<'l>(line: &'l str, title: &str, form: HeadingForm) -> Option<&'l str> {
     let title = heading(title);
-    // Some models repeat the description of the section.
+    // Some models repeat the description of the section in its heading.
     if is_title(line, &title) {
         return Some("");
     }
@@ -186,8 +186,8 @@ fn is_title(text: &str, title: &str) -> bool {
     heading(text) == title || heading(before) == title
 }
 
-/// An answer without the thoughts before it (`<think>…</think>`), and without a code fence around
-/// it.
+/// An answer without the thoughts before it (`<think>…</think>` and the like), and without the
+/// marks of a code block around it.
 fn unwrapped(text: &str) -> &str {
     let mut text = text.trim();
     for tag in ["analysis", "think", "thinking"] {
@@ -223,7 +223,9 @@ fn demoted(line: &str) -> Cow<'_, str> {
     line.into()
 }
 
-/// A model's text, with [`STRUCK`] for each quote and file name that the history does not contain.
+/// A model's text, with [`STRUCK`] in place of each quote, file name and line of a code block that
+/// the history does not contain. Quotes without letters and digits are not checked. Tags are
+/// escaped.
 pub fn strike_unproved(text: &str, history: &Haystack, struck: &mut StruckCounts) -> String {
     let text = escape_tags(text);
     let mut out = String::new();

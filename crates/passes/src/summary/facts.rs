@@ -152,7 +152,7 @@ impl<'v> Reading<'v, '_> {
         if !says_so || output.from_user {
             return;
         }
-        // The stub is not part of the output.
+        // A stub at the beginning is not part of the output.
         let body = match Stub::parse(text) {
             Some(_) => text.split_once('\n').map_or("", |(_, body)| body),
             None => text,
@@ -176,9 +176,10 @@ fn patched(patch: &str) -> Vec<String> {
 }
 
 /// The user's messages, each in a `<user-message>` element, oldest first. They have at most about
-/// `most` tokens together; newer messages are preferred, and one may be truncated. The first
-/// message is always included, at least in part. If `current` is true, the last message waits for
-/// an answer and is included whole.
+/// `most` tokens together: the newest messages are whole, the next older one and the first may be
+/// truncated, and the others are left out. The first message is always included, at least in part.
+/// If `current` is true, the last message waits for an answer and is included whole, however long
+/// it is.
 pub fn user_messages(
     messages: &[String],
     current: bool,

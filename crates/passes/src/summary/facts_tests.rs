@@ -129,7 +129,8 @@ fn the_newest_messages_of_the_user_are_shown_and_the_first_always() {
     let messages = [&*long, "second", "third"];
     let whole = [of("1 of 3", &long), second.clone(), third.clone()];
     assert_eq!(shown_messages(&messages, false, 104), whole);
-    // A tenth is for the first message; of the rest the newest have 4 tokens, and 41 are left.
+    // The first message has a tenth of the maximum. Of the rest, the two newest messages have four
+    // tokens, and 41 are left.
     let cut = format!("{}[… 360 characters left out …]{}", &long[..27], &long[..13]);
     assert_eq!(
         shown_messages(&messages, false, 50),

@@ -19,7 +19,7 @@ const FILES: usize = 80;
 const COMMANDS: usize = 40;
 const ERRORS: usize = 30;
 
-/// The part of a summary that the program writes without a model.
+/// The part of a summary that the program writes, without a model.
 #[derive(Clone, Debug)]
 pub struct Frame(String);
 
@@ -131,8 +131,8 @@ fn commands(commands: &Tally<Command>) -> Option<String> {
     })
 }
 
-/// A list of the newest `most` names below a heading. If older ones are left out, the list states
-/// their number. `None` if there are no names.
+/// A list of the newest `most` names below a heading. If older names are left out, the list states
+/// how many. `None` if there are no names.
 fn list<T: Default>(
     heading: &str,
     tally: &Tally<T>,

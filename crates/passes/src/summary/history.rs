@@ -64,7 +64,7 @@ const TAGS: [&str; 10] = [
 
 static TAG: LazyLock<Regex> = LazyLock::new(|| {
     let tags = TAGS.join("|");
-    // Longer words with these beginnings are escaped, too, which does no harm.
+    // A longer word that begins with one of these words is escaped, too, which does no harm.
     let pattern = format!(r"(?i)<(\s*/?\s*(?:{tags}|reasoning|agent|picture))");
     Regex::new(&pattern).expect("the tags are fixed and tested")
 });
@@ -75,8 +75,8 @@ pub fn escape_tags(text: &str) -> Cow<'_, str> {
 }
 
 impl HistoryRecord {
-    /// The record as an XML element. Its maximum length is halved `halvings` times, but not below a
-    /// minimum.
+    /// The record as an XML element. Its maximum length is halved `halvings` times, but not below
+    /// the minimum for its kind.
     pub fn text_with_halved_limit(&self, halvings: u32) -> String {
         match halvings {
             0 => self.within(usize::MAX),
@@ -99,7 +99,7 @@ impl HistoryRecord {
     }
 }
 
-/// The records of these items, oldest first, without summaries.
+/// The records of these items, oldest first, without summaries and repetitions.
 pub fn pieces(view: &View<'_>, items: &[usize], caps: &Caps) -> Vec<HistoryRecord> {
     let mut found = Vec::new();
     let mut records_so_far = Records { view, caps, names: HashMap::new(), found: &mut found };
@@ -144,8 +144,8 @@ impl<'v> Records<'v, '_> {
                 self.add("picture", about, "", 0, 0);
             }
             Block::Opaque(_) => self.add("agent", String::new(), "[a document]", 100, 0),
-            // A summary is passed to the model separately, and a repetition is in the history
-            // already.
+            // A summary is passed to the model separately, and what a repetition repeats is in the
+            // history already.
             Block::Summary(_) | Block::Repeated(_) => {}
             _ => {}
         }

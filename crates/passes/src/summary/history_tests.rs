@@ -76,7 +76,8 @@ fn a_record_is_halved_down_to_its_least() {
     let piece = &records(&sample, &caps)[0];
     let kept: Vec<usize> =
         (0..6).map(|n| piece.text_with_halved_limit(n).matches('x').count()).collect();
-    // Two thirds at the beginning and one third at the end, in whole bytes.
+    // Of a truncated record, two thirds of the maximum are kept at the beginning and one third at
+    // the end, in whole bytes.
     assert_eq!(kept, [1_000, 499, 249, 199, 199, 199]);
     assert_eq!(
         records(&Sample::new().output(&"x".repeat(100)), &caps)[0].within(10),
@@ -93,7 +94,7 @@ fn a_cut_keeps_both_ends_and_the_errors_between_them() {
         ("short".to_owned(), 0, "short".to_owned()),
         ("x".repeat(70), 10, "x".repeat(70)),
         (e(100), 30, format!("{}[… 85 characters left out …]{}", e(10), e(5))),
-        // The end begins after a character that does not fit.
+        // A character that does not fit whole into the end is left out.
         (e(100), 33, format!("{}[… 84 characters left out …]{}", e(11), e(5))),
         (
             error.clone(),
@@ -104,7 +105,7 @@ fn a_cut_keeps_both_ends_and_the_errors_between_them() {
                 &y[..20]
             ),
         ),
-        // Errors have a quarter of the room.
+        // Error lines have at most a quarter of the maximum.
         (error, 36, format!("{}[… 176 characters left out …]{}", &x[..24], &y[..12])),
     ];
     for (text, most, expect) in cases {

@@ -46,7 +46,7 @@ impl SummaryInProgress {
     }
 
     /// Splits the history into parts that each fit into one question. `None` if there are too many
-    /// parts, or if a record alone does not fit.
+    /// parts, or if a record or a part does not fit.
     fn parts(&self, halvings: u32) -> Option<Vec<String>> {
         let empty = self.question(PART, &[("n", "99".into()), ("of", "99".into())]);
         let room = self.room(empty.max_tokens) - self.count(&empty);
@@ -81,7 +81,8 @@ impl SummaryInProgress {
         fit.then_some(parts)
     }
 
-    /// Sets the next question: about the next part, or about the notes once all parts are answered.
+    /// Sets the next question: the first of `open`, or if `open` is empty, a question about the
+    /// notes `done`.
     pub(super) fn next(&mut self, done: Vec<String>, mut open: Vec<Ask>) -> Result<(), String> {
         if open.is_empty() {
             return self.join(done);
@@ -91,7 +92,8 @@ impl SummaryInProgress {
         Ok(())
     }
 
-    /// Asks for a summary of the notes, or to merge notes if they are too long for one question.
+    /// Asks for a summary of the notes. If the notes are too long for one question, asks to merge
+    /// them in groups first.
     fn join(&mut self, notes: Vec<String>) -> Result<(), String> {
         let of = ("of", notes.len().to_string());
         if let Some(ask) = self.fits(JOINED, &[("notes", tagged(&notes)), of]) {
@@ -113,7 +115,7 @@ impl SummaryInProgress {
                 continue;
             }
             match self.merge(&group) {
-                // This question replaces the question about the same notes without the last one.
+                // This question replaces the question about the same notes except the last.
                 Some(ask) if group.len() > 2 => {
                     groups.pop();
                     groups.push(ask);

@@ -17,7 +17,7 @@ impl<T> Default for Tally<T> {
 }
 
 impl<T: Default> Tally<T> {
-    /// The count of a name. The name becomes the last in the order.
+    /// The count of a name, to be changed. The name becomes the last one in the order.
     pub fn touch(&mut self, name: &str) -> &mut T {
         self.touches += 1;
         let place = *self.places.entry(name.to_owned()).or_insert_with(|| {

@@ -23,7 +23,7 @@ pub fn is_request(view: &View<'_>, item: usize) -> bool {
     })
 }
 
-/// Adds all texts of an item to the history that quotes are looked up in.
+/// Adds all texts of an item to `history`, in which the quotes of a summary are searched.
 pub fn listen(view: &View<'_>, item: usize, history: &mut Haystack) {
     let Some(entry) = view.transcript.items[item].entry() else { return };
     for block in &entry.blocks {
