@@ -19,8 +19,8 @@ pub struct MalformedJson {
 
 impl MalformedJson {
     /// The fault of a record that is not valid JSON from this offset on. `line` is the line of the
-    /// record, from 1. `is_ended` says whether a line feed ends that line. If it is false, the
-    /// fault says that the line is torn: its record may still be in the middle of being written.
+    /// record, from 1. `is_ended` says whether a line feed ends that line. If `is_ended` is false,
+    /// the fault says that the line is torn: perhaps its record is still being written.
     pub fn fault(&self, line: u64, is_ended: bool) -> Fault {
         let torn = if is_ended { "" } else { " (the last line is torn)" };
         Fault { line, what: format!("no record: {} at byte {}{torn}", self.what, self.offset) }

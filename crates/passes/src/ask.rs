@@ -1,5 +1,5 @@
 //! A question to a model, and its answer. A summary is a state machine that makes questions; the
-//! caller sends them and passes the answers in.
+//! caller sends the questions and passes the answers in.
 
 use std::fmt;
 

@@ -394,8 +394,8 @@ impl EditedCalls {
     /// Tokens that a resume saves if `text` replaces a field.
     ///
     /// A field of the arguments is counted as a part of the call's JSON, because that is what is
-    /// sent. Counting it as a text of its own is less exact: the run would stop a little above the
-    /// target, and a second run would plan one more edit.
+    /// sent. To count a field as a separate text is less exact: the run would stop a little above
+    /// the target, and a second run would plan one more edit.
     fn saving_of_field(
         &mut self,
         view: &View<'_>,

@@ -1,5 +1,5 @@
-//! Removes hidden fields of records (most are copies of what an entry holds; no model sees them),
-//! and results that repeat earlier ones.
+//! Removes hidden fields of records, which no model sees (most are copies of the content of an
+//! entry), and results that repeat earlier ones.
 
 use epitome_model::{At, Block, Edit, Entry, FieldRemainder, HiddenField, Verb};
 use serde::{Deserialize, Serialize};

@@ -31,7 +31,7 @@ fn lines_that_say_what_failed_are_known() {
     }
 }
 
-/// Output of shells, compilers and test runners in other languages than English.
+/// Lines of shells, compilers and test runners in other languages than English.
 #[test]
 fn lines_that_say_what_failed_are_known_in_ten_languages() {
     let cases = [

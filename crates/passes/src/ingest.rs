@@ -119,9 +119,9 @@ pub struct BatchRule {
 }
 
 impl BatchRule {
-    /// The indices of the texts that become previews, in ascending order. `texts` are all results
-    /// of one response, each with a flag that is true if the result may become a preview. All texts
-    /// are counted towards `chars`.
+    /// The indices of the texts that become previews, in ascending order. `texts` are the results
+    /// of one response, each with a flag: whether the result may become a preview. All texts are
+    /// counted towards `chars`.
     pub fn too_much(&self, texts: &[(&str, bool)]) -> Vec<usize> {
         let lens: Vec<usize> = texts.iter().map(|(text, _)| text.chars().count()).collect();
         let mut left: usize = lens.iter().sum();

@@ -18,7 +18,7 @@ pub struct ContextSize {
     pub tokens: Tokens,
     /// Bytes of text; for a stored session, bytes of the file.
     pub bytes: u64,
-    /// Characters of text as written, plus what the API's JSON adds around each text.
+    /// Characters of text as written, and of what the API's JSON adds around each text.
     pub chars: u64,
     /// Number of tool results.
     pub results: u64,

@@ -7,10 +7,10 @@
 //! what each saves, and what is kept and why. [`verify`] checks a compacted session against the
 //! original session and the plan, however the edits were written.
 //!
-//! Other stages are here as well: [`IngestRule`] truncates a result before it is first sent,
-//! [`TrimRule`] removes messages from the middle, [`DigestRule`] replaces the old part by lines
-//! chosen from it, and [`SummaryInProgress`] makes the questions for a summary and checks the
-//! answers. [`Machine`] decides when a live context is compacted.
+//! The other stages: [`IngestRule`] truncates a result before it is first sent, [`TrimRule`]
+//! removes messages from the middle, [`DigestRule`] replaces the old part by lines chosen from it,
+//! and [`SummaryInProgress`] makes the questions for a summary and checks the answers. [`Machine`]
+//! decides when a live context is compacted.
 //!
 //! [`pins`] finds texts that set rules for the agent: every compaction keeps them, or names those
 //! that do not fit. [`facts`] finds the strings that a model cannot guess, and [`losses`] finds

@@ -92,7 +92,7 @@ pub enum PinSource {
     Summary,
     /// Text that the model wrote: a rule file, a plan, a list.
     Model,
-    /// Output of a command that printed other texts as well.
+    /// Output of a command that also printed other texts.
     Command,
     /// Text that the agent put into the conversation.
     Given,

@@ -55,7 +55,7 @@ fn what_sets_rules_is_pinned_wherever_it_came_from() {
     check(failed, &[]);
 }
 
-/// OpenCode sends a text of its own in place of a pruned result; that text is no to-do list.
+/// The text that OpenCode sends in place of a pruned result is no to-do list.
 #[test]
 fn what_an_agent_sends_in_place_of_a_list_is_no_list() {
     let list = Sample::new().call(ToolKind::Todo, "").output("Test first, then ship it.");

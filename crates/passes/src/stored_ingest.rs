@@ -6,8 +6,8 @@ use epitome_model::{At, Block, Edit, Output, Ref, Role, Verb};
 use crate::View;
 use crate::ingest::{INGEST, IngestRule, SeenLines, only_text};
 
-/// A result that waits until all results of the same response are read: together they may be too
-/// large.
+/// A result that is held back until all results of the same response are read, because together
+/// they may be too large.
 struct Arrived {
     at: At,
     whole: Ref,

@@ -15,8 +15,8 @@ use crate::level::ContextSize;
 use crate::rule_files::RuleFiles;
 use crate::trim::messages;
 
-/// A transcript as passes see it: with its source, the items that are kept whole, and each result's
-/// call.
+/// A transcript with what passes need to know: its source, the items that are kept whole, the call
+/// of each result.
 pub struct View<'a> {
     /// The transcript.
     pub transcript: &'a Transcript,

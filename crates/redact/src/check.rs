@@ -122,9 +122,9 @@ fn is_card(text: &str) -> bool {
     issued && varied && sum.is_multiple_of(10)
 }
 
-/// Whether an IPv4 address is public. False for well-known name servers, for small numbers as of a
-/// section (`1.2.3.4`), and for versions, which may have four numbers as well:
-/// `Chrome/120.0.6099.109`, `v91.58.3.0`, `version 91.58.3.0`.
+/// Whether an IPv4 address is public. False for well-known name servers, for the small numbers of
+/// sections (`1.2.3.4`), and for versions of four numbers: `Chrome/120.0.6099.109`, `v91.58.3.0`,
+/// `version 91.58.3.0`.
 fn is_public_v4(secret: &str, text: &str, at: usize) -> bool {
     let Ok(address) = secret.parse::<Ipv4Addr>() else { return false };
     let before = &text.as_bytes()[..at];

@@ -40,7 +40,7 @@ pub(crate) struct Placed<'t> {
     pub(crate) number: u32,
 }
 
-/// The placeholders in a text. A text in this form is not a placeholder if no rule has its id:
+/// The placeholders in a text. What looks like a placeholder but names no rule is not one:
 /// otherwise a secret could be hidden in it.
 pub(crate) fn all<'t>(
     text: &'t [u8],

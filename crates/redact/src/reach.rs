@@ -74,7 +74,8 @@ impl Words<'_> {
                 .reduce(|all, one| Some(all?.widest(one?)))?,
             HirKind::Capture(capture) => self.reach(&capture.sub, written),
             HirKind::Concat(parts) => self.of_concat(parts, written),
-            // The keyword may be in any repetition, with the others before and after it.
+            // The keyword may be in any of the repetitions, so that the others come before and
+            // after it.
             HirKind::Repetition(again) if again.min >= 1 => {
                 let inner = self.reach(&again.sub, written)?;
                 if again.max == Some(1) {

@@ -168,7 +168,7 @@ const fn classes() -> [u8; 256] {
     table
 }
 
-/// The class of the byte at `at`. The end of the text counts as a line feed.
+/// The class of the byte at `at`. The class at the end of the text is that of a line feed.
 fn class(bytes: &[u8], at: usize) -> u8 {
     bytes.get(at).map_or(LINE_FEED, |byte| CLASS[usize::from(*byte)])
 }

@@ -1,10 +1,11 @@
 //! Weights of the estimate, in thousandths of a token.
 //!
 //! They were fitted to texts of up to 2,000 characters, so that the sum of the absolute relative
-//! errors is least; each part that the pattern of o200k splits off counts as at least one token. A
-//! weight with little data keeps its initial value. Two weights are set by hand: a Han character
-//! and an emoji that equal the one before them have the weight of any other Han character or emoji.
-//! [`Estimate`](crate::Estimate) describes the data of the fit and its error on other texts.
+//! errors is least; each part that the pattern of o200k splits off is taken to have at least one
+//! token. A weight with little data keeps its initial value. Two weights are set by hand: a Han
+//! character and an emoji that equal the one before them have the weight of any other Han character
+//! or emoji. [`Estimate`](crate::Estimate) describes the data of the fit and its error on other
+//! texts.
 
 /// Number of features of a text, each with a weight.
 pub(crate) const FEATURES: usize = 1_004;

@@ -247,7 +247,7 @@ impl Choosing<'_, '_> {
     /// Chooses lines until `budget` tokens are spent, or no candidate is left that fits into the
     /// rest. The value of a candidate may have dropped since it was computed, because lines that
     /// were chosen since then contain some of its facts. So the value of the best candidate is
-    /// computed again, and the candidate is chosen if no other has a higher value.
+    /// computed again, and the candidate is chosen only if its new value is still the highest.
     pub fn spend(&mut self, budget: Tokens) {
         self.heap.extend(self.passed.drain(..));
         while self.spent < budget.0

@@ -15,7 +15,7 @@ use super::DigestRule;
 use super::pieces::{Body, Fact, Part, Parts, Piece, PieceFacts, Pieces, UnnumberedPiece};
 use super::value::Occurrences;
 
-/// The lines and facts of the texts of one log, and how often each fact was seen.
+/// The lines and facts of the texts of one log, and how often each fact occurred.
 ///
 /// A digest made with an index ([`DigestRule::digest_with`]) is the same as one made without. An
 /// index belongs to one log, one rule and one counter. Its keys are item and block numbers, so the

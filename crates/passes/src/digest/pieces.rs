@@ -44,7 +44,7 @@ pub(super) struct Pieces {
     pub responses: u32,
 }
 
-/// A text, or a call with its result, with its place in a session.
+/// A text, or a call with its result, and its position in a session.
 pub(super) struct Piece {
     pub body: Arc<Body>,
     /// The number of the model response that the piece belongs to or follows. How long ago a fact
@@ -63,7 +63,7 @@ impl Deref for Piece {
     }
 }
 
-/// The content of a piece, independent of its place in a session.
+/// The content of a piece, independent of its position in a session.
 #[derive(Debug)]
 pub struct Body {
     pub speaker: Speaker,

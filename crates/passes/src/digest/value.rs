@@ -13,7 +13,8 @@ use super::pieces::{Body, Fact, Pieces, Speaker};
 /// that the model will use it soon.
 pub(super) struct Values(Vec<f64>);
 
-/// The occurrences of each fact in some pieces, and the number of texts in these pieces.
+/// The occurrences of each fact in the pieces that were read, and the number of texts in these
+/// pieces.
 #[derive(Clone, Default)]
 pub(super) struct Occurrences {
     /// The occurrences of each fact, by its number; `None` for a fact that is not in the pieces.

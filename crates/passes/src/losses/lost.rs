@@ -125,7 +125,7 @@ impl LostContent {
 /// A block of the context before the compaction: its item and block index, entry and content.
 type PlacedBlock<'a> = ((usize, usize), &'a Entry, &'a Block);
 
-/// What is known about the two contexts before single blocks are compared.
+/// What the comparison of single blocks needs of the two contexts.
 struct Comparison<'a, 't> {
     before: &'a View<'t>,
     /// The content of the context after the compaction.
@@ -140,8 +140,8 @@ struct Comparison<'a, 't> {
 struct ComparedBlock {
     at: (usize, usize),
     facts: Vec<FactId>,
-    /// What is lost of the block, and the target of its call if it is a result; `None` if nothing
-    /// is lost, or if the loss of such a block is not reported.
+    /// What is lost of the block, and for a result the target of its call; `None` if nothing is
+    /// lost, or if the loss of such a block is not reported.
     lost: Option<(LostPiece, Option<CallTarget>)>,
 }
 
@@ -289,8 +289,9 @@ fn line(line: &str) -> Option<FactId> {
     words.chars().any(char::is_alphanumeric).then(|| FactId::from_text(words))
 }
 
-/// The rules and plans that the context `before` has and the context `after` lacks, by item and
-/// block. A plan or to-do list is not lost if `after` has one of the same kind.
+/// The pins (texts that set rules, plans and to-do lists) of the context `before` whose text is not
+/// wholly in the context `after`, by item and block. A plan or to-do list is not lost if `after`
+/// has a pin of the same kind.
 fn lost_rules(
     before: &View<'_>,
     after: &View<'_>,

@@ -227,7 +227,8 @@ mod tests {
             let stages = Stages { passes: passes(names), ..Stages::default() };
             recipe(PerKind::for_both(stages))
         };
-        // The oldest form is for stored sessions only; its trigger applies to live contexts, too.
+        // In the oldest form, the target applies to stored sessions only, and the trigger to both
+        // kinds of contexts.
         let stored = parsed("trigger = { bytes = 1, tokens = 2 }\ntarget = 3\npasses = []");
         let trigger = level(Some(2), Some(1), None);
         let target = Some(Target { tokens: Some(3), ..Target::default() });

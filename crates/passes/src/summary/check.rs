@@ -186,8 +186,8 @@ fn is_title(text: &str, title: &str) -> bool {
     heading(text) == title || heading(before) == title
 }
 
-/// An answer without the thoughts before it (`<think>…</think>` and the like), and without the
-/// marks of a code block around it.
+/// An answer without the thoughts before it (in `<think>`, `<thinking>` or `<analysis>`), and
+/// without the marks of a code block around it.
 fn unwrapped(text: &str) -> &str {
     let mut text = text.trim();
     for tag in ["analysis", "think", "thinking"] {

@@ -75,7 +75,7 @@ fn an_error_is_named_by_its_call_and_the_first_line_that_says_so() {
     let run = || Sample::new().call(Shell, "make");
     let read = || Sample::new().call(Read, "/p/a");
     assert_eq!(errors(run().error("start\nerror: bad\nend")), one("Shell make: error: bad"));
-    // A command may report a failure and succeed.
+    // A command may report a failure although its call succeeded.
     assert_eq!(errors(run().output("start\nerror: bad")), one("Shell make: error: bad"));
     assert_eq!(errors(run().output("all is well")), []);
     // Error words in a file that was read are no error.

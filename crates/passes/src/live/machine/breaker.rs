@@ -2,7 +2,7 @@
 
 use epitome_model::Tokens;
 
-/// The saving in per cent below which a compaction counts as poor.
+/// A compaction that saves less than this many per cent of the tokens is poor.
 const POOR: u64 = 5;
 /// Number of poor compactions in [`Streaks`] that opens the breaker.
 const POOR_GAINS: u32 = 2;

@@ -251,8 +251,8 @@ fn three_failed_summaries_open_the_breaker_until_the_context_has_grown() {
             &[fails, fails, fails, (944, To(944)), (945, Summary(945, 300)), (900, To(900))],
             &["run, ask", "run, ask", UNWRITTEN, "", "run, ask", "run, ask"],
         ),
-        // An attempt that an open breaker allows may ask for its summary, whatever the passes
-        // achieve.
+        // An attempt that an open breaker allows may ask for a summary, even if the passes saved
+        // little.
         (
             with_summary(),
             &[fails, fails, fails, (945, Summary(930, 300))],
@@ -444,7 +444,7 @@ fn a_full_window_falls_back_to_a_digest_whatever_the_recipe_has() {
     check(&[
         // A digest is the only remaining step.
         (without(), &[(1_100, To(1_050)), (1_100, To(1_000))], &["run, digest", "run"]),
-        // What a digest saves counts as a gain: the breaker stays closed.
+        // A fallback digest that saves enough keeps the breaker closed.
         (
             without(),
             &[(1_100, To(1_050)), (1_100, To(1_050)), (1_100, To(1_050))],
