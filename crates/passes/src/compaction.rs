@@ -160,9 +160,10 @@ pub fn begin(view: &mut View<'_>, recipe: &Recipe, options: &Options<'_>) -> Pla
     plan
 }
 
-/// Runs the passes of a recipe over the view, and adds their edits to `plan`, which [`begin`] made
-/// and whose trigger was reached. If the context is within the target already, adds no edits, and
-/// clears what the plan says about kept and pinned parts.
+/// Runs the passes of a recipe over the view, and for a stored session its ingest stage, and adds
+/// the edits to `plan`, which [`begin`] made and whose trigger was reached. If the edits save less
+/// than the recipe's minimum, adds only the number of saved tokens. If the context is within the
+/// target already, adds no edits, and clears what the plan says about kept and pinned parts.
 pub fn add_edits(plan: &mut Plan, view: &mut View<'_>, recipe: &Recipe, options: &Options<'_>) {
     let run = Run::new(recipe, options);
     let size = run.size(view);
@@ -190,9 +191,9 @@ pub fn add_edits(plan: &mut Plan, view: &mut View<'_>, recipe: &Recipe, options:
 /// and never written.
 ///
 /// These edits differ from those of [`compact`]. The recipe's rules for what is kept
-/// ([`Keep`](crate::Keep)) are not applied. Short texts are replaced too, so that a page looks
-/// uniform. Sizes are those of the original texts, even if the session was compacted before:
-/// `lines_of` looks up the number of lines of an archived text.
+/// ([`Keep`](crate::Keep)) are not applied, and texts that set rules are not protected. Short texts
+/// are replaced too, so that a page looks uniform. Sizes are those of the original texts, even if
+/// the session was compacted before: `lines_of` looks up the number of lines of an archived text.
 pub fn edits_for_reading(
     transcript: &Transcript,
     source: &dyn Source,
@@ -344,7 +345,7 @@ enum Part {
 
 /// The edits of each pass, except edits of pinned blocks (those with texts that set rules) and of
 /// calls and results of exempt tools. A pass does not edit a position that an earlier pass edits,
-/// unless the settings of the later pass allow it.
+/// except the pass `results` with the setting `again`.
 fn plan_passes(
     view: &mut View<'_>,
     recipe: &Recipe,

@@ -43,8 +43,8 @@ pub fn has_effect(kind: ToolKind, name: &str, target: &str) -> bool {
     }
 }
 
-/// Whether a command, which contains no shell operators, is in the list of commands with an effect.
-/// A command with `--dry-run` has no effect.
+/// Whether a command, which contains no shell operators, matches a command in the list of those
+/// with an effect. A command with `--dry-run` has no effect.
 fn is_effect(command: &str) -> bool {
     let words: Vec<&str> =
         command.split_whitespace().map(|word| word.trim_matches(['"', '\''])).collect();

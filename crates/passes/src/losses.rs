@@ -40,7 +40,8 @@ pub struct Losses {
 pub struct LostPiece {
     /// The kind of the text.
     pub kind: LostKind,
-    /// The name of the text in a report: a path, a command, or the beginning of the text.
+    /// The name of the text in a report, such as a path, a command, the lost decision, or the
+    /// beginning of the text.
     pub name: String,
     /// The line of the text's record in the session, from 1.
     pub line: u64,

@@ -321,8 +321,9 @@ impl<'a> View<'a> {
         self
     }
 
-    /// The tokens of the blocks that this view has counted, by item and block index. Counts that
-    /// [`View::with_counts`] set are not included.
+    /// The tokens of the blocks that this view has counted, and those that
+    /// [`View::with_known_counts`] set, by item and block index. Counts that [`View::with_counts`]
+    /// set are not included.
     pub fn known_counts(&self) -> BTreeMap<(usize, usize), Tokens> {
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
         tokens.iter().map(|(at, tokens)| (*at, *tokens)).collect()

@@ -96,10 +96,10 @@ impl Candidate {
 }
 
 impl<'p> Choice<'p> {
-    /// Prepares the choice. Finds the lines that every digest of these pieces contains, and
-    /// computes the value of the other lines. Of a long text of the model, only the headings and
-    /// the first and last paragraph (its frame) are candidates at first; its other lines become
-    /// candidates when the whole frame is chosen.
+    /// Prepares the choice. Finds the lines, short texts and full headers that every digest of
+    /// these pieces contains, and computes the value of the other lines. Of a long text of the
+    /// model, only the headings and the first and last paragraph (its frame) are candidates at
+    /// first; its other lines become candidates when the whole frame is chosen.
     pub fn weigh(
         index: &FactIndex,
         pieces: &'p Pieces,

@@ -363,7 +363,8 @@ fn of_output(view: &View<'_>, output: &Output, text: &str) -> Option<(LostKind, 
     Some((kind, short(&name, NAME)))
 }
 
-/// The name of a call: its target, preceded by the name of the tool unless the kind makes it clear.
+/// The name of a call: its target, with the name of the tool before it unless the call is a
+/// command, reads a file or changes one. The name of the tool alone if the call has no target.
 fn name_of_call(view: &View<'_>, call: &Call) -> String {
     let Some(target) = call.target.as_ref().map(|it| view.text(it)) else {
         return call.name.to_string();

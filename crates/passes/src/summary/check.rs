@@ -13,7 +13,7 @@ use super::sections::Section;
 /// The text that replaces a quote or a file name which the history does not contain.
 pub const STRUCK: &str = "[struck]";
 
-/// The number of parts of a model's text that were replaced by [`STRUCK`] because the history does
+/// The number of parts of a model's text that were replaced by `[struck]`, because the history does
 /// not contain them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StruckCounts {
