@@ -88,8 +88,8 @@ impl Catalogue {
         Ok(Catalogue { date: file.date, models })
     }
 
-    /// Adds a user's table before the existing rows. Its rows replace the existing rows of the same
-    /// models.
+    /// Adds the rows of a user's table before the existing rows, and removes the existing rows of
+    /// the same models.
     #[must_use]
     pub fn with(mut self, own: Catalogue) -> Catalogue {
         self.models.retain(|known| own.models.iter().all(|model| model.name != known.name));
@@ -213,8 +213,8 @@ struct Above {
     price: Price,
 }
 
-/// Dollars per million tokens, as written in the table. If there is no price for cached input or
-/// for input that is written to the cache, it has the price of other input.
+/// Dollars per million tokens, as written in the table. Cached input without a price of its own
+/// costs as much as other input, and so does input that is written to the cache.
 #[derive(Deserialize)]
 struct Dollars {
     input: f64,

@@ -10,15 +10,15 @@ use crate::name::{ModelName, NameError, Provider};
 /// What the choice of a model depends on.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ModelNeeds<'a> {
-    /// The user's setting: `provider/model`, or the name of a model in the table.
+    /// The model that the user set: `provider/model`, or the name of a model in the table.
     pub configured: Option<&'a str>,
     /// The provider to use. `None` means the provider of the session's model.
     pub provider: Option<Provider>,
     /// The session's model, as the session names it.
     pub session: Option<&'a str>,
-    /// Tokens of the longest request.
+    /// Tokens of the longest request that the model must accept.
     pub input: Tokens,
-    /// Tokens of the answer to that request.
+    /// Maximum tokens of the response to that request.
     pub output: Tokens,
 }
 
@@ -52,8 +52,8 @@ pub enum NoModel {
     /// Neither a model nor a provider is set, and the session names no model that can be used.
     #[error("no model is set, and the session does not name one that can be used")]
     Unsaid,
-    /// A provider is set, the table has no suitable model of it, and the session names no model, or
-    /// one of another provider.
+    /// A provider is set, but the table has no suitable model of it, and the session's model cannot
+    /// be called there either, for example because it belongs to another provider.
     #[error("no model of {0} in the model table is suitable")]
     NoneOf(Provider),
 }
@@ -95,11 +95,11 @@ impl Catalogue {
         }
     }
 
-    /// Resolves a model name that a user typed.
+    /// Resolves a model name that a user typed: `provider/model`, or a name in the table.
     ///
     /// # Errors
     ///
-    /// [`NameError`] if the name has no provider and is not in the table.
+    /// [`NameError`] if the text is neither.
     pub fn resolve(&self, text: &str) -> Result<ModelName, NameError> {
         text.parse().or_else(|err| self.find(text).map(|known| known.name.clone()).ok_or(err))
     }
@@ -114,8 +114,8 @@ impl Catalogue {
         }
     }
 
-    /// The cheapest suitable model for this request; of equally cheap ones the one with the largest
-    /// window.
+    /// The cheapest model of the provider that suffices for this request; of equally cheap ones,
+    /// the one with the largest window.
     fn cheapest(&self, provider: Provider, wanted: &ModelNeeds<'_>) -> Option<&ListedModel> {
         let used =
             TokenUsage { input: wanted.input, output: wanted.output, ..TokenUsage::default() };

@@ -49,8 +49,9 @@ impl ClientSetup {
         ClientSetup { name, known, key, auth, endpoint, address, timeout: TIMEOUT }
     }
 
-    /// Authenticates with something other than a key in a header, such as a signature. A key that
-    /// is set as well is not sent, but is still removed from responses and error texts.
+    /// Authenticates with something other than a key in a header, such as a signature. If a key is
+    /// set as well, it is not sent, but it is still removed from returned responses and error
+    /// texts.
     #[must_use]
     pub fn with_auth(mut self, auth: impl Auth + 'static) -> ClientSetup {
         self.auth = Some(Arc::new(auth));
@@ -105,8 +106,9 @@ impl Client {
     /// # Errors
     ///
     /// [`Failure::NoKey`] if the provider requires a key and neither a key nor another
-    /// authentication is set. [`Failure::Setup`] if the base URL is missing or invalid, if a key
-    /// would be sent to another machine without TLS, or if no HTTP client can be made.
+    /// authentication is set. [`Failure::Setup`] if the base URL is missing or invalid, if it has
+    /// no TLS and a key or another authentication would be sent to another machine, or if no HTTP
+    /// client can be made.
     pub fn new(setup: ClientSetup) -> Result<Client, Failure> {
         let ClientSetup { name, key, auth, endpoint, address, .. } = &setup;
         let provider = name.provider;
@@ -209,8 +211,8 @@ impl Client {
         Err(answer::refused(status, &body, Some(response.headers()), key))
     }
 
-    /// Waits for the headers of a response, or for the next chunk of a stream. Each has the
-    /// timeout; the stream as a whole has none.
+    /// Waits for the headers of a response, or for the next chunk of a stream, at most as long as
+    /// the timeout. A stream as a whole may take longer.
     async fn in_time<T>(
         &self,
         next: impl Future<Output = reqwest::Result<T>>,
@@ -236,7 +238,8 @@ impl Client {
         Ok(String::from_utf8_lossy(&body).into_owned())
     }
 
-    /// Converts a streamed response into the body that it would have had in one piece.
+    /// Receives a streamed response: passes its pieces to `sink`, and returns the body that the
+    /// service would have sent without streaming.
     async fn receive(
         &self,
         response: &mut reqwest::Response,
@@ -255,9 +258,9 @@ impl Client {
         stream.finish(sink).map_err(|it| answer::bad(it, key))
     }
 
-    /// The output limit to request: `max_tokens`, and for a model that reasons also [`THOUGHT`],
-    /// because every API counts reasoning as output. At most the model's own maximum, if it is
-    /// known.
+    /// The output limit to request. For a model that reasons, this is `max_tokens` and [`THOUGHT`]
+    /// together, because every API counts reasoning as output. It is at most the model's own
+    /// maximum, if that is known.
     fn limit(&self, max_tokens: u64) -> u64 {
         match &self.setup.known {
             Some(known) if known.thinks => (max_tokens + THOUGHT).min(known.output.0),
@@ -293,7 +296,7 @@ impl Client {
                 answer = in_time => answer,
             }
         });
-        // A DNS lookup that is still running does not delay the return.
+        // This does not wait for a DNS lookup that is still running.
         runtime.shutdown_background();
         answer
     }
@@ -364,12 +367,12 @@ fn wrong_address(what: &str) -> Failure {
 pub fn prepare_tls() {
     static PROVIDER: Once = Once::new();
     PROVIDER.call_once(|| {
-        // The program that uses this crate may have installed a provider already.
+        // The result is ignored: the program that uses this crate may have installed a provider.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
 }
 
-/// An HTTP client that follows no redirects, which would send the key elsewhere.
+/// An HTTP client that follows no redirects: a redirect could send the key to another address.
 fn http(is_here: bool, is_safe: bool) -> Result<reqwest::Client, Failure> {
     prepare_tls();
     let builder = reqwest::Client::builder()
@@ -402,7 +405,8 @@ impl Auth for KeyHeader {
     }
 }
 
-/// Bytes of the texts, summaries and results that are sent. Calls and reasoning are not counted.
+/// The number of bytes of text in a request: in messages, summaries and results. Other blocks, such
+/// as calls and reasoning, are not counted.
 fn text_bytes(outgoing: &Outgoing<'_>) -> u64 {
     let mut bytes = 0;
     for block in outgoing.transcript.context().flat_map(|(_, entry)| &entry.blocks) {

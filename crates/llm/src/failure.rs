@@ -65,8 +65,8 @@ pub enum Failure {
     /// The connection ended in the middle of the response.
     #[error("the connection ended in the middle of the response: {0}")]
     Half(String),
-    /// The response cannot be used: it cannot be parsed, is too large, or is an error without a
-    /// status.
+    /// The response cannot be used, for example because it cannot be parsed, is too large, or is an
+    /// error without a status.
     #[error("the response cannot be read: {0}")]
     BadAnswer(String),
     /// The caller stopped the request.
@@ -78,7 +78,7 @@ pub enum Failure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FailureCause {
-    /// The user's settings: a key, a name, an address.
+    /// The user's settings or account: a key, a name, an address, missing credit.
     Settings,
     /// The request.
     Question,
@@ -155,9 +155,9 @@ impl Failure {
         *after
     }
 
-    /// Whether the failure counts as a call of the service, which may have billed something. False
-    /// for a missing key and for wrong settings, and if the caller stopped the request. True for
-    /// every failure of the network: the connection may have ended after the request was sent.
+    /// Whether the failed request counts as a call of the service, which may have billed it. False
+    /// if the key is missing or the settings are wrong, and if the caller stopped the request. True
+    /// for every failure of the network: the connection may have ended after the request was sent.
     pub(crate) fn reached_service(&self) -> bool {
         !matches!(self, Failure::NoKey(_) | Failure::Setup(_) | Failure::Stopped)
     }

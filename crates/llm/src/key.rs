@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
-/// A provider's API key. No way of printing it shows any part of it.
+/// A provider's API key. Formatting it with `Debug` or `Display` shows no part of it.
 ///
 /// ```
 /// use epitome_llm::Key;
@@ -16,10 +16,10 @@ use std::fmt;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key(String);
 
-/// Every piece of a key with at least this many characters is removed from texts.
+/// Every part of a key with at least this many characters is removed from texts.
 const SHOWN: usize = 8;
 /// Services show the first or the last characters of a key, with stars or dots in place of the
-/// rest. Such a piece is removed if it has at least this many characters and is not part of a word.
+/// rest. These characters are removed if they are at least this many and not part of a word.
 const END: usize = 4;
 
 impl Key {
@@ -31,9 +31,9 @@ impl Key {
         sendable.then(|| Key(text.to_owned()))
     }
 
-    /// Removes the key from a text, all pieces of it with at least eight characters, and shorter
-    /// pieces that services show to identify a key. A key of less than eight characters is not
-    /// removed: no provider gives such keys.
+    /// Replaces in a text the key, every part of it with at least eight characters, and the shorter
+    /// ends that services show to identify a key, by `[key]`. A key of less than eight characters
+    /// is not replaced: no provider gives such keys.
     pub fn hide(&self, text: &str) -> String {
         let key = self.0.as_bytes();
         if key.len() < SHOWN {
@@ -51,7 +51,7 @@ impl Key {
                 at += 1;
                 continue;
             }
-            // A key is ASCII, so these are character boundaries.
+            // A key is ASCII, so `at` and `end` are character boundaries.
             let mut end = at + SHOWN;
             while bytes.get(end + 1 - SHOWN..=end).is_some_and(|piece| pieces.contains(piece)) {
                 end += 1;
@@ -65,9 +65,9 @@ impl Key {
         self.without_ends(&out)
     }
 
-    /// Replaces the shorter pieces that services show to identify a key: its last characters where
-    /// no letter or digit is next to them, and its first ones where a masking character such as `*`
-    /// follows.
+    /// Replaces the ends of the key that services show to identify it: the last characters, if no
+    /// letter or digit is next to them, except an `x` before them; and the first characters, if a
+    /// masking character such as `*` follows them.
     fn without_ends(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for length in (END..SHOWN).rev() {
@@ -98,8 +98,8 @@ impl Key {
         text
     }
 
-    /// Removes the key from a text, unless the key has less than eight characters. Pieces of the
-    /// key stay in the text.
+    /// Replaces the whole key in a text by `[key]`, unless it has less than eight characters. Parts
+    /// of the key stay in the text.
     pub fn hide_whole(&self, text: String) -> String {
         if self.0.len() < SHOWN { text } else { text.replace(&self.0, "[key]") }
     }

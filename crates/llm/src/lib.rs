@@ -2,17 +2,17 @@
 //! prices.
 //!
 //! A [`Model`] takes a [`Request`] (messages and tools) and returns a [`Response`], or a
-//! [`Failure`] that says who can do something about it. [`Client`] is a model that a provider runs.
-//! [`RetryingModel`] wraps models: it retries, falls back to the next one, and records what was
-//! spent.
+//! [`Failure`], which says what has to change before a request can succeed. [`Client`] is a model
+//! that a provider runs. [`RetryingModel`] wraps models: it retries, falls back to the next one,
+//! and records what was spent.
 //!
 //! A [`ModelName`] is a [`Provider`] and the provider's name for a model. The [`Catalogue`] has the
 //! limits and prices of models, and [`Catalogue::choose`] selects one that suffices. A [`Key`] is
 //! never printed.
 //!
-//! Nothing is sent by itself: the caller makes a [`Client`] for a model, and the client calls the
-//! provider only when it is given a request. Without the feature `client` there is no [`Client`],
-//! and nothing that calls a provider.
+//! This crate sends nothing of its own accord: the caller makes a [`Client`] for a model, and the
+//! client calls the provider only for a request of the caller. Without the feature `client` there
+//! is no [`Client`], and nothing that calls a provider.
 //!
 //! ```
 //! use epitome_llm::{Catalogue, ModelName};
@@ -69,7 +69,7 @@ pub struct Request<'a> {
     pub max_tokens: u64,
 }
 
-/// A function that receives each piece of a streamed response as it arrives.
+/// A function that receives each piece of a streamed response as it arrives, and each retry.
 pub type Sink<'a> = &'a mut (dyn FnMut(Delta<'_>) + Send);
 
 /// A model that answers requests.
@@ -80,10 +80,10 @@ pub trait Model: Send + Sync {
     /// The maximum tokens of a request and its response together; `None` if it is unknown.
     fn window(&self) -> Option<Tokens>;
 
-    /// Sends a request and waits for the whole response, or for `stop`. With a sink the response is
-    /// streamed, and the sink receives each piece as it arrives. A response that reached its output
-    /// limit, is empty or is a refusal is still a response: its [`stop`](Response::stop) has the
-    /// reason.
+    /// Sends a request and waits for the whole response, or until `stop` is called. With a sink,
+    /// the response is streamed, and the sink receives each piece as it arrives. A response that
+    /// reached its output limit, is empty or is a refusal is still a response: its
+    /// [`stop`](Response::stop) has the reason.
     ///
     /// # Errors
     ///
@@ -95,7 +95,7 @@ pub trait Model: Send + Sync {
         stop: &Stop,
     ) -> Result<Response, Failure>;
 
-    /// Requests a text: gives `ask` to [`send`](Model::send), without tools.
+    /// Sends `ask` without tools, and returns the text of the response.
     ///
     /// # Errors
     ///

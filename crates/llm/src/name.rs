@@ -51,7 +51,8 @@ impl Provider {
         }
     }
 
-    /// The provider with this name, where `gemini` means Google; `None` if there is none.
+    /// The provider with this name; `gemini` is another name of Google. `None` if there is no such
+    /// provider.
     pub fn find(name: &str) -> Option<Provider> {
         let name = if name == "gemini" { "google" } else { name };
         Provider::ALL.into_iter().find(|provider| provider.name() == name)
@@ -124,7 +125,7 @@ pub struct ModelName {
     pub model: String,
 }
 
-/// A text that is not a model name.
+/// The error for a text that is not a model name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` names no model: PROVIDER/MODEL, with {known} as provider", known = providers())]
 pub struct NameError(pub String);

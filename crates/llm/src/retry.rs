@@ -27,12 +27,13 @@ pub struct RetryPolicy {
     pub longest: Duration,
 }
 
-/// Jitter: less than 1/4 of the backoff is added at random, so that clients that were refused
-/// together do not retry together.
+/// The jitter is less than 1/4 of the backoff: a random time that is added to it, so that clients
+/// that were refused together do not retry together.
 const PART: u32 = 4;
 
 impl Default for RetryPolicy {
-    /// Three tries, with backoffs of at least 2 s and 4 s. A service may ask for up to a minute.
+    /// Three tries, with backoffs of at least 2 s and 4 s. A service may ask for a wait of up to a
+    /// minute.
     fn default() -> RetryPolicy {
         let first = Duration::from_secs(2);
         let longest = Duration::from_secs(60);
@@ -42,7 +43,7 @@ impl Default for RetryPolicy {
 
 /// Waits between retries. Tests replace it.
 pub trait Clock: Send + Sync {
-    /// Waits for `time`, or until stopped.
+    /// Waits for `time`, or until `stop` is called.
     fn wait(&self, time: Duration, stop: &Stop);
 }
 
@@ -107,8 +108,8 @@ impl CallTotals {
     }
 }
 
-/// A list of models. Each is called again as often as the policy allows while its failure may be
-/// temporary; then the next one is called.
+/// A list of models that is used as one. A model is called again as often as the policy allows
+/// while its failure may be temporary; then the next one is called.
 pub struct RetryingModel {
     first: Box<dyn Model>,
     others: Vec<Box<dyn Model>>,
@@ -131,8 +132,8 @@ impl RetryingModel {
         }
     }
 
-    /// Adds a fallback, which is called if the models before it gave no response and the caller has
-    /// not stopped the request.
+    /// Adds a fallback: a model that is called if none of the models before it gave a response,
+    /// unless the caller has stopped the request.
     #[must_use]
     pub fn or(mut self, other: impl Model + 'static) -> RetryingModel {
         self.others.push(Box::new(other));
@@ -247,8 +248,8 @@ impl Model for RetryingModel {
     }
 }
 
-/// Calls the model once. If the call fails after the sink received a part of a streamed response,
-/// sends the sink a [`Restart`](Delta::Restart), so that it discards that part.
+/// Calls the model once. If the call fails after the sink received a part of the response, sends
+/// the sink a [`Restart`](Delta::Restart): that part is to be discarded.
 fn watched(
     model: &dyn Model,
     request: &Request<'_>,

@@ -25,8 +25,8 @@ struct Inner {
 }
 
 impl Stop {
-    /// Stops every request that has this value or a clone of it. A request that gets one later is
-    /// stopped at once.
+    /// Stops every request that was given this value or a clone of it. A request that is given one
+    /// later stops at once.
     pub fn stop(&self) {
         *self.0.stopped.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.0.threads.notify_all();
@@ -42,7 +42,7 @@ impl Stop {
     /// Waits for `time`, or until [`stop`](Stop::stop) is called.
     pub(crate) fn wait(&self, time: Duration) {
         let guard = self.0.stopped.lock().unwrap_or_else(PoisonError::into_inner);
-        // The result is not needed: the caller checks whether the request was stopped.
+        // The caller checks whether the request was stopped, so it does not need the result.
         drop(self.0.threads.wait_timeout_while(guard, time, |stopped| !*stopped));
     }
 

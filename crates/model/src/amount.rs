@@ -104,8 +104,9 @@ impl fmt::Display for MicroDollars {
     }
 }
 
-/// Writes a value with its unit. A value below 1,000 is a whole number; a larger value has a larger
-/// unit and one decimal. Only integers are used, so that the same number is always the same text.
+/// Writes a value and its unit: a value below 1,000 as a whole number, a larger one in a larger
+/// unit, with one decimal. The calculation uses integers only, so that the same value always gives
+/// the same text.
 fn scaled(f: &mut fmt::Formatter<'_>, value: u64, suffixes: &[&str; 4]) -> fmt::Result {
     let mut unit = 1_u64;
     let mut idx = 0;

@@ -14,9 +14,9 @@ use crate::{
 /// the texts that the edits put in.
 ///
 /// It can be made for every format, also for those that epitome only reads, because nothing is
-/// written in the agent's format. The text of a cut or a summary becomes an entry after the last
-/// item. No record holds this entry, so its [`Record`](crate::Record) is the default one; its
-/// position in `context` is where it is sent.
+/// written in the agent's format. For the text of a cut or a summary, an entry is added at the end
+/// of the items. `context` has the index of this entry at the position where the text is sent. No
+/// record holds the entry, so its [`Record`](crate::Record) is the default one.
 ///
 /// ```
 /// use epitome_model::{At, Block, Edit, EditedTranscript, Entry, Item, Text, Transcript, Verb};
@@ -89,8 +89,8 @@ impl<'a> EditedTranscript<'a> {
         context.retain(|item| !gone.contains(item));
     }
 
-    /// Replaces the context by the text of a summary, followed by the items that the summary keeps.
-    /// The system prompt (`head.prompt`) stays before them.
+    /// Replaces the context by the system prompt (`head.prompt`), if the context has it, the text
+    /// of a summary, and the items that the summary keeps.
     fn summarise(&mut self, summary: &Summary) {
         let text = Text::Source(self.source.put(encode(&summary.text).as_bytes()));
         let new = self.add(Role::User, Block::Summary(text));
@@ -200,8 +200,8 @@ impl ExtendedSource<'_> {
         parts.retain(|_| !gone.next().unwrap_or_default());
     }
 
-    /// Replaces fields of a call, and the same fields in its raw arguments, so that a caller which
-    /// shows the raw arguments shows the edit.
+    /// Replaces the texts of fields of a call. Also makes new raw arguments (`call.arguments`) with
+    /// these texts, so that a caller that shows the raw arguments does not show the old ones.
     fn replace_fields(&mut self, call: &mut Call, new: &BTreeMap<usize, &str>) {
         let mut places: Vec<(Span, usize)> = call
             .fields
@@ -227,8 +227,8 @@ impl ExtendedSource<'_> {
         arguments.extend_from_slice(&self.read(from..call.arguments.end));
         let known: Vec<usize> = moved.iter().map(|(idx, ..)| *idx).collect();
         let all = new.keys().all(|idx| known.contains(idx));
-        // A field that is stored outside of the arguments cannot be replaced in them. The arguments
-        // become `{}` then, so that the old text is not shown.
+        // The arguments do not contain a field that is stored outside of them, so they could not
+        // show its new text. They become `{}` then.
         call.arguments = if all { self.put(&arguments) } else { self.put(b"{}") };
         for (&idx, &text) in new {
             let Some(field) = call.fields.get_mut(idx) else { continue };

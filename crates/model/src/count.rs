@@ -25,8 +25,8 @@ const PAGE: Tokens = Tokens(2_250);
 /// The number of base64 characters that counts as one page: about 55 kB of a file. The real pages
 /// of a document are not counted.
 const PAGE_BASE64: usize = 75_000;
-/// The length in characters from which base64 is treated as a file. Shorter base64 may be an id or
-/// a hash, and is counted as text.
+/// Base64 of at least this many characters is treated as a file. Shorter base64 may be an id or a
+/// hash, and is counted as text.
 const SHORTEST_FILE: usize = 1_000;
 
 /// Tokens that an API puts around a block: its kind, its role, an id. Providers do not document
@@ -72,7 +72,7 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// The sum over all kinds of blocks.
+    /// The tokens of all kinds of blocks together.
     pub fn total(&self) -> Tokens {
         [self.user, self.assistant, self.thinking, self.calls, self.results, self.other]
             .iter()
@@ -81,8 +81,9 @@ impl Weights {
     }
 }
 
-/// Counts what a resume would send, by kind of block. The agent's system prompt and the schemas of
-/// its tools are included only if the session stores them; most sessions do not.
+/// Counts the blocks that a resume would send, and their tokens, by kind of block. The agent's
+/// system prompt and the schemas of its tools are included only if the session stores them; most
+/// sessions do not.
 pub fn weigh(transcript: &Transcript, source: &dyn Source, counter: &dyn Counter) -> Weights {
     let mut weights = Weights::default();
     for (_, entry) in transcript.context() {
@@ -160,13 +161,13 @@ pub fn block_has_at_least(
         || block_tokens(block, source, counter) >= least
 }
 
-/// How many more tokens than required the beginning of a text must have before the whole text is
-/// taken to have enough: where a text is cut off, its last token may be split into several.
+/// A text that is cut off may have more tokens than the same bytes have in the whole text, because
+/// its last token may be split. So the beginning of a text decides only if it has this many tokens
+/// more than required.
 const MARGIN: Tokens = Tokens(64);
 
-/// How many bytes at the beginning of a text of `len` bytes suffice to hold more than `least`
-/// tokens, if tokens are not unusually long. `None` if the text is at most twice as long as that
-/// beginning: then the whole text may be counted at once.
+/// How many bytes at the beginning of a text of `len` bytes usually have more than `least` tokens.
+/// `None` if the text has at most twice as many bytes: then the whole text may be counted at once.
 fn beginning_for(len: u64, least: Tokens) -> Option<usize> {
     /// More bytes than a token usually has: twice the average in code.
     const BYTES: u64 = 8;
@@ -174,9 +175,10 @@ fn beginning_for(len: u64, least: Tokens) -> Option<usize> {
     (bytes.saturating_mul(2) < len).then(|| usize::try_from(bytes).ok()).flatten()
 }
 
-/// The characters of one block as it is stored in JSON: quotes and escapes are included. A picture
-/// counts as four characters for each of its [`IMAGE_TOKENS`]. Except for reasoning, what an API
-/// format adds around the block is not counted.
+/// The number of characters of a block's content as JSON, with the quotes and escapes of its
+/// strings. Of reasoning, the whole stored block is counted; of other blocks, what an API format
+/// adds around the content is not. A picture counts as four characters for each of its
+/// [`IMAGE_TOKENS`].
 pub fn block_chars(block: &Block, source: &dyn Source) -> u64 {
     match block {
         Block::Text(words) | Block::Summary(words) => text_chars(words, source),
@@ -202,17 +204,17 @@ fn text_chars(text: &Text, source: &dyn Source) -> u64 {
     }
 }
 
-/// The characters of the bytes at a span.
+/// The number of characters in the bytes at a span.
 fn span_chars(source: &dyn Source, span: Span) -> u64 {
     written_chars(&source.at(span))
 }
 
-/// Characters of UTF-8: all bytes except continuation bytes.
+/// The number of characters in UTF-8: of all bytes except continuation bytes.
 fn written_chars(bytes: &[u8]) -> u64 {
     bytes.iter().filter(|&&byte| byte & 0xc0 != 0x80).count() as u64
 }
 
-/// The weight that a block of an entry is added to.
+/// The [`Weight`] to which the tokens of a block are added. `entry` is the entry of the block.
 fn weight_of<'a>(weights: &'a mut Weights, entry: &Entry, block: &Block) -> &'a mut Weight {
     match (block, entry.role) {
         (Block::Thinking(_), _) => &mut weights.thinking,
@@ -227,8 +229,8 @@ fn weight_of<'a>(weights: &'a mut Weights, entry: &Entry, block: &Block) -> &'a 
     }
 }
 
-/// The tokens of a block that epitome does not understand: of its JSON as it is sent, except that
-/// base64 of documents and recordings counts as pages.
+/// The tokens of the JSON of a block that epitome does not understand. Files in base64 in it, such
+/// as documents and recordings, count as pages.
 fn opaque_tokens(json: &str, counter: &dyn Counter) -> Tokens {
     let files: Vec<&str> = json.split('"').filter_map(base64_of_file).collect();
     if files.is_empty() {
@@ -239,8 +241,8 @@ fn opaque_tokens(json: &str, counter: &dyn Counter) -> Tokens {
     counter.count(&words) + Tokens(PAGE.0 * pages as u64)
 }
 
-/// The base64 of a file in a JSON string: the whole string, or the part after the header of a
-/// `data:` URL. `None` if it is too short for a file, or is not base64.
+/// The base64 of a file in `text`, the inside of a JSON string: the whole string, or the part after
+/// the header of a `data:` URL. `None` if that is too short for a file, or is not base64.
 fn base64_of_file(text: &str) -> Option<&str> {
     let data = text.split_once(";base64,").map_or(text, |(_, data)| data);
     (data.len() >= SHORTEST_FILE && data.bytes().all(is_base64)).then_some(data)

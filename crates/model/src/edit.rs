@@ -31,8 +31,8 @@ pub enum At {
         /// Index into `Output::parts`.
         part: usize,
     },
-    /// Whole items. `item` is the first item that a cut removes or a summary replaces. The [`Verb`]
-    /// says which the other ones are.
+    /// Whole items. `item` is the first item that a cut removes or a summary replaces; the [`Verb`]
+    /// names the others.
     Items {
         /// Index into `Transcript::items`.
         item: usize,
@@ -137,9 +137,9 @@ impl Edit {
         Some(Edit { at: At::Items { item }, verb: Verb::Cut(cut), pass: "trim" })
     }
 
-    /// The edit that replaces the items of the context by the text of `summary`, except the items
-    /// that `summary` keeps. `None` if `summary` keeps all items. `context` are the items of the
-    /// context, and `pass` is the name of the stage that wrote the text.
+    /// The edit that replaces the context by the text of `summary`, followed by the last items of
+    /// the context, which `summary` keeps. `None` if all items are kept. `context` are the items of
+    /// the context, and `pass` is the name of the stage that made the text.
     pub fn summary(summary: Summary, context: &[usize], pass: &'static str) -> Option<Edit> {
         let end = context.len().checked_sub(summary.kept.len())?;
         let item = *context[..end].first()?;

@@ -1,6 +1,6 @@
-//! The text of a string in a record, with the position of each of its bytes in the record, so that
-//! a part of the text can be replaced in the record. The module `nested` decodes literals when only
-//! the text is needed.
+//! Decodes a JSON string and remembers where in the record each byte of the text comes from, so
+//! that a part of the text can be replaced in the record. The module `nested` decodes strings when
+//! only the text is needed.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -11,10 +11,11 @@ use crate::{Span, decode};
 pub struct DecodedLiteral<'a> {
     /// The decoded text. Bytes of the literal that are not UTF-8 stay as they are.
     pub text: Cow<'a, [u8]>,
-    /// The position in the source at which the text begins.
+    /// The position in the source after the opening quote.
     start: u64,
-    /// For each byte of the text and for its end, the offset from `start` in the source. `None` if
-    /// the offsets in the source are the offsets in the text.
+    /// For each byte of `text`, and for the end of `text`: the offset from `start` of the byte or
+    /// escape in the source that it was decoded from. `None` if nothing was decoded: then each
+    /// offset in the text is also the offset in the source.
     offsets: Option<Vec<u32>>,
 }
 
@@ -118,7 +119,7 @@ mod tests {
     }
 
     proptest! {
-        /// The text equals the decoded literal, and each character is at the reported position.
+        /// The text equals the encoded one, and each character comes from the reported position.
         #[test]
         fn the_text_is_the_decoded_one(text: String) {
             let literal = encode(&text);

@@ -6,7 +6,8 @@
 use std::borrow::Cow;
 
 /// The text of a JSON string literal, quotes included. Escapes of lone surrogates and bytes that
-/// are not UTF-8 become U+FFFD. Bytes that are not a string literal are returned unchanged.
+/// are not UTF-8 become U+FFFD. Bytes that are not a string literal are returned with their quotes
+/// and escapes.
 pub(crate) fn decode_json(literal: &[u8]) -> Cow<'_, str> {
     let Some(inner) = literal.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")) else {
         return String::from_utf8_lossy(literal);
@@ -68,7 +69,7 @@ fn unescaped(inner: &str) -> Option<String> {
     Some(text)
 }
 
-/// Whether the inside of a literal contains an unescaped control character or quote.
+/// Whether the inside of a literal contains a control character or an unescaped quote.
 fn has_bare(inner: &str) -> bool {
     let mut escaped = false;
     inner.bytes().any(|byte| {
@@ -169,7 +170,7 @@ mod tests {
         }
     }
 
-    /// The inside of a literal: escapes, and text that only looks like one.
+    /// The inside of a literal: escapes, and characters that only look like escapes.
     const ESCAPED: &str =
         concat!(r#"([aé" \x01]|\\["\\/bfnrtux]|"#, r"\\u[dD][8c][0-9a-f]{2}|\\u00[0-9]{2}){0,8}");
 
@@ -181,7 +182,7 @@ mod tests {
             prop_assert_eq!(unescaped(&inner), expect);
         }
 
-        /// A text that we write is read as the same text.
+        /// A text that we encode is decoded to the same text.
         #[test]
         fn encoding_and_decoding_are_inverse(text: String) {
             let literal = encode(&text);

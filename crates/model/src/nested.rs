@@ -12,7 +12,7 @@ use crate::literal::{decode_json, encode};
 /// The text of a string literal, which may be inside another string. `literal` includes the quotes.
 ///
 /// Escapes of lone surrogates and bytes that are not UTF-8 become U+FFFD, as the agents themselves
-/// read them. Bytes that are not a string literal are returned unchanged.
+/// read them. Bytes that are not a string literal are returned with their quotes and escapes.
 pub fn decode(literal: &[u8]) -> Cow<'_, str> {
     if is_nested(literal) { Cow::Owned(decode_nested(literal)) } else { decode_json(literal) }
 }
@@ -41,7 +41,8 @@ pub fn literal_as_text(literal: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Encodes a text as a literal of the same kind as `like`.
+/// Encodes a text as a literal of the same kind as `like`: in the same quotes and, like it, for a
+/// string of the record or for a literal inside one.
 pub fn encode_as(text: &str, like: &[u8]) -> String {
     match like.first() {
         Some(b'\\') => with_outer_escapes(&encode(text)),
@@ -141,7 +142,7 @@ fn script_text(inner: &str) -> String {
     text
 }
 
-/// Appends a character, and returns what follows its escape.
+/// Appends `c`, the value of an escape, to `text`. Returns `after`, the text after the escape.
 fn push_unescaped<'t>(text: &mut String, c: char, after: &'t str) -> &'t str {
     text.push(c);
     after
@@ -233,7 +234,8 @@ mod tests {
     }
 
     proptest! {
-        /// A text that we write inside a string is read as the same text, whatever the quotes.
+        /// A text that we encode for the inside of a string is decoded to the same text, in each
+        /// kind of quotes.
         #[test]
         fn encoding_and_decoding_are_inverse(text: String, kind in 0_usize..4) {
             let like: &[u8] = [&b"\""[..], b"\\\"", b"'", b"`"][kind];

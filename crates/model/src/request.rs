@@ -11,10 +11,10 @@ use crate::{CacheUse, RecordedUsage, Tokens, Transcript};
 /// order of the file: how full the context was at that time. Requests are included whether a resume
 /// sends their entries or not.
 ///
-/// Records of one response are one request, with the largest of the sizes that they record, unless
-/// a record of another response is between them. Requests without a recorded size, or with the size
-/// zero, are left out, and so are copies of the history. [`requests_with_counts`] has all counts of
-/// a request.
+/// The records of one response count as one request with the largest of their sizes, unless a
+/// record of another response is between them. Requests without a recorded size, or with the size
+/// zero, are left out, and so are copies of the history. [`requests_with_counts`] returns all
+/// counts of each request.
 pub fn request_sizes(transcript: &Transcript) -> Vec<Tokens> {
     let mut sizes: Vec<Tokens> = Vec::new();
     let mut response = None;
@@ -77,7 +77,7 @@ impl RecordedUsage {
         self.input > 0 || self.output > 0 || self.cost.is_some()
     }
 
-    /// The larger of each count in two records of one request.
+    /// For each count, the larger of the values in two records of one request.
     fn most(self, other: RecordedUsage) -> RecordedUsage {
         let cache = match (self.cache, other.cache) {
             (Some(a), Some(b)) => {

@@ -41,7 +41,8 @@ pub fn last_words(text: &str, most: usize) -> &str {
     if is_cut && left.len() > most / 8 { left } else { &text[begin..] }
 }
 
-/// `text` on one line, in at most `max` characters; it ends in `…` if it is cut.
+/// `text` on one line, in at most `max` characters: control characters become spaces, and a text
+/// that is cut ends in `…`.
 pub fn short(text: &str, max: usize) -> String {
     let flat: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     if flat.chars().nth(max).is_none() {

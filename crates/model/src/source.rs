@@ -127,8 +127,8 @@ impl Text {
         }
     }
 
-    /// The text of the first `bytes` bytes, or a few fewer, of the literal in the source. `None`
-    /// for a text that is in no source, and for a literal inside another string.
+    /// The beginning of the text: what the first `bytes` bytes of its literal, or up to six fewer,
+    /// contain. `None` if the text is not in the source, or its literal is inside another string.
     pub(crate) fn beginning(&self, source: &dyn Source, bytes: usize) -> Option<String> {
         let span = self.span()?;
         let mut literal = source.read(span.start..span.end.min(span.start + bytes as u64));

@@ -67,9 +67,9 @@ impl FromStr for Ref {
 /// The reason why something could be removed, other than its age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// The same file is read again later.
+    /// A later call reads the same file again.
     ReadAgain,
-    /// The file is changed later.
+    /// A later call changes the file.
     Changed,
     /// The reply that follows repeats the removed text.
     Repeated,
@@ -248,11 +248,11 @@ impl fmt::Display for Stub {
     }
 }
 
-/// The lines of `text` that `keep` marks, with one line `…` in place of each run of other lines
-/// before a kept line.
+/// The lines of `text` whose flag in `keep` is true. A line `…` replaces each run of other lines
+/// that has a kept line after it.
 ///
-/// Lines left out at the end are not marked: a stub says how many lines there were. Returns an
-/// empty text when no line is kept.
+/// The lines after the last kept line are left out without a mark: the stub says how many lines
+/// there were. Returns an empty text if no line is kept.
 pub fn excerpt(text: &str, keep: &[bool]) -> String {
     let mut shown = String::new();
     let mut in_gap = false;
@@ -270,8 +270,8 @@ pub fn excerpt(text: &str, keep: &[bool]) -> String {
     shown
 }
 
-/// The line that replaces lines which are left out. It has no number, because the first line of a
-/// stub has the number of all lines.
+/// The line that [`excerpt`] puts in place of lines that it leaves out. It does not say how many:
+/// the first line of the stub has the number of all lines.
 const GAP: &str = "…";
 
 /// The text `[output: 245 lines]`, which the `transcript` recipes put in place of a result or an
@@ -317,8 +317,8 @@ pub fn has_truncation_mark(text: &str) -> bool {
         })
 }
 
-/// Whether a text is one that other programs put in place of a result. Some recipes use the same
-/// texts.
+/// Whether a text is one of those that other programs put in place of a result. Some recipes put
+/// the same texts.
 fn is_borrowed(text: &str) -> bool {
     let one_line = !text.contains('\n');
     text == CLEARED
@@ -327,8 +327,8 @@ fn is_borrowed(text: &str) -> bool {
         || one_line && text.starts_with(REMOVED) && text.ends_with("...]")
 }
 
-/// Whether a text is one that recipes put in place of removed text: a [`Stub`], a
-/// [`line_count_stub`], or one of the texts that other programs use for this.
+/// Whether `text` is what a recipe puts in place of removed text: a [`Stub`], a
+/// [`line_count_stub`], or one of the texts that other programs put there.
 pub fn is_left_by_recipe(text: &str) -> bool {
     if text.starts_with(Stub::BEGINNING) {
         return Stub::parse(text).is_some();

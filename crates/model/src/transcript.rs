@@ -311,8 +311,8 @@ pub struct Output {
 impl Output {
     /// The text of the result: its text parts, joined by line feeds.
     pub fn text(&self, source: &dyn Source) -> String {
-        // A single text is not joined with others, which would copy it: it may have hundreds of
-        // megabytes.
+        // A single text is returned directly: it may have hundreds of megabytes, and joining would
+        // copy it.
         if let [Part::Text(text)] = self.parts.as_slice() {
             return text.read(source).into_owned();
         }
@@ -328,8 +328,8 @@ impl Output {
         text
     }
 
-    /// The size of the result as stored, in bytes: of the value that holds the parts, and of the
-    /// pictures outside of that value.
+    /// The size of the result as stored, in bytes: `whole`, and the pictures that are outside of
+    /// it.
     pub fn size(&self) -> u64 {
         let part_texts = self.parts.iter().map(|part| match part {
             Part::Image(image) if !self.whole.contains(image.whole) => image.whole.len(),
@@ -342,7 +342,7 @@ impl Output {
 /// A result that repeats an earlier one exactly. The model loses nothing if it is removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepeatedOutput {
-    /// The result at this position, which an earlier result equals.
+    /// The repetition itself.
     pub output: Output,
     /// The bytes that are removed with the repetition: the value that contains the result, and the
     /// id of the call if that is in the same value.

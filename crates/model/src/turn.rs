@@ -28,7 +28,7 @@ pub fn turns(transcript: &Transcript, source: &dyn Source) -> Vec<usize> {
     found
 }
 
-/// The number of turns that begin in what a resume sends; never more than [`turns`] returns.
+/// The number of turns whose first message a resume would send.
 pub fn context_turns(transcript: &Transcript, source: &dyn Source) -> u64 {
     let sent: HashSet<usize> = transcript.context.iter().copied().collect();
     turns(transcript, source).iter().filter(|item| sent.contains(item)).count() as u64

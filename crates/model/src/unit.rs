@@ -17,11 +17,11 @@ pub struct Unit {
     pub starts_turn: bool,
 }
 
-/// The units of what a resume would send, in order.
+/// The units of what a resume would send, in the order of their first items.
 ///
-/// A result belongs to the unit of its call, however far before it the call is. A result without a
-/// call before it is a unit of its own. A picture that a tool added to its result, or a repetition
-/// of a result, belongs to the response before it.
+/// A result belongs to the unit of its call, even if other messages are between them. A result
+/// whose call is not in the context before it is a unit of its own. A picture that a tool added to
+/// its result, or a repetition of a result, belongs to the last response before it.
 pub fn units(transcript: &Transcript) -> Vec<Unit> {
     let mut units: Vec<Unit> = Vec::new();
     let mut unit_of_group: HashMap<&str, usize> = HashMap::new();
@@ -64,9 +64,10 @@ pub fn units(transcript: &Transcript) -> Vec<Unit> {
 }
 
 /// The last position in the context, at most `place`, at which the context can be split without
-/// splitting a unit. Units may overlap: other messages may be between a call and its result.
+/// splitting a unit. Units may overlap, because other messages may be between a call and its
+/// result.
 ///
-/// Both positions are indices into [`Transcript::context`], or its length.
+/// `place` and the returned position are indices into [`Transcript::context`], or its length.
 pub fn unit_boundary_before(transcript: &Transcript, mut place: usize) -> usize {
     let places: HashMap<usize, usize> =
         transcript.context.iter().enumerate().map(|(place, &item)| (item, place)).collect();

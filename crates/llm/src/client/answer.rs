@@ -1,5 +1,5 @@
-//! Turns a service's HTTP response into a [`Response`] or a [`Failure`]. Neither contains the key
-//! in any of its texts.
+//! Turns a service's HTTP response into a [`Response`] or a [`Failure`]. The key is removed from
+//! their texts.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -19,14 +19,15 @@ type Answer = Result<Response, Failure>;
 /// The maximum number of characters of a service's message that are reported.
 const MESSAGE_CHARS: usize = 300;
 
-/// A number of bytes of text that is larger than the average per token of any model. If the service
-/// counted fewer tokens than the text has at this rate, it has read only a part of the text.
+/// More bytes than a token of text has on average, with any model. If a service counted fewer
+/// tokens than the bytes of the request's text divided by this number, it read only a part of the
+/// text.
 const BYTES_OF_A_TOKEN: u64 = 16;
 
-/// Checks a response with status 200 whose body is valid. The result is a failure if the service
-/// has read only a part of the request.
+/// Checks whether the service has read the whole request. `response` was sent with a success
+/// status. Returns a failure if the service has read only a part of the request.
 ///
-/// `sent` is the number of text bytes in the request.
+/// `sent` is the number of bytes of text in the request.
 pub(super) fn checked(mut response: Response, sent: u64, key: Option<&Key>) -> Answer {
     let used = response.usage;
     let read = used.map(|used| used.all_input());
@@ -40,7 +41,7 @@ pub(super) fn checked(mut response: Response, sent: u64, key: Option<&Key>) -> A
     Ok(response)
 }
 
-/// The failure of a response with status 200 whose body is not valid.
+/// The failure for a response with a success status whose body is not a valid response.
 pub(super) fn bad(bad: BadResponse, key: Option<&Key>) -> Failure {
     match bad {
         BadResponse::Cut(why) => Failure::Half(why),
@@ -49,8 +50,8 @@ pub(super) fn bad(bad: BadResponse, key: Option<&Key>) -> Failure {
     }
 }
 
-/// The failure of an error that was sent with status 200: by OpenAI for a failed response, by
-/// proxies, and by any service in the middle of a stream.
+/// The failure for an error in the body of a response with status 200. OpenAI sends such an error
+/// for a failed response, proxies send it, and any service may send it in the middle of a stream.
 fn failed(json: &str, key: Option<&Key>) -> Failure {
     let parsed: Value = serde_json::from_str(json).unwrap_or(Value::Null);
     let code = parsed["error"]["code"].as_u64().and_then(|code| u16::try_from(code).ok());
@@ -67,7 +68,7 @@ fn failed(json: &str, key: Option<&Key>) -> Failure {
     }
 }
 
-/// The status that Anthropic sends with an error of this type when it does not stream:
+/// The status that Anthropic sends with an error of this type outside of a stream:
 /// <https://docs.claude.com/en/api/errors>.
 fn status_of(kind: &str) -> Option<u16> {
     match kind {
@@ -94,8 +95,8 @@ pub(super) fn on_the_way(err: &reqwest::Error, timeout: Duration, key: Option<&K
     }
 }
 
-/// The text of the innermost cause of an error. The texts of the error itself and of the causes
-/// around it may contain the whole URL.
+/// The text of the innermost cause of an error: the texts of the outer causes and of the error
+/// itself may contain the whole URL.
 fn root(err: &reqwest::Error, key: Option<&Key>) -> String {
     let mut cause = err.source();
     let mut last = None;
@@ -142,8 +143,8 @@ pub(super) fn refused(
     }
 }
 
-/// The message in an error body, shortened. Without a message: the body itself, or the words `an
-/// HTML page`, or the status if the body is empty.
+/// The message in the body of an error, shortened. If there is none, the body itself; for HTML, the
+/// words `an HTML page`; for an empty body, the status.
 fn message(status: u16, body: &str, key: Option<&Key>) -> String {
     let parsed: Value = serde_json::from_str(body).unwrap_or(Value::Null);
     // Google responds with a list of one object.
@@ -159,9 +160,9 @@ fn message(status: u16, body: &str, key: Option<&Key>) -> String {
     if text.is_empty() { format!("status {status}") } else { text }
 }
 
-/// A service's text as one short line.
+/// A service's text as one short line, without the key.
 fn plain(text: &str, key: Option<&Key>) -> String {
-    // The key is removed from the whole text first, so that the cut leaves no piece of it.
+    // The key is removed before the text is cut, so that no part of the key remains at the end.
     let text = key.map_or_else(|| text.to_owned(), |key| key.hide(text));
     let printable = text.replace(|c: char| c.is_control(), " ");
     let words: Vec<&str> = printable.split_whitespace().collect();
@@ -180,7 +181,8 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     if let Ok(seconds) = value.parse::<f64>() {
         return Duration::try_from_secs_f64(seconds).ok();
     }
-    // The value is a date. It is compared with the service's own date, because clocks differ.
+    // The value is a date. It is compared with the date header of the same response, because the
+    // service's clock may differ from ours.
     let parser = rfc2822::DateTimeParser::new();
     let then = parser.parse_timestamp(value).ok()?;
     let now = parser.parse_timestamp(header(headers, DATE.as_str())?).ok()?;
