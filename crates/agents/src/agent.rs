@@ -15,8 +15,8 @@ use crate::model_address::ModelAddress;
 use crate::session_file::{SessionFile, stem};
 use crate::unread::UnreadErrors;
 
-/// An agent: where it keeps sessions, and how it uses them. Most defaults say that the agent lacks
-/// the feature, or derive the answer from other methods.
+/// An agent: where it keeps sessions, and how it uses them. Most methods have a default: that the
+/// agent lacks the feature, or that the feature is unknown.
 pub trait Agent: Sync {
     /// The format of the agent's sessions.
     fn format(&self) -> &'static Format;
@@ -29,13 +29,13 @@ pub trait Agent: Sync {
     /// The folder in or below which the agent keeps its sessions.
     fn folder(&self, environment: &Environment) -> PathBuf;
 
-    /// All sessions of the agent. Sessions of sub-agents are left out; one whose parent was not
-    /// found may be in the result.
+    /// The sessions of the agent, without those of sub-agents. A sub-agent's session may be in the
+    /// result if its parent was not found.
     fn sessions(&self, environment: &Environment, unread: &mut UnreadErrors) -> Vec<SessionFile>;
 
-    /// For an agent that keeps sub-agents' sessions in the same folders as other sessions: the
-    /// sub-agents' sessions, or all sessions. [`find_session`](crate::find_session) searches them
-    /// only if no session of [`sessions`](Agent::sessions) matches.
+    /// Sessions that [`find_session`](crate::find_session) searches only if no session of
+    /// [`sessions`](Agent::sessions) matches: those of sub-agents, if the agent keeps them in the
+    /// same folders as other sessions. The result may contain these other sessions, too.
     fn sub_agent_sessions(&self, _: &Environment, _: &mut UnreadErrors) -> Vec<SessionFile> {
         Vec::new()
     }
@@ -45,13 +45,13 @@ pub trait Agent: Sync {
         id.starts_with(text)
     }
 
-    /// Whether the file at this path is that of a sub-agent, so that it belongs to another session.
+    /// Whether the file at this path is a sub-agent's, and so belongs to another session.
     fn is_part(&self, _file: &Path) -> bool {
         false
     }
 
-    /// The files that sub-agents of the session in this file wrote. Folders and files that cannot
-    /// be read are reported to `unread`.
+    /// The files that the sub-agents of a session wrote. Folders and files that cannot be read are
+    /// reported to `unread`.
     fn sub_agents(&self, _session: &Path, _unread: &mut UnreadErrors) -> Vec<PathBuf> {
         Vec::new()
     }
@@ -105,7 +105,7 @@ pub trait Agent: Sync {
         Ok(())
     }
 
-    /// The agent's hook for the end of a session; `None` if it has none.
+    /// The agent's hook for the end of a session; `None` if it has none, or if that is unknown.
     fn hook(&self) -> Option<HookTarget> {
         None
     }
@@ -116,7 +116,7 @@ pub trait Agent: Sync {
     }
 
     /// How a command that prints a status line is added to the agent's settings; `None` if the
-    /// agent shows no such line.
+    /// agent shows no such line, or if that is unknown.
     fn status_line(&self) -> Option<AdditionTarget> {
         None
     }
@@ -138,7 +138,8 @@ pub trait Agent: Sync {
         None
     }
 
-    /// How the agent resumes a session that another program wrote; `None` if it cannot.
+    /// How the agent resumes a session that another program wrote; `None` if it cannot, or if that
+    /// is unknown.
     fn resume(&self) -> Option<Resume> {
         None
     }
@@ -175,7 +176,7 @@ pub struct HookTarget {
     pub settings: fn(&Environment) -> PathBuf,
 }
 
-/// What can be added to the settings of an agent, and where they are.
+/// A value that can be added to the settings of an agent, and the folder of these settings.
 #[derive(Clone, Copy, Debug)]
 pub struct AdditionTarget {
     /// The value to add to the settings.
@@ -242,8 +243,8 @@ impl AgentLock {
 
 impl Drop for AgentLock {
     fn drop(&mut self) {
-        // Agents delete their lock files, too. If this fails, an empty file remains, which does no
-        // harm.
+        // If this fails, an empty file remains, which does no harm: agents delete or reuse their
+        // lock files.
         fs::remove_file(&self.path).ok();
     }
 }

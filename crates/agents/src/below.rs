@@ -15,10 +15,10 @@ const ENDINGS: [&str; 3] = [".jsonl", ".jsonl.zst", ".json"];
 /// The maximum depth of the search.
 const DEPTH: usize = 16;
 
-/// Returns the sessions of all agents in a folder and below it, down to 16 folders deep, ordered by
-/// path. A file is taken for a session if its name ends like that of a session file, and its
-/// first bytes have the format of an agent. Files of sub-agents, and files that cannot be read, are
-/// left out. Links are not followed.
+/// Returns the sessions in a folder and below it, down to 16 folders deep, ordered by path. A file
+/// is taken for a session if its name ends like that of a session file, and its first bytes have a
+/// known format. Files of sub-agents, and files that cannot be read, are left out. Links are not
+/// followed.
 pub fn sessions_below(folder: &Path) -> Vec<SessionFile> {
     let mut files = Vec::new();
     walk(folder, DEPTH, &mut files);

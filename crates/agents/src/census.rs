@@ -28,8 +28,8 @@ const HEAD: u64 = 64 << 10;
 /// The name of the folder with the files of Claude Code's sub-agents. This folder is in a folder
 /// that has the name of the session's file, without the extension.
 const PARTS: &str = "subagents";
-/// The minimum length in bytes of an id for which a mention in a file shows that its session
-/// exists. A shorter id may be in a file by chance.
+/// A file that mentions an id of at least this many bytes shows that the id's session exists. A
+/// shorter id may be in a file by chance.
 const SHORTEST_ID: usize = 8;
 
 /// The sessions on this machine.
@@ -43,7 +43,7 @@ pub struct Census {
     /// session (a sub-agent's file, or the log `ID.events` of OpenCode), this is the id of the
     /// whole session.
     named: HashSet<String>,
-    /// The references in the stubs of all files.
+    /// The references in the stubs of all files that were read.
     pub stubs: HashSet<Ref>,
     /// The errors of folders, files and databases that exist and cannot be read.
     pub unread: Vec<Error>,
@@ -86,8 +86,9 @@ impl Census {
         census
     }
 
-    /// Collects the stubs in a file, and the wanted ids at its beginning. A file with such an id is
-    /// read as a session, because its own id may differ from that in its name.
+    /// Collects the references in the stubs of a file, and the wanted ids at its beginning. If
+    /// there are such ids, reads the file as a session, because its own id may differ from that in
+    /// its name.
     fn read(&mut self, file: &Path, wanted: &WantedIds<'_>) -> Result<()> {
         let beginning = Stub::BEGINNING.as_bytes();
         let source = place::open(file)?;
@@ -142,7 +143,8 @@ impl Census {
             }
             Err(_) => {}
         }
-        // An empty folder may be the mount point of a missing disk, even in an agent's home.
+        // That a folder is empty does not show that the file was removed: the folder may be the
+        // mount point of a missing disk, even in an agent's home.
         let folder = address.parent().unwrap_or(Path::new(""));
         // A sub-agent's file is in `<session>/subagents`, which is removed with the session. The
         // folder that contains the session's file is examined instead.
@@ -216,7 +218,7 @@ impl<'k> WantedIds<'k> {
         WantedIds { keys, ids, automaton }
     }
 
-    /// The ids that are in `bytes`.
+    /// The wanted ids that occur in `bytes`, each once.
     fn find(&self, bytes: &[u8]) -> Vec<&'k str> {
         let mut found: Vec<&str> = match &self.automaton {
             Some(automaton) => automaton
@@ -247,7 +249,7 @@ fn in_database(database: &Path, id: &str) -> Presence {
     }
 }
 
-/// Whether an error is about a file that exists and should have been readable.
+/// Whether an error means that there is something to read, which could not be read.
 fn is_there(err: &Error) -> bool {
     !matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotAFile | ErrorKind::UnknownFormat)
 }

@@ -74,7 +74,7 @@ impl Agent for Claude {
         else {
             return Vec::new();
         };
-        // A copy in another folder has the same id, but Claude Code does not use it.
+        // Claude Code does not use a copy in another folder, although it has the same id.
         if !real.starts_with(projects) {
             return Vec::new();
         }

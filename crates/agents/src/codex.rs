@@ -151,8 +151,8 @@ fn files(home: &Path, unread: &mut UnreadErrors) -> Vec<PathBuf> {
 }
 
 /// Whether a file is a rollout: `….jsonl`, or `….jsonl.zst`, because Codex compresses rollouts that
-/// were not used for a while. If both exist, only the plain one is a rollout, because Codex reads
-/// that.
+/// were not used for a while. Codex reads the plain file if both exist, so then only that is a
+/// rollout.
 fn is_rollout(path: &Path) -> bool {
     let plain = path.with_extension("");
     is_jsonl(path)
@@ -166,9 +166,8 @@ fn id(stem: &str) -> &str {
     stem.get(TIME..).unwrap_or(stem)
 }
 
-/// The rollouts of the sub-agents of a rollout, and of their sub-agents. They are looked for in the
-/// same installation of Codex, or, if the rollout is outside of an installation, in the folder of
-/// the rollout.
+/// The rollouts of the sub-agents of a rollout, and of their sub-agents. The installation of Codex
+/// that contains the rollout is searched; for a rollout outside of an installation, its folder.
 fn sub_agents(session: &Path, unread: &mut UnreadErrors) -> Vec<PathBuf> {
     let name = stem(session).into_owned();
     if !name.starts_with("rollout-") {
@@ -314,8 +313,8 @@ fn day(stem: &str) -> &str {
     stem.get(.."rollout-2026-11-20".len()).unwrap_or(stem)
 }
 
-/// The beginning of the names of rollouts on the day after `time` in UTC. The days in names are in
-/// the time zone of Codex, which may be one day ahead.
+/// How the names of rollouts begin that were begun on the day after `time` in UTC. The days in
+/// names are in the time zone of Codex, which may be one day ahead of UTC.
 fn day_after(time: SystemTime) -> Option<String> {
     let time = jiff::Timestamp::try_from(time).ok()?.to_zoned(jiff::tz::TimeZone::UTC);
     Some(format!("rollout-{}", time.tomorrow().ok()?.date()))
@@ -365,7 +364,7 @@ fn forget(home: &Path, session: &Path) -> Result<()> {
 fn holders(path: &Path) -> Vec<User> {
     let mut users = users_of(path);
     if users.is_empty() {
-        // The process may be another user's, and then the system does not show it.
+        // There is a holder, which the system does not show if it is another user's process.
         users.push(User { pid: 0, name: "codex".to_owned(), writes: true });
     }
     users
@@ -401,7 +400,7 @@ mod tests {
         fs::write(&rollout, "").expect("a file");
         assert!(forget(home.path(), &rollout).is_ok(), "there is no database yet");
         let database = Connection::open(home.path().join(SHOWN)).expect("a database");
-        // One table is missing, as in another version.
+        // One table is missing, as in another version of Codex.
         for table in &TABLES[..3] {
             let made = format!(
                 "CREATE TABLE {table} (thread_id TEXT, at INTEGER);

@@ -23,8 +23,8 @@ impl Agent for Cursor {
         environment.home.join(".cursor")
     }
 
-    /// Conversations of the editor, chats of the CLI, and transcripts of conversations that are no
-    /// longer in a database.
+    /// Conversations of the editor, chats of the CLI, and transcripts of conversations that are in
+    /// no database.
     fn sessions(&self, environment: &Environment, unread: &mut UnreadErrors) -> Vec<SessionFile> {
         let home = self.folder(environment);
         let editor = editor(environment).join("User/globalStorage/state.vscdb");

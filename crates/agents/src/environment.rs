@@ -34,8 +34,8 @@ impl Environment {
         self.variables.get(name).map(OsString::as_os_str).filter(|value| !value.is_empty())
     }
 
-    /// The folder that a variable names, or `or` if the variable is not set or is empty. As agents
-    /// do it, `~` is replaced by the home folder.
+    /// The folder that a variable names, or `or` if the variable is not set or is empty. A leading
+    /// `~` is replaced by the home folder, as agents do it.
     pub fn folder(&self, variable: &str, or: PathBuf) -> PathBuf {
         let Some(value) = self.variable(variable) else { return or };
         let path = Path::new(value);

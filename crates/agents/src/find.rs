@@ -46,14 +46,14 @@ pub struct FoundSessions {
     pub unread: Vec<Error>,
 }
 
-/// The session files of all agents on this machine, or of one agent, ordered by path. Errors are
+/// The sessions of all agents on this machine, or of one agent, ordered by path. Errors are
 /// ignored: [`all`] reports them.
 pub fn sessions(environment: &Environment, agent: Option<&str>) -> Vec<SessionFile> {
     all(environment, agent).sessions
 }
 
-/// The session files of all agents on this machine, or of one agent, and the errors of what could
-/// not be read.
+/// The sessions of all agents on this machine, or of one agent, and the errors of what could not be
+/// read.
 pub fn all(environment: &Environment, agent: Option<&str>) -> FoundSessions {
     let mut unread = UnreadErrors::default();
     let mut sessions: Vec<SessionFile> =
@@ -67,8 +67,8 @@ pub fn folders(environment: &Environment) -> Vec<PathBuf> {
     AGENTS.iter().map(|agent| agent.folder(environment)).collect()
 }
 
-/// The session that a user means by a path, by an id or its beginning, or by the beginning of a
-/// file's name.
+/// The session that a user means by a path, by `DATABASE#ID`, by an id or its beginning, or by the
+/// beginning of a file's name.
 pub fn find_session(environment: &Environment, text: &str, agent: Option<&str>) -> SessionMatch {
     // A blank text, such as an unset variable, is the beginning of every id.
     if text.trim().is_empty() {
@@ -109,7 +109,7 @@ pub fn find_session(environment: &Environment, text: &str, agent: Option<&str>) 
         found.extend(parts.filter(is_meant));
     }
     if let Some(exact) = found.iter().position(|file| file.id == text || file.stem() == text) {
-        // If two folders have a session with this id, only a path is unambiguous.
+        // An id that two folders have is ambiguous: the user must give a path.
         if found.iter().filter(|file| file.id == text).count() < 2 {
             return SessionMatch::File(found.swap_remove(exact).path);
         }
@@ -123,7 +123,7 @@ pub fn find_session(environment: &Environment, text: &str, agent: Option<&str>) 
 }
 
 /// The existing files that may contain the session of a generation: the file that the generation
-/// records, and the files that agents keep under the id of the session.
+/// records, and the files that agents keep under the id of its session.
 pub fn files_of(environment: &Environment, generation: &Generation) -> Vec<PathBuf> {
     let mut found = vec![generation.path.clone()];
     let (id, part) = generation.session.split_once('.').unwrap_or((&generation.session, ""));
@@ -142,8 +142,8 @@ pub fn files_of(environment: &Environment, generation: &Generation) -> Vec<PathB
     found
 }
 
-/// The files and rows that belong to a session in addition to its own: those of its sub-agents, and
-/// other rows that a database keeps for it. Errors are ignored.
+/// The files and rows that belong to a session, without the session's own file or row: those of its
+/// sub-agents, and other rows that a database keeps for the session. Errors are ignored.
 pub fn companions(session: &Path) -> Vec<PathBuf> {
     of_place(&Place::parse(session), session, &mut UnreadErrors::default())
 }
@@ -152,8 +152,8 @@ pub fn companions(session: &Path) -> Vec<PathBuf> {
 ///
 /// # Errors
 ///
-/// The first error, such as `NoPermission` or `Unreadable`, if a folder that may hold a part of the
-/// session cannot be read.
+/// The first error, such as `NoPermission` or `Unreadable`, if a folder or file that may belong to
+/// the session cannot be read.
 pub fn companions_at(place: &Place, session: &Path) -> Result<Vec<PathBuf>> {
     let mut unread = UnreadErrors::default();
     let found = of_place(place, session, &mut unread);
@@ -278,8 +278,8 @@ pub fn check_places(session: &Path, from: u64) -> Result<()> {
     agent_of(session).map_or(Ok(()), |agent| agent.check_places(session, from))
 }
 
-/// Takes the agent's own lock against other writers of a session, if there is one that can be
-/// taken. The agent does not open the session until the result is dropped.
+/// Takes the agent's own lock against other writers of a session; `None` if there is no lock that
+/// can be taken. The agent does not open the session until the lock is dropped.
 ///
 /// # Errors
 ///
@@ -304,8 +304,8 @@ fn chosen(agent: Option<&str>) -> impl Iterator<Item = &'static dyn Agent> {
 /// The session in a database that a user means by `text`: an id, or the beginning of one.
 fn in_named_database(database: &Path, text: &str) -> SessionMatch {
     let mut found = SessionFile::of_database(database, &mut UnreadErrors::default());
-    // An empty text means a session without a parent; an id or the beginning of one may also mean a
-    // sub-agent's.
+    // An empty text means any session without a parent. An id, or the beginning of one, may also
+    // mean a sub-agent's session.
     found.retain(
         |(parent, it)| {
             if text.is_empty() { parent.is_none() } else { it.id.starts_with(text) }
@@ -313,7 +313,7 @@ fn in_named_database(database: &Path, text: &str) -> SessionMatch {
     );
     let mut found: Vec<SessionFile> = found.into_iter().map(|(_, session)| session).collect();
     match found.len() {
-        // The caller opens the database, and so gets the error that it contains no session.
+        // The caller opens the database, and then reports that it contains no session.
         0 if text.is_empty() => SessionMatch::File(database.to_owned()),
         0 => SessionMatch::Nothing,
         1 => SessionMatch::File(found.swap_remove(0).path),
@@ -327,8 +327,9 @@ mod tests {
 
     use super::*;
 
-    /// Writes files of sub-agents with every agent's names next to a session. Returns the session
-    /// and the files that belong to it, relative to their folder.
+    /// Writes a session, and next to it files with the names that Claude Code and Gemini CLI give
+    /// to the files of sub-agents. Returns those that belong to the session, relative to its
+    /// folder.
     fn found(name: &str, bytes: &[u8]) -> Vec<String> {
         let dir = tempfile::tempdir().expect("a folder");
         let put = |name: &str, bytes: &[u8]| {

@@ -13,7 +13,7 @@ use crate::model_address::{self, ModelAddress};
 use crate::session_file::{SessionFile, is_jsonl, stem};
 use crate::unread::UnreadErrors;
 
-/// The length of the id prefix in the name of a session's file.
+/// The length of the beginning of an id that is in the name of a session's file.
 const SHORT: usize = 8;
 
 /// Gemini CLI, as an [`Agent`].
@@ -89,8 +89,8 @@ fn home(environment: &Environment) -> PathBuf {
     environment.folder("GEMINI_CLI_HOME", environment.home.clone()).join(".gemini")
 }
 
-/// All session files, but only one of the files in a project whose names have the same id: the
-/// largest, and no `.json` file that is continued in a `.jsonl` file. Resuming a session leaves an
+/// The session files. Of the files in a project whose names have the same id, only the largest is
+/// returned, and no `.json` file that is continued in a `.jsonl` file: resuming a session leaves an
 /// empty file, and continues a `.json` file in a `.jsonl` file next to it.
 fn files(root: &Path, unread: &mut UnreadErrors) -> Vec<PathBuf> {
     let projects = unread.files_in(root);
@@ -116,12 +116,12 @@ fn of_chats(chats: &Path, unread: &mut UnreadErrors) -> Vec<PathBuf> {
     newest.into_values().map(|(.., path)| path).collect()
 }
 
-/// The id prefix in the name of a session's file.
+/// The beginning of the session's id, from the name of its file.
 fn short_id(stem: &str) -> &str {
     stem.rsplit('-').next().unwrap_or(stem)
 }
 
-/// Whether a full id begins with the prefix in a file's name.
+/// Whether `short`, from the name of a file, is the beginning of the full id `id`.
 fn is_short_for(short: &str, id: &str) -> bool {
     short.len() == SHORT && id.len() > SHORT && id.starts_with(short)
 }

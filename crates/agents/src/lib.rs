@@ -87,7 +87,8 @@ pub static AGENTS: &[&dyn Agent] = &[
 ];
 
 /// The name that Claude Code gives the folder with the sessions of a project: each UTF-16 unit of
-/// its path that is not an ASCII letter or digit is a dash.
+/// its path that is not an ASCII letter or digit is a dash. (Claude Code shortens names of more
+/// than 200 characters; this function does not.)
 ///
 /// ```
 /// assert_eq!(epitome_agents::project_folder_name("/home/dev/my_app"), "-home-dev-my-app");
@@ -113,7 +114,8 @@ mod tests {
 
     use super::*;
 
-    /// Formats without a folder on this machine: sessions that are exported, or sent to a service.
+    /// Formats of which no agent keeps sessions in a folder: those of exported sessions and of
+    /// requests.
     const WITHOUT_A_FOLDER: [&str; 6] =
         ["mini-swe", "swe-agent", "anthropic", "openai-chat", "openai-responses", "gemini-request"];
 

@@ -14,8 +14,9 @@ pub struct ModelAddress {
     pub launch: fn(url: &str) -> Launch,
     /// How the run is given an MCP server. `None` if the agent has no option for that.
     pub mcp: Option<McpArguments>,
-    /// Adds variables or arguments that keep the agent from compacting by itself. `None` if only
-    /// the agent's settings can do that. The user can still request a compaction.
+    /// Changes the variables, arguments or file of a run so that the agent does not compact by
+    /// itself. `None` if only the agent's settings can prevent that. The user can still request a
+    /// compaction.
     pub hold_compaction: Option<fn(&mut Launch)>,
 }
 
@@ -74,7 +75,7 @@ pub(crate) const CLAUDE: ModelAddress = ModelAddress {
         defaults: vec![("ENABLE_TOOL_SEARCH", "true")],
         ..Launch::default()
     },
-    // With a space in place of `=`, the option would also take the arguments after it.
+    // With a space in place of `=`, Claude Code would take the next arguments for more values.
     mcp: Some(|command| {
         let (program, arguments) = (quoted(command[0]), quoted_list(&command[1..]));
         let server = format!(r#"{{"command":{program},"args":[{arguments}]}}"#);
@@ -85,12 +86,12 @@ pub(crate) const CLAUDE: ModelAddress = ModelAddress {
     }),
 };
 
-/// A text as a string of JSON and of TOML.
+/// A text as a string literal of both JSON and TOML. The text must not have control characters.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// Texts as the elements of an array of JSON and of TOML.
+/// Texts as the elements of an array of both JSON and TOML.
 fn quoted_list(texts: &[&str]) -> String {
     texts.iter().map(|text| quoted(text)).collect::<Vec<_>>().join(",")
 }
@@ -190,8 +191,8 @@ pub(crate) const PI: ModelAddress = ModelAddress {
 
 /// The variable in which the extension finds the base URL.
 const PI_URL: &str = "EPITOME_PROXY";
-/// Cancels the compactions that pi begins because its context is long. pi still compacts after a
-/// request that was too long for the model.
+/// The part of the extension that cancels the compactions that pi begins because its context is
+/// long. pi still compacts after a request that was too long for the model.
 const PI_HOLD: &str = r#"  pi.on("session_before_compact", (event) =>
     event.reason === "threshold" ? { cancel: true } : undefined);
 "#;

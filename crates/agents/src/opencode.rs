@@ -88,9 +88,9 @@ impl OpenCode {
     }
 }
 
-/// The databases of OpenCode or of a fork: the one that `variable` names or, if it names none, all
-/// databases in the agent's folder. Each release channel has a separate database. The name
-/// `:memory:` is ignored.
+/// The databases of OpenCode or of a fork: the one that `variable` names, or else all databases in
+/// the agent's folder, because each release channel has its own. The name `:memory:` counts as no
+/// name.
 pub(crate) fn databases(
     agent: &dyn Agent,
     variable: &str,

@@ -34,7 +34,7 @@ impl SessionFile {
         if self.path.is_file() { stem(&self.path) } else { "".into() }
     }
 
-    /// The sessions in files. `id` extracts the id from a file's name.
+    /// The sessions in files. `id` returns the id in a file's name without its extension.
     pub(crate) fn of_files(
         paths: Vec<PathBuf>,
         agent: &'static str,
@@ -84,8 +84,7 @@ impl SessionFile {
         found.collect()
     }
 
-    /// The sessions of a database without a parent. A sub-agent's session belongs to the session
-    /// that started it.
+    /// The sessions of a database that have no parent. The others are of sub-agents.
     pub(crate) fn roots(database: &Path, unread: &mut UnreadErrors) -> Vec<SessionFile> {
         let found = SessionFile::of_database(database, unread).into_iter();
         found.filter_map(|(parent, session)| parent.is_none().then_some(session)).collect()

@@ -50,7 +50,7 @@ impl UnreadErrors {
                     None
                 }
             },
-            // A dangling link may lead to a disk that is not mounted now.
+            // A link to nothing is an error: it may lead to a disk that is not mounted now.
             Err(err) if err.kind() == io::ErrorKind::NotFound && path.is_symlink() => {
                 self.0.push(Error::reading(err, "the file", path));
                 None

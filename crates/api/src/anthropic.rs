@@ -27,9 +27,8 @@ api! {
     assembler: stream::Events,
 }
 
-/// Whether the reasoning of `model` is valid only if everything before it is unchanged. `BOUND` has
-/// the beginnings of the names of those models that Anthropic's documentation of preserved thinking
-/// lists.
+/// Whether the reasoning of `model` is valid only if everything before it is unchanged: Anthropic's
+/// documentation of preserved thinking lists these models.
 pub fn thinking_is_bound(model: &str) -> bool {
     const BOUND: [&str; 3] = ["claude-fable-5", "claude-sonnet-5-5", "claude-haiku-5-5"];
     BOUND.iter().any(|name| model.starts_with(name))

@@ -5,7 +5,7 @@ use std::ops::Range;
 use epitome_json::{Cursor, Kind, MalformedJson};
 use epitome_model::{Call, Field, FieldRole, Span, Text, ToolKind};
 
-/// A row of the table: tools of one kind whose arguments have the same roles.
+/// A row of the table: some tools of one kind, and the roles of their arguments.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
     /// The names of the tools, separated by spaces. Upper and lower case are not distinguished.
@@ -44,7 +44,7 @@ pub struct Roles {
 }
 
 impl Roles {
-    /// The roles of a tool whose arguments have none.
+    /// For tools whose arguments have no roles.
     pub const NONE: Roles = Roles { target: "", part: "", fields: [(FieldRole::Other, ""); 3] };
 
     /// Roles with a target: the first of the arguments `names` that is present.
@@ -57,7 +57,11 @@ impl Roles {
         Roles { part: names, ..self }
     }
 
-    /// Adds arguments that may be bulky. A tool has at most three such roles.
+    /// Adds a role, and the arguments that have it and may be bulky.
+    ///
+    /// # Panics
+    ///
+    /// If three roles were added before.
     pub const fn field(self, role: FieldRole, names: &'static str) -> Roles {
         let [first, second, third] = self.fields;
         assert!(third.1.is_empty(), "more than three roles");
@@ -121,8 +125,8 @@ pub fn classify(
     })
 }
 
-/// Like [`classify`], for arguments in a text that was decoded from the source: `span` maps a range
-/// of `text` to its place in the source.
+/// Like [`classify`], for arguments in a text that was decoded from the source. `span` returns the
+/// span in the source of a range of `text`.
 pub fn known_at(
     rules: &[Rule],
     name: &str,
@@ -183,8 +187,7 @@ impl Found<'_> {
                 Kind::Object => {
                     self.object(element, &format!("{name}."))?;
                 }
-                // A string that is an element of a list is a target or a field only if the tool has
-                // a rule.
+                // If the tool has no rule, the strings of a list are neither targets nor fields.
                 Kind::String if self.roles.is_some() => self.found(&name, &element.skip()?),
                 Kind::String | Kind::Array | Kind::Other => {
                     element.skip()?;

@@ -7,9 +7,9 @@ use epitome_model::{
     Span, Transcript,
 };
 
-/// Reads a request body: `each` adds its messages, in the order in which they are sent. Bytes that
-/// are not JSON become one hidden record, and are reported. A source of only white space gives an
-/// empty transcript.
+/// Reads a request body. `each` adds the messages of the body, in the order in which they are sent.
+/// Bytes that are not JSON become one hidden record, and are reported to `faults`. A source of only
+/// white space gives an empty transcript.
 pub fn read(
     source: &dyn Source,
     faults: &mut dyn Faults,
@@ -83,8 +83,8 @@ impl<'d> Body<'d> {
         }
     }
 
-    /// The entries in the order in which they are sent, each with a flag: whether it is part of the
-    /// prompt.
+    /// The entries that were added, in the order in which they are sent. The flag of an entry is
+    /// whether it is part of the prompt.
     pub(crate) fn into_entries(self) -> Vec<(bool, Entry)> {
         let Body { items, prompt, .. } = self;
         let entries = items.into_iter().enumerate().filter_map(|(idx, item)| match item {

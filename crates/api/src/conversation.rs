@@ -106,11 +106,11 @@ pub struct Conversation<'t> {
 #[derive(Default)]
 pub struct Exchange<'t> {
     group: Option<&'t str>,
-    /// The blocks of the response. Every call among them has a result.
+    /// The blocks of the response. Each call among them also is in `results`.
     pub reply: Vec<&'t Block>,
     /// The calls with their results, in the order of the calls.
     pub results: Vec<AnsweredCall<'t>>,
-    /// The messages after the results, of the user and the agent.
+    /// The blocks of the user and the agent that follow the results.
     pub words: Vec<InputBlock<'t>>,
     open: Vec<(&'t Call, Option<&'t Output>)>,
 }
@@ -145,7 +145,7 @@ impl<'t> Conversation<'t> {
         Conversation::with_summary(transcript, source, longest_id, SummaryAs::User)
     }
 
-    /// Like [`from_context`](Self::from_context), with a summary sent in the given role.
+    /// Like [`from_context`](Self::from_context), but sends a summary as `summary` says.
     pub fn with_summary(
         transcript: &'t Transcript,
         source: &'t dyn Source,
@@ -242,9 +242,9 @@ impl<'t> Conversation<'t> {
         }
     }
 
-    /// The exchange that an entry of the model belongs to. This is the last exchange if the entry
-    /// continues its response, or if that exchange has neither results nor messages yet. Otherwise
-    /// a new exchange is added. The first exchange never has a response.
+    /// The exchange to which a block of a model's entry is added. This is the last exchange if its
+    /// response has the group of `entry`, or if it has neither results nor messages yet. Otherwise
+    /// a new exchange is added. The first exchange never gets a response.
     fn replying(&mut self, entry: &'t Entry) -> &mut Exchange<'t> {
         self.follows_summary = false;
         let group = entry.group.as_deref();
@@ -315,8 +315,8 @@ impl<'t> Conversation<'t> {
         text.read(self.source).trim().is_empty()
     }
 
-    /// A value that epitome does not understand, unchanged, if the API accepts it. Otherwise the
-    /// value is left out and counted.
+    /// A value that epitome does not understand, unchanged. `None` if the API does not accept it:
+    /// then it is counted as left out.
     pub fn opaque_value(&mut self, span: Span) -> Option<TextOrImage<'t>> {
         let raw = self.raw(span);
         if Document::parse(raw.as_bytes()).is_ok_and(|document| (self.carries)(&document.root)) {
@@ -332,8 +332,8 @@ impl<'t> Conversation<'t> {
         self.ids.given_to(call)
     }
 
-    /// The text and pictures of a tool result, and the values in it that are sent unchanged. Blank
-    /// texts are left out.
+    /// The text and pictures of a tool result, and the values in it that are sent unchanged. Leaves
+    /// out blank texts, and counts what the API does not accept as left out.
     pub fn parts(&mut self, output: &'t Output) -> Vec<TextOrImage<'t>> {
         let mut pieces = Vec::new();
         for part in &output.parts {
@@ -347,7 +347,8 @@ impl<'t> Conversation<'t> {
         pieces
     }
 
-    /// The text and pictures of messages, and the values in them that are sent unchanged.
+    /// The text and pictures of messages, and the values in them that are sent unchanged. Counts
+    /// what the API does not accept as left out.
     pub fn text_and_images(&mut self, words: &[InputBlock<'t>]) -> Vec<TextOrImage<'t>> {
         let mut pieces = Vec::new();
         for word in words {
@@ -379,8 +380,8 @@ impl<'t> Conversation<'t> {
         }
     }
 
-    /// The arguments of a call: an object, or any other text. Missing arguments are an empty
-    /// object.
+    /// The arguments of a call, as an object or as any other text. Missing arguments become an
+    /// empty object.
     pub fn arguments(&self, call: &Call) -> Arguments {
         let raw = self.raw(call.arguments);
         if raw.starts_with('{') {
@@ -441,9 +442,8 @@ pub enum TextOrImage<'t> {
     Carried(String),
 }
 
-/// The media type of a picture: the type that its first bytes show, or else `said`, the type that
-/// is stated. `None` if it is not one of the types that every API accepts, or if `data` is not
-/// base64.
+/// The media type of a picture, from its first bytes or, if they begin no type of `KNOWN`, from
+/// `said`, the stated type. `None` if neither gives a type of `KNOWN`, or if `data` is not base64.
 fn media(said: &str, data: &str) -> Option<&'static str> {
     let digits = data.trim_end_matches('=');
     if !data.len().is_multiple_of(4)
@@ -463,8 +463,8 @@ fn media(said: &str, data: &str) -> Option<&'static str> {
     found.map(|(media, _)| *media)
 }
 
-/// A name for a tool that every API accepts: the name itself if every API accepts it. Otherwise `_`
-/// and the first 60 characters of the name, in which `_` replaces all but ASCII letters and digits.
+/// The name under which a tool is sent: `name` itself if every API accepts it. Otherwise `_` and
+/// the first 60 characters of `name`, each replaced by `_` unless it is an ASCII letter or digit.
 pub fn name(name: &str) -> String {
     if is_name(name, 64) && !name.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
         return name.to_owned();
@@ -477,7 +477,7 @@ pub fn name(name: &str) -> String {
     format!("_{clean}")
 }
 
-/// The ids of calls in a request; no id is used twice.
+/// The ids that calls have in a request. No two calls have the same id.
 #[derive(Default)]
 struct Ids {
     longest: usize,

@@ -25,16 +25,16 @@ use super::Framing;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Endpoint {
-    /// The path after the base URL, from the name of the model and whether the response is
-    /// streamed.
+    /// Returns the path after the base URL, for the name of a model and for a streamed response or
+    /// one that is not streamed.
     pub path: fn(model: &str, stream: bool) -> String,
     /// Headers that every request has, each a name and a value.
     pub headers: &'static [(&'static str, &'static str)],
-    /// The header for an API key, and the text before the key in it.
+    /// The name of the header that carries the API key, and the text before the key in this header.
     pub key: (&'static str, &'static str),
     /// Whether the body names the model.
     pub model_in_body: bool,
-    /// Further members of every body: JSON that ends with a comma, or nothing.
+    /// Further members that every body has: JSON that ends with a comma, or nothing.
     pub members: &'static str,
     /// How a streamed response is divided into events.
     pub framing: Framing,

@@ -99,18 +99,19 @@ pub struct Api {
     pub format: &'static BodyFormat,
     /// Makes the body of a request with the context of a transcript.
     pub make: fn(&Transcript, &dyn Source) -> RequestBody,
-    /// Like `make`, with the summary in the given role.
+    /// Like `make`, but sends a summary as the [`SummaryAs`] says.
     pub make_as: fn(&Transcript, &dyn Source, SummaryAs) -> RequestBody,
     /// Makes an element of the `tools` of a request.
     pub tool: fn(&Tool<'_>) -> String,
     /// The service's own endpoint.
     pub endpoint: Endpoint,
-    /// Checks one message of a body; fails if any part of it is unknown.
+    /// Checks one message of a body, and adds the replacements that reading it needs. Fails if a
+    /// part of the message is unknown.
     pub(crate) check_message: fn(&Value<'_>, &mut Replacements) -> CheckResult,
     /// Reads the messages of a body.
     pub(crate) read_messages: fn(&mut Body<'_>, &[Value<'_>]),
-    /// The members of a body that the options need, each followed by a comma. The second argument
-    /// is the rest of the body.
+    /// Returns the members of a body that the options need, each followed by a comma. The second
+    /// argument is the rest of the body.
     pub(crate) options: fn(&Options<'_>, &str) -> String,
     /// Parses a response; `None` if the JSON is not a response of this API.
     pub(crate) parse_response: fn(&Value<'_>) -> Option<Parsed>,

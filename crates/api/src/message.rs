@@ -12,8 +12,8 @@ use epitome_model::Entry;
 use crate::{Api, Body};
 
 /// Keys under which some API or client library keeps content, calls or results. A message is
-/// refused if it has a non-empty value under one of these keys at a place where its own API does
-/// not define the key. All other unknown keys are metadata and are ignored.
+/// refused if it has a non-empty value under one of these keys where its own API has no such key.
+/// Other unknown keys are taken for metadata, and are ignored.
 const SAYING: [&str; 40] = [
     "action",
     "args",
@@ -175,8 +175,8 @@ pub fn role(message: &Value<'_>, known: &[&'static str]) -> Result<&'static str,
     }
 }
 
-/// Checks that no key of an object repeats, and that members whose keys are in `SAYING` but not
-/// in `has_only` are empty.
+/// Checks that no key of an object repeats, and that the object has no content under a key of
+/// `SAYING` that is not in `has_only`.
 pub fn has_only(value: &Value<'_>, has_only: &[&str]) -> CheckResult {
     let mut seen = HashSet::new();
     if let Some((key, _)) = value.members().iter().find(|(key, _)| !seen.insert(key)) {

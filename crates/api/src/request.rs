@@ -26,8 +26,8 @@ pub struct Options<'a> {
     pub tools: &'a [Tool<'a>],
     /// Whether the response is streamed.
     pub stream: bool,
-    /// Whether the model reasons. If so, and if there are tools, OpenAI's Responses API is asked
-    /// for reasoning that can be sent back; models without reasoning refuse this option.
+    /// Whether the model reasons. If it does and there are tools, a request to OpenAI's Responses
+    /// API asks for reasoning that can be sent back; models without reasoning refuse this option.
     pub reasons: bool,
 }
 

@@ -20,10 +20,10 @@ pub struct Response {
     pub source: Vec<u8>,
     /// Why the model stopped.
     pub stop: StopReason,
-    /// The tokens that the service counted; `None` if it reports no number, or an impossibly high
-    /// one.
+    /// The tokens that the service counted. `None` if it reports no input tokens, or an impossibly
+    /// high number.
     pub usage: Option<TokenUsage>,
-    /// The ranges in `source` of the elements of its list of messages.
+    /// The range in `source` of each message of the response.
     elements: Vec<Range<usize>>,
 }
 
@@ -36,7 +36,7 @@ impl Response {
         texts.map(|text| std::str::from_utf8(text).expect("it was made from text")).collect()
     }
 
-    /// All texts joined, without reasoning.
+    /// The texts of the response, joined without a separator; no reasoning.
     pub fn text(&self) -> String {
         let texts = self.entry.blocks.iter().filter_map(|block| match block {
             Block::Text(text) => Some(text.read(&self.source)),
@@ -68,7 +68,7 @@ pub enum BadResponse {
 /// What the parser of an API finds in the body of a response.
 #[derive(Debug, Default)]
 pub(crate) struct Parsed {
-    /// The messages in which the next request sends the response back, as JSON.
+    /// The messages as which the next request sends the response back, as JSON.
     pub(crate) messages: Vec<String>,
     /// The model that responded.
     pub(crate) model: Option<String>,
@@ -77,7 +77,8 @@ pub(crate) struct Parsed {
 }
 
 impl Api {
-    /// Parses the body of a response that was not streamed.
+    /// Parses the body of a response: as the service sends it without streaming, or as
+    /// [`Stream::finish`](crate::Stream::finish) returns it.
     ///
     /// ```
     /// use epitome_api::{BadResponse, find_api};
@@ -149,7 +150,7 @@ fn unreadable(text: &str) -> BadResponse {
     }
 }
 
-/// The error for a body that is not a response; `why` is the reason.
+/// The error for a body that is not a response of its API; `why` is the reason.
 pub(super) fn wrong(why: impl Into<String>) -> BadResponse {
     BadResponse::Unreadable(why.into())
 }
@@ -169,7 +170,7 @@ pub(super) fn count(object: Option<&Value<'_>>, key: &str) -> Option<Tokens> {
     Some(Tokens(count.min(u64::from(u32::MAX))))
 }
 
-/// A number of tokens that no request has: a service that reports so many or more is not believed.
+/// A number of tokens that no request has. A usage with so many tokens or more is ignored.
 const IMPLAUSIBLE: Tokens = Tokens(100_000_000);
 
 /// Whether a service can have counted so many tokens in one request.

@@ -10,8 +10,8 @@ use epitome_json::{Document, Value};
 use super::response::wrong;
 use super::{Api, BadResponse};
 
-/// What is reported while a response arrives: its next piece, that it begins again, or that the
-/// request will be sent again.
+/// What is reported while a response arrives: its next piece, that the pieces so far are void, or
+/// that the request will be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delta<'a> {
     /// The next piece of text.
@@ -20,9 +20,9 @@ pub enum Delta<'a> {
     Thinking(&'a str),
     /// A call of the tool with this name begins; its arguments are not reported.
     Call(&'a str),
-    /// All deltas so far are void: the response broke off, and the request will be sent again.
+    /// All deltas so far are void: the response broke off.
     Restart,
-    /// There is no response, and the request will be sent again after a pause.
+    /// There is no response. The request will be sent again after a pause.
     Retry(Retry<'a>),
 }
 
@@ -118,7 +118,8 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// [`BadResponse`] if an event reports an error, is not JSON, or comes where it must not.
+    /// [`BadResponse`] if an event reports an error, is not JSON, or does not fit the events before
+    /// it.
     pub fn push(&mut self, mut bytes: &[u8], on: OnDelta<'_>) -> Result<(), BadResponse> {
         if self.returned && bytes.first() == Some(&b'\n') {
             bytes = &bytes[1..];
@@ -160,7 +161,8 @@ impl Stream {
         if line.is_empty() {
             return self.end_event(on);
         }
-        // The names of events are in their data as well; comments and ids are not needed.
+        // Other lines are ignored: the name of an event is in its data, too, and comments and ids
+        // are not needed.
         if let Some(data) = line.strip_prefix(b"data:") {
             if !self.data.is_empty() {
                 self.data.push(b'\n');
@@ -191,7 +193,8 @@ impl Stream {
     }
 }
 
-/// The error for the last event of a stream. If this event cannot be read, it was cut off.
+/// Turns the error of the last event into the error for the stream. An event that cannot be read
+/// was cut off.
 fn cut(bad: BadResponse) -> BadResponse {
     match bad {
         BadResponse::Unreadable(why) => BadResponse::Cut(why),

@@ -1,6 +1,6 @@
-//! The tool names of all agents, and which of their arguments are bulky.
+//! The names of agents' tools, and the roles of their arguments.
 //!
-//! A request body does not say which agent sent it, so this table has the names of all of them.
+//! A request body does not say which agent sent it, so this table has the names of many agents.
 
 use epitome_json::Value;
 use epitome_model::{Call, DecodedLiteral, Field, FieldRole, Image, ToolKind};
@@ -32,7 +32,8 @@ const TOOLS: &[Rule] = &[
 
 const PATHS: &str = "file_path path filePath filepath absolute_path notebook_path target_file";
 
-/// The argument that says what to keep: `focus` in epitome's own tool, other names in other tools.
+/// The argument that says what the summary should keep. Its name is `focus` in epitome's own tool,
+/// and another one in other tools.
 const COMPACT: Roles = Roles::target("focus instructions reason");
 const NONE: Roles = Roles::NONE;
 const READ: Roles = Roles::target(PATHS).part("offset limit view_range start_line end_line");
@@ -53,7 +54,8 @@ const FETCH: Roles = Roles::target("url query prompt");
 const SKILL: Roles = Roles::target("name skill");
 const TASK: Roles = Roles::target("description").field(FieldRole::Prompt, "prompt");
 
-/// Parses a call whose arguments are an object, a string with an object, or any other string.
+/// Makes a call from its id, its name and its arguments: an object, a string with an object, or any
+/// other string.
 pub fn call(id: &str, name: &str, arguments: &Value<'_>) -> Call {
     let (bytes, base) = arguments.document();
     let classified = if arguments.is_text() {
@@ -76,7 +78,7 @@ pub fn picture(url: &Value<'_>, whole: &Value<'_>) -> Option<Image> {
     })
 }
 
-/// Classifies a call whose arguments are a string: JSON text of an object, or the input of a custom
+/// Classifies a call whose arguments are a string. The string holds JSON, or the input of a custom
 /// tool.
 fn in_text(name: &str, literal: &Value<'_>) -> ClassifiedCall {
     let inner = DecodedLiteral::decode(literal.raw(), literal.span().start);

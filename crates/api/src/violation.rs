@@ -5,7 +5,8 @@ use std::fmt::Display;
 use epitome_json::{Document, Value, read_all};
 use epitome_model::{Invariant, Invariants, Source, Transcript, Violation};
 
-/// The invariants of the request bodies of an API: a function that reports what the API refuses.
+/// The invariants of the request bodies of an API: a function that adds what the API would refuse
+/// to the violations found.
 pub struct BodyInvariants(pub fn(&mut Violations<'_>, &Value<'_>));
 
 impl Invariants for BodyInvariants {
@@ -52,7 +53,7 @@ impl Violations<'_> {
         self.found.push(Violation { invariant, line, what: format!("{place}: {what}") });
     }
 
-    /// Checks that all keys of an object are in `known`.
+    /// Reports each key of an object that is not in `known`.
     pub fn check_keys(&mut self, value: &Value<'_>, place: &str, known: &[&str]) {
         for (key, member) in value.members() {
             if !known.contains(&&**key) {
@@ -63,7 +64,7 @@ impl Violations<'_> {
         }
     }
 
-    /// Checks that a member is present and is a string.
+    /// Reports a member that is missing or not a string.
     pub fn text(&mut self, value: &Value<'_>, place: &str, key: &str) {
         if !value.get(key).is_some_and(Value::is_text) {
             self.add(Invariant::Shape, value, place, format_args!("`{key}` is not a string"));

@@ -58,7 +58,7 @@ impl ClientSetup {
         self
     }
 
-    /// Sets paths, headers and members of the body that differ from those of the API's own service.
+    /// Sets the endpoint, for a service that is not called as the API's own service is.
     #[must_use]
     pub fn with_endpoint(mut self, endpoint: Endpoint) -> ClientSetup {
         self.endpoint = Some(endpoint);

@@ -58,7 +58,8 @@ enum Role {
     Assistant,
 }
 
-/// Consecutive messages of one role: the service joins them before it pairs calls with results.
+/// Consecutive messages of one role. The service joins them before it looks for the result of each
+/// call.
 struct Turn<'d> {
     role: Role,
     /// The blocks of the messages, each with its path in the body. A message that is a string
@@ -98,7 +99,7 @@ fn turns<'d>(messages: &'d [Value<'d>]) -> Vec<Turn<'d>> {
     turns
 }
 
-/// The first turn must be the user's, unless its first block is the service's own compaction.
+/// The first message must be the user's, unless it begins with a compaction that the service made.
 fn first(found: &mut Violations<'_>, turns: &[Turn<'_>]) {
     let Some(turn) = turns.first() else { return };
     let compacted = turn.blocks.first().is_some_and(|(_, block)| block.is("type", "compaction"));
@@ -110,8 +111,8 @@ fn first(found: &mut Violations<'_>, turns: &[Turn<'_>]) {
     }
 }
 
-/// No id of a `tool_use` may repeat, and within a turn no text may follow a `tool_use`. Also checks
-/// the calls of tools that the service runs: see [`service_calls`].
+/// No id of a `tool_use` may repeat, and no text may follow a `tool_use` in the messages of one
+/// role. Also checks the calls of tools that the service runs: see [`service_calls`].
 fn calls(found: &mut Violations<'_>, turns: &[Turn<'_>]) {
     let mut seen = HashSet::new();
     for turn in turns {
@@ -132,8 +133,8 @@ fn calls(found: &mut Violations<'_>, turns: &[Turn<'_>]) {
     }
 }
 
-/// Calls of tools that the service runs must have their results in the same turn, except for at
-/// most one call of the turn. In a turn of the assistant, every such result must come after its
+/// Checks the calls of tools that the service itself runs. Their results must be in the same turn;
+/// at most one of the calls may have none. In a turn of the assistant, a result must come after its
 /// call.
 fn service_calls(found: &mut Violations<'_>, turn: &Turn<'_>) {
     let mut open: HashMap<String, (&str, &Value<'_>)> = HashMap::new();
@@ -150,7 +151,7 @@ fn service_calls(found: &mut Violations<'_>, turn: &Turn<'_>) {
             }
         }
     }
-    // One call may have no result yet: the service may have paused the turn.
+    // One call without a result is valid: the service may have paused the turn.
     if open.len() > 1 {
         for (id, (place, block)) in open {
             let what = format_args!("the call {id} has no result");
@@ -159,7 +160,7 @@ fn service_calls(found: &mut Violations<'_>, turn: &Turn<'_>) {
     }
 }
 
-/// Every call must have its result at the beginning of the next turn.
+/// Every call of a turn must have its result at the beginning of the next turn.
 fn calls_have_results(found: &mut Violations<'_>, turn: &Turn<'_>, next: Option<&Turn<'_>>) {
     let blocks = next.map_or(&[][..], |next| &next.blocks);
     let results = blocks.iter().filter(|(_, block)| is_result(block));
@@ -186,7 +187,8 @@ fn result_id(block: &Value<'_>) -> Option<String> {
     block.text_of("tool_use_id").map(String::from)
 }
 
-/// Every result must have its call in the turn before, and must be the only result of that call.
+/// Every result of a turn must have its call in the turn before, and must be the only result of
+/// that call.
 fn results_have_calls(found: &mut Violations<'_>, turn: &Turn<'_>, before: Option<&Turn<'_>>) {
     let calls = before.into_iter().flat_map(|before| before.of_kind("tool_use"));
     let asked: HashSet<String> =
@@ -204,10 +206,9 @@ fn results_have_calls(found: &mut Violations<'_>, turn: &Turn<'_>, before: Optio
     }
 }
 
-/// For a request with reasoning enabled. If the last turn is the user's and has tool results, the
-/// model has not finished its answer to the last user turn without tool results. Then the turn
-/// after that user turn must begin with reasoning; if there is no such user turn, the first turn
-/// must.
+/// For a request with reasoning enabled. If the last turn is tool results, the model has not
+/// finished its answer. This answer begins after the last user turn without tool results, or with
+/// the first turn if there is no such turn. It must begin with reasoning.
 fn open_loop(found: &mut Violations<'_>, turns: &[Turn<'_>]) {
     if !turns.last().is_some_and(|turn| turn.role == Role::User && has_results(turn)) {
         return;
@@ -227,8 +228,8 @@ fn has_results(turn: &Turn<'_>) -> bool {
     turn.of_kind("tool_result").next().is_some()
 }
 
-/// The service's own compaction must be the first block of its message, and a request must not have
-/// both `compaction` and `context_management`.
+/// A compaction that the service made must be the first block of its message. A request must not
+/// have both `compaction` and `context_management`.
 fn compactions(found: &mut Violations<'_>, root: &Value<'_>, messages: &[Value<'_>]) {
     for (idx, message) in messages.iter().enumerate() {
         for (n, block) in message.list_of("content").iter().enumerate() {

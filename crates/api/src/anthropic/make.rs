@@ -6,7 +6,7 @@ use epitome_model::{Block, Source, Transcript, encode};
 use crate::response::raw;
 use crate::{Conversation, LeftBehind, OPENING, RequestBody, SummaryAs, TextOrImage, Tool, name};
 
-/// Maximum length of an id in characters.
+/// Maximum length of a call id in characters.
 const ID: usize = 64;
 
 /// The body of a request with the context of a transcript.
@@ -14,7 +14,7 @@ pub fn make(transcript: &Transcript, source: &dyn Source) -> RequestBody {
     make_as(transcript, source, SummaryAs::User)
 }
 
-/// Like [`make`], with the summary in the given role.
+/// Like [`make`], but sends a summary as `summary` says.
 pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> RequestBody {
     let mut all = Conversation::with_summary(transcript, source, ID, summary).carrying(carries);
     let mut messages = Messages::default();
@@ -58,9 +58,9 @@ pub fn tool(tool: &Tool<'_>) -> String {
     format!(r#"{{"name":{name},"description":{about},"input_schema":{schema}}}"#)
 }
 
-/// Opaque blocks of these kinds are sent unchanged in user messages and in results. A `text` is
-/// opaque if it is a part of a result and has a cache marker. An `image` is opaque if it has a
-/// cache marker, or if its bytes are not in the body.
+/// Kinds of opaque blocks that are sent unchanged in user messages and in results. The reader makes
+/// a `text` opaque if it is a part of a result and has a cache marker, and an `image` if it has a
+/// cache marker or if its bytes are not in the body.
 const CARRIED: [&str; 5] = ["document", "search_result", "tool_reference", "text", "image"];
 
 fn carries(block: &Value<'_>) -> bool {
@@ -93,7 +93,7 @@ fn reply(all: &mut Conversation<'_>, blocks: &[&Block]) -> Vec<String> {
     }
     let spoken = contents.iter().chain(&calls).any(|block| !block.starts_with(THINKING));
     if !spoken {
-        // Reasoning without a text or a call is not sent as a message.
+        // A message of reasoning alone is not sent.
         contents.iter().chain(&calls).for_each(|_| all.leave(LeftBehind::Reasoning));
         return Vec::new();
     }
@@ -104,8 +104,8 @@ fn reply(all: &mut Conversation<'_>, blocks: &[&Block]) -> Vec<String> {
 /// The beginning of a reasoning block in the JSON that this module writes.
 const THINKING: &str = r#"{"type":"thinking""#;
 
-/// A reasoning block with its text and its signature unchanged; `None` if `text` is not a
-/// `thinking` block of this API with both.
+/// A reasoning block with its text and its signature unchanged. `None` if `text` is not a
+/// `thinking` block of this API with a text and a signature.
 fn signed(text: &str) -> Option<String> {
     let document = Document::parse(text.as_bytes()).ok()?;
     let block = &document.root;

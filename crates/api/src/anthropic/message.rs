@@ -1,4 +1,4 @@
-//! Parses a message of this API.
+//! Checks a message of this API: whether each part of it is understood.
 
 use epitome_json::Value;
 
@@ -7,7 +7,7 @@ use crate::message::{
 };
 
 pub fn check_message(message: &Value<'_>, _: &mut Replacements) -> CheckResult {
-    // The system prompt is not an element of the list of messages.
+    // The role `system` is refused: the system prompt is not an element of the list of messages.
     let role = message::role(message, &["user", "assistant"])?;
     if message.text_of("type").is_some_and(|it| it != "message") {
         return kind(message);

@@ -13,7 +13,7 @@ pub fn messages(transcript: &Transcript, source: &dyn Source, summary: SummaryAs
     list(entries.map(|(_, entry)| entry), source, summary)
 }
 
-/// The list of messages of these entries, as JSON.
+/// The list of messages of these entries, as JSON. A summary becomes a user message.
 pub fn messages_of<'e>(entries: impl Iterator<Item = &'e Entry>, source: &dyn Source) -> String {
     list(entries, source, SummaryAs::User)
 }

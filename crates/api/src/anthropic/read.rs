@@ -54,9 +54,9 @@ pub fn messages(body: &mut Body<'_>, messages: &[Value<'_>]) {
     read_messages(body, messages, false);
 }
 
-/// Reads messages. `loops` is whether the API requires reasoning while the model uses tools. If so,
-/// reasoning after the last user message without tool results cannot be removed; if there is no
-/// such message, no reasoning can be removed.
+/// Reads messages. `loops` is whether the API requires reasoning while the model uses tools: then
+/// the reasoning after the last user message without tool results must stay. If there is no such
+/// message, all reasoning must stay.
 fn read_messages(body: &mut Body<'_>, messages: &[Value<'_>], loops: bool) {
     let prompt = messages.iter().rposition(|it| it.is("role", "user") && !answers(it));
     for (idx, message) in messages.iter().enumerate() {
@@ -84,13 +84,13 @@ fn message(body: &mut Body<'_>, message: &Value<'_>, removable: bool) {
         // role of a tool, other blocks the role of the message.
         for part in parts {
             let role = if is_result(part) { Role::Tool } else { role };
-            // Each block is the whole record of its entry, and a record cannot be removed.
+            // The block is the whole record of its entry, and a record must not be removed.
             let block = convert_block(part, false);
             body.say(part, role, vec![block]);
         }
         return;
     }
-    // A message must not be empty: reasoning is kept if it is the only content.
+    // If reasoning is the only content, it must stay: the API refuses an empty message.
     let alone = parts.iter().all(|part| is_thinking(part));
     let role = if results > 0 { Role::Tool } else { role };
     let blocks = match content {
@@ -107,7 +107,7 @@ fn is_result(part: &Value<'_>) -> bool {
 }
 
 fn texts(value: &Value<'_>) -> Vec<Block> {
-    // An empty string has no block.
+    // An empty string becomes no block.
     if value.range().len() > 2 { vec![Block::Text(value.to_source_text())] } else { Vec::new() }
 }
 
@@ -162,7 +162,8 @@ fn piece(part: &Value<'_>) -> Part {
     }
 }
 
-/// A picture whose bytes are in the body, without a cache marker.
+/// The picture in a part. `None` if the part is no picture, if its bytes are not in the body, or if
+/// it has a cache marker.
 fn image(part: &Value<'_>) -> Option<Image> {
     let source = part.get("source").filter(|source| source.is("type", "base64"))?;
     let data = source.string("data")?;

@@ -9,21 +9,21 @@ use crate::response::{count, raw, wrong};
 use crate::stream::{Assembler, unfinished};
 use crate::{BadResponse, Delta, OnDelta};
 
-/// A message as far as it has arrived.
+/// A streamed message, as far as it has arrived.
 #[derive(Default)]
 pub struct Events {
     begun: bool,
     ended: bool,
     model: Option<String>,
     stop: Option<String>,
-    /// The usage from the first event, updated by later events.
+    /// The usage of the first event, with the values of later events in place of earlier ones.
     usage: BTreeMap<String, String>,
     blocks: Vec<Block>,
 }
 
 struct Block {
     open: bool,
-    /// The members of the block in its first event, except for the members that are streamed.
+    /// The members that the first event of the block contains, except for those that are streamed.
     members: Vec<String>,
     /// For each streamed member, its text as far as it has arrived.
     texts: BTreeMap<&'static str, String>,
@@ -130,7 +130,7 @@ impl Events {
         Ok(())
     }
 
-    /// The open block that an event refers to.
+    /// The block that an event is about; an error if that block has ended or has not begun.
     fn block(&mut self, event: &Value<'_>) -> Result<&mut Block, BadResponse> {
         let place = count(Some(event), "index").map_or(usize::MAX, |place| place.0 as usize);
         let block = self.blocks.get_mut(place).filter(|block| block.open);
@@ -158,7 +158,8 @@ impl Events {
                 None => return Err(wrong("arguments come for a block that is not a call")),
             },
             "citations_delta" => block.citations.extend(delta.get("citation").map(raw)),
-            // Without this unknown delta the block would not be what the model wrote.
+            // A delta of an unknown type must not be ignored: the block would not be what the model
+            // wrote.
             other => return Err(wrong(format!("a delta of the unknown type `{other}`"))),
         }
         Ok(())

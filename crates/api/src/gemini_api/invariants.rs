@@ -119,8 +119,8 @@ fn part(found: &mut Violations<'_>, part: &Value<'_>, place: &str, role: &str) {
     }
 }
 
-/// A turn with calls must follow the user or results, and must be followed by the same number of
-/// results, of the same functions.
+/// A content with calls must not follow a content of the model. The next content must have as many
+/// results as there are calls, of the same functions.
 fn pairs(found: &mut Violations<'_>, contents: &[Value<'_>]) {
     for (idx, content) in contents.iter().enumerate() {
         let place = format!("contents.{idx}");
@@ -180,8 +180,8 @@ fn matching(
     }
 }
 
-/// Checks the contents after the last user content without results. If the first call in one of
-/// these contents has a thought signature, the first call in each of them must have one.
+/// Of the contents after the last user content without results, those with calls are compared: if
+/// the first call of one has a thought signature, the first call of each must have one.
 fn signatures(found: &mut Violations<'_>, contents: &[Value<'_>]) {
     let prompt = contents
         .iter()

@@ -22,7 +22,7 @@ pub fn make(transcript: &Transcript, source: &dyn Source) -> RequestBody {
     make_as(transcript, source, SummaryAs::User)
 }
 
-/// Like [`make`], with the summary in the given role.
+/// Like [`make`], but sends a summary as `summary` says.
 pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> RequestBody {
     let mut all = Conversation::with_summary(transcript, source, ID, summary).carrying(carries);
     let mut contents: Vec<(&str, Vec<String>)> = Vec::new();
@@ -31,7 +31,7 @@ pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs)
         if contents.is_empty() && !(spoken.is_empty() && calls.is_empty()) {
             contents.push(("user", vec![text(OPENING)]));
         }
-        // Calls must follow the user or results, never another turn of the model.
+        // The API refuses calls in a content that follows another content of the model.
         match contents.last_mut().filter(|(role, _)| *role == "model") {
             Some((_, before)) => before.extend(spoken.into_iter().chain(calls)),
             None => push(&mut contents, "model", spoken.into_iter().chain(calls).collect()),
@@ -98,8 +98,7 @@ fn push<'r>(contents: &mut Vec<(&'r str, Vec<String>)>, role: &'r str, parts: Ve
     }
 }
 
-/// The parts of a response in two lists: the parts with texts and pictures, and the parts with
-/// calls.
+/// The parts of a response in two lists: its texts, pictures and other values; and its calls.
 fn reply<'t>(all: &mut Conversation<'t>, step: &Exchange<'t>) -> (Vec<String>, Vec<String>) {
     let mut parts = Vec::new();
     let mut calls = Vec::new();

@@ -1,4 +1,4 @@
-//! Parses a content of this API.
+//! Checks a message of this API, a `content`: whether each part of it is understood.
 
 use epitome_json::Value;
 use epitome_model::encode;
@@ -65,8 +65,8 @@ fn part(part: &Value<'_>, role: &str, instead: &mut Replacements) -> CheckResult
     }
 }
 
-/// Replaces the result of a function by its JSON as text, unless it is empty or is one text under a
-/// key of [`TEXTS`].
+/// Replaces the result of a function by its JSON as text, unless the result is empty or has only a
+/// text under one of the keys [`TEXTS`].
 fn returned(response: &Value<'_>, instead: &mut Replacements) {
     let members: Vec<_> =
         response.members().iter().filter(|(_, value)| !is_nothing(value)).collect();

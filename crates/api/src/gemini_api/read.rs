@@ -8,9 +8,9 @@ use crate::Body;
 /// Keys under which a function returns its result as text.
 pub const TEXTS: [&str; 5] = ["output", "error", "result", "content", "text"];
 
-/// Whether the bytes are a request of this API, or the beginning of one: an object with `contents`,
-/// and nothing after it. The `contents` have `parts`, and the object has no key of other APIs and
-/// of agents' files.
+/// Whether the bytes are a request of this API, or the beginning of one: an object whose `contents`
+/// have `parts`, and nothing after it. The object has none of the keys `messages`, `input`,
+/// `sessionId` and `projectHash`, which requests of other APIs and agents' files have.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(seen) = crate::skim(head) else { return false };
     let other = ["messages", "sessionId", "projectHash", "input"];
@@ -36,7 +36,7 @@ pub fn messages(body: &mut Body<'_>, contents: &[Value<'_>]) {
     let prompt = contents.iter().rposition(|it| !it.is("role", "model") && !answers(it));
     let mut reader = Reader { open: Vec::new(), calls: 0 };
     for (idx, content) in contents.iter().enumerate() {
-        // Reasoning after the last message of the user must be sent back unchanged.
+        // Reasoning after the last user message without results must be sent back unchanged.
         reader.content(body, content, prompt.is_some_and(|prompt| idx < prompt));
     }
 }
@@ -144,9 +144,9 @@ impl Reader {
         }
     }
 
-    /// The id of the call that a result answers: the id in the result; if it has none, the id of
-    /// the first open call of the same function; if there is no such call, a text that names the
-    /// function.
+    /// The id of the call that a result belongs to: the id in the result; without one, the id of
+    /// the first call of the same function that has no result yet; without such a call, a text that
+    /// names the function.
     fn answered(&mut self, response: &Value<'_>) -> Box<str> {
         let id = response.text_of("id");
         let name = response.text_of("name").unwrap_or_default();

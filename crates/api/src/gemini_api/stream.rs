@@ -10,7 +10,7 @@ use crate::{BadResponse, Delta, OnDelta};
 #[derive(Default)]
 pub struct Chunks {
     parts: Vec<Part>,
-    /// The `promptFeedback` of the last chunk in which it has a `blockReason`.
+    /// The last `promptFeedback` with a `blockReason` that a chunk contained.
     feedback: Option<String>,
     usage: Option<String>,
     model: Option<String>,

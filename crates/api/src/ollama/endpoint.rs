@@ -12,8 +12,8 @@ pub const ENDPOINT: Endpoint = Endpoint {
     framing: Framing::Lines,
 };
 
-/// The window gets one token for every three bytes of a request body. Most texts have fewer tokens
-/// than that.
+/// The window is made so large that it has one token for every three bytes of the request body.
+/// Most texts have fewer tokens than that.
 const BYTES_OF_A_TOKEN: u64 = 3;
 
 /// Makes the window of the model (`num_ctx`) large enough for the request and its response: Ollama

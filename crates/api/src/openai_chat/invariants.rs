@@ -42,7 +42,7 @@ const KEYS: &[(&str, &[&str])] = &[
     ("function", &["role", "content", "name"]),
 ];
 
-/// The kinds of parts of a content, by role.
+/// The kinds of parts that a message may have, by its role.
 const PARTS: &[(&str, &[&str])] = &[
     ("system", &["text"]),
     ("developer", &["text"]),
@@ -149,8 +149,8 @@ fn call(found: &mut Violations<'_>, call: &Value<'_>, place: &str) {
     found.text(function, place, key);
 }
 
-/// The calls of the last response: the calls without a result so far, by id, with their positions;
-/// and the ids of the calls with a result.
+/// The calls of the last response: in `calls` those without a result so far, by id, each with its
+/// path in the body; in `answered` the ids of those with a result.
 struct Open<'d> {
     calls: HashMap<String, (String, &'d Value<'d>)>,
     answered: Vec<String>,

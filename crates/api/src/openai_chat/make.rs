@@ -8,7 +8,7 @@ use crate::{
     Conversation, Exchange, LeftBehind, OPENING, RequestBody, SummaryAs, TextOrImage, Tool, name,
 };
 
-/// Maximum length of an id in characters.
+/// Maximum length of a call id in characters.
 const ID: usize = 40;
 
 /// The body of a request with the context of a transcript.
@@ -16,7 +16,7 @@ pub fn make(transcript: &Transcript, source: &dyn Source) -> RequestBody {
     make_as(transcript, source, SummaryAs::User)
 }
 
-/// Like [`make`], with the summary in the given role.
+/// Like [`make`], but sends a summary as `summary` says.
 pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> RequestBody {
     let mut all = Conversation::with_summary(transcript, source, ID, summary).carrying(carries);
     let mut messages: Vec<String> = Vec::new();

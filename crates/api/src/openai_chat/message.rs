@@ -1,4 +1,4 @@
-//! Parses a message of this API.
+//! Checks a message of this API: whether each part of it is understood.
 
 use epitome_json::Value;
 

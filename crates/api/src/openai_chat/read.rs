@@ -6,7 +6,7 @@ use epitome_model::{Block, Call, Image, Output, Part, Role, Thinking};
 use crate::Body;
 
 /// Keys that requests of Anthropic's Messages have, and requests of this API do not.
-/// `FOREIGN_BLOCKS` has such kinds of blocks.
+/// `FOREIGN_BLOCKS` are kinds of blocks of which the same is true.
 const FOREIGN: [&str; 5] =
     ["system", "anthropic_version", "anthropic_beta", "context_management", "stop_sequences"];
 const FOREIGN_BLOCKS: [&str; 4] = ["tool_use", "tool_result", "thinking", "redacted_thinking"];
@@ -76,7 +76,7 @@ pub fn sniff(head: &[u8]) -> bool {
         || seen.tools.contains("function")
         || ["developer", "tool", "system"].iter().any(|role| seen.roles.contains(*role));
     // A request with an unknown role is recognised, so that the check of the invariants can report
-    // the role. A file that also has a key which no request has may be an agent's file.
+    // the role. An object that also has a key which no request has may be an agent's file.
     let is_request = seen.has("model")
         && seen.roles.contains("user")
         && seen.keys.iter().all(|key| PARAMETERS.contains(&key.as_str()));
@@ -113,8 +113,8 @@ pub fn messages(body: &mut Body<'_>, messages: &[Value<'_>]) {
             "tool" => {
                 body.say(message, Role::Tool, vec![Block::Output(output(message))]);
             }
-            // Some vendors require the reasoning that follows the last message of the user: only
-            // older reasoning may be removed.
+            // Some vendors require the reasoning after the last user message, so only earlier
+            // reasoning may be removed.
             "assistant" => {
                 let blocks = response(message, idx < last);
                 body.say(message, Role::Assistant, blocks);

@@ -7,8 +7,7 @@ use super::read::REASONING;
 use crate::message::is_nothing;
 use crate::response::{Parsed, raw, usage};
 
-/// The members of a message in a response, except its reasoning, that the next request may send
-/// back.
+/// The members of a response's message that the next request may send back, except reasoning.
 const CONTENT: [&str; 3] = ["content", "refusal", "tool_calls"];
 
 pub(super) fn parse(root: &Value<'_>) -> Option<Parsed> {

@@ -90,7 +90,7 @@ impl Chunks {
         let id = piece.text_of("id").filter(|id| !id.is_empty());
         let name = piece.get("function").and_then(|function| function.text_of("name"));
         let name = name.filter(|name| !name.is_empty());
-        // Some services do not number their calls: a new call is recognised by its id and name.
+        // Some services do not number their calls: an id with a name begins a new call.
         let begins = id.is_some() && name.is_some();
         let last = self.calls.len().saturating_sub(usize::from(!begins));
         let place = count(Some(piece), "index").map_or(last, |place| place.0 as usize);

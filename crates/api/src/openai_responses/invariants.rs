@@ -52,8 +52,8 @@ fn kind<'d>(item: &Value<'d>) -> std::borrow::Cow<'d, str> {
     item.text_of("type").unwrap_or_else(|| "message".into())
 }
 
-/// Every call must be followed by one result of its kind. Every result must have its call, in this
-/// request or in the response that the request continues.
+/// Every call must be followed by one result of its kind. Every result must have its call in this
+/// request, unless the request continues an earlier response.
 fn pairs(found: &mut Violations<'_>, items: &[Value<'_>], continues: bool) {
     let mut calls: HashMap<String, (usize, &str, bool)> = HashMap::new();
     for (idx, item) in items.iter().enumerate() {
@@ -92,8 +92,8 @@ fn pairs(found: &mut Violations<'_>, items: &[Value<'_>], continues: bool) {
     }
 }
 
-/// Reasoning must have a `summary`, and must be followed by the item that it led to. It must also
-/// have its encrypted content; if the service stores responses, an id is enough.
+/// Reasoning must have a `summary`, and must be followed by the output that it led to. It must also
+/// have its encrypted content; an id is enough if the service stores responses.
 fn reasoning(found: &mut Violations<'_>, items: &[Value<'_>], stored: bool) {
     for (idx, item) in items.iter().enumerate() {
         if kind(item) != "reasoning" {
@@ -120,7 +120,7 @@ fn reasoning(found: &mut Violations<'_>, items: &[Value<'_>], stored: bool) {
 }
 
 /// A compaction must have its encrypted content, and a request for a compaction must be the last
-/// item. A request continues a response or a conversation, not both.
+/// item. A body must not have both `previous_response_id` and `conversation`.
 fn compactions(found: &mut Violations<'_>, root: &Value<'_>, items: &[Value<'_>]) {
     for (idx, item) in items.iter().enumerate() {
         let place = format!("input.{idx}");

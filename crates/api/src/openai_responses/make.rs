@@ -10,7 +10,7 @@ use crate::{
     TextOrImage, Tool, name,
 };
 
-/// Maximum length of an id in characters.
+/// Maximum length of a call id in characters.
 const ID: usize = 64;
 
 /// The body of a request with the context of a transcript.
@@ -18,7 +18,7 @@ pub fn make(transcript: &Transcript, source: &dyn Source) -> RequestBody {
     make_as(transcript, source, SummaryAs::User)
 }
 
-/// Like [`make`], with the summary in the given role.
+/// Like [`make`], but sends a summary as `summary` says.
 pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> RequestBody {
     let mut all = Conversation::with_summary(transcript, source, ID, summary).carrying(carries);
     let mut items: Vec<String> = Vec::new();
@@ -107,8 +107,8 @@ fn reply(all: &mut Conversation<'_>, step: &Exchange<'_>) -> Vec<String> {
     items
 }
 
-/// A reasoning item with its summary and its encrypted content unchanged; `None` if `text` is not a
-/// reasoning item of this API with both.
+/// A reasoning item with its summary and its encrypted content unchanged. `None` if `text` is not a
+/// reasoning item of this API with a summary and encrypted content.
 fn sealed(text: &str) -> Option<String> {
     let document = Document::parse(text.as_bytes()).ok()?;
     let item = &document.root;

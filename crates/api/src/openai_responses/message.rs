@@ -1,4 +1,4 @@
-//! Parses an item of this API.
+//! Checks an item of this API: whether each part of it is understood.
 
 use epitome_json::Value;
 

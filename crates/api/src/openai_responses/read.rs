@@ -20,8 +20,9 @@ const OWN: [&str; 9] = [
 ];
 
 /// Whether the bytes are a request of this API, or the beginning of one: an object with an `input`,
-/// and nothing after it. The object has no key of other APIs and of agents' files. The `input` is a
-/// list of items, or the object has a key of `OWN`.
+/// and nothing after it. The object has no key by which other APIs' requests and agents' files are
+/// recognised, such as `messages`. The `input` is a list of items, or the object has a key of
+/// `OWN`.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(seen) = crate::skim(head) else { return false };
     let items = seen.members.contains("role")

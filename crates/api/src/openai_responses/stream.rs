@@ -10,8 +10,8 @@ use crate::response::{count, raw};
 use crate::stream::{Assembler, unfinished};
 use crate::{BadResponse, Delta, OnDelta};
 
-/// A streamed response. The last event contains all of it; some services leave its items out, and
-/// then the items of earlier events are used.
+/// A streamed response. The last event contains the whole response. Some services leave out the
+/// items in it; then the items of earlier events are used.
 #[derive(Default)]
 pub struct Events {
     /// Complete items, by their index in the output.

@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 use super::*;
 use crate::{Response, anthropic, find_api, gemini_api, ollama, openai_chat, openai_responses};
 
-/// Receives a stream in pieces of several lengths, which must make no difference.
+/// Receives a stream in pieces of several lengths, and checks that the length makes no difference.
 fn received(api: &Api, bytes: &str) -> (Result<Response, BadResponse>, String) {
     let whole = in_pieces(api, bytes.as_bytes(), bytes.len().max(1));
     for length in [1, 2, 7, 64] {

@@ -23,8 +23,8 @@ const KEYS: &[(&str, &[&str])] = &[
     ("tool_reference", &["tool_name"]),
 ];
 
-/// Checks the role and keys of a message, that its content is neither empty nor only white space,
-/// and its blocks. Only a message of the assistant that is the last one may be empty.
+/// Checks a message: its role, its keys, and each of its blocks. Its content must not be blank;
+/// only the last message may be empty, if it is the assistant's.
 pub fn message(found: &mut Violations<'_>, message: &Value<'_>, place: &str, last: bool) {
     let role = message.text_of("role").unwrap_or_default();
     if !matches!(&*role, "user" | "assistant" | "system") {
@@ -118,7 +118,7 @@ fn call(found: &mut Violations<'_>, block: &Value<'_>, place: &str) {
     }
 }
 
-/// A result may be empty or have no content; a text block in it must not be blank.
+/// Checks a tool result. It may have no content or empty content, but no blank text block.
 fn result(found: &mut Violations<'_>, block: &Value<'_>, place: &str) {
     let Some(content) = block.get("content").filter(|content| !content.is_null()) else { return };
     if !content.is_text() && !content.is_list() {

@@ -28,8 +28,8 @@ const KEYS: &[(&str, &[&str])] = &[
     ("compaction_trigger", &["type"]),
 ];
 
-/// Kinds of items that a model produces, except `message` and `reasoning`. An `item_reference` may
-/// stand for such an item.
+/// Kinds of items that a model produces, except `message` and `reasoning`. An `item_reference` is
+/// sent in place of such an item.
 const OUTPUTS: [&str; 16] = [
     "function_call",
     "custom_tool_call",
@@ -49,7 +49,7 @@ const OUTPUTS: [&str; 16] = [
     "item_reference",
 ];
 
-/// The kinds of items that are not in `OUTPUTS`.
+/// The other kinds of items.
 const INPUTS: [&str; 12] = [
     "function_call_output",
     "custom_tool_call_output",
