@@ -1,8 +1,9 @@
 //! The values that other programs read from a session: tokens, costs, ids, times, models, folders.
+//! They are called accounting values.
 //!
-//! A format lists these values as paths of keys. No edit may change them. A reader reports no part
-//! of a record that contains such a value as a hidden field (hidden fields may be removed; see
-//! [`hidden_fields`]), and a compaction that would change one of the values is refused
+//! A format lists these values as paths of keys. No edit may change them. So a reader does not
+//! report a part of a record as a hidden field, which may be removed, if the part contains such a
+//! value (see [`hidden_fields`]); and a compaction that would change such a value is refused
 //! (`Invariant::Accounting`).
 
 use std::ops::Range;
@@ -19,8 +20,9 @@ pub type Path = &'static str;
 /// Every element of an array.
 const EACH: &str = "*";
 
-/// Strings, arrays and objects of at most this many bytes are kept if they are next to accounting
-/// values: emptying them would save little, and they explain the accounting values.
+/// If a value that no model sees contains accounting values, its strings, arrays and objects of at
+/// most this many bytes are kept: emptying them would save little, and they explain the accounting
+/// values.
 const SHORT: usize = 64;
 
 /// The positions of the values at `paths`, in the order of the record. Malformed JSON ends the
@@ -32,8 +34,8 @@ pub fn values(record: &[u8], paths: &[Path]) -> Vec<Range<usize>> {
     found
 }
 
-/// Reads the next value, and adds to `found` the positions of those values inside it that `paths`
-/// lead to. The paths begin at the value that is read.
+/// Reads the next value. Adds to `found` the positions of the values inside it to which `paths`
+/// lead from it.
 fn find_values(
     value: &mut Cursor<'_>,
     paths: &[Path],
@@ -67,8 +69,9 @@ fn below(paths: &[Path], key: &[u8]) -> Vec<Path> {
     paths.iter().filter_map(|path| path_after(path, key)).collect()
 }
 
-/// The part of a path after its first key, if that is `key`. The first bytes are compared first,
-/// because this function is called for every key of every record, and most paths differ there.
+/// The part of a path after its first key; `None` if the first key is not `key`. This function is
+/// called for every key of every record. Most paths begin with another byte than `key`, so these
+/// bytes are compared first.
 fn path_after(path: Path, key: &[u8]) -> Option<Path> {
     if path.as_bytes().first() != key.first() {
         return None;
@@ -81,14 +84,14 @@ fn path_after(path: Path, key: &[u8]) -> Option<Path> {
     }
 }
 
-/// The hidden fields of a value that no model sees: the parts of it that may be removed. `paths`
-/// lead from the value to accounting values.
+/// The parts of a value that may be removed, as hidden fields. No model sees the value. `paths`
+/// lead from it to accounting values.
 ///
-/// If there is no accounting value in it, the whole value may be removed, and `left` remains.
-/// Otherwise all strings, arrays and objects in it that are longer than [`SHORT`] and contain no
-/// accounting value may be removed; an empty value of the same type remains, so that programs can
-/// still parse the record. Malformed JSON has no hidden fields, because an accounting value may be
-/// in it.
+/// If the value contains no accounting value, the whole value may be removed, and `left` remains.
+/// Otherwise its strings, arrays and objects that are longer than [`SHORT`] and contain no
+/// accounting value may be removed; an empty value of the same type remains of each, so that
+/// programs can still parse the record. Malformed JSON has no hidden fields, because it may contain
+/// an accounting value.
 pub fn hidden_fields(
     at: &RecordBytes<'_>,
     (name, place, left): (&'static str, &Range<usize>, FieldRemainder),
@@ -115,9 +118,9 @@ pub fn hidden(name: &'static str, value: &Value<'_>, left: FieldRemainder) -> Hi
     HiddenField { name, value: value.span(), left }
 }
 
-/// Reads the next value. Adds to `bulk` the outermost strings, arrays and objects in it that are
-/// longer than [`SHORT`] and contain no value at `paths`, each with the empty value that replaces
-/// it when it is removed.
+/// Reads the next value. Adds to `bulk` the strings, arrays and objects in it that may be removed:
+/// those that are longer than [`SHORT`] and contain no value at `paths`. Of nested ones only the
+/// outermost is added. Each has the empty value that remains of it.
 fn find_bulk(
     value: &mut Cursor<'_>,
     paths: &[Path],

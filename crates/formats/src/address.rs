@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-/// The file of settings in which an agent may choose the service that it uses.
+/// A file of an agent's settings that may choose another service than the one at the base URL of
+/// `epitome wrap`.
 #[derive(Debug)]
 pub struct AddressSettings {
     /// The file, relative to the folder of the agent's settings. It is TOML if its name ends with

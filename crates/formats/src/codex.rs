@@ -37,8 +37,8 @@ pub const FORMAT: Format = Format {
         cuts: false,
         hidden_fields: AppendedHiddenFields::Omitted,
         originals: None,
-        // Appending is the default: Codex keeps an index of offsets into the file, which stay
-        // valid.
+        // Appending is the default: Codex keeps an index of offsets into the file, and these
+        // offsets stay valid.
         by_default: true,
     })),
     summarise: Some(summarise::summarise),

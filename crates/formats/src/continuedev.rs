@@ -119,8 +119,8 @@ fn result(state: &Value<'_>) -> Block {
     })
 }
 
-/// Values of an item that are only displayed: the prompt as the user typed it, and a second copy of
-/// the arguments of calls.
+/// Values of an item that are only displayed: the prompt as the user typed it, and copies of the
+/// item's calls and of their arguments.
 fn hidden_fields(item: &Value<'_>) -> Vec<HiddenField> {
     let states = item.list_of("toolCallStates").iter();
     let repeated = states.flat_map(|state| {

@@ -13,9 +13,9 @@ pub struct Database {
     pub tables: &'static [&'static str],
     /// Selects all sessions, with these columns: `id`; `parent`, the id of the session that this
     /// session is a part of, or NULL; `modified`, the time of the last write in milliseconds since
-    /// 1970, or NULL to use the time of the file; `size`, the number of bytes of its rows. With
-    /// [`ListedBy::Database`] also `title`, `folder` (a path or a `file:` URL) and `context`, the
-    /// tokens of its context; each of these may be NULL.
+    /// 1970, or NULL to use the time of the file; `size`, the number of bytes of the session's
+    /// rows. With [`ListedBy::Database`] also `title`, `folder` (a path or a `file:` URL) and
+    /// `context`, the tokens of the session's context; each of these three may be NULL.
     pub sessions: &'static str,
     /// Where a list of sessions gets its details, such as titles.
     pub glance: ListedBy,
@@ -43,7 +43,8 @@ pub struct Document {
     pub rows: &'static str,
     /// The tables of the rows. The first column of `rows` is an index into this list.
     pub tables: &'static [Table],
-    /// Returns whether epitome made the row of a line. Only such rows are added and removed.
+    /// Returns whether the row of a line is one that epitome made. epitome adds and removes only
+    /// such rows.
     pub is_made: fn(line: &[u8]) -> bool,
 }
 
@@ -51,8 +52,8 @@ pub struct Document {
 #[derive(Debug)]
 pub struct Table {
     /// The beginning of the lines of this table's rows. A new row is inserted into the first table
-    /// for which the line of the row has this beginning. Empty for a read-only table, which gets no
-    /// new rows.
+    /// whose `begins` is the beginning of the row's line. Empty for a read-only table, which gets
+    /// no new rows.
     pub begins: &'static str,
     /// Selects the JSON of the row `?1`.
     pub select: &'static str,

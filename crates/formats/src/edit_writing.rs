@@ -4,7 +4,8 @@ use epitome_model::{At, Edit, Source, Span, Splice, Summary, Transcript, Verb, W
 
 use crate::{Format, Native, Unwritable, Writing};
 
-/// What can be done to a session. An error says why something cannot be done, as a clause.
+/// What can be done to a session. Each error is the reason why something cannot be done, as a
+/// clause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     /// Whether edits can be written into existing records.
@@ -56,8 +57,8 @@ impl Format {
         Capabilities { splice, own, cut, summary }
     }
 
-    /// The replacements of bytes that carry out edits, sorted and disjoint, each with the position
-    /// of its edit.
+    /// The replacements of bytes that carry out edits, sorted and disjoint. Each has the position
+    /// of an edit that it carries out.
     ///
     /// If the first edit is a summary, it is the only one that is written, and is appended at the
     /// end in every mode. A cut can be written only in [`WriteMode::Append`].

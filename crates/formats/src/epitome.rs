@@ -1,5 +1,5 @@
-//! epitome's own format: the log of a live context, as JSON lines that are only appended to. A live
-//! context is a running conversation of which epitome shortens the part that is sent.
+//! epitome's own format: the log of a live context, as JSON lines. New lines are only appended. A
+//! live context is a running conversation of which epitome shortens the part that is sent.
 //!
 //! `docs/formats/epitome.md` describes the records. A [`Log`] reads such lines as they arrive.
 

@@ -45,8 +45,9 @@ impl<T> List<T> {
     }
 }
 
-/// Declares structs with members of an object. A member has one or more keys (of several, the last
-/// one in the text is used), and a way to read it:
+/// Declares structs with members of an object. A member has one or more keys, and a way to read its
+/// value. If several of its keys occur, `texts`, `inside` and `list` collect the values of all; the
+/// other ways read the last one.
 ///
 /// | way | type | reads |
 /// |---|---|---|
@@ -109,7 +110,7 @@ macro_rules! fields {
                 $name::read(&mut epitome_json::Cursor::at(line, place))
             }
 
-            /// Reads the next value. If it is not an object, only its position is read.
+            /// Reads the next value. If the value is not an object, only its position is set.
             pub fn read(
                 value: &mut epitome_json::Cursor<'_>,
             ) -> Result<$name, epitome_json::MalformedJson> {

@@ -28,13 +28,13 @@ pub struct Files {
 /// The text between the files in a document. Messages and parts are separated by commas.
 #[derive(Debug)]
 pub struct Frame {
-    /// The text before the session.
+    /// The text before the session's file.
     pub session: &'static str,
-    /// The text after the session and before all messages.
+    /// The text between the session's file and the first message.
     pub messages: &'static str,
     /// The text before each message.
     pub message: &'static str,
-    /// The text after each message and before its parts.
+    /// The text between a message and its parts.
     pub parts: &'static str,
     /// The text after the parts of each message.
     pub message_end: &'static str,

@@ -1,11 +1,11 @@
-//! Hooks: how an agent is configured to call a program when a session ends, and what that program
-//! receives.
+//! Hooks: how an agent is configured to call a program when a session ends (OpenCode: after each
+//! answer), and what that program receives.
 //!
 //! The settings are data here; the caller edits the files.
 
 use serde_json::{Value, json};
 
-/// The end-of-session hook of one agent.
+/// The end-of-session hook of one agent. OpenCode has none: its hook runs after each answer.
 #[derive(Debug)]
 pub struct Hook {
     /// The file that is changed or created, relative to the agent's settings directory.
@@ -87,14 +87,15 @@ fn needs_no_quotes(c: char) -> bool {
 pub(crate) const SESSION_END: &[&str] = &["hooks", "SessionEnd"];
 
 /// An element of the list at [`SESSION_END`]. `timeout` is in the agent's unit, seconds or
-/// milliseconds; epitome's command starts another process and returns at once.
+/// milliseconds. A short one suffices: the command starts another process of epitome and returns at
+/// once.
 pub(crate) fn entry(command: &str, timeout: u64) -> Value {
     json!({ "hooks": [{ "type": "command", "command": command, "timeout": timeout }] })
 }
 
-/// A JavaScript file that epitome writes. It defines `tell`, which runs the command `words` and
-/// passes it the values of a session as JSON, on standard input. The code `rest` follows that
-/// definition.
+/// A JavaScript file that epitome writes. It defines the function `tell`, which runs the command
+/// `words` and passes the values of a session to it, as JSON on standard input. The code `rest`
+/// follows.
 pub(crate) fn script(words: &[&str], rest: &str) -> String {
     let words = Value::from(words.to_vec());
     format!(

@@ -96,9 +96,10 @@ use crate::database::Database;
 use crate::files::Files;
 use crate::pairing::PAIRING;
 
-/// One agent's format: how its sessions are recognised, read, written and checked.
+/// A format: how the sessions of one agent, or the bodies of requests to one API, are recognised,
+/// read, written and checked.
 pub struct Format {
-    /// The agent's name: `pi`, `claude`.
+    /// The name of the agent, or of the bodies of the API: `pi`, `claude`, `gemini-request`.
     pub name: &'static str,
     /// Returns whether a source that begins with these bytes is of this format.
     pub sniff: fn(head: &[u8]) -> bool,
@@ -158,10 +159,10 @@ pub struct BilledRequest {
 pub type Read = fn(&dyn Source, &mut dyn Faults) -> Transcript;
 
 impl Format {
-    /// Returns two lists of items for a summary of the context before `kept`, as [`FindOriginals`]
-    /// does: the original items to summarise, and all original items before `kept`. If epitome does
-    /// not look for originals in sessions of this format, both lists are `items`, the current
-    /// items.
+    /// Returns two lists of items for a summary of the context before `kept`: the original items to
+    /// summarise, and all original items before `kept` (see [`FindOriginals`]). If epitome does not
+    /// look for originals in sessions of this format, returns `items`, the current items, as both
+    /// lists.
     pub fn originals_before(
         &self,
         source: &dyn Source,
@@ -277,7 +278,8 @@ impl Native {
 pub struct Append {
     /// Turns edits into bytes to append. The edits must be of entries that a resume sends.
     pub write: WriteAppended,
-    /// Returns why the agent would ignore such records in a session; `None` if it would not.
+    /// Returns the reason for which the agent would ignore such records in a session; `None` if it
+    /// reads them.
     pub passed_over: fn(&Transcript) -> Option<&'static str>,
     /// Returns whether such records can replace an item.
     pub reaches: fn(&Transcript, item: usize) -> bool,
@@ -363,9 +365,9 @@ pub fn sniff(head: &[u8]) -> Option<&'static Format> {
     by_header.copied().or_else(|| FORMATS.iter().find(|format| (format.sniff)(head)))
 }
 
-/// The formats that are recognised by their first record alone. The later records may be those of
-/// another agent, and a compaction may move these close to the beginning. The session still belongs
-/// to the agent of the first record.
+/// Formats that are recognised by their first record alone. The session belongs to the agent of
+/// this record even if another agent's records follow and a compaction has moved these close to the
+/// beginning.
 static HEADED: [&Format; 3] = [&pi::FORMAT, &codex::FORMAT, &gemini::FORMAT];
 
 /// Every kind of session database, in the order in which they are tried.

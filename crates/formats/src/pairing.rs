@@ -29,13 +29,13 @@ impl Invariants for RecordInvariants {
     }
 }
 
-/// The invariants of a format of which epitome knows only that calls and results belong together:
-/// see [`violations`].
+/// The invariants of a format of which epitome knows only that each call has a result and each
+/// result a call: see [`violations`].
 pub const PAIRING: RecordInvariants =
     RecordInvariants { check: |transcript, _| violations(transcript), accounting: &[] };
 
-/// Finds violations of these rules: every call must have one result after it, before the next user
-/// message; every result must have a call.
+/// Finds violations of these rules: the id of a call must not repeat; every call must have one
+/// result after it, before the next user message; every result must have a call.
 ///
 /// Calls after the last user message may have no result yet.
 pub fn violations(transcript: &Transcript) -> Vec<Violation> {
@@ -85,12 +85,12 @@ pub fn violations(transcript: &Transcript) -> Vec<Violation> {
     violations
 }
 
-/// A call that was seen, with the line of its record.
+/// What was read of a call so far, with the line of the call's record.
 #[derive(Clone, Copy)]
 enum Seen {
     /// The result of the call may still come.
     Open(u64),
-    /// The result of the call was seen, or a user message came before the result.
+    /// The call has a result, or is reported already because a user message came before its result.
     Answered(u64),
 }
 

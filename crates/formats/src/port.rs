@@ -23,7 +23,8 @@ pub struct NewSessionValues<'a> {
     pub millis: i64,
 }
 
-/// The text of a failed result without text: Anthropic's API refuses an empty one.
+/// The text that is given to a failed result without text, because Anthropic's API refuses such a
+/// result.
 pub const NOTHING: &str = "[no output]";
 
 /// An id in the form of a UUID, derived from `of` and `what`: the same in every run.

@@ -60,7 +60,7 @@ pub struct RecordContent {
 /// The effect of a record on the context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ContextEffect {
-    /// The record has no effect, or none that is known before the last record.
+    /// The record has no effect, or its effect is known only after the last record.
     #[default]
     Unchanged,
     /// The entries are added at the end of the context.
@@ -80,9 +80,9 @@ impl RecordContent {
     }
 }
 
-/// A session that is being read: its transcript so far, and what must be known to read the next
-/// records. [`read`] adds the records; an agent's reader sets the title and the head, reports
-/// faults, and builds the tree.
+/// A session that is being read: its transcript so far, and what is needed to read the next
+/// records. [`read`] adds the records. An agent's reader sets the title and the head, reports
+/// faults, and builds the tree of records.
 pub struct TranscriptBuilder<'f> {
     /// The transcript so far.
     pub transcript: Transcript,
@@ -94,7 +94,7 @@ pub struct TranscriptBuilder<'f> {
     faults: &'f mut dyn Faults,
     /// Whether the title was set by a record, and not derived from a message.
     is_named: bool,
-    /// The ids that [`TranscriptBuilder::check_id`] was given.
+    /// The ids with which [`TranscriptBuilder::check_id`] was called.
     ids: HashSet<Box<str>>,
     unknown: Unknown,
     /// The index of the system prompt in the context.
@@ -159,7 +159,8 @@ impl<'f> TranscriptBuilder<'f> {
         }
     }
 
-    /// Adds a record: an item for each of its entries, or one hidden record if it has none.
+    /// Adds a record: as one item for each of its entries, or as one hidden record if it has no
+    /// entries.
     pub fn add<A: Records>(
         &mut self,
         at: &RecordBytes<'_>,
@@ -287,7 +288,7 @@ impl<'f> TranscriptBuilder<'f> {
         }
     }
 
-    /// Changes the context as `effect` says, which is the effect of the next item.
+    /// Changes the context before the next item is added: `effect` is the effect of that item.
     fn send(&mut self, effect: ContextEffect) {
         let item = self.next();
         match effect {

@@ -8,8 +8,8 @@ use tracing::field::Empty;
 use crate::splice::if_read;
 use crate::{FORMATS, Format, Write, Writing, find_format, sniff};
 
-/// The number of bytes at the beginning of a file that are read to recognise its format. The second
-/// number is used if the first is not enough because the first records are long.
+/// How many bytes at the beginning of a file are read to recognise its format. If the first records
+/// are so long that the first number is not enough, the second is used.
 pub const HEADS: [u64; 2] = [64 << 10, 16 << 20];
 
 /// A session with its bytes, its transcript, and the faults of its records.

@@ -128,10 +128,10 @@ impl<'a> Spliced<'a> {
         Spliced::over(self.base, joined.splices)
     }
 
-    /// The range of the base that is at `span` of this source. `None` if a splice overlaps the
-    /// span, or if the span goes beyond the end of this source.
+    /// The range of the base that is at `span` of this source. `None` if the bytes at `span` are
+    /// not one unchanged range of the base, or if `span` goes beyond the end of this source.
     pub fn span_in_base(&self, span: Span) -> Option<Span> {
-        // An empty span is in the base if the byte after it is, or the byte before it.
+        // The place of an empty span is found by the byte after it or the byte before it.
         let probes = [Some(span.start), span.start.checked_sub(1).filter(|_| span.is_empty())];
         probes.into_iter().flatten().find_map(|probe| {
             let Run::Base { range } = (probe < self.len).then(|| self.run_at(probe))? else {
@@ -153,7 +153,8 @@ impl<'a> Spliced<'a> {
         copy(self, 0..self.len, out)
     }
 
-    /// Adds the runs of bytes of a range to `joined`.
+    /// Adds a range of this source to `joined`: its bytes from the base as kept ranges, and the
+    /// bytes of splices as new bytes.
     fn runs(&self, range: Range<u64>, joined: &mut Joined) {
         let mut at = range.start;
         while at < range.end {
@@ -194,11 +195,12 @@ impl<'a> Spliced<'a> {
     }
 }
 
-/// Collects splices from the ranges of a base that are kept and the bytes between them.
+/// Makes splices from ranges of a base that are kept, in their order, and from the new bytes
+/// between these ranges.
 struct Joined {
-    /// The end of the last kept range, in the base.
+    /// The end in the base of the range that was kept last.
     at: u64,
-    /// The bytes after the last kept range, which replace the base up to the next kept range.
+    /// The new bytes after that range. They replace the base up to the next range that is kept.
     pending: Vec<u8>,
     splices: Vec<Splice>,
 }
@@ -291,8 +293,7 @@ pub fn failure_of<S: Source + ?Sized>(source: &S) -> Option<Error> {
     })
 }
 
-/// Returns `made`, which was computed from `source`; or the error of `source`, if a read of it
-/// failed.
+/// Returns `made`, which was computed from `source`, unless a read of `source` failed.
 ///
 /// # Errors
 ///

@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use epitome_json::Value;
 use epitome_model::{Block, Call, Output, Part, Span, Text, ToolKind};
 
-/// The ids of the calls in the last response that have no result yet, in order. The next output
-/// belongs to the first of them, unless it names a call.
+/// The calls of the last response that have no result yet: their ids, in order. An output that
+/// names no call belongs to the first of these calls.
 #[derive(Default)]
 pub struct Calls(VecDeque<Box<str>>);
 

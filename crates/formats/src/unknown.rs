@@ -6,7 +6,8 @@ use epitome_model::{Fault, Faults, short};
 
 /// Maximum length of a kind's name in characters.
 const NAME: usize = 40;
-/// Maximum number of kinds that are reported per session: a file with more is of another format.
+/// Maximum number of kinds that are reported per session. A file with more unknown kinds is
+/// probably not a session of this agent.
 const MOST: usize = 64;
 
 /// The kinds that were reported. Each kind is reported once, for the line where it first occurs.

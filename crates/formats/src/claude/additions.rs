@@ -20,7 +20,7 @@ pub const MCP: Addition = Addition {
     },
 };
 
-/// The command that prints the line below the prompt
+/// A command that prints Claude Code's status line, which is shown below the prompt
 /// (<https://code.claude.com/docs/en/statusline>).
 pub const STATUS_LINE: Addition = Addition {
     file: "settings.json",

@@ -13,7 +13,8 @@ use epitome_model::{Block, Entry, Item, RecordedUsage, Transcript};
 /// The usage that each record states, with the item of the record.
 pub(super) type Usages = Vec<(usize, RecordedUsage)>;
 
-/// Marks the reasoning that must be kept so that each response is counted with the same usage.
+/// Marks the reasoning that must be kept so that other programs count the same usage for each
+/// response.
 ///
 /// Reasoning that is valid only while everything before it is unchanged does not get this mark: the
 /// provider refuses such reasoning after an edit before it.
@@ -69,8 +70,8 @@ impl Response {
         }
     }
 
-    /// The items whose reasoning must be kept. Empty if all records with only reasoning state the
-    /// same usage as the next record. Otherwise, also if there is no next record, the items of all
+    /// The items whose reasoning must be kept. None, if the records with only reasoning all state
+    /// the same usage as the record after them. Otherwise, and if there is no such record, all
     /// records with only reasoning, because a recipe may remove the reasoning of any of them.
     fn reasoning_to_keep(self) -> Vec<usize> {
         if self.reasoning.iter().all(|(_, usage)| Some(*usage) == self.next_usage) {

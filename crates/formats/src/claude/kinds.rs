@@ -62,8 +62,8 @@ const BLOCKS: &[&str] = &[
     "web_search_tool_result",
 ];
 
-/// Reports the kinds of a record and its blocks that are not listed here: a newer Claude Code may
-/// have written them.
+/// Reports the kinds of a record and of its blocks that the lists in this file do not have: a newer
+/// Claude Code may have written them.
 pub fn report(session: &mut TranscriptBuilder<'_>, at: &RecordBytes<'_>, raw: &raw::Record) {
     let kind = at.maybe(raw.kind.as_ref()).unwrap_or_default();
     session.unknown("a record of a kind", &kind, RECORDS);

@@ -141,7 +141,7 @@ fn result(answer: &PortedResult<'_>) -> String {
     )
 }
 
-/// The content of a message: a single text as a string, anything else as blocks.
+/// The content of a message or of a result: a string if it is a single text, and otherwise blocks.
 fn content(pieces: &[TextOrImage<'_>]) -> String {
     if let [TextOrImage::Text(words)] = pieces {
         return encode(words);

@@ -130,12 +130,13 @@ struct Reader {
     side: Vec<bool>,
     /// Whether each node is a reminder.
     is_reminder: Vec<bool>,
-    /// The nodes from which a resume can continue, each with its time: all entries that have an id
-    /// and are not in a side chain. The node with the latest time is the leaf.
+    /// The nodes from which a resume may continue, each with its time. They are the entries that
+    /// have an id and are not in a side chain. A resume continues from the one with the latest
+    /// time, the leaf.
     possible_leaves: Vec<(Box<str>, usize)>,
     preserved: Option<Preserved>,
-    /// The usage that each record states. Unlike [`Entry::usage`], it is not corrected for a
-    /// response that was cut off.
+    /// The usage that each record states. [`Entry::usage`] differs from it for a response that was
+    /// cut off.
     usages: Usages,
 }
 
@@ -175,8 +176,8 @@ impl Records for Reader {
         let Some(mut entry) = entry else { return RecordContent::nothing(hidden_fields) };
         let usage = raw.message.as_ref().and_then(raw::Message::usage);
         self.usages.extend(usage.map(|usage| (session.next(), usage)));
-        // No resume reaches an entry without an id. It is still an entry, because its text may be
-        // stored nowhere else.
+        // No resume reaches an entry without an id. The record is read as an entry nevertheless,
+        // because its text may be stored nowhere else.
         entry.id = at.maybe(raw.uuid.as_ref());
         entry.parent = at.maybe(raw.parent.as_ref());
         entry.time = at.maybe(raw.timestamp.as_ref());
@@ -232,9 +233,9 @@ impl Reader {
         session.node(at.text(uuid), at.maybe(raw.parent.as_ref()));
     }
 
-    /// The last of the reminders that follow `leaf`, where each is a child of the previous one;
-    /// `leaf` itself if no reminder follows. The leaf is chosen by its time, and a reminder of a
-    /// compaction has an earlier time than the message before it.
+    /// The node from which a resume continues: `leaf`, or the last of the reminders after it, where
+    /// each is a child of the one before. `leaf` was chosen by its time; a reminder of a compaction
+    /// may follow it although it has an earlier time.
     fn last_reminder(&self, session: &TranscriptBuilder<'_>, leaf: usize) -> usize {
         let mut last = leaf;
         for (idx, node) in session.nodes.iter().enumerate().skip(leaf + 1) {
@@ -282,8 +283,8 @@ impl Reader {
         self.with_preserved(session, context)
     }
 
-    /// The context with the messages that the newest compaction kept: they are sent after the entry
-    /// that the compaction names, which is its summary.
+    /// Adds to the context the messages that the newest compaction kept. They are sent after the
+    /// entry that the compaction names, which is its summary.
     fn with_preserved(&self, session: &TranscriptBuilder<'_>, context: Vec<usize>) -> Vec<usize> {
         let Some(Preserved { anchor: Some(anchor), ids }) = &self.preserved else {
             return context;
@@ -361,8 +362,8 @@ fn user(at: &RecordBytes<'_>, raw: &raw::Record, message: &raw::Message) -> Entr
 }
 
 fn assistant(at: &RecordBytes<'_>, message: &raw::Message) -> Entry {
-    // A response that was cut off while it was written states the output tokens of its beginning
-    // only: they are left out.
+    // If a response was cut off while it was written, its record states only the output tokens of
+    // its beginning. This number is left out.
     let is_unfinished = at.literal(&message.stop_reason) == Some(b"null");
     Entry {
         role: Role::Assistant,
@@ -465,8 +466,8 @@ fn hidden_fields(at: &RecordBytes<'_>, raw: &raw::Record, kind: Option<&[u8]>) -
         Some(b"\"user\"") => {
             ("toolUseResult", raw.tool_use_result.as_ref(), FieldRemainder::Nothing)
         }
-        // Output that a tool showed while it ran. The record itself must be kept: other records
-        // name it as their parent.
+        // The data is output that a tool showed while it ran. The rest of the record must stay:
+        // other records name it as their parent.
         Some(b"\"progress\"") => ("data", raw.data.as_ref(), FieldRemainder::EmptyObject),
         Some(b"\"api-request-blob\"") => ("message", request, FieldRemainder::EmptyObject),
         Some(b"\"api-request-shape\"") => ("shape", request, FieldRemainder::EmptyObject),

@@ -20,8 +20,9 @@ pub fn summarise(
 ) -> Result<Vec<u8>, &'static str> {
     let last = transcript.context().last().ok_or("nothing is sent")?.1;
     let newest = Newest::from_entry(source, last).ok_or("the newest message has no id")?;
-    // A resume continues from the message with the newest time. The last message may have an older
-    // time, because a reminder may have an earlier time than its parent.
+    // A resume continues from the message with the latest time, so the new records get the latest
+    // time in the session. That may not be the time of the last message: a reminder may have an
+    // earlier time than the message before it.
     let time = transcript.entries().filter_map(|(_, entry)| entry.time.as_deref()).max();
     let time = encode(time.ok_or("no message has a time")?);
     let kept = summary.kept.iter();

@@ -25,8 +25,8 @@ fn what_the_agent_says_in_the_role_of_the_user_begins_no_turn() {
     assert_eq!(role("why <system-reminder>?"), Role::User);
 }
 
-/// Whether the reasoning of each record of a response may be removed; records are given by their
-/// content and their output tokens.
+/// Whether the reasoning in each record with reasoning may be removed. `records` are the records of
+/// one response, each given by the kind of its content and its output tokens.
 fn may_go(model: &str, records: &[(&str, u64)]) -> Vec<bool> {
     let line = |(n, (holds, output)): (usize, &(&str, u64))| {
         let block = match *holds {

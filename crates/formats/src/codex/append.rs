@@ -114,19 +114,20 @@ pub fn count(source: &dyn Source, tokens: u64) -> Option<Vec<u8>> {
     Some(lines.bytes)
 }
 
-/// Why an item cannot be written again.
+/// Why the JSON of an item cannot be copied into a new record.
 pub const MALFORMED: &str = "an item of the session is not as Codex writes it";
 
 /// An item of the history.
 pub enum HistoryItem {
     /// A value that is in the file.
     Value(Span),
-    /// The string literal of a summary that an old version of Codex wrote, which did not store it
-    /// as an item.
+    /// The string literal of a summary. An old version of Codex wrote it, and did not store it as
+    /// an item.
     Summary(String),
 }
 
-/// A summary in the form of current Codex versions.
+/// The item that current versions of Codex write for a summary. `literal` is its text as a string
+/// literal.
 pub fn summary(literal: &str) -> String {
     let content = format!(r#"[{{"type":"input_text","text":{literal}}}]"#);
     let what = r#"{"content_item_kinds":["compaction.summary"]}"#;
@@ -134,7 +135,7 @@ pub fn summary(literal: &str) -> String {
     format!(r#"{{"type":"message","role":"user","content":{content},{passthrough}}}"#)
 }
 
-/// The position of each item among the items of the same record.
+/// For each item, its position among the items of the same record.
 pub struct Nth {
     /// For each item, the number of items before it in the same record.
     before: HashMap<usize, usize>,
@@ -157,8 +158,8 @@ impl Nth {
         Nth { before }
     }
 
-    /// Where the JSON of an item is, so that it can be written again as a separate value; `None` if
-    /// Codex could not read it.
+    /// Where the JSON of an item is, so that it can be copied into a new history. `None` if Codex
+    /// could not read the item there.
     pub fn place(&self, source: &dyn Source, item: usize, entry: &Entry) -> Option<HistoryItem> {
         let record = entry.record.span;
         let line = source.at(record);
@@ -211,8 +212,8 @@ fn begins_with(line: &[u8], place: &Option<Range<usize>>, first: u8) -> bool {
     place.as_ref().is_some_and(|place| line[place.start] == first)
 }
 
-/// What Codex needs again after the record of a replaced history: the newest world state, turn
-/// context and token count.
+/// What is written again after the record of a replaced history, because Codex needs it there: the
+/// newest world state, turn context and token count.
 #[derive(Default)]
 struct Last {
     timestamp: Option<Box<str>>,
@@ -296,7 +297,7 @@ impl Count {
     }
 }
 
-/// Lines as Codex writes them.
+/// Lines of a rollout that are being made, with the time and the numbers that they get.
 struct Lines<'a> {
     bytes: Vec<u8>,
     timestamp: &'a str,

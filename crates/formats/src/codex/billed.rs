@@ -39,9 +39,9 @@ pub fn read_billed(session: &[u8]) -> BilledRequests {
 /// tools.
 const KINDS: [&[u8]; 3] = [b"\"token_count\"", b"\"turn_context\"", b"\"session_meta\""];
 
-/// The request of an event; `None` if the event does not state the tokens of a request. The key
-/// consists of the time and the total of the event: a fork may begin with copies of the events of
-/// the rollout from which it was made, and these have the same times.
+/// The request of an event; `None` if the event does not state the tokens of a request. Its key
+/// consists of the time and the total in the event: a fork may begin with copies of another
+/// rollout's events, and the copies have the times of the originals.
 fn request(info: &Value, time: Option<String>, model: Option<String>) -> Option<BilledRequest> {
     let last = info["last_token_usage"].as_object()?;
     let count = |name: &str| last.get(name).and_then(Value::as_u64).unwrap_or_default();

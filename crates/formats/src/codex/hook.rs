@@ -1,4 +1,4 @@
-//! Codex's end-of-session hook: `hooks.json` next to its `config.toml`, documented at
+//! Codex's end-of-session hook: the file `hooks.json` next to `config.toml`, documented at
 //! <https://developers.openai.com/codex/hooks>.
 
 use crate::hook::{Hook, SESSION_END, Setting, entry};

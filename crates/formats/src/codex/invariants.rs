@@ -5,8 +5,8 @@ use epitome_model::{Block, Invariant, Role, Transcript, Violation};
 use crate::accounting::Path;
 use crate::pairing::{self, RecordInvariants};
 
-/// Values that other programs read from a rollout. The id of a reasoning item is not listed here,
-/// because it is removed together with the reasoning.
+/// Values that other programs read from a rollout. The id of a reasoning item is not among them: it
+/// is removed together with the reasoning.
 const ACCOUNTING: &[Path] = &[
     "type",
     "timestamp",
@@ -28,8 +28,8 @@ const ACCOUNTING: &[Path] = &[
 ];
 
 /// Codex adds the result "aborted" to a call without a result, and leaves out a result without its
-/// call. The first would change the session, the second would lose a result: both are violations
-/// here.
+/// call. So the first would change the session, and the second would lose a result: this check
+/// reports both as violations.
 pub const INVARIANTS: RecordInvariants = RecordInvariants {
     check: |transcript, _| {
         let mut violations = pairing::violations(transcript);

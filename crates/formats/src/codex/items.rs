@@ -115,7 +115,7 @@ pub fn entry(at: &RecordBytes<'_>, item: &raw::Item) -> Entry {
         Some(b"\"web_search_call\"" | b"\"image_generation_call\"" | b"\"mcp_call\"") => {
             (Role::Assistant, vec![Block::Opaque(whole)])
         }
-        // Codex never sends these items.
+        // Codex never sends items of these kinds.
         Some(b"\"other\"" | b"\"ghost_snapshot\"") => (Role::Assistant, Vec::new()),
         Some(_) | None => (Role::System, vec![Block::Opaque(whole)]),
     };

@@ -32,7 +32,7 @@ pub fn make(
     all.finish(rollout.lines.join("\n") + "\n", rollout.items)
 }
 
-/// The records of the new rollout, each with its number.
+/// The lines of the new rollout so far, and what the next line depends on.
 struct Rollout<'g> {
     given: &'g NewSessionValues<'g>,
     lines: Vec<String>,
@@ -126,7 +126,7 @@ impl Rollout<'_> {
         }
     }
 
-    /// Writes an event. Codex shows its content to the user, and does not send it to the model.
+    /// Writes an event with content that Codex shows to the user and does not send to the model.
     fn show(&mut self, kind: &str, content: &str) {
         let Some(turn) = &self.turn else { return };
         let thread = self.given.id;
@@ -189,9 +189,9 @@ impl Rollout<'_> {
         let id = encode(&answer.id);
         let item = format!(r#"{{"type":"{kind}","call_id":{id},"output":{output}}}"#);
         self.item(&item);
-        // A resume truncates the middle of long results, unless a result has a limit of its own, in
-        // tokens. The limit written here is the length of the item in bytes, because every token
-        // has at least one byte.
+        // A resume truncates the middle of long results, unless a result states a limit of its own,
+        // in tokens. The limit written here is the length of the item in bytes: no result has more
+        // tokens than bytes.
         let limit = format!(r#","metadata":{{"fallback_token_limit_override":{}}}}}"#, item.len());
         if let Some(line) = self.lines.last_mut() {
             line.pop();

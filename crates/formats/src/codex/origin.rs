@@ -9,7 +9,7 @@ use crate::place::RecordBytes;
 pub struct Origin {
     /// The id of the session whose sub-agent wrote the rollout.
     pub parent: Option<Box<str>>,
-    /// The rollout that this one continues. Its records are not repeated in this file.
+    /// The rollout that this one continues. The file does not repeat the records of that rollout.
     pub base: Option<Base>,
 }
 

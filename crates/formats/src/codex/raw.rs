@@ -132,7 +132,8 @@ fields! {
     }
     else item_member {
         structured: Found,
-        /// The texts that repeat the output of a command, each with its key.
+        /// The texts that repeat the output of a command or the result of an MCP server's tool,
+        /// each with its key.
         printed: Vec<(&'static str, Range<usize>)>,
     }
 }

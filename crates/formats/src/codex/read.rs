@@ -41,8 +41,8 @@ struct Reader {
     responses: u64,
     in_response: bool,
     last_said: Option<usize>,
-    /// Whether the rollout has a `token_usage_record`: usage is then read only from these records,
-    /// not from events.
+    /// Whether a `token_usage_record` was read. From then on, usage is read only from such records,
+    /// and not from events.
     usage_recorded: bool,
     /// For each call id, whether the call failed according to the events.
     failed: HashMap<Box<str>, bool>,
@@ -62,7 +62,7 @@ impl Records for Reader {
         at: &RecordBytes<'_>,
         record: raw::Record,
     ) -> RecordContent {
-        // The line was parsed before, so its values are valid JSON.
+        // An error is impossible: the line was parsed before, so the values in it are valid JSON.
         self.content(session, at, &record).unwrap_or_default()
     }
 
@@ -85,8 +85,8 @@ impl Records for Reader {
                 }
             }
         }
-        // After the first response such items only state changes, for example of the environment:
-        // they are not the prompt.
+        // After the first response, items of these kinds only state changes, for example of the
+        // environment. They are not part of the prompt.
         let before = transcript.context().take_while(|(_, entry)| entry.role != Role::Assistant);
         let before = before.map(|(item, _)| item);
         transcript.head.prompt = before.filter(|item| self.prompt_items.contains(item)).collect();
@@ -162,8 +162,8 @@ impl Reader {
         self.prompt_items.extend(items::is_prompt(at, raw).then_some(item));
     }
 
-    /// Sets the ids, times and responses of the entries of a record. The entries are added at the
-    /// end of the context.
+    /// Sets the ids, times and groups of the entries of a record, and which results contain text of
+    /// the user. Returns them as content that is added at the end of the context.
     fn entries(
         &mut self,
         session: &TranscriptBuilder<'_>,
@@ -196,9 +196,9 @@ impl Reader {
         RecordContent { entries, hidden_fields: Vec::new(), effect: ContextEffect::Adds }
     }
 
-    /// Reads a compaction. Its replacement history takes the place of the whole context. A
-    /// compaction in an old rollout has no such history: the messages of the user stay, and a
-    /// summary follows.
+    /// Reads a compaction. Its replacement history takes the place of the whole context. If it has
+    /// no such history, as in old rollouts, only the user's messages stay in the context, and the
+    /// summary follows them.
     fn compacted(
         &mut self,
         session: &mut TranscriptBuilder<'_>,
@@ -254,8 +254,8 @@ impl Reader {
         hidden_fields(at, what)
     }
 
-    /// Removes the last `turns` turns from the context, or all turns if there are fewer. The
-    /// context then ends before the user message that began the first of them.
+    /// Removes the last `turns` turns from the context, or all turns if there are fewer. What is
+    /// before the first turn stays.
     fn roll_back(&mut self, transcript: &mut Transcript, turns: u64) {
         let Some(skipped) = usize::try_from(turns).ok().and_then(|turns| turns.checked_sub(1))
         else {

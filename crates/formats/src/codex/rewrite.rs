@@ -10,10 +10,10 @@ use super::{SHAPES, append};
 /// The replacements that apply `edits`.
 ///
 /// On a resume, Codex computes from the last `token_count` whether the context is full, and if so,
-/// summarises it. The billed tokens are accounting and must not change, so a new `token_count` with
-/// the size of the smaller context is appended, as Codex does when it compacts by itself. If the
-/// edits save no more bytes than that record would take, no record is appended. The old count is
-/// then wrong by at most a hundred tokens.
+/// summarises it. The existing counts are accounting values and must not change. So a new
+/// `token_count` with the size of the smaller context is appended, as Codex does when it compacts
+/// by itself. It is left out if it would be as long as the bytes that the edits save, or longer:
+/// the old count is then wrong by at most a hundred tokens.
 ///
 /// # Errors
 ///

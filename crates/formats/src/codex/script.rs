@@ -55,7 +55,7 @@ struct Scan<'a> {
     script: &'a [u8],
     pos: usize,
     last: Last,
-    /// Open brackets, each with the tool whose arguments it contains.
+    /// The open brackets. With the parenthesis of a call of a tool, the name of the tool.
     open: Vec<Option<Range<usize>>>,
     key: Option<Range<usize>>,
 }
@@ -123,7 +123,8 @@ impl Scan<'_> {
         None
     }
 
-    /// The token of a word; a word after `tools.` is the name of a tool.
+    /// The token for the word at `place`: the name of a tool after `tools.`, and otherwise a plain
+    /// word.
     fn word(&self, place: Range<usize>) -> Last {
         if self.script[..place.start].ends_with(b"tools.") {
             Last::Tool(place)
@@ -165,13 +166,13 @@ impl Scan<'_> {
             }
             self.pos += 1;
         }
-        // The literal is not closed before its line (or, for a template, the script) ends.
+        // The line, or the script in the case of a template, ends before the literal does.
         self.pos = self.script.len().min(self.pos);
         self.last = Last::Mark(quote);
         None
     }
 
-    /// Skips a comment, if one begins here. Returns whether one did.
+    /// Skips a comment if one begins at the current position. Returns whether one did.
     fn comment(&mut self) -> bool {
         let rest = &self.script[self.pos..];
         let len = if rest.starts_with(b"//") {
@@ -185,7 +186,8 @@ impl Scan<'_> {
         true
     }
 
-    /// Whether a slash here may begin a regular expression. A slash after a value is a division.
+    /// Whether a slash at the current position may begin a regular expression. A slash after a
+    /// value is a division.
     fn may_be_regex(&self) -> bool {
         match &self.last {
             Last::Nothing => true,
@@ -216,7 +218,7 @@ impl Scan<'_> {
             }
             at += 1;
         }
-        // No slash closes the expression on its line, so it is not a regular expression.
+        // The expression has no closing slash on its line, so it is not a regular expression.
         self.pos = start + 1;
     }
 }

@@ -67,8 +67,8 @@ pub fn summarise(
     append::after_last_record(source, &message, &history.join(","))
 }
 
-/// The newest user messages before the kept end, up to the limit that Codex has. No message is
-/// truncated.
+/// The newest messages of the user before the kept end that together fit into Codex's limit. The
+/// first that does not fit, and all before it, are left out; none is truncated.
 fn newest_words(
     transcript: &Transcript,
     source: &dyn Source,

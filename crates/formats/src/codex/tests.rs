@@ -65,7 +65,7 @@ fn words(bytes: &[u8], entry: &Entry) -> String {
     block_texts.collect::<Vec<_>>().join(" + ")
 }
 
-/// Checks what a resume sends for a rollout: roles and texts.
+/// Checks the role and the text of each message that a resume of a rollout sends.
 fn check(records: &[(&str, Value)], expect: &[(Role, &str)]) {
     let (bytes, transcript, _) = read(records);
     let sent: Vec<(Role, String)> =
@@ -383,7 +383,8 @@ fn a_count_that_takes_more_than_was_saved_is_not_written() {
     assert_eq!(rewritten(&"a".repeat(200), "gone").len(), 4);
 }
 
-/// The records of a summary that keeps the last `kept` items, and what a resume sends after it.
+/// The new records of a summary that keeps the last `kept` items, and what a resume sends after
+/// these records were appended.
 fn summarised(records: &[(&str, Value)], kept: usize) -> (Vec<Value>, Vec<(Role, String)>) {
     let (mut bytes, transcript, _) = read(records);
     let kept = &transcript.context[transcript.context.len() - kept..];

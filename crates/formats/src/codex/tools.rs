@@ -91,7 +91,8 @@ fn input(at: &RecordBytes<'_>, place: &Range<usize>, role: FieldRole) -> Field {
     Field { name: "input".into(), role, text: at.source(place) }
 }
 
-/// Classifies a script: if it calls tools of a single kind, as that kind; otherwise as a command.
+/// Classifies a call of a script. It has the kind of the tools that the script calls, or is a
+/// command if these have several kinds or there are none.
 fn scripted(inner: &DecodedLiteral<'_>) -> ClassifiedCall {
     let (literals, calls) = script::literals(&inner.text);
     let kinds = calls.iter().map(|call| {
@@ -142,8 +143,7 @@ fn role(
     member: Option<&str>,
 ) -> Option<FieldRole> {
     match (roles, member) {
-        // The text is the whole argument of a call, or the script uses it outside the arguments of
-        // a known tool.
+        // The literal has no key, or is outside of the arguments of a known tool.
         (_, None) | (None, Some(_)) => {
             let is_patch = text_of(inner, literal).starts_with("*** Begin Patch");
             Some(if is_patch { FieldRole::Patch } else { FieldRole::Command })
@@ -152,7 +152,7 @@ fn role(
     }
 }
 
-/// The text of a literal in a script.
+/// The decoded text of a literal in a script.
 fn text_of(inner: &DecodedLiteral<'_>, literal: &Literal) -> String {
     let raw = &inner.text[literal.place.clone()];
     let like = encode(&String::from_utf8_lossy(raw));

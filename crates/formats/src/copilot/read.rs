@@ -14,7 +14,7 @@ use crate::place::RecordBytes;
 use crate::records::{self, ContextEffect, RecordContent, Records, TranscriptBuilder};
 use crate::{accounting, lines};
 
-/// Whether the first event is `session.start`, as in every log.
+/// Whether the first event is `session.start`: every log begins with this event.
 pub fn sniff(head: &[u8]) -> bool {
     let mut known = false;
     lines(&head, |line| {

@@ -32,7 +32,7 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
 #[derive(Default)]
 struct Reader {
     messages: HashMap<Box<str>, usize>,
-    /// The hashes of the messages that are sent.
+    /// The hashes of the messages that are sent, in the order in which the state lists them.
     sent: Vec<Box<str>>,
     model: Option<Box<str>>,
     calls: Calls,

@@ -124,8 +124,8 @@ impl Reader {
         }
     }
 
-    /// Reads the title and the folder of the session from a composer, or from its row in the table
-    /// of headers.
+    /// Reads the title and the folder of the session. `data` is the composer, or its row in the
+    /// table of headers.
     fn facts(&mut self, data: &Value<'_>) {
         let head = &mut self.transcript.head;
         if let Some(name) = data.text_of("name").and_then(|name| title(&name)) {

@@ -2,9 +2,9 @@
 
 use crate::database::{Database, Document, ListedBy, Table};
 
-/// Selects all composers. `$rows` selects their rows, with the columns `id`, `value`, `header` and
-/// `written`; `header` is the row of the table of headers, if the database has one. No bubble is
-/// read: only its key and its length are looked up.
+/// Selects all composers. `$rows` selects the rows of composers, with the columns `id`, `value`,
+/// `header` and `written`; `header` is from the table of headers, if the database has one. No
+/// bubble is parsed: only the keys and lengths of bubbles are used.
 macro_rules! composers {
     ($rows:literal) => {
         concat!(

@@ -13,8 +13,8 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Adds a call and returns its id; a call without an id gets a new one. `asks` is whether a
-    /// user answers the call.
+    /// Adds a call, and returns its id: `id`, or a new one if that is missing or empty. `asks` is
+    /// whether the user answers the call.
     pub fn begin(&mut self, id: Option<Box<str>>, asks: bool) -> Box<str> {
         let id = id.filter(|id| !id.is_empty()).unwrap_or_else(|| {
             self.made += 1;
@@ -24,10 +24,10 @@ impl Calls {
         id
     }
 
-    /// Removes the call that a result answers, and returns its id and whether a user answered it.
-    /// `id` is the id in the result; a result without an id answers the first call that has no
-    /// result yet. If there is no such call, returns the id in the result, or an empty one, and
-    /// false.
+    /// Removes the call to which a result belongs. Returns the call's id, and whether the user
+    /// answered the call. `id` is the id in the result; a result without an id belongs to the first
+    /// call that has no result yet. If there is no such call, returns the id in the result, or an
+    /// empty one, and false.
     pub fn end(&mut self, id: Option<Box<str>>) -> (Box<str>, bool) {
         let id = id.filter(|id| !id.is_empty());
         let at = match &id {
@@ -60,9 +60,9 @@ pub fn role(name: &str) -> Option<Role> {
     }
 }
 
-/// Reads a block; `None` if the block has no content that is sent, or lacks a required member. A
-/// block of an unknown kind becomes opaque. Chats and transcripts name kinds differently:
-/// `tool-call` and `tool_use`.
+/// Reads a block; a block of an unknown kind becomes opaque. `None` if the block has no content
+/// that is sent, or lacks a required member. Kinds have two names, such as `tool-call` in chats and
+/// `tool_use` in transcripts.
 fn read(block: &Value<'_>, calls: &mut Calls) -> Option<Block> {
     match block.text_of("type").as_deref() {
         Some("text") => text(block.get("text")?),

@@ -6,7 +6,7 @@ use epitome_model::{Faults, HiddenRecord, Item, Record};
 use crate::Line;
 use crate::lines::record;
 
-/// The tags that Cursor puts around what a user typed.
+/// The tags that Cursor puts around a text that the user typed.
 const QUERY: [&str; 2] = ["<user_query>", "</user_query>"];
 
 /// Parses a line of JSON and passes it to `each`, which pushes the items of the line. A malformed

@@ -14,7 +14,8 @@ pub struct State {
     pub is_whole: bool,
 }
 
-/// Parses a state in hexadecimal digits.
+/// Parses a state in hexadecimal digits. Of a damaged state, the fields before the damage are
+/// returned.
 pub fn read(digits: &str) -> State {
     let mut state = State::default();
     let bytes: Option<Vec<u8>> = digits.as_bytes().chunks(2).map(byte).collect();

@@ -147,8 +147,8 @@ impl Reader {
         if words.is_empty() && part.kind == Kind::Words {
             return;
         }
-        // The text is copied and is no span of the source: a text that begins with a quote would be
-        // read as a literal.
+        // The text is copied: as a span of the source, a text that begins with a quote would be
+        // read as a string literal.
         let text = Text::Owned(words.as_ref().into());
         entry.blocks.push(match part.kind {
             Kind::Words => Block::Text(text),
@@ -187,7 +187,8 @@ fn after_mark<'l, T: Clone>(bytes: &'l [u8], marks: &[(&[u8], T)]) -> Option<(T,
     marks.iter().find_map(|(mark, what)| Some((what.clone(), bytes.strip_prefix(*mark)?)))
 }
 
-/// A call: the name of its tool, and arguments in lines `name: value`, which cannot be parsed back.
+/// A call: the name of its tool, and arguments in lines `name: value`. The arguments are not JSON:
+/// they are kept as text, and the first value is used as the target.
 fn call(words: &str, span: Span, calls: &mut Calls) -> Call {
     let name = words.split_whitespace().next().unwrap_or("unknown");
     let kind = tools::classify(name, None).kind;

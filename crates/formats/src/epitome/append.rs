@@ -13,7 +13,7 @@ use super::{Log, SHAPES};
 pub enum Batch<'a> {
     /// Results are truncated on ingest, before they are first sent. This cannot be undone.
     Ingest,
-    /// A compaction. The text is the name of its recipe; `None` if the line states none.
+    /// A compaction. The text is the name of its recipe; `None` if the name is not recorded.
     Compaction(Option<&'a str>),
 }
 
@@ -87,7 +87,7 @@ fn edits_line(
     let items: Vec<usize> = edited.keys().copied().collect();
     let times = times(transcript, &items);
     let mut edits_made = Vec::new();
-    // Several items may share a line, which may be long: each line is parsed once.
+    // Several items may share a line, which may be long. So each line is parsed only once.
     let mut known: HashMap<Span, HashMap<Box<str>, Span>> = HashMap::new();
     for (&item, edits) in edited {
         let not_written = |why| Unwritable { at: edits[0].at, why };
@@ -177,8 +177,8 @@ fn cut_line(
     Ok(format!("{{\"type\":\"cut\",\"id\":{id},\"of\":[{of}],\"text\":{text}}}\n"))
 }
 
-/// Marks a line of a compaction as continuing the compaction of the line before it: both are undone
-/// together.
+/// Marks the line of a compaction as a further step of the compaction in the line before it. The
+/// two are then undone together.
 pub fn continuing(mut line: Vec<u8>) -> Vec<u8> {
     if line.ends_with(b"}\n") {
         line.truncate(line.len() - 2);
@@ -187,7 +187,7 @@ pub fn continuing(mut line: Vec<u8>) -> Vec<u8> {
     line
 }
 
-/// The reason for which a compaction is undone.
+/// Why a compaction is undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UndoReason {
     /// The user requested it.
@@ -205,9 +205,9 @@ pub fn undo(by: UndoReason) -> &'static str {
 }
 
 /// The line, with its line feed, that takes a conversation back to its first `messages` messages,
-/// as the client (the program that passes messages to the engine) counts them. The entries whose
-/// original items are in `originals` are then no longer part of the conversation, and this cannot
-/// be undone. Older versions of epitome read the line as an edit that emptied these entries.
+/// as the client counts them (the program that passes messages to the engine). The entries whose
+/// original items are in `originals` then no longer belong to the conversation; this cannot be
+/// undone. Older versions of epitome read the line as an edit that emptied these entries.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! Finds the original entries of a history: a summary is made of these, and not of the stubs that
-//! edits left.
+//! Finds the original entries of a history. A summary is made of the originals, and not of the
+//! stubs that edits put in their place.
 
 use std::collections::HashSet;
 
@@ -16,9 +16,9 @@ pub fn originals_before(source: &dyn Source, kept: &[usize]) -> (Vec<usize>, Vec
     (originals_in_context(&log, kept), all_originals(log.transcript(), kept))
 }
 
-/// The items to summarise: the context before `kept`, without the prompt. In place of each item
-/// that an edit made is its original; items that edits emptied are included. Earlier summaries are
-/// included as they are.
+/// The items to summarise: the context before `kept`, without the prompt. An item that an edit made
+/// is replaced by its original, also if the edit emptied it. Earlier summaries are included
+/// unchanged.
 pub fn originals_in_context(log: &Log, kept: &[usize]) -> Vec<usize> {
     let slots = log.slots();
     let prompt = &log.transcript().head.prompt;
@@ -27,9 +27,9 @@ pub fn originals_in_context(log: &Log, kept: &[usize]) -> Vec<usize> {
     goes.map(|&item| log.original_of(item)).collect()
 }
 
-/// The original items of all entries that have an id, except the prompt, summaries and the entries
-/// `kept`. Items that earlier summaries replaced are included. Of the items with the same id, the
-/// first is the original, and the others are edited versions.
+/// The original items of the entries that have an id, except the prompt, summaries and the entries
+/// `kept`; also of entries that earlier summaries replaced. Of the items with one id, the first is
+/// the original, and the others are edited versions.
 pub fn all_originals(transcript: &Transcript, kept: &[usize]) -> Vec<usize> {
     let ids = kept.iter().filter_map(|&item| transcript.items[item].entry()?.id.as_deref());
     let mut seen: HashSet<&str> = ids.collect();

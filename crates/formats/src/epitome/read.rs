@@ -15,8 +15,8 @@ use crate::Line;
 use crate::lines::{self, lines, record};
 use crate::place::RecordBytes;
 
-/// Maximum number of edits in a line for which each edited item is searched for in the context.
-/// With more edits the context is built again.
+/// The maximum number of edits in a line for which the edited items are searched for in the context
+/// one by one. With more edits, the whole context is built again.
 const FEW: usize = 16;
 
 /// Types of blocks of reasoning in the APIs.
@@ -95,8 +95,8 @@ pub struct Log {
     /// For each element of `undo`, whether its compaction continues the previous one: both are
     /// undone together.
     continues: Vec<bool>,
-    /// The number of entries that were sent when the user undid the last compaction. `None` if
-    /// there is no compaction, if the last one is in effect, or if the engine undid it.
+    /// The number of entries that were sent directly after the user undid a compaction. `None` if
+    /// the user undid none, or if another compaction, or an undo by the engine, came after that.
     undone: Option<usize>,
     /// The number of the last client message in the log. A client message is one of the messages
     /// that a program passes to the engine.
@@ -127,7 +127,8 @@ impl Log {
         &self.transcript
     }
 
-    /// The number of compactions that can be undone. Each step of a compaction counts as one.
+    /// The number of compactions that can be undone. A compaction of several steps counts once for
+    /// each step.
     pub fn compactions(&self) -> usize {
         self.undo.len()
     }
@@ -138,8 +139,8 @@ impl Log {
         (before + 1).min(self.undo.len())
     }
 
-    /// The number of entries that were sent when the user undid a compaction. `None` if the user
-    /// undid none, or if another compaction, or an undo by the engine, came after that.
+    /// The number of entries that were sent directly after the user undid a compaction. `None` if
+    /// the user undid none, or if another compaction, or an undo by the engine, came after that.
     pub fn entries_at_undo(&self) -> Option<usize> {
         self.undone
     }
@@ -154,9 +155,9 @@ impl Log {
         self.originals.get(&item).copied().unwrap_or(item)
     }
 
-    /// The items that were cut out and replaced by `item`. If these include the text of an earlier
-    /// cut, the items of that cut take the place of its text. Empty if `item` is not the text of a
-    /// cut.
+    /// The items that were cut out and replaced by `item`. If the text of an earlier cut was cut
+    /// out, the items of that cut are returned in place of its text. Empty if `item` is not the
+    /// text of a cut.
     pub fn cut_out(&self, item: usize) -> Vec<usize> {
         let mut found = Vec::new();
         for &gone in self.cuts.get(&item).into_iter().flatten() {
@@ -496,9 +497,9 @@ impl Log {
         }
     }
 
-    /// Replaces items of the context by others. Returns false if that is not possible, or if
-    /// building the whole context again is as fast. The search begins at the end of the context,
-    /// where new results are, so that the length of the context does not matter.
+    /// Replaces items of the context: each pair is an old and a new item. Returns false if that is
+    /// not possible, or if building the whole context again is as fast. The search begins at the
+    /// end of the context, where new results are, so it is fast in a long context, too.
     fn replace(&mut self, replaced: &[(usize, usize)]) -> bool {
         let context = &mut self.transcript.context;
         replaced.len() <= FEW
@@ -578,7 +579,7 @@ fn call(value: &Value<'_>) -> Option<Call> {
     let arguments = value.get("arguments")?;
     let mut call = epitome_api::call(&id, &name, arguments);
     let kind = value.get("kind").and_then(|kind| serde_json::from_slice(kind.raw()).ok());
-    // The kind in the log is used only for a tool that the table of tools does not contain. The
+    // The kind in the log is used only if the table of tools does not contain the tool. The
     // arguments of such a tool have no roles.
     if let Some(kind) = kind.filter(|_| call.kind == ToolKind::Other) {
         call.kind = kind;

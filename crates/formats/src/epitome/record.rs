@@ -21,7 +21,7 @@ pub enum MessagePart<'a> {
         id: Cow<'a, str>,
         /// The tool's name.
         name: Cow<'a, str>,
-        /// The kind of the tool, if its name does not determine it.
+        /// The kind of the tool. A reader uses it only if epitome does not know the tool's name.
         kind: Option<ToolKind>,
         /// The arguments: the text of a JSON value, or any text if the tool takes one text.
         arguments: Cow<'a, str>,
@@ -53,7 +53,7 @@ impl<'a> MessagePart<'a> {
         MessagePart::Text(words.into())
     }
 
-    /// A call of a tool whose name determines its kind.
+    /// A call without a kind, for a tool whose name epitome knows.
     pub fn call(
         id: impl Into<Cow<'a, str>>,
         name: impl Into<Cow<'a, str>>,
@@ -103,8 +103,9 @@ pub struct Speaker<'a> {
     pub usage: Option<RecordedUsage>,
     /// The id of the model response that the entry is part of, if the response has several entries.
     pub group: Option<&'a str>,
-    /// The number, from 1, of the client message whose last entry this is. A client message is one
-    /// of the messages that a program passes to the engine; it may have several entries.
+    /// If this is the last entry of a client message, the number of that message, from 1. A client
+    /// message is one of the messages that a program passes to the engine; it may have several
+    /// entries.
     pub message: Option<u64>,
 }
 
@@ -133,7 +134,7 @@ impl Origin {
         members.collect()
     }
 
-    /// Replaces the members that `later` has.
+    /// Replaces the values that `later` states.
     pub fn update(&mut self, later: Origin) {
         let Origin { cwd, model, recipe } = later;
         self.cwd = cwd.or(self.cwd.take());
@@ -168,7 +169,7 @@ pub fn line(id: &str, speaker: &Speaker<'_>, said: &[MessagePart<'_>]) -> String
     String::from_utf8(line).expect("JSON of texts is text")
 }
 
-/// Appends the line of an entry to a log.
+/// Appends the line of an entry to `line`, including its line feed.
 pub fn add_line(line: &mut Vec<u8>, id: &str, speaker: &Speaker<'_>, said: &[MessagePart<'_>]) {
     let role = match speaker.role {
         _ if speaker.prompt => "prompt",
@@ -204,7 +205,8 @@ pub fn add_line(line: &mut Vec<u8>, id: &str, speaker: &Speaker<'_>, said: &[Mes
     line.extend_from_slice(b"}\n");
 }
 
-/// Appends a list of blocks. Blocks may have hundreds of megabytes, and are copied only once.
+/// Appends a list of blocks as JSON. Blocks may have hundreds of megabytes, and are copied only
+/// once.
 fn list(line: &mut Vec<u8>, said: &[MessagePart<'_>]) {
     line.push(b'[');
     for (idx, said) in said.iter().enumerate() {
@@ -260,7 +262,7 @@ fn word(kind: ToolKind) -> String {
     serde_json::to_string(&kind).unwrap_or_else(|_| "\"other\"".to_owned())
 }
 
-/// Appends `text` as JSON on one line if it is valid JSON, and otherwise as a string.
+/// Appends `text` as JSON on one line if it is valid JSON, and otherwise as a JSON string.
 fn value(line: &mut Vec<u8>, text: &str) {
     if epitome_json::check(text.as_bytes()).is_ok() {
         one_line(line, text)

@@ -18,8 +18,8 @@ use super::read::THANKS;
 use super::write::{part, write};
 use crate::{Unwritable, lines};
 
-/// The tags that Gemini CLI puts around a summary. If a history contains them, its own compaction
-/// asks the model to include the old summary in the new one.
+/// The tags that Gemini CLI puts around a summary. If a history contains these tags, Gemini CLI's
+/// next compaction asks the model to include the old summary in the new one.
 const SNAPSHOT: [&str; 2] = ["<state_snapshot>", "</state_snapshot>"];
 
 /// The messages that `edits` change, in their new form.
@@ -73,8 +73,7 @@ pub fn summarise(
         return Err("what is kept begins with results of calls that are not kept");
     }
     let time = last.time.as_deref().unwrap_or("1970-01-01T00:00:00.000Z");
-    // The ids must also depend on the position: the same summary may be used again after another
-    // one.
+    // The ids must also depend on the position: the same summary may be appended twice.
     let place = source.len().to_string();
     let last_id = last.id.as_deref().unwrap_or_default();
     let messages =
@@ -157,7 +156,7 @@ impl End {
         let mut ended = true;
         lines(source, |line| {
             ended = line.ended;
-            // A header with messages is the whole session in older versions.
+            // In older versions, one object is the whole session: a header with messages.
             is_log = is_log
                 || raw::Record::parse(line.bytes).is_ok_and(|record| {
                     record.is_header() && record.messages.array_items(line.bytes).is_none()

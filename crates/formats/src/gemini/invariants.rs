@@ -52,7 +52,7 @@ fn check(transcript: &Transcript, source: &dyn Source) -> Vec<Violation> {
     violations
 }
 
-/// Consecutive entries of the model, or of all other roles.
+/// Consecutive entries of the model, or consecutive entries of all other roles.
 struct Turn<'a> {
     by_model: bool,
     line: u64,

@@ -1,4 +1,5 @@
-//! Replays the log: finds the messages that are valid at its end, and their order.
+//! Replays the log: finds the messages that are valid at its end, in the order in which they are
+//! sent.
 //!
 //! It works as `loadConversationRecord` of Gemini CLI 0.61.0 does: as a map that keeps the order in
 //! which ids were first inserted.

@@ -49,7 +49,8 @@ pub struct Message {
 /// the tool follows.
 const NO_ID: char = '\0';
 
-/// Assigns ids to calls and results that have none: numbers, counted for each tool.
+/// Gives ids to calls and results that have none: the name of the tool, and a number. The calls of
+/// each tool are counted, and so are its results.
 #[derive(Default)]
 pub struct Numbers {
     calls: HashMap<Box<str>, usize>,
@@ -80,8 +81,8 @@ fn no_id(tool: &str) -> Box<str> {
     format!("{NO_ID}{tool}").into()
 }
 
-/// Converts a message. Results with content become repeated results at first: which result is the
-/// first one of its call, and so no repetition, is only known after the whole session was read.
+/// Converts a message. All results with content become repeated results at first: which one is the
+/// first of its call, and so is no repetition, is known only after the whole session was read.
 pub fn convert(at: &RecordBytes<'_>, record: Record, raw: &raw::Message) -> Message {
     let kind = at.literal(&raw.kind);
     let mut sent = true;
@@ -125,7 +126,7 @@ fn words(at: &RecordBytes<'_>, content: Option<&Content>) -> String {
         Kind::Array | Kind::Object => {
             let texts = content.parts.iter().map(|part| match &part.text {
                 Some(text) if !part.thought && part.response.is_none() => at.text(text),
-                // Gemini CLI itself has `[Function Response: …]` here for a result, for example.
+                // Gemini CLI itself has a text such as `[Function Response: …]` in this place.
                 Some(_) | None => "[".into(),
             });
             texts.collect()
@@ -144,7 +145,8 @@ fn user(at: &RecordBytes<'_>, raw: &raw::Message, words: &str) -> Entry {
     let mut blocks: Vec<Block> = whole_text(at, raw.content.as_ref()).into_iter().collect();
     for part in parts {
         blocks.push(match convert_part(at, part, None) {
-            // The results of this message are kept: without them it would become a user message.
+            // The results of this message are not marked as repeated, so that they stay: without
+            // results, the message would become one of the user.
             Block::Repeated(again) if speaks => Block::Output(again.output),
             block => block,
         });
@@ -169,10 +171,10 @@ fn model(at: &RecordBytes<'_>, raw: &raw::Message) -> Entry {
     entry.blocks.extend(whole_text(at, raw.content.as_ref()));
     for part in parts {
         if part.thought {
-            // A thought in the content is never sent. But while it is there, the calls next to the
-            // content are not sent either. The thought may be removed only if its removal does not
-            // cause these calls to be sent: if there are no such calls, or if the content itself
-            // contains calls.
+            // A thought in the content is never sent. But while there is one, the calls in
+            // `toolCalls` are not sent either. So the thought may be removed only if its removal
+            // does not cause these calls to be sent: if there are no such calls, or if the content
+            // itself contains calls.
             if calls_inside || calls.is_empty() {
                 let value = at.span(&part.whole);
                 entry.hidden_fields.push(HiddenField {
@@ -203,8 +205,8 @@ fn model(at: &RecordBytes<'_>, raw: &raw::Message) -> Entry {
     entry
 }
 
-/// Parts of a call that a resume never sends. `said_elsewhere` is whether the content of the
-/// message contains calls: then those are sent, and the arguments of this one are not.
+/// Parts of a call in `toolCalls` that a resume never sends. `said_elsewhere` is whether the
+/// content of the message contains calls: then these are sent, and the arguments of `call` are not.
 fn unseen(at: &RecordBytes<'_>, call: &raw::ToolCall, said_elsewhere: bool) -> Vec<HiddenField> {
     let description = call.description.clone().filter(|place| place.len() as u64 > DESCRIPTION);
     let args = call.args.clone().filter(|args| said_elsewhere && at.line[args.start] == b'{');
@@ -314,8 +316,8 @@ fn output(at: &RecordBytes<'_>, raw: &raw::Response, call: Option<&Range<usize>>
         parts.push(Part::Opaque(whole));
     }
     parts.extend(raw.parts.items.iter().map(|part| match convert_part(at, part, None) {
-        // A picture's stub is written into the text of the result: without a text the picture is
-        // kept.
+        // The stub of a picture is written into the text of the result. If there is no text, the
+        // picture is opaque, so that it stays.
         Block::Image(image) if text.is_some() => Part::Image(image),
         _ => Part::Opaque(at.span(&part.whole)),
     }));
@@ -345,7 +347,8 @@ fn outdated(at: &RecordBytes<'_>, raw: &raw::Message) -> Vec<HiddenField> {
         hidden_fields.push(HiddenField { name: "content", value: at.span(&content.whole), left });
     }
     if let Some(calls) = raw.calls.whole.as_ref().filter(|place| at.line[place.start] == b'[') {
-        // The list is kept: it determines how many items share the record.
+        // An empty list remains: whether there is a list determines how many items share the
+        // record.
         let value = at.span(calls);
         hidden_fields.push(HiddenField {
             name: "toolCalls",

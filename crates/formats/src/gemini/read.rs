@@ -256,9 +256,9 @@ fn kept(line: &Line<'_>) -> HiddenRecord {
     HiddenRecord { record: line.record, hidden_fields: Vec::new() }
 }
 
-/// The items of a message. If a later record repeats the message, they are the same number of
-/// hidden records instead, because a record that is appended to the log must not change the indices
-/// of existing items.
+/// The items of a message. If a later record repeats the message, hidden records take the place of
+/// its items, as many as there would be items: a record that is appended to the log must not change
+/// the indices of existing items.
 fn items(log: &Log, message: &mut Message, number: usize) -> Vec<Item> {
     if log.is_outdated(&message.id, number) {
         let record = message.record;
@@ -279,9 +279,11 @@ fn is_repeated(log: &Log, all: &[Message], messages: &Range<usize>) -> bool {
         && messages.clone().all(|message| log.is_outdated(&all[message].id, message))
 }
 
-/// Converts repeated results back to results where they are not repetitions: the first result of
-/// each call, and later results whose content differs, or may differ because a recipe shortened it.
-/// Pictures in later results are kept, because without them the contents might become equal.
+/// Converts repeated results back to results if they are no repetitions: the first result of each
+/// call, and later results with other content. Also converts later results that a recipe shortened
+/// to a text without a reference: their originals may differ although the texts are equal. The
+/// pictures of converted later results become opaque, because without them the contents might
+/// become equal.
 fn first_times(transcript: &mut Transcript, source: &dyn Source) {
     let mut order = transcript.context.clone();
     let mut sent = vec![false; transcript.items.len()];
@@ -313,7 +315,7 @@ fn first_times(transcript: &mut Transcript, source: &dyn Source) {
     }
 }
 
-/// Remembers the content of the first result of a call. In a later result, makes the pictures
+/// Remembers the content of a result if it is the first of its call. Otherwise makes its pictures
 /// opaque, so that no edit removes them.
 fn restore(first: &mut HashMap<Box<str>, Vec<Span>>, output: &mut Output) {
     if !first.contains_key(&output.call) {
@@ -342,8 +344,8 @@ fn is_same(one: &[Span], other: &[Span], source: &dyn Source) -> bool {
     one.len() == other.len() && pairs.all(|(one, other)| source.at(*one) == source.at(*other))
 }
 
-/// Whether the text of a result is only a line count or a few words that a recipe left. Two such
-/// results look equal although the results that they replaced may differ.
+/// Whether the text of a result is a short text without a reference that a recipe left. Two such
+/// texts may be equal although the results that they replaced differ.
 fn is_counted(output: &Output, source: &dyn Source) -> bool {
     let small = output.whole.len() < 1024;
     small && {

@@ -378,7 +378,7 @@ fn what_the_wire_refuses_is_told() {
     assert_eq!(invariants(&[go, empty]), ["line 3: an empty text (empty text)"]);
 }
 
-/// The records in bytes that are appended to a log.
+/// The records in the bytes that were appended to a log.
 fn behind(bytes: &[u8]) -> Vec<Value> {
     let text = std::str::from_utf8(bytes).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

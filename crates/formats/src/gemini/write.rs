@@ -28,9 +28,9 @@ pub fn part(text: &str) -> String {
     format!(r#"{{"text":{}}}"#, encode(text))
 }
 
-/// How an edit of a result with pictures is written; `None` for any other edit. Google's API
-/// accepts no text in place of a picture: the picture is removed, and the text that replaces it is
-/// added to the text of the result.
+/// The replacements for an edit that puts a text in place of a result with pictures or of one
+/// picture of a result; `None` for any other edit. Google's API accepts no text in place of a
+/// picture: the picture is removed, and the new text is written into the text of the result.
 fn own(transcript: &Transcript, edit: &Edit) -> Option<Vec<OwnReplacement>> {
     let (At::Block { item, block } | At::Part { item, block, .. }) = edit.at else { return None };
     let entry = transcript.items.get(item)?.entry()?;
@@ -45,7 +45,8 @@ fn own(transcript: &Transcript, edit: &Edit) -> Option<Vec<OwnReplacement>> {
         }
         At::Part { part, .. } => {
             let Part::Image(image) = output.parts.get(part)? else { return None };
-            // The pictures of a result come after its text, so the text for one goes to the end.
+            // The pictures of a result come after its text, so the text that replaces a picture is
+            // added at the end.
             let end = output.whole.end.checked_sub(1)?;
             let literal = encode(&format!("\n{words}"));
             let inner = literal[1..literal.len() - 1].to_owned();

@@ -96,8 +96,8 @@ impl Reader {
         if message.list_of("tool_calls").is_empty()
             && let Some(command) = fenced(&content_text)
         {
-            // The command is part of the text and is counted there, so the span of its arguments is
-            // empty.
+            // The arguments get an empty span: the command is part of the text, and must not be
+            // counted twice.
             let id = format!("step {}", self.n).into();
             blocks.push(self.calls.command(id, command, trajectory::nothing(message)));
         }
@@ -106,8 +106,8 @@ impl Reader {
 }
 
 /// The command in the first fenced block of the language `bash`, or else of `mswea_bash_command`,
-/// or else of any language: a run's configuration decides which one is used. `None` if there is no
-/// complete block, or if the block is blank.
+/// or else of any language, because the configuration of a run decides which language is used.
+/// `None` if the block is missing, incomplete or blank.
 fn fenced(words: &str) -> Option<&str> {
     let usual = ["```bash\n", "```mswea_bash_command\n"];
     let known = usual.iter().find_map(|fence| words.split_once(fence));

@@ -3,7 +3,8 @@
 use super::summarise;
 use crate::database::{Database, Document, ListedBy, Table};
 
-/// Selects the rows of a conversation. `$members` are additional members of the first row.
+/// Selects the rows of a conversation. `$members` are further members of the object that identifies
+/// the first row, which is the session's.
 macro_rules! conversation {
     ($members:literal) => {
         concat!(
@@ -29,7 +30,8 @@ macro_rules! conversation {
     };
 }
 
-/// Selects the rows of the table `event`. `$members` are additional members of each row.
+/// Selects the rows of the table `event`. `$members` are further members of the object that
+/// identifies each row.
 macro_rules! events {
     ($members:literal) => {
         concat!(
@@ -71,7 +73,8 @@ const SESSIONS: &str = "
         AS size
     FROM session s";
 
-/// Messages in the order in which OpenCode sends them, each followed by its parts.
+/// The session's row, and the messages in the order in which OpenCode sends them, each followed by
+/// its parts.
 ///
 /// Columns of the session's row that change with each message, such as the time of the last write,
 /// are not selected: appending must not change earlier lines.

@@ -10,9 +10,9 @@ use super::raw;
 use crate::accounting;
 use crate::place::RecordBytes;
 
-/// The bulky values that can be removed from a logged version. What remains must be a valid
-/// version: OpenCode reads the log again when another machine asks for it, and refuses events that
-/// it does not know.
+/// The bulky values that can be removed from a logged version. What remains must be a version that
+/// OpenCode can read: it reads the log again when another machine asks for it, and refuses events
+/// that it does not know.
 pub fn hidden_fields(
     at: &RecordBytes<'_>,
     data: &Range<usize>,

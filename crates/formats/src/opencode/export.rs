@@ -1,7 +1,7 @@
 //! Exports of `opencode export`: one JSON document with the session, its messages and their parts.
 //!
-//! The line number of a record is its number among the records here: the document may be one line,
-//! and edits can remove lines.
+//! The line number of a record of an export is its number among the records: the document may be
+//! one line, and edits can remove lines.
 
 use std::ops::Range;
 

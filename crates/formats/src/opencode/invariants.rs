@@ -12,8 +12,8 @@ use crate::pairing;
 /// is the message or part.
 const HELD: [Path; 3] = ["data", "data.info", "data.part"];
 
-/// Values that other programs read from rows, messages and parts. The type of a part may change: a
-/// picture becomes text.
+/// Values that other programs read from rows, messages and parts. The type of a part is not among
+/// them, because an edit makes a picture a text.
 const ACCOUNTING: &[Path] = &[
     "table",
     "id",

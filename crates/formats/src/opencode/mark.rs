@@ -60,7 +60,7 @@ fn output(transcript: &Transcript, at: At) -> Option<(&Output, Span)> {
     }
 }
 
-/// The position of a mark in the record of a result.
+/// Where a mark is written in the record of a result.
 struct Markable {
     place: Range<usize>,
     /// The text that is inserted before the time of the mark.
@@ -95,7 +95,8 @@ mod tests {
 
     use super::*;
 
-    /// Checks how a tool part with this state is marked, if it can be.
+    /// Checks which mark is written into a tool part with this state; `None` if it cannot be
+    /// marked.
     fn check(state: &str, expect: Option<&str>) {
         let line = |table: &str, id: &str, data: &str| {
             format!(

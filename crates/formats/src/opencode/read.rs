@@ -227,7 +227,8 @@ impl Reader {
         Ok(RecordContent { entries: vec![entry], ..RecordContent::default() })
     }
 
-    /// Removes the messages that a revert covers: OpenCode deletes them with its next prompt.
+    /// Removes the messages that the user took back by a revert. OpenCode itself deletes them at
+    /// the next prompt.
     fn taken_back(&mut self) {
         let Some((id, part)) = &self.revert else { return };
         let Some(&idx) = self.by_id.get(id) else { return };
@@ -245,7 +246,8 @@ impl Reader {
 }
 
 /// The messages that are sent, in order: the request for the newest summary, the summary, the
-/// messages that it kept and those after it. All messages if there is no summary.
+/// messages that the request keeps, and those after the summary. All messages if there is no
+/// summary.
 fn compacted(messages: &[Message]) -> Vec<usize> {
     let mut back: Vec<usize> = Vec::new();
     let mut summarised: Vec<&str> = Vec::new();

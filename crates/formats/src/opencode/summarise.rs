@@ -11,7 +11,7 @@ use super::raw;
 use crate::place::RecordBytes;
 use crate::{Line, lines};
 
-/// The four rows, as lines to append to those of the session.
+/// The rows to append, as lines: the request for the summary and its part, the answer and its part.
 ///
 /// # Errors
 ///
@@ -92,7 +92,7 @@ fn checked(begins: &str) -> String {
     Ref::from_bytes(format!("{begins} epitome").as_bytes()).digits().to_owned()
 }
 
-/// The values of the existing rows that the new rows need.
+/// The values of the existing rows that are needed to make the new rows.
 #[derive(Default)]
 struct Session {
     id: Box<str>,
@@ -195,8 +195,8 @@ impl Session {
         }
     }
 
-    /// The id of the first kept message. The error says why OpenCode could not keep the items
-    /// `kept`.
+    /// The id of the message with which the kept items begin: `first` belongs to it. The error says
+    /// why OpenCode could not keep the items `kept`.
     fn begins_with(
         &self,
         transcript: &Transcript,

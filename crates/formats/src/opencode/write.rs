@@ -43,7 +43,8 @@ fn own(transcript: &Transcript, source: &dyn Source, edit: &Edit) -> Option<Vec<
         }
         (Block::Output(output), At::Part { part, .. }, Verb::Replace(words)) => {
             let Part::Image(image) = output.parts.get(part)? else { return None };
-            // The pictures of a result come after its text, so the text for one goes to the end.
+            // The pictures of a result come after its text, so the text that replaces a picture is
+            // added at the end.
             let end = output.whole.end.checked_sub(1)?;
             let literal = encode(&format!("\n{words}"));
             let inner = literal[1..literal.len() - 1].to_owned();

@@ -26,8 +26,8 @@ pub fn reaches(transcript: &Transcript, item: usize) -> bool {
         && transcript.items[item].entry().is_some_and(|it| it.id.is_some() && is_editable(it))
 }
 
-/// Whether pi applies a `context_edit` to an entry. pi does so for messages of users, models and
-/// tools, but not for its own messages or for commands that the user ran.
+/// Whether an entry is a message of the user, a model or a tool. pi applies a `context_edit` to
+/// these, but not to its own messages or to commands that the user ran.
 pub fn is_editable(entry: &Entry) -> bool {
     match entry.role {
         Role::User | Role::Assistant => true,
@@ -82,7 +82,7 @@ pub fn append(
     Ok(if edits.is_empty() { Vec::new() } else { bytes })
 }
 
-/// Writes pi's own record of a summarised history.
+/// The line with pi's own record of a summarised history, to be appended.
 ///
 /// # Errors
 ///
@@ -138,9 +138,9 @@ fn is_gone(item: usize, entry: &Entry, edits: &[&Edit]) -> bool {
     })
 }
 
-/// What a `context_edit` needs to know about an entry: the id to refer to, and the position of the
-/// entry's content. If the entry is itself a `context_edit`, the id is that of the entry which it
-/// edits.
+/// What a `context_edit` states about the entry that it edits: the entry's id, and where the
+/// content is that it replaces. For an entry that is itself a `context_edit`, the id is that of the
+/// entry which it edits.
 struct Located {
     target: Box<str>,
     content: Span,
@@ -187,7 +187,7 @@ impl End {
         end
     }
 
-    /// The next `context_edit` line, which becomes the last entry.
+    /// Makes a `context_edit` line. The line is then the last entry of the session.
     fn line(&mut self, target: &str, content: Option<&str>) -> String {
         let id = self.new_id(target);
         let parent = encode(&self.leaf);

@@ -178,7 +178,8 @@ impl Reader {
         turn: Turn,
         number: u64,
     ) {
-        // Entries of version 1 have no ids: each continues the entry before it.
+        // Entries of version 1 have no ids, and each continues the entry before it. In the tree, an
+        // entry's number is used as its id.
         match at.maybe(raw.id.as_ref()) {
             Some(id) if !self.linear => session.node(id, at.maybe(raw.parent.as_ref())),
             Some(_) | None => {
@@ -344,11 +345,11 @@ fn entry_of(at: &RecordBytes<'_>, raw: &raw::Message, number: u64) -> Entry {
     entry
 }
 
-/// A command that the user ran, with its output: a call and its result in one entry, though pi
-/// sends them as a user message.
+/// A command that the user ran, with its output. pi sends both as a user message; they are read as
+/// a call and its result in one entry.
 fn own_command(at: &RecordBytes<'_>, raw: &raw::Message, number: u64) -> Vec<Block> {
     let (Some(command), Some(output)) = (&raw.command, &raw.output) else { return Vec::new() };
-    // A call needs an id. This one has none, so the number of its record is used.
+    // A call needs an id. The record has none, so the number of the record is used.
     let id: Box<str> = format!("record {number}").into();
     let call = Call {
         id: id.clone(),
@@ -382,8 +383,8 @@ fn block(at: &RecordBytes<'_>, raw: &raw::Block) -> Block {
         ("text", Some(text), ..) => Block::Text(at.source(text)),
         ("thinking", ..) => {
             let text = raw.thinking.as_ref().map(|text| at.source(text));
-            // For OpenAI's Responses API, the signature is the whole reasoning item as JSON text.
-            // Such an item cannot be removed alone.
+            // With OpenAI's Responses API, the signature is the whole reasoning item as JSON text.
+            // Such reasoning cannot be removed alone.
             let item = raw.signature.as_ref().is_some_and(|s| at.line[s.start + 1] == b'{');
             Block::Thinking(Thinking { text, whole, removable: !item })
         }

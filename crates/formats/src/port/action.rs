@@ -119,7 +119,7 @@ fn from_text<'t>(call: &'t Call, all: &Conversation<'t>, text: String) -> Option
     }
 }
 
-/// The members of a call's arguments that have not been used yet.
+/// The members of a call's arguments that the translation has not used yet.
 struct Members<'v, 'a>(Vec<(&'v str, &'v Value<'a>)>);
 
 impl<'v, 'a> Members<'v, 'a> {
@@ -132,8 +132,8 @@ impl<'v, 'a> Members<'v, 'a> {
         Some(self.0.remove(at).1)
     }
 
-    /// Takes the member whose value is `text`. Bulky fields are not considered. `None` if there is
-    /// no such member.
+    /// Takes the member whose value is `text`, unless it is a bulky field. `None` if there is no
+    /// such member.
     fn take_text(&mut self, call: &Call, text: &str) -> Option<String> {
         let at = self.0.iter().position(|(key, value)| {
             !call.fields.iter().any(|field| *field.name == **key)
@@ -185,7 +185,7 @@ impl<'v, 'a> Members<'v, 'a> {
         }
     }
 
-    /// Whether the members that have not been taken have no effect on what the call does.
+    /// Whether the members that are left over have no effect on what the call does.
     fn are_without_effect(&self, cwd: Option<&str>) -> bool {
         self.0.iter().all(|(key, value)| {
             let is_default = value.is_null() || value.raw() == b"false";

@@ -22,7 +22,7 @@ pub enum Message<'t> {
     Result(PortedResult<'t>),
 }
 
-/// A call, and its action if several agents have such a tool.
+/// A call, and what it does if other agents have such a tool.
 pub struct PortedCall<'t> {
     call: &'t Call,
     /// The id of the call in the new session.
@@ -60,8 +60,8 @@ impl PortedCall<'_> {
 }
 
 /// The messages of a transcript's context, and the conversation that they are from, which reads
-/// their texts and counts what is left out. Ids of calls are shortened to at most `longest_id`
-/// characters.
+/// their texts and counts what is left out. The id of a call is replaced if it has more than
+/// `longest_id` characters, is not valid in every API, or repeats.
 ///
 /// If the first message would be a response, a message of the agent comes before it.
 pub fn messages<'t>(

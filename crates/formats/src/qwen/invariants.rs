@@ -3,7 +3,7 @@
 use crate::accounting::Path;
 use crate::pairing::{self, RecordInvariants};
 
-/// Values that other programs read, and no edit may change.
+/// Values that other programs read. No edit may change them.
 const ACCOUNTING: &[Path] = &[
     "uuid",
     "parentUuid",

@@ -40,7 +40,8 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
 
 #[derive(Default)]
 struct Reader {
-    /// The items of each compaction: the entries of the history that replaces all earlier messages.
+    /// The items of each compaction: the entries of the history that replaces the messages before
+    /// it.
     compactions: Vec<std::ops::Range<usize>>,
     /// The indices of items with messages.
     messages: Vec<usize>,

@@ -107,7 +107,7 @@ impl Reader {
         blocks
     }
 
-    /// A call for a command that is in the text of a response, or in a member next to the text.
+    /// A call for a command that is in a response's text or in a member next to the text.
     fn in_words(&mut self, action: &str, arguments: Span) -> Block {
         self.calls += 1;
         self.open.command(format!("step {}", self.calls).into(), action, arguments)

@@ -42,8 +42,7 @@ fn pictures_beside_a_result_are_known() {
         (message_with("x", json!([picture("QUJD"), pdf])), vec!["text", "picture", "opaque"]),
         (message_with("x", json!([file, more, "x"])), vec!["text", "opaque", "opaque", "opaque"]),
         (message_with("x", json!("no list")), vec!["text", "opaque"]),
-        // A picture's stub is written into the text of its result: without a text the picture is
-        // kept.
+        // A result without a text has no place for a picture's stub: its pictures are opaque.
         (empty, vec!["opaque", "opaque"]),
     ] {
         let (transcript, _) = read_log(&[message("3", "user", json!([result]))]);

@@ -79,7 +79,8 @@ pub fn part(
         ("tool", Role::Assistant) => {
             let state = raw.state.as_ref()?;
             let own = at.maybe(raw.call.as_ref()).unwrap_or_default();
-            // Some models number their calls from zero in each response.
+            // Some models number their calls from zero in each response. A call whose id was used
+            // before gets the id of its part.
             let id = if calls.insert(own.clone()) { own } else { id.into() };
             let (call, output) = tool(at, raw, state, &id);
             entry.hidden_fields = hidden_fields(at, state, &output);
