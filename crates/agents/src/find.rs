@@ -301,7 +301,8 @@ fn chosen(agent: Option<&str>) -> impl Iterator<Item = &'static dyn Agent> {
     AGENTS.iter().copied().filter(move |it| agent.is_none_or(|agent| agent == it.name()))
 }
 
-/// The session in a database that a user means by `text`: an id, or the beginning of one.
+/// The session in a database that a user means by `text`: an id, the beginning of one, or an empty
+/// text.
 fn in_named_database(database: &Path, text: &str) -> SessionMatch {
     let mut found = SessionFile::of_database(database, &mut UnreadErrors::default());
     // An empty text means any session without a parent. An id, or the beginning of one, may also

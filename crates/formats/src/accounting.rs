@@ -17,7 +17,7 @@ use crate::place::RecordBytes;
 /// means every element of an array.
 pub type Path = &'static str;
 
-/// Every element of an array.
+/// In a path, every element of an array.
 const EACH: &str = "*";
 
 /// If a value that no model sees contains accounting values, its strings, arrays and objects of at

@@ -34,8 +34,8 @@ pub trait Records: Default {
         record: Self::Record<'_>,
     ) -> RecordContent;
 
-    /// The title that a user message gives the session. `None` if the session keeps `current`, the
-    /// title from an earlier message.
+    /// Returns a new title of the session, from a user message. `current` is the title from an
+    /// earlier message. `None` if the title does not change.
     fn title(current: Option<&str>, message: &dyn Fn() -> Option<Box<str>>) -> Option<String> {
         if current.is_some() { None } else { Some(message()?.trim().to_owned()) }
     }

@@ -336,8 +336,8 @@ fn no_address(provider: Provider) -> String {
     format!("{provider} needs an address (--base-url)")
 }
 
-/// Parses a base URL. A slash is added to its path if it ends in none; an empty path is replaced by
-/// the provider's usual one.
+/// Parses a base URL. Its path gets a slash at the end. A URL without a path gets the path that the
+/// provider usually has.
 fn base(address: &str, provider: Provider) -> Result<Url, Failure> {
     let mut url = Url::parse(address).map_err(|err| wrong_address(&err.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") {

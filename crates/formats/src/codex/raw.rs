@@ -156,7 +156,7 @@ impl Tokens {
 }
 
 impl Event {
-    /// The tokens of the last request; `None` if the event states none.
+    /// The tokens of the last request; `None` if the event states none, or only zeros.
     pub fn usage(&self) -> Option<RecordedUsage> {
         let usage = self.info.last.as_ref()?.usage();
         // If both counts are zero, the record states the size of the context after a compaction.

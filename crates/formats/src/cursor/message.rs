@@ -127,7 +127,7 @@ pub fn reasoning(whole: &Value<'_>, words: Option<&Value<'_>>) -> Block {
     })
 }
 
-/// The block of a text; `None` if the text is blank.
+/// The block of a text; `None` if `words` is not a string, or is blank.
 pub fn text(words: &Value<'_>) -> Option<Block> {
     (!is_blank(words)).then(|| Block::Text(words.to_source_text()))
 }

@@ -56,9 +56,9 @@ impl Records for Reader {
     }
 }
 
-/// The first text that the user typed; `None` if there is no such text. Cursor puts typed texts in
-/// tags, to distinguish them from its own texts in the user's role. If no text has tags, the result
-/// is the first text in the user's role.
+/// A title: the first text that the user typed, or its beginning; `None` if there is no such text.
+/// Cursor puts typed texts in tags, to distinguish them from its own texts in the user's role. If
+/// no text has tags, the first text in the user's role is used.
 pub fn first_words(transcript: &Transcript, source: &dyn Source) -> Option<Box<str>> {
     let users = transcript.context().filter(|(_, entry)| entry.role == Role::User);
     let texts = users.flat_map(|(_, entry)| &entry.blocks).filter_map(|block| match block {

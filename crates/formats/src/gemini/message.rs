@@ -245,7 +245,8 @@ fn results(at: &RecordBytes<'_>, calls: &[raw::ToolCall]) -> Entry {
     entry
 }
 
-/// The text of a content that is one string; `None` if the content is a list of parts, or is empty.
+/// The text of a content that is one string. `None` if the content is missing, is empty, or is not
+/// a string.
 fn whole_text(at: &RecordBytes<'_>, content: Option<&Content>) -> Option<Block> {
     let content = content.filter(|it| it.kind == Kind::String && it.whole.len() > 2)?;
     Some(Block::Text(at.source(&content.whole)))

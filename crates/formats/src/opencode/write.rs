@@ -8,7 +8,8 @@ use epitome_model::{At, Block, Edit, Part, Source, Span, Splice, Transcript, Ver
 use super::raw;
 use crate::Unwritable;
 
-/// How a text that replaces content is written: as a string. A whole part is never replaced.
+/// A text that replaces content is written as a string: an edit replaces members of a part, and
+/// never the whole part.
 const SHAPES: Shapes = Shapes { output: encode, block: encode, thinking: BlockRemainder::Nothing };
 
 /// The replacements that apply `edits`.

@@ -45,8 +45,8 @@ const MANNER: [&str; 6] =
 const FOLDER: [&str; 4] = ["workdir", "cwd", "dir_path", "directory"];
 
 impl ToolAction {
-    /// The action of a call in a session with the working directory `cwd`. `None` if the call does
-    /// something that no [`ToolAction`] describes, or something in addition.
+    /// The action of a call in a session with the working directory `cwd`. `None` if no
+    /// [`ToolAction`] describes exactly what the call does.
     pub fn from_call<'t>(
         call: &'t Call,
         all: &Conversation<'t>,
@@ -143,7 +143,8 @@ impl<'v, 'a> Members<'v, 'a> {
         Some(text.to_owned())
     }
 
-    /// Takes the text of the field with this role; `None` unless there is exactly one such field.
+    /// Takes the text of the field with this role. `None` unless there is exactly one such field,
+    /// and it is a member whose value is a text.
     fn take_field(&mut self, call: &Call, role: FieldRole) -> Option<String> {
         let mut fields = call.fields.iter().filter(|field| field.role == role);
         let (field, None) = (fields.next()?, fields.next()) else { return None };
