@@ -10,15 +10,15 @@ use crate::find_agent;
 use crate::session_file::{SessionFile, stem};
 use crate::unread::UnreadErrors;
 
-/// The endings of session files.
+/// The endings of the names of files that [`sessions_below`] examines.
 const ENDINGS: [&str; 3] = [".jsonl", ".jsonl.zst", ".json"];
 /// The maximum depth of the search.
 const DEPTH: usize = 16;
 
 /// Returns the sessions in a folder and below it, down to 16 folders deep, ordered by path. A file
-/// is taken for a session if its name ends like that of a session file, and its first bytes have a
-/// known format. Files of sub-agents, and files that cannot be read, are left out. Links are not
-/// followed.
+/// is taken for a session if its name ends in `.jsonl`, `.jsonl.zst` or `.json`, and its first
+/// bytes have a known format. Files of sub-agents, and files that cannot be read, are left out.
+/// Links are not followed.
 pub fn sessions_below(folder: &Path) -> Vec<SessionFile> {
     let mut files = Vec::new();
     walk(folder, DEPTH, &mut files);

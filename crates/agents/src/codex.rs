@@ -308,7 +308,7 @@ fn first_line(from: impl Read) -> std::io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// The beginning of a rollout's name, up to the day.
+/// The beginning of a rollout's name, up to and including the day.
 fn day(stem: &str) -> &str {
     stem.get(.."rollout-2026-11-20".len()).unwrap_or(stem)
 }

@@ -1,14 +1,14 @@
 //! Coding agents: where each agent keeps its sessions, which processes use a session, and the hook
 //! with which the agent calls a program when a session ends.
 //!
-//! An [`Agent`] is one file of this crate and one element of [`AGENTS`]; no other code lists
-//! agents. It says in which folders the agent keeps its sessions, which files belong to a session,
+//! Each [`Agent`] is in a file of its own in this crate, and is an element of [`AGENTS`]. An
+//! [`Agent`] says in which folders the agent keeps its sessions, which files belong to a session,
 //! how the agent locks a session ([`AgentLock`]) and resumes one ([`Resume`]), and how a hook is
 //! installed in the agent's settings ([`HookTarget`]).
 //!
-//! [`sessions`] finds the sessions of all agents, each as a [`SessionFile`], and a [`Census`]
-//! searches all of them for references to removed text. [`UnreadErrors`] collects the errors of
-//! what could not be read.
+//! [`sessions`] finds the sessions of all agents, each as a [`SessionFile`]. A [`Census`] searches
+//! the sessions that epitome can edit for references to removed text. [`UnreadErrors`] collects the
+//! errors of what could not be read.
 //!
 //! The folders of an agent depend on the user's home and on variables. These are passed in as an
 //! [`Environment`], so that this crate reads neither.

@@ -89,8 +89,8 @@ impl OpenCode {
 }
 
 /// The databases of OpenCode or of a fork: the one that `variable` names, or else all databases in
-/// the agent's folder, because each release channel has its own. The name `:memory:` counts as no
-/// name.
+/// the agent's folder, because each release channel has its own. If the value of `variable` is
+/// `:memory:`, it is ignored.
 pub(crate) fn databases(
     agent: &dyn Agent,
     variable: &str,

@@ -106,7 +106,7 @@ pub struct Conversation<'t> {
 #[derive(Default)]
 pub struct Exchange<'t> {
     group: Option<&'t str>,
-    /// The blocks of the response. Each call among them also is in `results`.
+    /// The blocks of the response. Each call among them is also in `results`.
     pub reply: Vec<&'t Block>,
     /// The calls with their results, in the order of the calls.
     pub results: Vec<AnsweredCall<'t>>,

@@ -1,4 +1,5 @@
-//! OpenCode: rows of `opencode.db` as lines, and the output of `opencode export`.
+//! OpenCode: rows of `opencode.db` as lines, the output of `opencode export`, and the files of
+//! releases before 1.2.
 //!
 //! Sessions of its fork Kilo Code have the same form, in a database of their own.
 //!
@@ -29,7 +30,8 @@ use epitome_model::{Faults, Source, Transcript};
 
 use crate::{Format, Mark, Native, records};
 
-/// OpenCode's sessions: a database since 1.2, and the JSON of `opencode export`.
+/// OpenCode's sessions: rows of a database since 1.2, many files in earlier releases, and the JSON
+/// of `opencode export`.
 pub const FORMAT: Format = Format {
     native: Some(Native::Mark(Mark {
         sent: epitome_model::PRUNED,

@@ -48,7 +48,7 @@ impl Base<'_> {
 }
 
 impl<'a> Spliced<'a> {
-    /// Lays `splices` over `base`. They are sorted by position; those at the same position keep
+    /// Lays `splices` over `base`. Sorts them by position first; those at the same position keep
     /// their order.
     ///
     /// # Errors
@@ -147,8 +147,8 @@ impl<'a> Spliced<'a> {
     ///
     /// # Errors
     ///
-    /// The error of `out`; `Unreadable` or `Changed` if the base returns fewer bytes than its
-    /// length.
+    /// The error of `out`; the error of the base if a read of it fails; `Changed` if the base
+    /// returns fewer bytes than its length without an error.
     pub fn copy_to(&self, out: &mut dyn Write) -> Result<()> {
         copy(self, 0..self.len, out)
     }

@@ -128,7 +128,7 @@ impl Text {
     }
 
     /// The beginning of the text: what the first `bytes` bytes of its literal, or up to six fewer,
-    /// contain. `None` if the text is not in the source, or its literal is inside another string.
+    /// contain. `None` for a [`Text::Owned`], and for a literal inside another string.
     pub(crate) fn beginning(&self, source: &dyn Source, bytes: usize) -> Option<String> {
         let span = self.span()?;
         let mut literal = source.read(span.start..span.end.min(span.start + bytes as u64));
@@ -152,7 +152,7 @@ impl Text {
         Some(decode(literal).into_owned())
     }
 
-    /// The position of the text in the source; `None` if the text is not from the source.
+    /// The position of the text's literal in the source; `None` for a [`Text::Owned`].
     pub fn span(&self) -> Option<Span> {
         match self {
             Text::Source(span) => Some(*span),

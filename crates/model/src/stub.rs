@@ -212,9 +212,9 @@ impl Stub {
     }
 }
 
-/// Parses with `read` what follows the last comma of `text`, or all of `text` if it has none.
-/// Returns what is before the comma, and the value; or, if `read` cannot parse it, all of `text`
-/// and `None`.
+/// Parses with `read` what follows the last `, ` of `text`, or all of `text` if it has none.
+/// Returns what is before the `, `, and the value; or, if `read` cannot parse it, all of `text` and
+/// `None`.
 fn last_part<T>(text: &str, read: impl Fn(&str) -> Option<T>) -> (&str, Option<T>) {
     let (rest, part) = text.rsplit_once(", ").unwrap_or(("", text));
     match read(part) {

@@ -62,8 +62,8 @@ enum Role {
 /// call.
 struct Turn<'d> {
     role: Role,
-    /// The blocks of the messages, each with its path in the body. A message that is a string
-    /// counts as one text block.
+    /// The blocks of the messages, each with its path in the body. If the content of a message is a
+    /// string, that string is its only block.
     blocks: Vec<(String, &'d Value<'d>)>,
 }
 

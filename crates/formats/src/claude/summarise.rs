@@ -12,7 +12,8 @@ use crate::port::uuid;
 ///
 /// # Errors
 ///
-/// The reason, if the context is empty, or if an id or time that the records need is missing.
+/// The reason, if the context is empty, if the record of its last message is not JSON, or if an id
+/// or time that the new records need is missing.
 pub fn summarise(
     transcript: &Transcript,
     source: &dyn Source,

@@ -158,8 +158,8 @@ impl Nth {
         Nth { before }
     }
 
-    /// Where the JSON of an item is, so that it can be copied into a new history. `None` if Codex
-    /// could not read the item there.
+    /// Where the JSON of an item is, so that it can be copied into a new history. `None` if the
+    /// record of the item has no such JSON, or if Codex could not read it.
     pub fn place(&self, source: &dyn Source, item: usize, entry: &Entry) -> Option<HistoryItem> {
         let record = entry.record.span;
         let line = source.at(record);

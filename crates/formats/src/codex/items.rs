@@ -143,7 +143,7 @@ fn message(at: &RecordBytes<'_>, item: &raw::Item) -> Entry {
 /// Whether the user wrote at least one part of a message with the role `user`; Codex puts texts of
 /// its own into such messages too. Newer versions of Codex record the kind of each part. In older
 /// versions, a text is Codex's if it begins with one of [`NOT_USER`] or with [`SUMMARY`]. A message
-/// without text counts as the user's.
+/// without text is assumed to be the user's.
 fn is_of_user(at: &RecordBytes<'_>, item: &raw::Item) -> bool {
     if !item.passthrough.part_kinds.is_empty() {
         return item.passthrough.part_kinds.iter().any(|kind| at.text(kind).starts_with("user."));

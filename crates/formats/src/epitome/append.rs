@@ -28,8 +28,9 @@ pub fn reaches(transcript: &Transcript, item: usize) -> bool {
 ///
 /// # Errors
 ///
-/// [`Unwritable`] if an entry that an edit names has no id, or the same id as another entry; if the
-/// line of the entry is malformed; or if the content of an edit cannot be written there.
+/// [`Unwritable`] if an entry that an edit names has no id, or an id that does not occur exactly
+/// once in the context; if the line of the entry is malformed; or if the content of an edit cannot
+/// be written there.
 pub fn append(
     transcript: &Transcript,
     source: &dyn Source,

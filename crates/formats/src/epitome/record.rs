@@ -311,7 +311,8 @@ fn picture<'t>(image: &'t epitome_model::Image, source: &dyn Source) -> MessageP
     MessagePart::Image { media: Cow::Borrowed(&image.media), data: base64(&source.at(image.data)) }
 }
 
-/// A JSON object stays in the format of its API; any other text becomes reasoning.
+/// An opaque value as a block of a log: a JSON object stays in the format of its API; any other
+/// text becomes reasoning.
 fn opaque<'t>(span: Span, source: &dyn Source) -> MessagePart<'t> {
     let raw = String::from_utf8_lossy(&source.at(span)).into_owned();
     if raw.starts_with('{') {

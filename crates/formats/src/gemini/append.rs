@@ -58,7 +58,7 @@ pub fn append(
 /// # Errors
 ///
 /// The reason, if the session is not a log, if its context is empty, if the kept items begin within
-/// a message, or if a kept record is not UTF-8.
+/// a message, or if a record that is copied is not UTF-8.
 pub fn summarise(
     transcript: &Transcript,
     source: &dyn Source,

@@ -19,15 +19,17 @@ pub fn passed_over(transcript: &Transcript) -> Option<&'static str> {
     (!is_today).then_some("only sessions of version 3 have them")
 }
 
-/// Whether a `context_edit` can replace an item. The session must have version 3. The item must be
-/// an entry to which pi applies edits, and must have an id, because the edit refers to it by id.
+/// Whether epitome can write a `context_edit` that replaces an item. The session must have version
+/// 3. The item must be an entry for which [`is_editable`] is true, and must have an id, because the
+/// edit refers to it by id.
 pub fn reaches(transcript: &Transcript, item: usize) -> bool {
     passed_over(transcript).is_none()
         && transcript.items[item].entry().is_some_and(|it| it.id.is_some() && is_editable(it))
 }
 
 /// Whether an entry is a message of the user, a model or a tool. pi applies a `context_edit` to
-/// these, but not to its own messages or to commands that the user ran.
+/// these, but not to its own messages or to commands that the user ran. (It also applies one to a
+/// `custom_message` of an extension; epitome writes none for that.)
 pub fn is_editable(entry: &Entry) -> bool {
     match entry.role {
         Role::User | Role::Assistant => true,

@@ -49,7 +49,7 @@ const OUTPUTS: [&str; 16] = [
     "item_reference",
 ];
 
-/// The other kinds of items.
+/// The kinds of items that a request may contain in addition to [`OUTPUTS`].
 const INPUTS: [&str; 12] = [
     "function_call_output",
     "custom_tool_call_output",
