@@ -120,7 +120,8 @@ pub fn hidden(name: &'static str, value: &Value<'_>, left: FieldRemainder) -> Hi
 
 /// Reads the next value. Adds to `bulk` the strings, arrays and objects in it that may be removed:
 /// those that are longer than [`SHORT`] and contain no value at `paths`. Of nested ones only the
-/// outermost is added. Each has the empty value that remains of it.
+/// outermost is added. Each has the empty value that remains of it. An object or array into which a
+/// path leads is not added itself, even if there is no value at the path.
 fn find_bulk(
     value: &mut Cursor<'_>,
     paths: &[Path],

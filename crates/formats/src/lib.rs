@@ -10,14 +10,15 @@
 //! records that could not be understood. Reading never fails for a damaged record: the record is
 //! kept as it is. [`Spliced`] is a source with replacements of bytes laid over it.
 //!
-//! In the folder of an agent, `raw` declares its JSON, `read` makes a transcript, `tools` maps tool
-//! names to kinds, `write` or `append` writes edits, and `invariants` says what the agent refuses.
-//! Sessions in databases are read as lines, one for each row ([`database`]).
+//! In the folder of an agent, `read` makes a transcript. If the agent needs them, `raw` declares
+//! its JSON, `tools` maps tool names to kinds, `write` or `append` writes edits, and `invariants`
+//! says what the agent refuses. Sessions in databases are read as lines, one for each row
+//! ([`database`]).
 //!
-//! A session of JSON lines is read in this order: [`Loaded::read`] recognises the format and calls
-//! [`Format::read`], the `read` of the agent's folder; the module `records` divides the source into
-//! lines and parses each by the agent's `raw`; the agent's reader makes the entries of each record,
-//! and at the end finds what a resume sends.
+//! Most sessions of JSON lines are read in this order: [`Loaded::read`] recognises the format and
+//! calls [`Format::read`], the `read` of the agent's folder; the module `records` divides the
+//! source into lines and parses each; the agent's reader makes the entries of each record, and at
+//! the end finds what a resume sends.
 //!
 //! A new format is a folder and an element of [`FORMATS`].
 //!

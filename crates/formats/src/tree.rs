@@ -18,7 +18,7 @@ pub struct Node {
 pub enum Orphan {
     /// The path begins at the record whose parent is missing.
     Ends,
-    /// The path continues with the previous record of the file.
+    /// The path continues with the node before it in the file.
     ContinuesAbove,
 }
 

@@ -212,8 +212,8 @@ fn begins_with(line: &[u8], place: &Option<Range<usize>>, first: u8) -> bool {
     place.as_ref().is_some_and(|place| line[place.start] == first)
 }
 
-/// What is written again after the record of a replaced history, because Codex needs it there: the
-/// newest world state, turn context and token count.
+/// The end of a rollout: the last time and number, and what Codex needs again after the record of a
+/// replaced history, which is the newest world state, turn context and token count.
 #[derive(Default)]
 struct Last {
     timestamp: Option<Box<str>>,

@@ -27,8 +27,9 @@ fields! {
         base: b"history_base" => inside<Base>,
     }
 
-    /// The `source` in a `session_meta`. It is `{"subagent": {"thread_spawn": {…}}}`, or
-    /// `{"subagent": "review"}`.
+    /// The `source` in a `session_meta`. In the rollout of a sub-agent it is `{"subagent":
+    /// {"thread_spawn": {…}}}` or `{"subagent": "review"}`, in other rollouts a string such as
+    /// `"cli"`.
     pub struct Origin {
         sub_agent: b"subagent" => value<SubAgent>,
     }

@@ -26,8 +26,8 @@ const REST: &str = " process. You also have access to the state of the tools tha
 ///
 /// # Errors
 ///
-/// The reason, if an item that remains is not as Codex writes it (Codex could not read the record
-/// then); and the reasons of [`append::after_last_record`].
+/// The reason, if an item that remains, or a message of Codex itself, is not as Codex writes it
+/// (Codex could not read the record then); and the reasons of [`append::after_last_record`].
 pub fn summarise(
     transcript: &Transcript,
     source: &dyn Source,

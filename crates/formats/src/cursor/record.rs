@@ -1,4 +1,4 @@
-//! Functions that the readers of all of Cursor's formats use.
+//! Functions that several readers of Cursor's formats use.
 
 use epitome_json::Document;
 use epitome_model::{Faults, HiddenRecord, Item, Record};

@@ -95,7 +95,7 @@ pub struct Log {
     /// For each element of `undo`, whether its compaction continues the previous one: both are
     /// undone together.
     continues: Vec<bool>,
-    /// The number of entries that were sent directly after the user undid a compaction. `None` if
+    /// The number of entries in the context directly after the user undid a compaction. `None` if
     /// the user undid none, or if another compaction, or an undo by the engine, came after that.
     undone: Option<usize>,
     /// The number of the last client message in the log. A client message is one of the messages
@@ -139,7 +139,7 @@ impl Log {
         (before + 1).min(self.undo.len())
     }
 
-    /// The number of entries that were sent directly after the user undid a compaction. `None` if
+    /// The number of entries in the context directly after the user undid a compaction. `None` if
     /// the user undid none, or if another compaction, or an undo by the engine, came after that.
     pub fn entries_at_undo(&self) -> Option<usize> {
         self.undone
@@ -196,7 +196,7 @@ impl Log {
     }
 
     /// The number of compactions to undo, beginning with the last one, until no compaction that
-    /// changed one of these items is in effect.
+    /// changed one of the items `originals` is in effect.
     pub fn steps_about(&self, originals: &HashSet<usize>) -> usize {
         let first = self.undo.iter().position(|undo| match undo {
             Undo::Edits(held) | Undo::Cut(_, held) => {

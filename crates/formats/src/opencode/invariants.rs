@@ -82,7 +82,8 @@ impl Invariants for OpencodeInvariants {
     }
 }
 
-/// The required members (`ToolState…` in OpenCode's schema) that a part lacks.
+/// The members that the state of a part lacks, although OpenCode's schema (`ToolState…`) requires
+/// them.
 fn missing(record: &[u8]) -> Vec<&'static str> {
     let part = raw::part_of(record);
     let Some(state) = part.and_then(|part| part.state) else { return Vec::new() };

@@ -227,8 +227,8 @@ impl Reader {
         Ok(RecordContent { entries: vec![entry], ..RecordContent::default() })
     }
 
-    /// Removes the messages that the user took back by a revert. OpenCode itself deletes them at
-    /// the next prompt.
+    /// Removes what the user took back by a revert: a message, or only its parts from a given one
+    /// on, and all later messages. OpenCode itself deletes them at the next prompt.
     fn taken_back(&mut self) {
         let Some((id, part)) = &self.revert else { return };
         let Some(&idx) = self.by_id.get(id) else { return };

@@ -106,7 +106,8 @@ struct Session {
     ended: bool,
 }
 
-/// The directory, agent and model of the newest messages, as JSON: new messages have the same.
+/// The directory, agent and model of the newest messages, as JSON, from which the new messages are
+/// made.
 struct Newest {
     agent: String,
     model: String,

@@ -64,7 +64,7 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
 
 /// The kind of an entry, without its content.
 enum Turn {
-    /// A message, or an entry that is not sent.
+    /// A message, the summary of a branch, or an entry that is not sent.
     Plain,
     /// The agent's prompt. It is not sent any more if a compaction follows it.
     Prompt,

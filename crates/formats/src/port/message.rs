@@ -49,7 +49,7 @@ impl PortedCall<'_> {
         &self.call.name
     }
 
-    /// The arguments as stored in the original session, on one line.
+    /// The arguments of the original session: an object on one line, or a text as it is.
     pub fn arguments(&self, all: &Conversation<'_>) -> Arguments {
         match all.arguments(self.call) {
             // Line feeds are only white space between values here: those in strings are escaped.

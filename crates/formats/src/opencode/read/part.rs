@@ -38,7 +38,8 @@ const LOOKED_UP: [&[u8]; 7] = [
     b"outputPath",
 ];
 
-/// The entry of a part; `None` if no model ever sees the part.
+/// The entry of a part. `None` for a part of a kind that no model sees, and for a call without a
+/// state. The entry of a text that is not sent has no blocks.
 pub fn part(
     at: &RecordBytes<'_>,
     raw: &raw::Part,
