@@ -120,8 +120,8 @@ impl Census {
     }
 
     /// Whether a file of the session was found, or, for a part of a session, a file of the whole
-    /// session. Also true if a file mentions the id of the whole session, unless that id is shorter
-    /// than eight bytes.
+    /// session. Also true if a file mentions the id of the whole session in its first 64 KiB,
+    /// unless that id is shorter than eight bytes.
     pub fn knows(&self, key: &SessionKey) -> bool {
         let root = SessionKey::new(key.agent.clone(), root_of(&key.id));
         self.by_id.contains_key(key)

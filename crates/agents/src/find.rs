@@ -123,7 +123,8 @@ pub fn find_session(environment: &Environment, text: &str, agent: Option<&str>) 
 }
 
 /// The existing files that may contain the session of a generation: the file that the generation
-/// records, and the files that agents keep under the id of its session.
+/// records; the files of the agent's sessions with the same id; and, if the generation is of a part
+/// of a session, the files of the sub-agents of that session.
 pub fn files_of(environment: &Environment, generation: &Generation) -> Vec<PathBuf> {
     let mut found = vec![generation.path.clone()];
     let (id, part) = generation.session.split_once('.').unwrap_or((&generation.session, ""));

@@ -88,9 +88,9 @@ impl OpenCode {
     }
 }
 
-/// The databases of OpenCode or of a fork: the one that `variable` names, or else all databases in
-/// the agent's folder, because each release channel has its own. If the value of `variable` is
-/// `:memory:`, it is ignored.
+/// The databases of OpenCode or of a fork: the one that `variable` names, or else all `.db` files
+/// in the agent's folder whose names begin with the agent's name, because each release channel has
+/// a database of its own. If the value of `variable` is `:memory:`, it is ignored.
 pub(crate) fn databases(
     agent: &dyn Agent,
     variable: &str,

@@ -87,7 +87,8 @@ pub trait Model: Send + Sync {
     ///
     /// # Errors
     ///
-    /// A [`Failure`] if there is no complete response.
+    /// A [`Failure`] if there is no complete response, or if the service read only a part of the
+    /// request.
     fn send(
         &self,
         request: &Request<'_>,
@@ -99,7 +100,7 @@ pub trait Model: Send + Sync {
     ///
     /// # Errors
     ///
-    /// A [`Failure`] if there is no complete response.
+    /// The same as of [`send`](Model::send).
     fn ask(&self, ask: &Ask, stop: &Stop) -> Result<Reply, Failure> {
         let transcript = question::transcript(ask);
         let source: Vec<u8> = Vec::new();

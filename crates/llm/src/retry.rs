@@ -161,7 +161,7 @@ impl RetryingModel {
         spent
     }
 
-    /// Every call of a model, in order.
+    /// Every [`Attempt`], in order.
     pub fn attempts(&self) -> Vec<Attempt> {
         self.lock().clone()
     }

@@ -1,5 +1,5 @@
 //! Turns a service's HTTP response into a [`Response`] or a [`Failure`]. The key is removed from
-//! their texts.
+//! the texts of a failure and from the reason why the model stopped.
 
 use std::error::Error as _;
 use std::time::Duration;
