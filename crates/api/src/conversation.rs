@@ -54,10 +54,11 @@ impl LeftBehind {
     }
 }
 
-/// A request body made from a transcript.
+/// A request body made from a transcript. `epitome-formats` returns new sessions in this type, too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestBody {
-    /// The body: one JSON document. Empty if the transcript has no content.
+    /// The body: one JSON document, or the text of a new session. Empty if the transcript has no
+    /// content.
     pub body: String,
     /// The number of messages or items in the body; a system prompt is not counted.
     pub messages: usize,

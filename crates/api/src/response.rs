@@ -12,8 +12,8 @@ use super::Api;
 /// The response of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
-    /// The texts, reasoning and calls of the response, in order; no blocks if the response is
-    /// empty.
+    /// The blocks of the response, in order: texts, reasoning, calls, and values that epitome does
+    /// not understand. No blocks if the response is empty.
     pub entry: Entry,
     /// The bytes that contain the texts of `entry`: the body of a request to the same API (for
     /// Ollama, to Chat Completions) with the response as its only content.
