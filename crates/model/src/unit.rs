@@ -20,8 +20,9 @@ pub struct Unit {
 /// The units of what a resume would send, in the order of their first items.
 ///
 /// A result belongs to the unit of its call, even if other messages are between them. A result
-/// whose call is not in the context before it is a unit of its own. A picture that a tool added to
-/// its result, or a repetition of a result, belongs to the last response before it.
+/// whose call is not in the context before it is a unit of its own. An entry of a tool without such
+/// a result, for example a picture that the tool added or a repetition of a result, belongs to the
+/// last response before it, or is a unit of its own if a user message came after that response.
 pub fn units(transcript: &Transcript) -> Vec<Unit> {
     let mut units: Vec<Unit> = Vec::new();
     let mut unit_of_group: HashMap<&str, usize> = HashMap::new();
