@@ -172,8 +172,8 @@ pub(crate) const PI: ModelAddress = ModelAddress {
             format!("  pi.registerProvider(\"{name}\", {{ baseUrl: url + \"{path}\" }});\n")
         };
         let text = providers.map(register).concat();
-        // The text does not contain the address, so it is the same in every run, and Node.js
-        // compiles it only once.
+        // The text does not contain the address: Node.js keeps what it compiled, so that an address
+        // in the text would stay on the disk after the run.
         let text = format!(
             "export default function (pi) {{\n  const url = process.env.{PI_URL};\n{text}}}\n"
         );

@@ -94,8 +94,8 @@ impl<'d> Body<'d> {
         entries.collect()
     }
 
-    /// Sets the name of the model for the responses that are added after this call. `value` is the
-    /// member `model` of the request.
+    /// Sets the name of the model for the responses that are added after this call. `value` is a
+    /// JSON string with the name; `None` or any other value clears it.
     pub fn model(&mut self, value: Option<&Value<'_>>) {
         self.model = value.and_then(Value::text).map(|name| name.as_ref().into());
     }

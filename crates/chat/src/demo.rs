@@ -74,7 +74,8 @@ pub enum Line {
     User(String),
     /// A message of the model.
     Model(String),
-    /// An action of the agent.
+    /// What happens besides messages: a call, its result, a compaction, a notice, or a remark of
+    /// the demo.
     Done(String),
     /// How full the window is.
     Window(String),

@@ -534,7 +534,8 @@ mod tests {
         let block = At::Block { item: 1, block: 0 };
         let edits = vec![edit(At::Items { item: 0 }), edit(block)];
         let plan = Plan { edits, ..Plan::default() };
-        // Bodies of requests have no records of their own for compactions.
+        // The format of request bodies has no record for a compaction, so that the plan cannot be
+        // written natively.
         let planned = planner.write_natively_or_rewrite(plan, Vec::new()).expect("a rewrite");
         let places: Vec<At> = planned.plan.edits.iter().map(|edit| edit.edit.at).collect();
         assert_eq!((planned.way, places), (Way::Rewrite, vec![block]));

@@ -51,8 +51,9 @@ pub struct Results {
     /// Maximum bytes of a kept line; longer lines are truncated. 0 means no maximum. In the style
     /// `beginning`, the number of characters that are kept.
     pub width: usize,
-    /// If a result has fewer lines than this, `head` counts as 0. In the style `truncated`, a
-    /// result with at most this many lines stays whole.
+    /// In the style `evidence`, `head` counts as 0 for a result with fewer lines than this. In the
+    /// style `truncated`, a result with at most this many lines stays whole. Other styles ignore
+    /// it.
     pub few: usize,
     /// Results of failed calls with at most this many bytes stay whole.
     pub whole_errors: u64,

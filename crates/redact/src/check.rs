@@ -18,8 +18,9 @@ pub enum Check {
     PublicIpv4,
     /// An IPv6 address that is routed on the Internet.
     PublicIpv6,
-    /// A telephone number: 9 to 15 digits that are not all the same, and no North American number
-    /// that is reserved for fiction (555-01xx).
+    /// A telephone number: 9 to 15 digits that are not all the same. A number of ten or more digits
+    /// that ends in 555-01xx is none, whatever its country: North America reserves these for
+    /// fiction.
     Phone,
     /// An email address that may belong to a person.
     Email,

@@ -43,7 +43,8 @@ const FIRST: [bool; 256] = {
     table
 };
 
-/// The first position at or after `from` where a code can begin.
+/// The first position at or after `from` of a byte with which a [`Code`] can begin; `None` if there
+/// is none.
 pub(crate) fn next(text: &str, from: usize) -> Option<usize> {
     let rest = &text.as_bytes()[from..];
     rest.iter().position(|&byte| FIRST[usize::from(byte)]).map(|at| from + at)

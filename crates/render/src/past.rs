@@ -14,8 +14,8 @@ pub struct Past {
     pub compactions: Vec<PastCompaction>,
     /// Whether the session is shown with its stubs, as it is sent, and not restored.
     pub is_as_sent: bool,
-    /// The blocks whose text a resume no longer sends, each as the index of its item in the
-    /// transcript and its index in the entry.
+    /// The blocks of which a resume no longer sends the text or a part of it, each as the index of
+    /// its item in the transcript and its index in the entry.
     pub unsent: BTreeSet<(usize, usize)>,
     /// What could not be restored, each as a sentence without a full stop.
     pub missing: Vec<String>,

@@ -227,8 +227,12 @@ enum WayEnd {
 
 /// Undoes generations by the hash of the whole file, the last one first. Returns the restore, and
 /// the number of the generation that was made from the restored file; 0 if nothing is undone
-/// because the current file is the wanted one. `None` if no hash leads from the current file to the
-/// target.
+/// because the current file is the wanted one already. `None` if no generation can be undone in
+/// this way, or if a partial restore hides the original.
+///
+/// # Errors
+///
+/// If generations were undone, and the wanted one was not among them.
 fn exact(
     current: &dyn Source,
     generations: &[&Generation],

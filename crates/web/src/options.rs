@@ -28,7 +28,7 @@ pub struct Options {
     pub which: Which,
     /// Finds the texts that are redacted on all pages. `None`: nothing is redacted.
     pub finder: Option<Finder>,
-    /// Counts tokens when a compaction is planned or made.
+    /// Counts tokens of compactions that are planned or made, and of what compactions removed.
     pub counter: &'static dyn Counter,
 }
 

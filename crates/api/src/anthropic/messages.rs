@@ -1,5 +1,5 @@
-//! Converts a transcript into messages without rearranging them: for programs that exchange
-//! messages in this format and send the request later.
+//! Converts a transcript into a list of messages in Anthropic's format, in the order of the
+//! transcript: for callers that build the request themselves.
 
 use epitome_model::{Block, Entry, Output, Part, Role, Source, Span, Text, Transcript, encode};
 

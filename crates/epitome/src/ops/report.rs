@@ -362,7 +362,7 @@ impl CompactReport {
         std::iter::once(&self.file).chain(&self.files)
     }
 
-    /// Whether there was nothing to do for any of the files.
+    /// Whether no file was compacted, or would be, because there was nothing to do in any of them.
     pub fn is_nothing(&self) -> bool {
         self.all().all(|file| file.outcome == Outcome::Nothing)
     }

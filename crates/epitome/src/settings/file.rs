@@ -174,7 +174,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads the entries of a table that has another program's names.
+    /// Reads a table whose keys are settings as another program names them. If a recipe works like
+    /// that program, the table also selects the recipe.
     fn foreign(
         &mut self,
         foreign: &'static Foreign,

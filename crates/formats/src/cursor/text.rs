@@ -83,7 +83,8 @@ struct Reader {
 /// A part of an entry, as far as it has been read.
 struct Piece {
     kind: Kind,
-    /// The span from the first word of the part to its last.
+    /// The span from the first line with text to the end of the last line of the part. Except after
+    /// a call, empty lines at the end are included.
     span: Span,
     bytes: Vec<u8>,
 }

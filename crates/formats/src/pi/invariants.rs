@@ -1,4 +1,5 @@
-//! What pi and the APIs behind it refuse.
+//! The invariants of pi's sessions: every result has its call, every call before the last user
+//! message has one result, and no edit changes the values that other programs read.
 
 use crate::accounting::Path;
 use crate::pairing::{self, RecordInvariants};

@@ -160,7 +160,7 @@ fn section_bodies(
 /// The rest of a line after the heading `title`; `None` if the line does not begin this section.
 fn text_behind<'l>(line: &'l str, title: &str, form: HeadingForm) -> Option<&'l str> {
     let title = heading(title);
-    // Some models repeat the description of the section in its heading.
+    // `is_title` accepts a description in brackets behind the title, which some models repeat.
     if is_title(line, &title) {
         return Some("");
     }

@@ -21,7 +21,8 @@ pub struct Index {
 pub struct Listing {
     /// The prefix of the names of the session's files.
     pub name: String,
-    /// The names of the session's files. If it has several pages, only the first is listed.
+    /// The names of the files to which the session was rendered, one for each format. Of several
+    /// HTML pages, only the first is listed.
     pub files: Vec<String>,
     /// The key figures of the session.
     #[serde(flatten)]
