@@ -54,7 +54,7 @@ impl SummaryRequest<'_> {
     ) -> Result<Option<StartedSummary>, String> {
         let SummaryRequest { transcript, source, recipe, options, rule, writer } = self;
         let keep = keep_rules_of(recipe);
-        let kept = epitome_passes::compact(transcript, source, &keep, &options).kept;
+        let kept = epitome_passes::plan_edits(transcript, source, &keep, &options).kept;
         let end = end(split_at_kept_end(transcript, &kept).0.len());
         let (old, kept) = transcript.context.split_at(end);
         if !says_more_than_a_summary(transcript, old) {

@@ -15,7 +15,7 @@ use epitome_llm::Catalogue;
 use epitome_model::{
     Bytes, EditedTranscript, Role, Source, Tokens, Transcript, request_sizes, turns, weigh,
 };
-use epitome_passes::{ContextKind, Options, Recipe, compact};
+use epitome_passes::{ContextKind, Options, Recipe, plan_edits};
 use epitome_tokens::{Calibration, Estimate};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -324,7 +324,7 @@ fn planned(session: &Loaded, path: &Path, recipe: &Recipe) -> (Tokens, Tokens) {
         thinking_is_bound: format.thinking_is_bound,
         counted: &[],
     };
-    let planned = compact(transcript, source, recipe, &options);
+    let planned = plan_edits(transcript, source, recipe, &options);
     // The compacted context is counted again, because the sum of the savings of single edits is not
     // exactly the saving in the context.
     let after = EditedTranscript::new(transcript, source, &planned.edits());

@@ -14,7 +14,7 @@ use crate::{
     ContextKind, Level, LinesOf, PassSettings, Recipe, Stop, Target, View, copies, pins, thinking,
 };
 
-/// What [`compact`] needs in addition to a transcript and a recipe.
+/// What [`plan_edits`] needs in addition to a transcript and a recipe.
 pub struct Options<'a> {
     /// The kind of the context. The trigger of a live context is not checked here: the caller must
     /// have checked it.
@@ -120,7 +120,7 @@ impl PlannedEdit {
 
 /// Plans the edits of a recipe's passes and, for a stored session, of its ingest stage. A pure
 /// function: the same transcript gives the same edits.
-pub fn compact(
+pub fn plan_edits(
     transcript: &Transcript,
     source: &dyn Source,
     recipe: &Recipe,
@@ -190,7 +190,7 @@ pub fn add_edits(plan: &mut Plan, view: &mut View<'_>, recipe: &Recipe, options:
 /// The edits with which a recipe would shorten a session, for a person who reads it: they are shown
 /// and never written.
 ///
-/// These edits differ from those of [`compact`]. The recipe's rules for what is kept
+/// These edits differ from those of [`plan_edits`]. The recipe's rules for what is kept
 /// ([`Keep`](crate::Keep)) are not applied, and texts that set rules are not protected. Short texts
 /// are replaced too, so that a page looks uniform. Sizes are those of the original texts, even if
 /// the session was compacted before: `lines_of` looks up the number of lines of an archived text.

@@ -23,7 +23,7 @@ fn run(sample: &Sample, recipe: &Recipe) -> Plan {
         thinking_is_bound: |model| model == "bound",
         counted: &[],
     };
-    compact(sample.transcript(), sample.source(), recipe, &options)
+    plan_edits(sample.transcript(), sample.source(), recipe, &options)
 }
 
 const ALL: [&str; 4] = [
@@ -181,7 +181,7 @@ fn results_of_a_stored_session_are_shortened_as_on_ingest_unless_a_pass_does_mor
         counted: &[],
     };
     let sample = sample();
-    let live = compact(sample.transcript(), sample.source(), &recipe(""), &options);
+    let live = plan_edits(sample.transcript(), sample.source(), &recipe(""), &options);
     assert_eq!(describe(&live.edits()), [""; 0]);
 }
 
@@ -220,7 +220,7 @@ fn what_a_summary_holds_of_rules_is_counted_without_the_summary() {
         thinking_is_bound: |_| false,
         counted: &[],
     };
-    let compaction = compact(&transcript, sample.source(), &recipe(""), &options);
+    let compaction = plan_edits(&transcript, sample.source(), &recipe(""), &options);
     assert_eq!(compaction.pinned, Tokens(2));
 }
 

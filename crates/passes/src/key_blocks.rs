@@ -173,7 +173,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        BUILT_IN, ContextKind, DigestRule, Options, ReplacedHistory, View, built_in, compact,
+        BUILT_IN, ContextKind, DigestRule, Options, ReplacedHistory, View, built_in, plan_edits,
     };
 
     const HEADS: [&str; 5] = [
@@ -283,7 +283,7 @@ mod tests {
                     thinking_is_bound: |_| false,
                     counted: &[],
                 };
-                let plan = compact(transcript, source, &recipe, &options);
+                let plan = plan_edits(transcript, source, &recipe, &options);
                 left.extend(plan.edits().into_iter().filter_map(|edit| match edit.verb {
                     Verb::Replace(text) => Some(text),
                     _ => None,

@@ -3,7 +3,7 @@
 //!
 //! A [`Recipe`] is data: what is kept whole, when a compaction starts and how far it goes, and
 //! which stages do it. A pass, one of [`PassSettings`], looks at a [`View`] of a transcript and
-//! proposes edits. [`compact`] runs the passes of a recipe and returns a [`Plan`]: the edits with
+//! proposes edits. [`plan_edits`] runs the passes of a recipe and returns a [`Plan`]: the edits with
 //! what each saves, and what is kept and why. [`verify`] checks a compacted session against the
 //! original session and the plan, however the edits were written.
 //!
@@ -17,7 +17,7 @@
 //! what a compaction removed. A new pass is one file and one variant of [`PassSettings`].
 //!
 //! ```
-//! use epitome_passes::{ContextKind, Options, built_in, compact};
+//! use epitome_passes::{ContextKind, Options, built_in, plan_edits};
 //! # use epitome_model::ToolKind;
 //! # let mut sample = samples::Sample::new().user("Read it.");
 //! # for _ in 0..9 {
@@ -33,7 +33,7 @@
 //!     counted: &[],
 //! };
 //! let recipe = built_in("s06").expect("a built-in recipe");
-//! let plan = compact(sample.transcript(), sample.source(), &recipe, &options);
+//! let plan = plan_edits(sample.transcript(), sample.source(), &recipe, &options);
 //! // The recipe replaces all results but the last three.
 //! assert_eq!(plan.edits.len(), 6);
 //! ```
@@ -89,7 +89,7 @@ mod view;
 
 pub use arguments::DigestStyle;
 pub use ask::{Ask, NoReply, Reply, StopReason, TokenUsage};
-pub use compaction::{Options, Plan, PlannedEdit, add_edits, begin, compact, edits_for_reading};
+pub use compaction::{Options, Plan, PlannedEdit, add_edits, begin, edits_for_reading, plan_edits};
 pub use digest::{
     Complete, Digest, DigestRule, FEATURES, FactIndex, Features, fact_features, is_digest,
     named_calls,

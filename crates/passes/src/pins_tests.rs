@@ -3,7 +3,7 @@ use samples::{Quarters, Sample};
 
 use super::*;
 use crate::{
-    BUILT_IN, ContextKind, DigestRule, Options, ReplacedHistory, RuleFiles, built_in, compact,
+    BUILT_IN, ContextKind, DigestRule, Options, ReplacedHistory, RuleFiles, built_in, plan_edits,
 };
 
 /// The pins as lines: `ITEM KIND NAME: TEXT`, with ` / ` for a line feed.
@@ -194,7 +194,7 @@ fn no_recipe_edits_what_is_pinned() {
         for kind in [ContextKind::Stored, ContextKind::Live] {
             let options =
                 Options { kind, counter: &Quarters, thinking_is_bound: |_| false, counted: &[] };
-            let plan = compact(sample.transcript(), sample.source(), &recipe, &options);
+            let plan = plan_edits(sample.transcript(), sample.source(), &recipe, &options);
             let touched: Vec<At> = plan.edits.iter().map(|it| it.edit.at).collect();
             let pinned = |at: &At| [2, 4, 6].contains(&at.item());
             assert!(!touched.iter().any(pinned), "{name} {kind:?}: {touched:?}");

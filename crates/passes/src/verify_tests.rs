@@ -4,7 +4,7 @@ use epitome_model::ToolKind::Shell;
 use samples::{Quarters, Sample};
 
 use super::*;
-use crate::compact;
+use crate::plan_edits;
 use crate::testing::lines;
 
 /// A format without invariants, in which other programs read one value of each record.
@@ -142,7 +142,7 @@ fn a_recount_is_of_the_session_as_it_is_now() {
         counted: &[],
     };
     let (before, after) = (before(), after("Go.", STUB, "Done."));
-    let plan = compact(before.transcript(), before.source(), &recipe, &options);
+    let plan = plan_edits(before.transcript(), before.source(), &recipe, &options);
     let now = epitome_model::weigh(after.transcript(), after.source(), &Quarters).total();
     assert_eq!(recount(&plan, side(&after), &Quarters), now);
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use epitome_formats::epitome::FORMAT;
 use epitome_model::{At, Tokens};
 use epitome_passes::{
-    ContextKind, EventReason, Options, PerKind, Plan, PlannedEdit, Recipe, Target, compact,
+    ContextKind, EventReason, Options, PerKind, Plan, PlannedEdit, Recipe, Target, plan_edits,
 };
 use tracing::debug_span;
 use tracing::field::Empty;
@@ -99,7 +99,7 @@ impl Context {
             thinking_is_bound: FORMAT.thinking_is_bound,
             counted: self.counts.items(),
         };
-        let mut plan = compact(transcript, source, recipe, &options);
+        let mut plan = plan_edits(transcript, source, recipe, &options);
         let sent: Vec<bool> = self.counts.sent_flags(transcript);
         plan.edits.retain(|PlannedEdit { edit, .. }| {
             sent[edit.at.item()] && !matches!(edit.at, At::HiddenField { .. })

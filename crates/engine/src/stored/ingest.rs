@@ -7,7 +7,7 @@ use epitome_error::Result;
 use epitome_formats::Loaded;
 use epitome_formats::splice::if_read;
 use epitome_model::{Counter, Role, Source, Transcript};
-use epitome_passes::{PerKind, Recipe, Stages, compact};
+use epitome_passes::{PerKind, Recipe, Stages, plan_edits};
 
 use super::{Planner, PreparedCompaction, Way};
 
@@ -33,7 +33,7 @@ impl<'a, S: Source> PreparedCompaction<'a, S> {
     ) -> Result<Option<PreparedCompaction<'a, S>>> {
         let recipe = &ingest_alone(recipe);
         let planner = Planner { session: request, recipe, counter };
-        let mut plan = compact(&request.transcript, &request.source, recipe, &planner.options());
+        let mut plan = plan_edits(&request.transcript, &request.source, recipe, &planner.options());
         plan.edits.retain(|planned| new.contains(&planned.edit.at.item()));
         let planned = match plan.edits.is_empty() {
             true => Ok(None),
