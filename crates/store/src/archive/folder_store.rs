@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use super::pack_store::{FolderName, NewPack, PackBytes, PackFacts, PackStore};
 use crate::source::FileSource;
 use crate::store::disk::{self, GcMode, NotPlaced, Temp};
+use crate::store::write_over;
 
 /// Keeps packs as files below a folder, which on Unix is created so that only its owner can read
 /// it. No file or folder is created before the first write.
@@ -101,8 +102,9 @@ impl PackStore for FolderStore {
     }
 
     fn write_note(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        let path = self.path(name);
-        fs::write(&path, bytes).map_err(|err| failed(err, &path))
+        write_over(&self.path(name), |to| {
+            to.write_all(bytes).map_err(|err| failed(err, &self.path(name)))
+        })
     }
 
     fn make_folder(&self, folder: &str) -> Result<()> {

@@ -39,8 +39,8 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// `Archive` if a folder cannot be listed, or if a pack or a piece of it is damaged: the text
-    /// may be in it. The errors of opening and reading packs.
+    /// `Archive` if a folder cannot be listed, or if a pack, a piece of it or a description is
+    /// damaged: the text may be in it. The errors of opening and reading packs.
     pub fn packs_with(&self, text: &ForgottenText) -> Result<Vec<PackWithText>> {
         let mut found = Vec::new();
         for (name, is_trash) in self.all_packs()? {
@@ -53,7 +53,7 @@ impl Archive {
             for entry in pack.entries() {
                 let is_here = text.is_in(&pack.raw(entry)?);
                 pieces += u64::from(is_here && entry.kind == Kind::Blob);
-                is_elsewhere |= is_here || text.is_in(&pack.about_bytes(entry).unwrap_or_default());
+                is_elsewhere |= is_here || text.is_in(&pack.undamaged_about(entry)?);
             }
             if is_elsewhere {
                 let blake3 = self.pack_hash(&name)?;
@@ -95,7 +95,7 @@ impl Archive {
                         text.is_in(&raw) || text.is_in(&with_forgotten(&pack, &raw, &[])?)
                     }
                     Kind::Key | Kind::Blob | Kind::Chunk | Kind::Versions => {
-                        let about = pack.about_bytes(entry).unwrap_or_default();
+                        let about = pack.undamaged_about(entry)?;
                         !changes_only_what(&about, &text.masked(&about))
                     }
                 };
@@ -236,7 +236,7 @@ impl Archive {
         let mut manifest = None;
         for entry in entries {
             let raw = pack.raw(entry)?;
-            let about = pack.about_bytes(entry).unwrap_or_default();
+            let about = pack.undamaged_about(entry)?;
             let about = text.masked(&about);
             match entry.kind {
                 Kind::Manifest => manifest = Some(raw),
@@ -284,13 +284,13 @@ fn with_forgotten(pack: &Pack, manifest: &[u8], forgotten: &[Hash]) -> Result<Ve
 ///
 /// # Errors
 ///
-/// `Archive` if a piece is damaged; the errors of opening the file.
+/// `Archive` if a piece or its description is damaged; the errors of opening the file.
 pub fn each_piece(path: &Path, mut each: impl FnMut(&[u8])) -> Result<bool> {
     let file = FileSource::open(path)?;
     let Ok(pack) = Pack::open(Box::new(file), path.to_owned()) else { return Ok(false) };
     for entry in pack.entries() {
         each(&pack.raw(entry)?);
-        each(&pack.about_bytes(entry).unwrap_or_default());
+        each(&pack.undamaged_about(entry)?);
     }
     Ok(true)
 }

@@ -325,6 +325,17 @@ impl Pack {
         (record.0 == *entry).then_some(record.1)
     }
 
+    /// The stored bytes of a piece's description, for a search that must not miss a text.
+    ///
+    /// # Errors
+    ///
+    /// `Archive` if the record of the piece is damaged or differs from `entry`.
+    pub fn undamaged_about(&self, entry: &Entry) -> Result<Vec<u8>> {
+        self.about_bytes(entry).ok_or_else(|| {
+            self.damaged(format!("the description of the bytes {} is damaged", entry.hash))
+        })
+    }
+
     fn read_at(&self, range: std::ops::Range<u64>) -> Result<Cow<'_, [u8]>> {
         let want = range.end - range.start;
         let bytes = self.file.read(range);
