@@ -14,15 +14,26 @@ use crate::digest::is_digest;
 /// of the file instead: if no entry of the session has a parent, if the parent is not an entry (no
 /// model sees it), and at a summary without a parent.
 pub fn history(transcript: &Transcript, source: &dyn Source, old: &[usize]) -> Vec<usize> {
-    let parents = Parents::from_transcript(transcript);
-    // Each item is passed only once, so that the loop ends: the parent of a summary may be an entry
-    // that is kept after the summary.
-    let mut passed = BTreeSet::new();
-    let mut next = old.first().copied();
-    while let Some(item) = next.filter(|item| passed.insert(*item)) {
-        next = transcript.items[item].entry().and_then(|entry| parents.before(item, entry));
+    let mut seen = BTreeSet::new();
+    if let Some(&first) = old.first() {
+        Parents::from_transcript(transcript).add_history(first, &mut seen);
     }
-    let seen: BTreeSet<usize> = old.iter().copied().chain(passed).collect();
+    seen.extend(old);
+    seen.into_iter().filter(|&item| is_original(transcript, source, item)).collect()
+}
+
+/// The original entries of the [`history`] of each of `items` alone, together, in the order of the
+/// session. The time does not grow with the number of items: what several histories have in common
+/// is visited once.
+pub fn histories(transcript: &Transcript, source: &dyn Source, items: &[usize]) -> Vec<usize> {
+    if items.is_empty() {
+        return Vec::new();
+    }
+    let parents = Parents::from_transcript(transcript);
+    let mut seen = BTreeSet::new();
+    for &item in items {
+        parents.add_history(item, &mut seen);
+    }
     seen.into_iter().filter(|&item| is_original(transcript, source, item)).collect()
 }
 
@@ -53,6 +64,16 @@ impl<'t> Parents<'t> {
             transcript,
             by_id: ids.collect(),
             is_tree: transcript.entries().any(|(_, entry)| entry.parent.is_some()),
+        }
+    }
+
+    /// Adds an item and the items that precede it in the history to `seen`. Ends at an item that is
+    /// in `seen`: the items before it are in `seen` already, or the history goes in a circle because
+    /// the parent of a summary is an entry that is kept after the summary.
+    fn add_history(&self, item: usize, seen: &mut BTreeSet<usize>) {
+        let mut next = Some(item);
+        while let Some(item) = next.filter(|item| seen.insert(*item)) {
+            next = self.transcript.items[item].entry().and_then(|it| self.before(item, it));
         }
     }
 

@@ -50,6 +50,10 @@ fn the_history_of_a_context_goes_back_before_digests_and_leaves_other_branches_o
         (&by_model, &[], &[]),
     ] {
         let sample = sample(entries);
-        assert_eq!(history(sample.transcript(), sample.source(), old), expect, "{entries:?}");
+        let (transcript, source) = (sample.transcript(), sample.source());
+        assert_eq!(history(transcript, source, old), expect, "{entries:?}");
+        let each = old.iter().flat_map(|&item| history(transcript, source, &[item]));
+        let each: BTreeSet<usize> = each.collect();
+        assert_eq!(histories(transcript, source, old), Vec::from_iter(each), "{entries:?}");
     }
 }

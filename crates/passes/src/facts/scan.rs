@@ -84,10 +84,14 @@ const SEPARATORS: [bool; 128] = {
 /// Whether a character ends a token. Characters of Chinese, Japanese and Korean end a token,
 /// because these languages put no space around a path or a name.
 fn is_separator(c: char) -> bool {
+    if let Some(is_separator) = SEPARATORS.get(c as usize) {
+        return *is_separator;
+    }
     let is_east_asian = matches!(c,
         '\u{1100}'..='\u{11ff}' | '\u{2e80}'..='\u{a4cf}' | '\u{ac00}'..='\u{d7ff}'
         | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}' | '\u{20000}'..='\u{3ffff}');
-    c.is_whitespace() || MARKS.contains(c) || is_east_asian || "“”‘’«»…".contains(c)
+    let is_quote = matches!(c, '“' | '”' | '‘' | '’' | '«' | '»' | '…');
+    is_east_asian || is_quote || c.is_whitespace()
 }
 
 /// Whether a token is a plain word and thus not a fact: ASCII letters, of which only the first may
@@ -139,7 +143,7 @@ fn classify<'t>(token: &'t str, each: &mut impl FnMut(FactKind, &'t str)) {
 }
 
 fn is_edge(c: char) -> bool {
-    ".:,-~#&$@%+/".contains(c)
+    matches!(c, '.' | ':' | ',' | '-' | '~' | '#' | '&' | '$' | '@' | '%' | '+' | '/')
 }
 
 /// Reports the last two and three components of a path, the last one alone if it has an extension

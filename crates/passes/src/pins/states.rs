@@ -12,7 +12,7 @@ use super::pin_text::pinned_in;
 use super::printed::{PrintedFile, printed_rule_files};
 use super::{PinKind, PinSource};
 use crate::View;
-use crate::history::history;
+use crate::history::histories;
 use crate::images::without_stubs;
 use crate::listed::argument_lines;
 use crate::rule_files::RuleFiles;
@@ -105,9 +105,7 @@ pub fn states(view: &View<'_>, items: &[usize]) -> Vec<State> {
 fn replaced_by_summaries(view: &View<'_>, items: &[usize]) -> Vec<usize> {
     let summaries: Vec<usize> =
         items.iter().copied().filter(|item| is_summary(view, *item)).collect();
-    let replaced =
-        summaries.iter().flat_map(|item| history(view.transcript, view.source, &[*item]));
-    let mut found: Vec<usize> = replaced.collect();
+    let mut found = histories(view.transcript, view.source, &summaries);
     found.retain(|item| !is_summary(view, *item));
     found
 }
