@@ -5,7 +5,8 @@
 //! and `session.rs` the sessions that they name. `failure.rs` turns an error into a message, hints
 //! and an exit status; `docs/exit-codes.md` lists them.
 //!
-//! For people, results are laid out by the commands and by modules that several commands share, such
+//! For people, results are laid out by the commands and by modules that several commands
+//! share, such
 //! as `report.rs`, `losses.rs` and `table.rs`; for programs, they are printed as the library's
 //! reports (`docs/json.md`). `browser` is the list of sessions in a terminal.
 //!

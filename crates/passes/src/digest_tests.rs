@@ -28,7 +28,7 @@ fn digest(budget: u64) -> Digest {
     digest_beside(budget, 0)
 }
 
-/// The digest of [`session`] with this budget, if the rest of the context has `beside` tokens.
+/// The digest of [`session`] with this budget, if the rest of the context has `next to` tokens.
 fn digest_beside(budget: u64, beside: u64) -> Digest {
     let (budget, beside) = (Tokens(budget), Tokens(beside));
     let sample = session();

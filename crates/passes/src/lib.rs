@@ -3,7 +3,8 @@
 //!
 //! A [`Recipe`] is data: what is kept whole, when a compaction starts and how far it goes, and
 //! which stages do it. A pass, one of [`PassSettings`], looks at a [`View`] of a transcript and
-//! proposes edits. [`plan_edits`] runs the passes of a recipe and returns a [`Plan`]: the edits with
+//! proposes edits. [`plan_edits`] runs the passes of a recipe and returns a [`Plan`]: the
+//! edits with
 //! what each saves, and what is kept and why. [`verify`] checks a compacted session against the
 //! original session and the plan, however the edits were written.
 //!

@@ -145,8 +145,7 @@ impl Rewriter {
         }
         let saved = |of: &[Arc<Decision>]| Tokens(of.iter().map(|it| it.saved).sum());
         effect.saved_now = saved(&decisions[known..]);
-        // A request that is sent again is not cut, unless the model's window is nearly full: the
-        // service may have refused the request because it was too long.
+        // A request that is sent again may have been refused for its length.
         if known < messages.all.len() || self.is_nearly_full(&request, &before, &decisions, NONE) {
             match self.cut(&request, &mut memo, &mut decisions, &before) {
                 Ok(cut) => effect.cut = cut,
