@@ -288,8 +288,8 @@ impl Remove {
     }
 }
 
-/// Returns `text` as the content of a new file. The 0 stands for the number of JSON objects that
-/// were added around the addition, which [`member::put`] returns.
+/// Returns `text` as the content of a new file, and 0: the number of JSON objects that were added
+/// around it, as [`member::put`] counts them.
 ///
 /// # Errors
 ///

@@ -10,9 +10,9 @@
 //! limits and prices of models, and [`Catalogue::choose`] selects one that suffices. A [`Key`] is
 //! never printed.
 //!
-//! This crate sends nothing of its own accord: the caller makes a [`Client`] for a model, and the
-//! client calls the provider only for a request of the caller. Without the feature `client` there
-//! is no [`Client`], and nothing that calls a provider.
+//! The caller makes a [`Client`] for a model, and the client calls the provider only for a request
+//! of the caller. Without the feature `client` there is no [`Client`], and nothing that calls a
+//! provider.
 //!
 //! ```
 //! use epitome_llm::{Catalogue, ModelName};

@@ -91,7 +91,7 @@ impl Finished<'_> {
 /// - The tokens that the provider had to write again because of a cut count as read, if the cache
 ///   was warm.
 ///
-/// If the provider reports no written tokens, `input` stands for `written`.
+/// If the provider reports no written tokens, the numbers are added to `input`, or taken from it.
 pub(crate) fn unchanged(effect: &Effect, usage: TokenUsage) -> TokenUsage {
     let is_cold = effect.has_cold_cut();
     let rewritten = effect.cut.filter(|cut| cut.is_warm).map_or(Tokens(0), |cut| cut.rewritten);

@@ -75,7 +75,8 @@ pub(crate) fn is_german_tax_id(text: &str) -> bool {
 /// Whether a text is a number of the French population register (NIR). Its last two digits are 97
 /// minus the remainder of its first 13 divided by 97.
 pub(crate) fn is_french_nir(text: &str) -> bool {
-    // The numbers of Corsica contain letters: 2A stands for 19, and 2B for 18.
+    // The numbers of Corsica contain letters. The check digits are those of the number with 19 in
+    // place of 2A, and 18 in place of 2B.
     let text = text.replace("2A", "19").replace("2B", "18");
     let digits = digits(&text);
     if digits.len() != 15 {
