@@ -9,6 +9,7 @@ use epitome_model::Tokens;
 use jiff::Timestamp;
 
 use super::*;
+use crate::forgotten::ForgottenText;
 use crate::source::Spliced;
 use crate::step::{DiskStep, fault};
 
@@ -106,6 +107,30 @@ fn a_number_that_another_took_is_passed_over() {
     assert_eq!(archive.read(&key, 1, &Hash::compute(b"theirs")).expect("bytes"), b"theirs");
     assert_eq!(kept.iter().map(|it| it.number).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(kept[1], ours);
+}
+
+/// Damages each single byte of a pack whose description has a text: the text is found, or the
+/// search ends with an error.
+#[test]
+fn a_text_in_a_damaged_description_is_not_overlooked() {
+    let home = tempfile::tempdir().expect("a folder");
+    let (archive, key) = (Archive::new(home.path()), SessionKey::new("claude", "s"));
+    let mut pack = archive.begin(&key).expect("a pack");
+    let what = "login hunter2-hunter2".into();
+    pack.put(b"bytes", About { what, ..About::default() }).expect("put");
+    let made = pack.commit(draft(b"bytes")).expect("a generation");
+    let path = path_of(&archive, &key, made.number);
+    let whole = fs::read(&path).expect("a pack");
+    let text = ForgottenText::new("hunter2-hunter2").expect("a text");
+    for at in 0..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x01;
+        fs::write(&path, &bytes).expect("written");
+        match archive.packs_with(&text) {
+            Ok(found) => assert_eq!(found.len(), 1, "byte {at}"),
+            Err(err) => assert_eq!(err.kind(), ErrorKind::Archive, "byte {at}"),
+        }
+    }
 }
 
 #[cfg(unix)]
